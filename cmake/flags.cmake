@@ -1,0 +1,35 @@
+# How every file of the project is compiled: C11, warnings on, hidden symbols.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+set(TARN_SANITIZE "" CACHE STRING
+    "Sanitizers for everything that is built, e.g. address,undefined or thread")
+option(TARN_WERROR "Warnings are errors" OFF)
+
+find_package(Threads REQUIRED)
+
+# A target without flags of its own that carries them to all others.
+add_library(tarn_flags INTERFACE)
+target_compile_definitions(tarn_flags INTERFACE _GNU_SOURCE)
+target_compile_options(tarn_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wvla
+  -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wundef
+  -fno-strict-aliasing -fno-semantic-interposition)
+target_link_libraries(tarn_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(TARN_WERROR)
+  target_compile_options(tarn_flags INTERFACE -Werror)
+endif()
+if(TARN_SANITIZE)
+  target_compile_options(tarn_flags INTERFACE
+    -fsanitize=${TARN_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE})
+endif()

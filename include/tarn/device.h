@@ -1,0 +1,367 @@
+// device.h - use a device: places, memory, copies, streams, events.
+//
+// A device is what a plug-in offers under a name, "cpu:0", "cuda:1". Every
+// plug-in comes in the ABI of device_abi.h; what it leaves out, this room
+// supplies once at loading, so that no caller ever asks whether a function is
+// there. `cpu` is built in and cpu:0 is always open.
+//
+//   tarn_device *gpu;
+//   tarn_device_open("cuda:0", &gpu);
+//   tarn_addr a;
+//   tarn_device_allocate(tarn_place_on(gpu), 4096, &a);
+//   tarn_copy_h2d(gpu, a, bytes, 4096, NULL);          // NULL: synchronous
+//   tarn_device_deallocate(tarn_place_on(gpu), a, 4096);
+//   tarn_device_close(gpu);
+//
+// Threads:  every function may be called from any thread at any time, but an
+//           object must not be destroyed while another thread uses it.
+// Fork:     objects made before a fork answer TARN_E_STATE in the child;
+//           destroying them there frees host memory only.
+// Errors:   besides what each function lists: TARN_E_STATE in a forked child,
+//           TARN_E_NOMEM where host memory is needed. An argument that is NULL
+//           where an object is needed is TARN_E_INVALID.
+#ifndef TARN_DEVICE_H_
+#define TARN_DEVICE_H_
+
+#include "tarn/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_device tarn_device;
+typedef struct tarn_stream tarn_stream;
+typedef struct tarn_event tarn_event;
+
+// ---------------------------------------------------------------------------
+// Places
+// ---------------------------------------------------------------------------
+
+typedef enum tarn_place_kind {
+  TARN_PLACE_HOST = 0,     // host memory pinned by the device, where it can
+  TARN_PLACE_DEVICE = 1,   // the device's own memory
+  TARN_PLACE_UNIFIED = 2,  // one address for host and device
+} tarn_place_kind;
+
+// Where memory may be. The zero place is plain host memory.
+typedef struct tarn_place {
+  tarn_device *device;  // NULL: no device, plain host memory
+  tarn_place_kind kind;
+} tarn_place;
+
+#ifdef __cplusplus
+#define TARN_HOST (tarn_place{nullptr, TARN_PLACE_HOST})
+#else
+#define TARN_HOST ((tarn_place){NULL, TARN_PLACE_HOST})
+#endif
+
+// The device's own memory.
+static inline tarn_place tarn_place_on(tarn_device *device) {
+  tarn_place place = {device, TARN_PLACE_DEVICE};
+  return place;
+}
+
+// True if memory of one place can stand for memory of the other: the same
+// device and kind, and all places of cpu:0 are the zero place.
+TARN_API bool tarn_place_equal(tarn_place a, tarn_place b);
+
+// "host", "cuda:0", "cuda:0/host", "cuda:0/unified": into |out|, cut to
+// |out_size| bytes with the NUL. Returns |out|.
+TARN_API char *tarn_place_text(tarn_place place, char *out, size_t out_size);
+
+// ---------------------------------------------------------------------------
+// Plug-ins
+// ---------------------------------------------------------------------------
+
+// Loads a plug-in and makes its devices known under its own type name.
+//
+// |path| is absolute, or a file name without '/' that stands in the directory
+// named by the environment variable TARN_PLUGIN_DIR (absolute; ignored in
+// setuid programs). Nothing is ever looked for in the current directory or on
+// the linker's path. The plug-in stays loaded until the process ends: a live
+// plug-in cannot be closed safely.
+//
+// A plug-in is trusted code: its constructors run before any check can.
+//
+// TARN_E_INVALID      |path| is neither of the two.
+// TARN_E_IO           the system cannot load it; the text says why.
+// TARN_E_UNSUPPORTED  not a plug-in, a required function is missing, one half
+//                     of a pair is missing: the text names it.
+// TARN_E_STATE        a device type of that name is there already.
+// TARN_E_DEVICE       its initialize failed.
+TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_load(const char *path);
+
+// Calls |visit| for each device of each known type, "cpu:0" first; stops at
+// the first status that is not TARN_OK and returns it.
+//
+// TARN_E_DEVICE  a plug-in cannot say what devices it has.
+typedef tarn_status tarn_device_visit(void *context, const char *name);
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_each(tarn_device_visit *visit,
+                                                      void *context);
+
+// ---------------------------------------------------------------------------
+// Devices
+// ---------------------------------------------------------------------------
+
+// Opens the device of that name, "type:ordinal"; "type" alone means ordinal 0.
+// Counted: one object per device of the process, however often it is opened.
+//
+// Lifetime: each open needs its tarn_device_close.
+// TARN_E_INVALID  no such type or ordinal; the text lists what there is.
+// TARN_E_DEVICE   the plug-in failed to initialise it.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_open(const char *name,
+                                                      tarn_device **out_device);
+
+// Lets go of one open. The last one asks whoever is attached (pools, ...),
+// then lets them end, frees the staging memory and deinitialises the device.
+//
+// TARN_E_STATE   the last one, but memory, streams or events of it are in use:
+//                nothing happens and the device stays open.
+// TARN_E_DEVICE  deinitialising failed; the device is closed all the same.
+TARN_API tarn_status tarn_device_close(tarn_device *device);
+
+// "cuda:0". Lives as long as the device is open.
+TARN_API const char *tarn_device_name(const tarn_device *device);
+
+// What the plug-in itself provides of the optional functions; the others are
+// stand-ins.
+typedef enum tarn_device_function {
+  TARN_FN_COPY_P2P = 1 << 0,
+  TARN_FN_ASYNC_H2D = 1 << 1,
+  TARN_FN_ASYNC_D2H = 1 << 2,
+  TARN_FN_ASYNC_D2D = 1 << 3,
+  TARN_FN_ASYNC_P2P = 1 << 4,
+  TARN_FN_MEMORY_SET = 1 << 5,
+  TARN_FN_HOST_MEMORY = 1 << 6,     // else plain memory, not pinned
+  TARN_FN_UNIFIED_MEMORY = 1 << 7,  // else TARN_E_UNSUPPORTED
+  TARN_FN_MAX_CHUNK = 1 << 8,
+  TARN_FN_MAX_ALLOC = 1 << 9,
+  TARN_FN_PADDING = 1 << 10,
+  TARN_FN_INIT_SIZE = 1 << 11,
+  TARN_FN_REALLOC_SIZE = 1 << 12,
+  TARN_FN_STREAMS = 1 << 13,    // else every stream is synchronous
+  TARN_FN_EVENTS = 1 << 14,     // else recording waits for the stream
+  TARN_FN_CALLBACKS = 1 << 15,  // else adding one waits for the stream
+} tarn_device_function;
+
+// "memory_copy_p2p", ...: the document's name of one function; NULL if |bit|
+// is not one.
+TARN_API const char *tarn_device_function_name(tarn_device_function bit);
+
+typedef struct tarn_device_info {
+  size_t struct_size;
+  const char *name;      // "cuda:0"
+  const char *type;      // "cuda"
+  const char *plugin;    // path of its shared object, or "built-in"
+  int id;                // what the plug-in calls it
+  uint32_t functions;    // tarn_device_function bits of what is its own
+  bool host_accessible;  // the host can touch the device's own memory
+  size_t min_chunk;      // allocations are rounded to it; a power of two
+  size_t max_chunk;      // larger requests bypass pools; 0: do not pool
+  size_t max_alloc;      // largest single allocation
+  size_t padding;        // to be added to each allocation
+  size_t init_size;      // a pool's first allocation
+  size_t realloc_size;   // a pool's later allocations
+} tarn_device_info;
+
+// Fills |*out_info|. The text in it lives as long as the device is open.
+// Sizes were asked for when the device was opened.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_query(tarn_device *device, tarn_device_info *out_info);
+
+// Memory of the device in bytes, as its driver says it now. What it says is
+// not trusted: a free count above the total is cut to the total.
+//
+// TARN_E_DEVICE  the driver failed.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_memory(tarn_device *device,
+                                                        size_t *out_total,
+                                                        size_t *out_free);
+
+// Waits until all that was queued on all streams of |device| is done.
+//
+// TARN_E_DEVICE  the driver failed.
+TARN_API tarn_status tarn_device_synchronize(tarn_device *device);
+
+// ---------------------------------------------------------------------------
+// Memory, straight from the driver (pools are in pool.h)
+// ---------------------------------------------------------------------------
+
+// Takes |size| bytes at |place|. Not cleared; aligned as the driver likes.
+//
+// Lifetime: give it back with tarn_device_deallocate and the same size.
+// Cost:     one call of the driver, often microseconds.
+// TARN_FULL           the driver has no memory left.
+// TARN_E_INVALID      size 0.
+// TARN_E_UNSUPPORTED  UNIFIED on a device that has none.
+// TARN_E_DEVICE       the driver failed in another way.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_allocate(tarn_place place,
+                                                          size_t size,
+                                                          tarn_addr *out_addr);
+
+// Gives it back. Nothing queued may still use it.
+//
+// TARN_E_INVALID  address 0.
+// TARN_E_DEVICE   the driver refused; the memory counts as gone.
+TARN_API tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
+                                            size_t size);
+
+// The pointer through which the host can touch |size| bytes at |addr|. All
+// host and unified memory has one; a device's own memory where
+// tarn_device_info.host_accessible says so.
+//
+// TARN_E_UNSUPPORTED  the host cannot touch it: copy instead.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_host_view(tarn_place place,
+                                                           tarn_addr addr,
+                                                           size_t size,
+                                                           void **out_ptr);
+
+// ---------------------------------------------------------------------------
+// Copies
+// ---------------------------------------------------------------------------
+// With |stream| NULL the bytes are there when the call returns. With a stream
+// the copy is queued behind what is on it, and both ends must stay until it is
+// done; a device that cannot queue copies before it returns. Size 0 does
+// nothing. The ranges must not overlap.
+//
+// TARN_E_INVALID  an end is NULL or 0, or |stream| is of another device.
+// TARN_E_DEVICE   the driver failed. If the copy was queued, the failure may
+//                 show later instead, and sticks to the stream.
+
+TARN_API TARN_MUST_CHECK tarn_status tarn_copy_h2d(tarn_device *device,
+                                                   tarn_addr dst,
+                                                   const void *src, size_t size,
+                                                   tarn_stream *stream);
+TARN_API TARN_MUST_CHECK tarn_status tarn_copy_d2h(tarn_device *device,
+                                                   void *dst, tarn_addr src,
+                                                   size_t size,
+                                                   tarn_stream *stream);
+TARN_API TARN_MUST_CHECK tarn_status tarn_copy_d2d(tarn_device *device,
+                                                   tarn_addr dst, tarn_addr src,
+                                                   size_t size,
+                                                   tarn_stream *stream);
+
+// Between two devices; |stream| is of |src_device|. Between devices that cannot
+// reach each other the bytes go through the source's staging memory, in
+// pieces, and the call returns when they are there.
+TARN_API TARN_MUST_CHECK tarn_status tarn_copy_p2p(tarn_device *dst_device,
+                                                   tarn_addr dst,
+                                                   tarn_device *src_device,
+                                                   tarn_addr src, size_t size,
+                                                   tarn_stream *stream);
+
+// Sets |size| bytes at |addr| to |value|. The ABI has no queued form: with a
+// stream, the call first waits for what is on it.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_set(tarn_device *device,
+                                                     tarn_addr addr,
+                                                     unsigned char value,
+                                                     size_t size,
+                                                     tarn_stream *stream);
+
+// ---------------------------------------------------------------------------
+// Streams
+// ---------------------------------------------------------------------------
+// A stream runs what is queued on it in order. The first failure on it sticks:
+// every later wait, query or copy on it returns that failure, with its text,
+// until the stream is destroyed.
+
+// TARN_E_DEVICE  the driver failed.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_stream_create(tarn_device *device, tarn_stream **out_stream);
+
+// Waits for what is queued, then destroys. The status says whether the
+// stream's work went well; it is destroyed in any case.
+TARN_API tarn_status tarn_stream_destroy(tarn_stream *stream);
+
+TARN_API tarn_device *tarn_stream_device(const tarn_stream *stream);
+
+// A number that no other stream of this process has or will have; never 0.
+TARN_API uint64_t tarn_stream_serial(const tarn_stream *stream);
+
+// The plug-in's own handle, for kernels; NULL where everything is synchronous.
+TARN_API void *tarn_stream_native(const tarn_stream *stream);
+
+// Waits until all that was queued before the call is done.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_stream_synchronize(tarn_stream *stream);
+
+// TARN_PENDING while something queued is not done.
+TARN_API TARN_MUST_CHECK tarn_status tarn_stream_query(tarn_stream *stream);
+
+// Runs |callback| behind what is queued, on a thread of the driver or on one
+// that waits for the stream. It must not call Tarn on that stream.
+typedef void tarn_stream_callback(void *context, tarn_status status);
+TARN_API TARN_MUST_CHECK tarn_status tarn_stream_add_callback(
+    tarn_stream *stream, tarn_stream_callback *callback, void *context);
+
+// What is queued on |stream| from now on waits until |event| has happened, as
+// it was recorded last; an event never recorded holds nothing up. Between
+// plug-ins that do not know each other the calling thread does the waiting.
+TARN_API TARN_MUST_CHECK tarn_status tarn_stream_wait_event(tarn_stream *stream,
+                                                            tarn_event *event);
+
+// What is queued on |stream| from now on waits for all that the stream with
+// |serial| has queued by now. A stream that is gone has done its work, so there
+// is nothing to wait for. |stream| NULL: the calling thread waits.
+TARN_API TARN_MUST_CHECK tarn_status tarn_stream_join(tarn_stream *stream,
+                                                      uint64_t serial);
+
+// ---------------------------------------------------------------------------
+// Events
+// ---------------------------------------------------------------------------
+// A mark in a stream. It takes over the stream's failure, if there is one.
+
+// TARN_E_DEVICE  the driver failed.
+TARN_API TARN_MUST_CHECK tarn_status tarn_event_create(tarn_device *device,
+                                                       tarn_event **out_event);
+
+// Destroys at once; the work in front of the mark goes on.
+TARN_API tarn_status tarn_event_destroy(tarn_event *event);
+
+// Puts the mark behind what is on |stream| now; an earlier mark is forgotten.
+//
+// TARN_E_INVALID  |stream| is of another device.
+TARN_API TARN_MUST_CHECK tarn_status tarn_event_record(tarn_event *event,
+                                                       tarn_stream *stream);
+
+// TARN_OK if the mark is reached or was never set, TARN_PENDING if not yet. A
+// driver that can only say "no" is asked by a synchronize what it means.
+TARN_API TARN_MUST_CHECK tarn_status tarn_event_query(tarn_event *event);
+
+// Waits until the mark is reached.
+TARN_API TARN_MUST_CHECK tarn_status tarn_event_synchronize(tarn_event *event);
+
+// ---------------------------------------------------------------------------
+// Attachments: what other rooms keep per device
+// ---------------------------------------------------------------------------
+
+typedef enum tarn_device_slot {
+  TARN_SLOT_POOL = 0,
+  TARN_SLOT_SYNCED,
+  TARN_SLOT_WHOLE,
+  TARN_SLOT_MODEL,
+  TARN_SLOT_USER,  // for programs that link the library
+  TARN_SLOT_COUNT,
+} tarn_device_slot;
+
+// What is called when a device is about to close, higher slots first: once
+// with |commit| false, to ask (any status but TARN_OK keeps the device open),
+// and if nobody objects once with |commit| true, to end. In a forked child it
+// is called with |commit| only, and frees host memory only.
+typedef tarn_status tarn_device_on_close(tarn_device *device, void *pointer,
+                                         bool commit);
+
+// Keeps |pointer| in |slot|, one of TARN_SLOT_...
+//
+// TARN_E_STATE  the slot is taken: tarn_device_attached tells by what.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_attach(tarn_device *device, tarn_device_slot slot, void *pointer,
+                   tarn_device_on_close *on_close);
+
+// What stands in |slot|, or NULL.
+TARN_API void *tarn_device_attached(tarn_device *device, tarn_device_slot slot);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TARN_DEVICE_H_

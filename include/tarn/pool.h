@@ -1,0 +1,214 @@
+// pool.h - blocks of memory at a place, for use on streams.
+//
+// Each place has one pool. In front stands what callers see: limits,
+// accounting, tags, statistics, and the check of every free. Behind it works a
+// strategy, which decides how memory of the device is kept and reused, and
+// which can be exchanged at any time without any block noticing.
+//
+//     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
+//                        │        page_unit_pool        cudaMalloc, mmap, ...
+//                        │        no_pool
+//                        limits, tags, peaks, misuse
+//
+//   tarn_pool *pool;
+//   tarn_pool_of(tarn_place_on(gpu), &pool);
+//   tarn_block block;
+//   tarn_pool_alloc(pool, 1 << 20, 0, stream, &block);
+//   ... kernels on |stream| use block.address ...
+//   tarn_pool_free(&block, stream);
+//
+// Stream order. A block is taken for use on a stream and freed on a stream:
+// where its last use was queued. Taken again for the same stream it is there
+// at once. Taken for another, that stream is made to wait for what the first
+// has queued by then; the host never waits, unless |stream| is NULL, which
+// means the host itself, whose uses are over when the call is made.
+//
+// Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
+//   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
+//                   default; a free buffer of the rounded size is reused, and
+//                   nothing is given back before it is asked for. Its worst
+//                   case is known: sizes that grow a little each time reuse
+//                   nothing.
+//   no_pool         every request goes to the device, every free too.
+//
+// Threads:  everything here may be called from any thread at any time.
+// Fork:     in a child of the process that made it, a pool answers
+//           TARN_E_STATE.
+#ifndef TARN_POOL_H_
+#define TARN_POOL_H_
+
+#include "tarn/base.h"
+#include "tarn/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_pool tarn_pool;
+
+// A small number that stands for a name, such as "activations": whoever asks
+// for memory says what for. 0 is "untagged".
+typedef uint32_t tarn_tag;
+
+// A piece of memory, as a value: copy it freely, free one copy once.
+typedef struct tarn_block {
+  tarn_pool *pool;
+  tarn_addr address;
+  size_t size;  // bytes that may be used: at least what was asked for
+  uint32_t id;
+  uint32_t generation;  // tells this block from earlier ones at the same id
+} tarn_block;
+
+// ---------------------------------------------------------------------------
+// Pools and their strategies
+// ---------------------------------------------------------------------------
+
+// The pool of |place|, made at first use with the default strategy. It lives
+// until the device closes; pools of the host live as long as the process.
+//
+// The default is page_unit_pool, or what the environment variable TARN_POOL
+// names.
+//
+// TARN_E_INVALID      TARN_POOL names no strategy; or a kind that is none.
+// TARN_E_UNSUPPORTED  the device has no memory of that kind.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_of(tarn_place place,
+                                                  tarn_pool **out_pool);
+
+// Exchanges the strategy of |place| for a fresh one: "name" or
+// "name:key=value,...". Blocks that are out stay valid and are freed as ever;
+// the old strategy gives its idle memory back at once, and ends when its last
+// block has come home. Statistics go on.
+//
+// TARN_E_INVALID  no such strategy or option: nothing has changed.
+// TARN_E_DEVICE   exchanged, but the device refused some idle memory.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_use(tarn_place place,
+                                                   const char *strategy);
+
+// Exchanges it for the default strategy.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
+
+// The names that tarn_pool_use knows, in order of registration; NULL from
+// |index| on that is beyond the last.
+TARN_API const char *tarn_pool_strategy_name(size_t index);
+
+TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
+
+// Bytes that the pool may hold of its device at most; 0: no limit. Below what
+// it holds now it only keeps it from growing. Checked before the device is
+// asked.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
+                                                     size_t bytes);
+
+// Gives idle memory back to the device, all that can be. Blocks that are out
+// are not touched.
+//
+// TARN_E_DEVICE  the device refused some of it.
+TARN_API tarn_status tarn_pool_trim(tarn_pool *pool);
+
+// ---------------------------------------------------------------------------
+// Blocks
+// ---------------------------------------------------------------------------
+
+// Takes a block of at least |size| bytes for use on |stream|.
+//
+// The address is a multiple of |align| (a power of two; 0: the device's own
+// minimum). Bytes are not cleared.
+//
+// Lifetime: give it back with tarn_pool_free before the device closes.
+// Cost:     O(1), plus one call of the device when the pool grows.
+// TARN_FULL       the limit or the device is used up: trim, free, or wait.
+// TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
+// TARN_E_DEVICE   the driver failed; see tarn_last_error().
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
+                                                     size_t size, size_t align,
+                                                     tarn_stream *stream,
+                                                     tarn_block *out_block);
+
+// The same, accounted under |tag|.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
+    tarn_pool *pool, size_t size, size_t align, tarn_stream *stream,
+    tarn_tag tag, tarn_block *out_block);
+
+// Gives a block back; |stream| is where its last use was queued (NULL: the
+// host has seen its end).
+//
+// TARN_E_INVALID  freed before, or not a block of that pool: the text names
+//                 the tag of what is there. Nothing has changed.
+// TARN_E_DEVICE   the block is freed, but the device refused its memory.
+TARN_API tarn_status tarn_pool_free(const tarn_block *block,
+                                    tarn_stream *stream);
+
+// The same for callers who keep only the address.
+TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
+                                            tarn_stream *stream);
+
+// The block that starts at |address| and is out now.
+//
+// Cost:           O(1).
+// TARN_E_INVALID  no block of |pool| starts there.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_find(tarn_pool *pool,
+                                                    tarn_addr address,
+                                                    tarn_block *out_block);
+
+// ---------------------------------------------------------------------------
+// Tags
+// ---------------------------------------------------------------------------
+
+// The tag of |name|, made if it is new. Tags are the process's, not a pool's,
+// and are never forgotten; at most 65535 of them.
+//
+// TARN_E_INVALID  NULL, empty, or too many.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_tag(const char *name,
+                                                   tarn_tag *out_tag);
+
+// The name of a tag; "untagged" for 0 and for what is none.
+TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
+
+// ---------------------------------------------------------------------------
+// Statistics
+// ---------------------------------------------------------------------------
+
+typedef struct tarn_pool_stats {
+  size_t struct_size;
+  const char *strategy;    // the present one's name
+  size_t live_bytes;       // asked for and not freed
+  size_t live_peak_bytes;  // the most of that at once
+  size_t live_blocks;
+  size_t reserved_bytes;  // held of the device, idle memory included
+  size_t reserved_peak_bytes;
+  size_t limit_bytes;  // 0: none
+  uint64_t allocs;     // requests that were served
+  uint64_t frees;
+  uint64_t hits;           // served without asking the device
+  uint64_t misses;         // the device was asked
+  uint64_t failures;       // requests that were not served
+  uint64_t device_allocs;  // calls of the device, refused ones included
+  uint64_t device_frees;
+  uint64_t stream_crossings;  // blocks that changed streams
+} tarn_pool_stats;
+
+// All of it as of one moment.
+//
+// Cost: O(1).
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats);
+
+// Lets both peaks start again from what is out and held now.
+TARN_API tarn_status tarn_pool_reset_peaks(tarn_pool *pool);
+
+typedef struct tarn_pool_tag_stats {
+  size_t struct_size;
+  size_t live_bytes;
+  size_t live_peak_bytes;
+  size_t live_blocks;
+} tarn_pool_tag_stats;
+
+// What is out in |pool| under |tag|; zeros if it never had any.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_query_tag(
+    tarn_pool *pool, tarn_tag tag, tarn_pool_tag_stats *out_stats);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TARN_POOL_H_

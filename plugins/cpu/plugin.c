@@ -1,0 +1,165 @@
+// The table of the cpu plug-in, its one device, and the device's sizes.
+#include <string.h>
+
+#include "cpu.h"
+
+#ifndef TARN_CPU_TYPE
+#define TARN_CPU_TYPE "cpu"
+#endif
+
+enum {
+  TABLE_KNOWN = offsetof(C_DeviceInterface, beyond),
+  TABLE_LIMIT = 64 << 10,  // a host that offers more never set the size
+  PARAMS_KNOWN = sizeof(CustomRuntimeParamsA),
+};
+
+static const size_t MIN_CHUNK = 256;  // what memory.c aligns to, or a multiple
+static const size_t POOL_GROWTH = (size_t)64 << 20;
+
+// --- the device ------------------------------------------------------------
+
+static C_Status initialize(void) {
+  return C_SUCCESS;
+}
+
+// Whatever the host forgot goes too; streams finish what is on them.
+static C_Status finalize(void) {
+  tarn__cpu_destroy_streams();
+  tarn__cpu_destroy_events();
+  return C_SUCCESS;
+}
+
+static C_Status check_device(const C_Device device) {
+  return tarn__cpu_is_device(device) ? C_SUCCESS : C_ERROR;
+}
+
+static C_Status get_device(const C_Device device) {
+  if (device == NULL) return C_ERROR;
+  device->id = 0;
+  return C_SUCCESS;
+}
+
+static C_Status deinit_device(const C_Device device) {
+  return tarn__cpu_is_device(device) ? finalize() : C_ERROR;
+}
+
+static C_Status get_device_count(size_t *count) {
+  if (count == NULL) return C_ERROR;
+  *count = 1;
+  return C_SUCCESS;
+}
+
+static C_Status get_device_list(size_t *ids) {
+  if (ids == NULL) return C_ERROR;
+  ids[0] = 0;
+  return C_SUCCESS;
+}
+
+// --- its sizes -------------------------------------------------------------
+
+static C_Status memory_stats(const C_Device device, size_t *total,
+                             size_t *free) {
+  if (total == NULL || free == NULL) return C_ERROR;
+  *total = *free = 0;
+  if (!tarn__cpu_is_device(device)) return C_ERROR;
+  tarn__os_memory(total, free);
+  return *total != 0 ? C_SUCCESS : C_FAILED;
+}
+
+static C_Status answer(const C_Device device, size_t value, size_t *size) {
+  if (size == NULL) return C_ERROR;
+  *size = 0;
+  if (!tarn__cpu_is_device(device)) return C_ERROR;
+  *size = value;
+  return C_SUCCESS;
+}
+
+static C_Status min_chunk_size(const C_Device device, size_t *size) {
+  return answer(device, MIN_CHUNK, size);
+}
+
+// max_chunk and max_alloc: all there is.
+static C_Status total_memory(const C_Device device, size_t *size) {
+  size_t available = 0;
+  return memory_stats(device, size, &available);
+}
+
+static C_Status no_padding(const C_Device device, size_t *size) {
+  return answer(device, 0, size);
+}
+
+static C_Status pool_growth(const C_Device device, size_t *size) {
+  return answer(device, POOL_GROWTH, size);
+}
+
+// --- the table -------------------------------------------------------------
+
+static const C_DeviceInterface table = {
+    .initialize = initialize,
+    .finalize = finalize,
+    .init_device = check_device,
+    .set_device = check_device,
+    .get_device = get_device,
+    .deinit_device = deinit_device,
+    .create_stream = tarn__cpu_create_stream,
+    .destroy_stream = tarn__cpu_destroy_stream,
+    .query_stream = tarn__cpu_query_stream,
+    .stream_add_callback = tarn__cpu_add_callback,
+    .create_event = tarn__cpu_create_event,
+    .record_event = tarn__cpu_record_event,
+    .destroy_event = tarn__cpu_destroy_event,
+    .query_event = tarn__cpu_query_event,
+    .synchronize_device = tarn__cpu_synchronize_device,
+    .synchronize_stream = tarn__cpu_synchronize_stream,
+    .synchronize_event = tarn__cpu_synchronize_event,
+    .stream_wait_event = tarn__cpu_stream_wait_event,
+    .device_memory_allocate = tarn__cpu_allocate,
+    .device_memory_deallocate = tarn__cpu_deallocate,
+    .device_memory_set = tarn__cpu_memory_set,
+    .host_memory_allocate = tarn__cpu_allocate,
+    .host_memory_deallocate = tarn__cpu_deallocate,
+    .unified_memory_allocate = tarn__cpu_allocate,
+    .unified_memory_deallocate = tarn__cpu_deallocate,
+    .memory_copy_h2d = tarn__cpu_copy,
+    .memory_copy_d2h = tarn__cpu_copy,
+    .memory_copy_d2d = tarn__cpu_copy,
+    .memory_copy_p2p = tarn__cpu_copy_p2p,
+    .async_memory_copy_h2d = tarn__cpu_async_copy,
+    .async_memory_copy_d2h = tarn__cpu_async_copy,
+    .async_memory_copy_d2d = tarn__cpu_async_copy,
+    .async_memory_copy_p2p = tarn__cpu_async_copy_p2p,
+    .get_device_count = get_device_count,
+    .get_device_list = get_device_list,
+    .device_memory_stats = memory_stats,
+    .device_min_chunk_size = min_chunk_size,
+    .device_max_chunk_size = total_memory,
+    .device_max_alloc_size = total_memory,
+    .device_extra_padding_size = no_padding,
+    .device_init_alloc_size = pool_growth,
+    .device_realloc_size = pool_growth,
+};
+
+static bool is_usable(const C_DeviceInterface *interface) {
+  return interface != NULL && interface->size >= TABLE_KNOWN &&
+         interface->size <= TABLE_LIMIT;
+}
+
+// A host's table may be longer than ours or shorter: its own size counts.
+static void fill(C_DeviceInterface *interface) {
+  size_t size = interface->size;
+  memset(interface, 0, size);
+  memcpy(interface, &table, TABLE_KNOWN);
+  interface->size = size;
+}
+
+// A host that cannot be served finds no device_type, which it must refuse.
+void InitPlugin(CustomRuntimeParams *params) {
+  if (params == NULL || params->size < PARAMS_KNOWN) return;
+  params->device_type = NULL;
+  params->sub_device_type = NULL;
+  if (!is_usable(params->interface)) return;
+  fill(params->interface);
+  params->version = (C_RuntimeVersion){0, 1, 1};
+  params->device_type = TARN_CPU_TYPE;
+  params->sub_device_type = "host";
+}

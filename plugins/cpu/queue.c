@@ -1,0 +1,288 @@
+// A stream's queue: operations in order, run by one thread at a time.
+//
+//                 running        first              last
+//   done = 41     [ op 42 ]      [ op 43 ]-[ 44 ]-[ op 45 ]     queued = 45
+//                    |                                 ^
+//           the worker, or a caller                 submit
+//           that waits for a ticket
+//
+// An operation's number is its ticket. Because they run in order, "ticket 44 is
+// done" is done >= 44, and that comparison is all there is to an event. Who
+// waits for a ticket does not merely sleep: while nobody runs the queue it
+// takes the first operation itself, so that queueing a copy and waiting for
+// it costs no change of threads.
+//
+// Invariants, whenever the lock is free:
+//   * done <= queued, and queued - done operations are in |first| .. |last| and
+//     |running| together. Idle is done == queued.
+//   * running is not NULL while some thread, without the lock, runs it; that
+//     thread takes the lock next, and nobody else starts an operation.
+//   * If first is not NULL and running is, the worker has been woken. (Where
+//     no thread can be had, every submit runs the queue up to its own ticket.)
+//   * No sleeper of |progress| waits for less than |awaited|.
+//
+// Waiting in a stream for another one cannot deadlock: a wait is for operations
+// that were queued before it, so of all that are not done the oldest waits for
+// nothing; it is the first of its queue, and its worker is awake.
+#include <signal.h>
+
+#include "base/hostmem.h"
+#include "cpu.h"
+
+// Done operations kept per stream for the next ones, so that a steady stream
+// allocates nothing. 16 KiB: a few hundred in flight is a busy stream.
+enum { SPARES_MAX = 256 };
+
+static void lock_stream(C_Stream stream) {
+  pthread_mutex_lock(&stream->lock);
+}
+
+static void unlock_stream(C_Stream stream) {
+  pthread_mutex_unlock(&stream->lock);
+}
+
+// --- operations ------------------------------------------------------------
+
+static tarn__cpu_op *take_op(C_Stream stream) {
+  tarn__cpu_op *op = stream->spare;
+  if (op == NULL) return tarn__host_alloc(sizeof *op);
+  stream->spare = op->next;
+  stream->spares--;
+  return op;
+}
+
+static void keep_op(C_Stream stream, tarn__cpu_op *op) {
+  if (stream->spares == SPARES_MAX) {
+    tarn__host_free(op, sizeof *op);
+    return;
+  }
+  op->mark.stream = NULL;
+  op->next = stream->spare;
+  stream->spare = op;
+  stream->spares++;
+}
+
+static void free_ops(tarn__cpu_op *op) {
+  while (op != NULL) {
+    tarn__cpu_op *next = op->next;
+    tarn__cpu_stream_drop(op->mark.stream);
+    tarn__host_free(op, sizeof *op);
+    op = next;
+  }
+}
+
+static void append(C_Stream stream, tarn__cpu_op *op) {
+  op->next = NULL;
+  if (stream->first == NULL) {
+    stream->first = op;
+  } else {
+    stream->last->next = op;
+  }
+  stream->last = op;
+  stream->queued++;
+}
+
+static tarn__cpu_op *take_first(C_Stream stream) {
+  tarn__cpu_op *op = stream->first;
+  stream->first = op->next;
+  op->next = NULL;
+  return op;
+}
+
+// --- running, all with the lock held ---------------------------------------
+
+static void rouse_sleepers(C_Stream stream) {
+  stream->awaited = UINT64_MAX;
+  pthread_cond_broadcast(&stream->progress);
+}
+
+// Sleeps until |ticket| may be done; as for any condition, look again.
+static void sleep_for(C_Stream stream, uint64_t ticket) {
+  if (ticket < stream->awaited) stream->awaited = ticket;
+  pthread_cond_wait(&stream->progress, &stream->lock);
+}
+
+// Runs the first operation, with the lock open meanwhile.
+static void run_first(C_Stream stream) {
+  tarn__cpu_op *op = take_first(stream);
+  stream->running = op;
+  unlock_stream(stream);
+  op->run(op);
+  tarn__cpu_stream_drop(op->mark.stream);
+  lock_stream(stream);
+  stream->running = NULL;
+  stream->done++;
+  keep_op(stream, op);
+  if (stream->done >= stream->awaited) rouse_sleepers(stream);
+}
+
+// Leaves the rest to the worker or, where there is none, to those who wait.
+static void hand_on(C_Stream stream) {
+  if (stream->first == NULL || stream->running != NULL) return;
+  if (stream->has_worker) {
+    pthread_cond_signal(&stream->work);
+  } else {
+    rouse_sleepers(stream);
+  }
+}
+
+// Not an operation further than |ticket|: those behind it may wait for a
+// stream whose operation this very thread is in.
+static void run_until(C_Stream stream, uint64_t ticket) {
+  while (stream->done < ticket) {
+    if (stream->running == NULL) {
+      run_first(stream);
+    } else {
+      sleep_for(stream, ticket);
+    }
+  }
+  hand_on(stream);
+}
+
+// --- the worker ------------------------------------------------------------
+
+static void *work(void *context) {
+  C_Stream stream = context;
+  lock_stream(stream);
+  while (stream->first != NULL || !stream->closing) {
+    if (stream->first != NULL && stream->running == NULL) {
+      run_first(stream);
+    } else {
+      pthread_cond_wait(&stream->work, &stream->lock);
+    }
+  }
+  unlock_stream(stream);
+  return NULL;
+}
+
+// Starts the worker if there is none; false if the system has no thread left.
+// Signals are blocked in it: the program's handlers run on its own threads.
+static bool want_worker(C_Stream stream) {
+  if (stream->has_worker) return true;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  stream->has_worker = pthread_create(&stream->worker, NULL, work, stream) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return stream->has_worker;
+}
+
+// Sees to it that |op|, the newest, will be run. The worker needs a signal
+// only for the first of a queue that nobody runs: else it was woken before,
+// or whoever runs comes by.
+static void see_to(C_Stream stream, const tarn__cpu_op *op) {
+  if (!want_worker(stream)) {
+    run_until(stream, stream->queued);
+  } else if (stream->running == NULL && stream->first == op) {
+    pthread_cond_signal(&stream->work);
+  }
+}
+
+static C_Status queue_op(C_Stream stream, const tarn__cpu_op *op) {
+  tarn__cpu_op *queued = take_op(stream);
+  if (queued == NULL) return C_FAILED;
+  *queued = *op;
+  append(stream, queued);
+  see_to(stream, queued);
+  return C_SUCCESS;
+}
+
+C_Status tarn__cpu_submit(C_Stream stream, const tarn__cpu_op *op) {
+  C_Status status = C_SUCCESS;
+  lock_stream(stream);
+  if (op->brief && stream->done == stream->queued) {
+    op->run(op);
+  } else {
+    status = queue_op(stream, op);
+  }
+  unlock_stream(stream);
+  return status;
+}
+
+// --- marks -----------------------------------------------------------------
+
+tarn__cpu_mark tarn__cpu_mark_now(C_Stream stream) {
+  lock_stream(stream);
+  tarn__cpu_mark mark = {stream, stream->queued};
+  unlock_stream(stream);
+  return mark;
+}
+
+bool tarn__cpu_mark_reached(tarn__cpu_mark mark) {
+  if (mark.stream == NULL) return true;
+  lock_stream(mark.stream);
+  bool reached = mark.stream->done >= mark.ticket;
+  unlock_stream(mark.stream);
+  return reached;
+}
+
+void tarn__cpu_mark_help(tarn__cpu_mark mark) {
+  if (mark.stream == NULL) return;
+  lock_stream(mark.stream);
+  run_until(mark.stream, mark.ticket);
+  unlock_stream(mark.stream);
+}
+
+void tarn__cpu_mark_await(tarn__cpu_mark mark) {
+  if (mark.stream == NULL) return;
+  lock_stream(mark.stream);
+  while (mark.stream->done < mark.ticket)
+    sleep_for(mark.stream, mark.ticket);
+  unlock_stream(mark.stream);
+}
+
+// --- beginning and end -----------------------------------------------------
+
+C_Stream tarn__cpu_stream_open(void) {
+  C_Stream stream = tarn__host_alloc(sizeof *stream);
+  if (stream == NULL) return NULL;
+  atomic_init(&stream->holds, 1);
+  pthread_mutex_init(&stream->lock, NULL);
+  pthread_cond_init(&stream->work, NULL);
+  pthread_cond_init(&stream->progress, NULL);
+  stream->awaited = UINT64_MAX;
+  return stream;
+}
+
+static void finish(C_Stream stream) {
+  lock_stream(stream);
+  run_until(stream, stream->queued);
+  stream->closing = true;
+  pthread_cond_signal(&stream->work);
+  unlock_stream(stream);
+  if (stream->has_worker) pthread_join(stream->worker, NULL);
+}
+
+// After finish only spare ones are left. In a forked child also what waited,
+// and what the worker was at, which is not there to come back to it.
+static void discard_ops(C_Stream stream) {
+  free_ops(stream->first);
+  free_ops(stream->running);
+  free_ops(stream->spare);
+  stream->first = stream->running = stream->spare = NULL;
+}
+
+void tarn__cpu_stream_close(C_Stream stream) {
+  if (!tarn__cpu_is_stale(&stream->entry)) finish(stream);
+  discard_ops(stream);
+  tarn__cpu_stream_drop(stream);
+}
+
+void tarn__cpu_stream_hold(C_Stream stream) {
+  atomic_fetch_add_explicit(&stream->holds, 1, memory_order_relaxed);
+}
+
+void tarn__cpu_stream_drop(C_Stream stream) {
+  if (stream == NULL) return;
+  if (atomic_fetch_sub_explicit(&stream->holds, 1, memory_order_acq_rel) != 1) {
+    return;
+  }
+  // In a child, destroying a condition would wait for sleepers long gone.
+  if (!tarn__cpu_is_stale(&stream->entry)) {
+    pthread_cond_destroy(&stream->progress);
+    pthread_cond_destroy(&stream->work);
+    pthread_mutex_destroy(&stream->lock);
+  }
+  tarn__host_free(stream, sizeof *stream);
+}

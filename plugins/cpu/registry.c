@@ -1,0 +1,95 @@
+// All streams and events that are alive, for synchronize_device and for the
+// end. The ABI hands these calls no object to keep the lists in, so they are
+// the plug-in's one global.
+//
+// Invariants:
+//   * A list is in order of its serials, because new entries go to the end.
+//   * What stands in a list has its handle's hold: it leaves the list first.
+//   * Nothing is called with the lock held.
+//   * In a forked child both lists begin empty. What came from the parent is
+//     no entry there and is never unlinked.
+#include "cpu.h"
+
+static struct {
+  pthread_mutex_t lock;  // guards all below
+  uint64_t newest;
+  tarn_list lists[TARN__CPU_KINDS];
+} registry = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .lists = {[TARN__CPU_STREAM] = {&registry.lists[TARN__CPU_STREAM],
+                                    &registry.lists[TARN__CPU_STREAM]},
+              [TARN__CPU_EVENT] = {&registry.lists[TARN__CPU_EVENT],
+                                   &registry.lists[TARN__CPU_EVENT]}},
+};
+
+static void lock_registry(void) {
+  pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock_registry(void) {
+  pthread_mutex_unlock(&registry.lock);
+}
+
+// --- forks -----------------------------------------------------------------
+
+static void begin_child(void) {
+  for (int kind = 0; kind < TARN__CPU_KINDS; kind++) {
+    tarn_list_init(&registry.lists[kind]);
+  }
+  unlock_registry();
+}
+
+// The lock is held across a fork, so that no child finds it taken by a thread
+// that it does not have.
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(lock_registry, unlock_registry, begin_child);
+}
+
+// --- entries ---------------------------------------------------------------
+
+void tarn__cpu_enlist(tarn__cpu_kind kind, tarn__cpu_entry *entry) {
+  entry->generation = tarn__os_generation();
+  lock_registry();
+  entry->serial = ++registry.newest;
+  tarn_list_add_tail(&registry.lists[kind], &entry->node);
+  unlock_registry();
+}
+
+void tarn__cpu_delist(tarn__cpu_entry *entry) {
+  if (tarn__cpu_is_stale(entry)) return;
+  lock_registry();
+  tarn_list_del(&entry->node);
+  unlock_registry();
+}
+
+uint64_t tarn__cpu_newest(void) {
+  lock_registry();
+  uint64_t newest = registry.newest;
+  unlock_registry();
+  return newest;
+}
+
+C_Stream tarn__cpu_stream_behind(uint64_t serial) {
+  C_Stream found = NULL;
+  tarn_list *head = &registry.lists[TARN__CPU_STREAM];
+  tarn_list *node = NULL;
+  lock_registry();
+  tarn_list_for_each (node, head) {
+    C_Stream stream = tarn_list_entry(node, struct C_Stream_st, entry.node);
+    if (stream->entry.serial <= serial) continue;
+    tarn__cpu_stream_hold(stream);
+    found = stream;
+    break;
+  }
+  unlock_registry();
+  return found;
+}
+
+tarn__cpu_entry *tarn__cpu_any(tarn__cpu_kind kind) {
+  tarn_list *head = &registry.lists[kind];
+  lock_registry();
+  bool empty = tarn_list_empty(head);
+  tarn_list *node = head->next;
+  unlock_registry();
+  return empty ? NULL : tarn_list_entry(node, tarn__cpu_entry, node);
+}

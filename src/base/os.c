@@ -1,0 +1,166 @@
+// Linux behind os.h.
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+
+size_t tarn__os_page(void) {
+  return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+// --- mapping ---------------------------------------------------------------
+
+void *tarn__os_map(size_t size) {
+  void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+void tarn__os_unmap(void *ptr, size_t size) {
+  if (munmap(ptr, size) != 0) {
+    tarn__log(TARN_LOG_ERROR, "os: munmap of %zu bytes at %p: %s", size, ptr,
+              strerror(errno));
+  }
+}
+
+// --- how much memory there is ----------------------------------------------
+
+static bool read_small_file(const char *path, char *out, size_t out_size) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t n = read(fd, out, out_size - 1);
+  close(fd);
+  if (n <= 0) return false;
+  out[n] = '\0';
+  return true;
+}
+
+static size_t meminfo_bytes(const char *meminfo, const char *key) {
+  const char *line = strstr(meminfo, key);
+  if (line == NULL) return 0;
+  size_t bytes = 0;
+  size_t kib = strtoull(line + strlen(key), NULL, 10);
+  return tarn_size_mul(kib, 1024, &bytes) ? bytes : 0;
+}
+
+// The cap of a version 2 control group, as a container sees its own.
+static void apply_control_group(size_t *total, size_t *available) {
+  char text[64];
+  if (!read_small_file("/sys/fs/cgroup/memory.max", text, sizeof text)) return;
+  char *end = NULL;
+  size_t cap = strtoull(text, &end, 10);
+  if (end == text) return;  // "max"
+  if (!read_small_file("/sys/fs/cgroup/memory.current", text, sizeof text)) {
+    return;
+  }
+  size_t used = strtoull(text, NULL, 10);
+  size_t left = used < cap ? cap - used : 0;
+  if (cap < *total) *total = cap;
+  if (left < *available) *available = left;
+}
+
+void tarn__os_memory(size_t *out_total, size_t *out_available) {
+  char text[4096];
+  *out_total = *out_available = 0;
+  if (!read_small_file("/proc/meminfo", text, sizeof text)) return;
+  *out_total = meminfo_bytes(text, "MemTotal:");
+  *out_available = meminfo_bytes(text, "MemAvailable:");
+  apply_control_group(out_total, out_available);
+}
+
+// --- time and forks --------------------------------------------------------
+
+uint64_t tarn__os_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static atomic_uint forks;
+
+static void count_fork(void) {
+  atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+// At load, so that no fork can come before it.
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, count_fork);
+}
+
+uint32_t tarn__os_generation(void) {
+  return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+// --- files -----------------------------------------------------------------
+
+static tarn_status io_error(const char *path) {
+  return tarn__fail(TARN_E_IO, "%s: %s", path, strerror(errno));
+}
+
+// Reads up to |size| bytes; returns how many came, or -1 with errno.
+static ssize_t read_fully(int fd, unsigned char *bytes, size_t size) {
+  size_t got = 0;
+  while (got < size) {
+    ssize_t n = read(fd, bytes + got, size - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    if (n == 0) break;
+    got += (size_t)n;
+  }
+  return (ssize_t)got;
+}
+
+static tarn_status read_open_file(int fd, const char *path,
+                                  unsigned char **out_bytes, size_t *out_size) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return io_error(path);
+  if (!S_ISREG(info.st_mode)) {
+    return tarn__fail(TARN_E_IO, "%s: not a regular file", path);
+  }
+  size_t size = (size_t)info.st_size;
+  unsigned char *bytes = tarn__host_alloc(size);
+  if (bytes == NULL) {
+    return tarn__fail(TARN_E_NOMEM, "%s: no memory for its %zu bytes", path,
+                      size);
+  }
+  ssize_t got = read_fully(fd, bytes, size);
+  if (got < 0) {
+    tarn_status status = io_error(path);
+    tarn__host_free(bytes, size);
+    return status;
+  }
+  if ((size_t)got < size) {
+    unsigned char *fitted = tarn__host_resize(bytes, size, (size_t)got, 1);
+    if (fitted == NULL) {
+      tarn__host_free(bytes, size);
+      return TARN_E_NOMEM;
+    }
+    bytes = fitted;
+  }
+  *out_bytes = bytes;
+  *out_size = (size_t)got;
+  return TARN_OK;
+}
+
+tarn_status tarn__os_read_file(const char *path, unsigned char **out_bytes,
+                               size_t *out_size) {
+  *out_bytes = NULL;
+  *out_size = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return io_error(path);
+  tarn_status status = read_open_file(fd, path, out_bytes, out_size);
+  close(fd);
+  return status;
+}

@@ -1,0 +1,77 @@
+// The version, the names of statuses, each thread's last error.
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 512 };
+
+static _Thread_local char last_error[TEXT_SIZE];
+
+static void keep_printable(char *text) {
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x20 || c == 0x7f) *text = '?';
+  }
+}
+
+#define STRING_OF(x) #x
+#define VERSION_TEXT(major, minor, patch) \
+  STRING_OF(major) "." STRING_OF(minor) "." STRING_OF(patch)
+
+const char *tarn_version(void) {
+  return VERSION_TEXT(TARN_VERSION_MAJOR, TARN_VERSION_MINOR,
+                      TARN_VERSION_PATCH);
+}
+
+const char *tarn_status_name(tarn_status status) {
+  switch (status) {
+    case TARN_OK:
+      return "TARN_OK";
+    case TARN_FULL:
+      return "TARN_FULL";
+    case TARN_PENDING:
+      return "TARN_PENDING";
+    case TARN_E_INVALID:
+      return "TARN_E_INVALID";
+    case TARN_E_STATE:
+      return "TARN_E_STATE";
+    case TARN_E_UNSUPPORTED:
+      return "TARN_E_UNSUPPORTED";
+    case TARN_E_DEVICE:
+      return "TARN_E_DEVICE";
+    case TARN_E_PEER_LOST:
+      return "TARN_E_PEER_LOST";
+    case TARN_E_TIMEOUT:
+      return "TARN_E_TIMEOUT";
+    case TARN_E_CORRUPT:
+      return "TARN_E_CORRUPT";
+    case TARN_E_NOMEM:
+      return "TARN_E_NOMEM";
+    case TARN_E_IO:
+      return "TARN_E_IO";
+  }
+  return "TARN_?";
+}
+
+const char *tarn_last_error(void) {
+  return last_error;
+}
+
+tarn_status tarn__fail(tarn_status status, const char *format, ...) {
+  // Through a second buffer: an argument may be the last error itself.
+  char text[TEXT_SIZE];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return tarn__fail_text(status, text);
+}
+
+tarn_status tarn__fail_text(tarn_status status, const char *text) {
+  if (text != last_error) {
+    snprintf(last_error, sizeof last_error, "%s", text);
+  }
+  keep_printable(last_error);
+  return status;
+}

@@ -1,0 +1,42 @@
+// status.h - how the library's own functions decide on an error.
+//
+// The function that decides writes the line and returns the status in one
+// expression; whoever called it passes the status on and stays silent:
+//
+//   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
+#ifndef TARN_BASE_STATUS_H_
+#define TARN_BASE_STATUS_H_
+
+#include <stdarg.h>
+
+#include "tarn/base.h"
+
+// Writes the thread's last error, returns |status|. Text beyond 511 bytes is
+// cut, control characters become '?', so that no file's content can reach a
+// terminal raw.
+__attribute__((format(printf, 2, 3), cold)) tarn_status tarn__fail(
+    tarn_status status, const char *format, ...);
+
+// The same for a text that was kept: a stream's first failure, for one.
+__attribute__((cold)) tarn_status tarn__fail_text(tarn_status status,
+                                                  const char *text);
+
+// Sends a line to the log callback, if there is one that wants it.
+__attribute__((format(printf, 2, 3), cold)) void tarn__log(tarn_log_level level,
+                                                           const char *format,
+                                                           ...);
+
+// How much of a struct that starts with struct_size its caller knows of:
+// |given|, but no more than |own|; for 0 the |first| version's size. False if
+// |given| is less than that.
+static inline bool tarn__struct_size(size_t given, size_t first, size_t own,
+                                     size_t *out_size) {
+  *out_size = given == 0 ? first : given < own ? given : own;
+  return *out_size >= first;
+}
+
+// The size of a version of |type| that ended with |field|.
+#define TARN__SIZE_UP_TO(type, field) \
+  (offsetof(type, field) + sizeof(((type *)NULL)->field))
+
+#endif  // TARN_BASE_STATUS_H_

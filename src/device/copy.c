@@ -1,0 +1,138 @@
+// Copies: every one is checked, made through the table, and its failure put
+// on the stream that it was queued on.
+#include <string.h>
+
+#include "device/device.h"
+#include "device/table.h"
+
+// |stream| NULL: the calling thread waits. TARN_OK means that the plug-in may
+// be called.
+static tarn_status prepare(tarn_device *device, tarn_stream *stream,
+                           bool has_ends) {
+  tarn_status status = tarn__device_check(device);
+  if (status != TARN_OK) return status;
+  if (!has_ends) {
+    return tarn__fail(TARN_E_INVALID, "%s: copy: an end is NULL", device->name);
+  }
+  if (stream != NULL) {
+    status = tarn__stream_check(stream, device);
+    if (status != TARN_OK) return status;
+  }
+  return tarn__device_enter(device);
+}
+
+static tarn_status finish(tarn_device *device, tarn_stream *stream,
+                          const char *call, size_t size, C_Status result) {
+  tarn_status status = tarn__device_result(device, call, size, result);
+  return tarn__stream_settle(stream, status);
+}
+
+tarn_status tarn_copy_h2d(tarn_device *device, tarn_addr dst, const void *src,
+                          size_t size, tarn_stream *stream) {
+  bool has_ends = size == 0 || (dst != 0 && src != NULL);
+  tarn_status status = prepare(device, stream, has_ends);
+  if (status != TARN_OK || size == 0) return status;
+  C_Device handle = &device->handle;
+  void *to = tarn__pointer(dst);
+  C_Status result = stream == NULL
+                        ? device->abi->memory_copy_h2d(handle, to, src, size)
+                        : stream->abi->async_memory_copy_h2d(
+                              handle, stream->native, to, src, size);
+  return finish(device, stream, "memory_copy_h2d", size, result);
+}
+
+tarn_status tarn_copy_d2h(tarn_device *device, void *dst, tarn_addr src,
+                          size_t size, tarn_stream *stream) {
+  bool has_ends = size == 0 || (dst != NULL && src != 0);
+  tarn_status status = prepare(device, stream, has_ends);
+  if (status != TARN_OK || size == 0) return status;
+  C_Device handle = &device->handle;
+  const void *from = tarn__pointer(src);
+  C_Status result = stream == NULL
+                        ? device->abi->memory_copy_d2h(handle, dst, from, size)
+                        : stream->abi->async_memory_copy_d2h(
+                              handle, stream->native, dst, from, size);
+  return finish(device, stream, "memory_copy_d2h", size, result);
+}
+
+tarn_status tarn_copy_d2d(tarn_device *device, tarn_addr dst, tarn_addr src,
+                          size_t size, tarn_stream *stream) {
+  bool has_ends = size == 0 || (dst != 0 && src != 0);
+  tarn_status status = prepare(device, stream, has_ends);
+  if (status != TARN_OK || size == 0) return status;
+  C_Device handle = &device->handle;
+  void *to = tarn__pointer(dst);
+  const void *from = tarn__pointer(src);
+  C_Status result = stream == NULL
+                        ? device->abi->memory_copy_d2d(handle, to, from, size)
+                        : stream->abi->async_memory_copy_d2d(
+                              handle, stream->native, to, from, size);
+  return finish(device, stream, "memory_copy_d2d", size, result);
+}
+
+tarn_status tarn_device_set(tarn_device *device, tarn_addr addr,
+                            unsigned char value, size_t size,
+                            tarn_stream *stream) {
+  tarn_status status = prepare(device, stream, size == 0 || addr != 0);
+  if (status != TARN_OK || size == 0) return status;
+  if (stream != NULL) {
+    status = tarn_stream_synchronize(stream);
+    if (status != TARN_OK) return status;
+  }
+  C_Status result = device->abi->device_memory_set(
+      &device->handle, tarn__pointer(addr), value, size);
+  return finish(device, stream, "device_memory_set", size, result);
+}
+
+// --- between devices -------------------------------------------------------
+
+// Both ends belong to one plug-in, which knows them.
+static tarn_status copy_within(tarn_device *dst_device, tarn_addr dst,
+                               tarn_device *src_device, tarn_addr src,
+                               size_t size, tarn_stream *stream) {
+  void *to = tarn__pointer(dst);
+  const void *from = tarn__pointer(src);
+  C_Status result =
+      stream == NULL
+          ? src_device->abi->memory_copy_p2p(
+                &dst_device->handle, &src_device->handle, to, from, size)
+          : stream->abi->async_memory_copy_p2p(&dst_device->handle,
+                                               &src_device->handle,
+                                               stream->native, to, from, size);
+  return finish(src_device, stream, "memory_copy_p2p", size, result);
+}
+
+// The plug-ins do not know each other: the bytes pass through the host, in one
+// step where one of the two ends is the host's own memory.
+static tarn_status copy_across(tarn_device *dst_device, tarn_addr dst,
+                               tarn_device *src_device, tarn_addr src,
+                               size_t size, tarn_stream *stream) {
+  if (stream != NULL) {
+    tarn_status status = tarn_stream_synchronize(stream);
+    if (status != TARN_OK) return status;
+  }
+  if (src_device->info.host_accessible) {
+    return tarn_copy_h2d(dst_device, dst, tarn__pointer(src), size, NULL);
+  }
+  if (dst_device->info.host_accessible) {
+    return tarn_copy_d2h(src_device, tarn__pointer(dst), src, size, NULL);
+  }
+  C_Status result =
+      tarn__table_copy_p2p(&dst_device->handle, &src_device->handle,
+                           tarn__pointer(dst), tarn__pointer(src), size);
+  return tarn__device_result(src_device, "a copy through the host", size,
+                             result);
+}
+
+tarn_status tarn_copy_p2p(tarn_device *dst_device, tarn_addr dst,
+                          tarn_device *src_device, tarn_addr src, size_t size,
+                          tarn_stream *stream) {
+  tarn_status status = tarn__device_check(dst_device);
+  if (status != TARN_OK) return status;
+  bool has_ends = size == 0 || (dst != 0 && src != 0);
+  status = prepare(src_device, stream, has_ends);
+  if (status != TARN_OK || size == 0) return status;
+  return dst_device->plugin == src_device->plugin
+             ? copy_within(dst_device, dst, src_device, src, size, stream)
+             : copy_across(dst_device, dst, src_device, src, size, stream);
+}

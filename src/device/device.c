@@ -1,0 +1,316 @@
+// Devices: making and ending one, what it says of itself, what is attached.
+#include "device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "device/table.h"
+
+// --- answers of a plug-in --------------------------------------------------
+
+static const char *meaning(C_Status result) {
+  switch ((int)result) {
+    case C_SUCCESS:
+      return "C_SUCCESS";
+    case C_WARNING:
+      return "C_WARNING";
+    case C_FAILED:
+      return "C_FAILED: resource exhausted";
+    case C_ERROR:
+      return "C_ERROR: bad argument or wrong use";
+    case C_INTERNAL_ERROR:
+      return "C_INTERNAL_ERROR";
+    default:
+      return "no status of the ABI";
+  }
+}
+
+tarn_status tarn__device_result(tarn_device *device, const char *call,
+                                size_t size, C_Status result) {
+  if (result == C_SUCCESS) return TARN_OK;
+  if (result == C_WARNING) {
+    tarn__log(TARN_LOG_WARN, "%s: %s answered C_WARNING", device->name, call);
+    return TARN_OK;
+  }
+  if (result == TARN__C_UNSUPPORTED) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, call);
+  }
+  char of_size[40] = "";
+  if (size != 0) snprintf(of_size, sizeof of_size, " of %zu bytes", size);
+  return tarn__fail(TARN_E_DEVICE, "%s: %s%s answered %d (%s)", device->name,
+                    call, of_size, (int)result, meaning(result));
+}
+
+// --- checks ----------------------------------------------------------------
+
+tarn_status tarn__device_check(const tarn_device *device) {
+  if (device == NULL) return tarn__fail(TARN_E_INVALID, "device: NULL");
+  if (device->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
+                      device->name);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__device_enter(tarn_device *device) {
+  if (device->plugin->is_host) return TARN_OK;
+  C_Status result = device->abi->set_device(&device->handle);
+  return tarn__device_result(device, "set_device", 0, result);
+}
+
+// --- making ----------------------------------------------------------------
+
+typedef C_Status size_query(C_Device device, size_t *size);
+
+// |fallback| where the plug-in cannot say: an error is an answer too.
+static size_t ask_size(tarn_device *device, const char *call, size_query *query,
+                       size_t fallback) {
+  size_t size = 0;
+  C_Status result = query(&device->handle, &size);
+  if (result == C_SUCCESS || result == C_WARNING) return size;
+  tarn__log(TARN_LOG_WARN, "%s: %s answered %d; taken as %zu", device->name,
+            call, (int)result, fallback);
+  return fallback;
+}
+
+// Allocations are rounded to it, so it must be a power of two.
+static size_t usable_min_chunk(tarn_device *device, size_t said) {
+  size_t usable = 1;
+  while (usable < said && usable <= SIZE_MAX / 2)
+    usable *= 2;
+  if (usable != said) {
+    tarn__log(TARN_LOG_WARN, "%s: min_chunk %zu is no power of two; %zu taken",
+              device->name, said, usable);
+  }
+  return usable;
+}
+
+static tarn_status ask_sizes(tarn_device *device) {
+  const C_DeviceInterface *abi = device->abi;
+  tarn_device_info *info = &device->info;
+  size_t total = 0;
+  size_t available = 0;
+  tarn_status status = tarn_device_memory(device, &total, &available);
+  if (status != TARN_OK) return status;
+  size_t said =
+      ask_size(device, "device_min_chunk_size", abi->device_min_chunk_size, 1);
+  info->min_chunk = usable_min_chunk(device, said);
+  info->max_alloc = ask_size(device, "device_max_alloc_size",
+                             abi->device_max_alloc_size, available);
+  info->max_chunk =
+      ask_size(device, "device_max_chunk_size", abi->device_max_chunk_size, 0);
+  info->padding = ask_size(device, "device_extra_padding_size",
+                           abi->device_extra_padding_size, 0);
+  info->init_size = ask_size(device, "device_init_alloc_size",
+                             abi->device_init_alloc_size, info->max_alloc);
+  info->realloc_size = ask_size(device, "device_realloc_size",
+                                abi->device_realloc_size, info->max_alloc);
+  return TARN_OK;
+}
+
+static tarn_status start(tarn_device *device) {
+  C_Status result = device->abi->init_device(&device->handle);
+  tarn_status status = tarn__device_result(device, "init_device", 0, result);
+  if (status != TARN_OK) return status;
+  device->info.id = device->handle.id;  // it may have been replaced
+  status = tarn__device_enter(device);
+  if (status == TARN_OK) status = ask_sizes(device);
+  if (status != TARN_OK) (void)device->abi->deinit_device(&device->handle);
+  return status;
+}
+
+static char *name_of(const tarn__plugin *plugin, size_t ordinal) {
+  char name[TARN__TEXT_SIZE];
+  snprintf(name, sizeof name, "%s:%zu", plugin->type, ordinal);
+  return tarn__host_text(name);
+}
+
+static void describe(tarn_device *device) {
+  device->info = (tarn_device_info){
+      .struct_size = sizeof device->info,
+      .name = device->name,
+      .type = device->plugin->type,
+      .plugin = device->plugin->origin,
+      .functions = device->plugin->functions,
+      .host_accessible = device->plugin->is_host,
+  };
+}
+
+tarn_status tarn__device_create(tarn__plugin *plugin, size_t ordinal,
+                                tarn_device **out_device) {
+  *out_device = NULL;
+  tarn_device *device = tarn__host_alloc(sizeof *device);
+  if (device == NULL) return TARN_E_NOMEM;
+  device->plugin = plugin;
+  device->abi = &plugin->abi;
+  device->handle.id = (int)plugin->ids[ordinal];
+  device->ordinal = ordinal;
+  device->generation = tarn__os_generation();
+  tarn_list_init(&device->node);
+  pthread_mutex_init(&device->lock, NULL);
+  tarn__staging_init(&device->staging);
+
+  device->name = name_of(plugin, ordinal);
+  tarn_status status = TARN_E_NOMEM;
+  if (device->name != NULL) {
+    describe(device);
+    status = start(device);
+  }
+  if (status != TARN_OK) {
+    tarn__device_free(device);
+    return status;
+  }
+  *out_device = device;
+  return TARN_OK;
+}
+
+// --- ending ----------------------------------------------------------------
+
+static tarn_status call_attached(tarn_device *device, bool commit) {
+  tarn_status first = TARN_OK;
+  for (int slot = TARN_SLOT_COUNT - 1; slot >= 0; slot--) {
+    tarn__attachment *a = &device->attachments[slot];
+    if (a->on_close == NULL) continue;
+    tarn_status status = a->on_close(device, a->pointer, commit);
+    if (status != TARN_OK && !commit) return status;
+    if (status != TARN_OK && first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+static tarn_status check_unused(tarn_device *device) {
+  pthread_mutex_lock(&device->lock);
+  size_t streams = device->streams;
+  size_t events = device->events;
+  size_t allocations = device->allocations;
+  pthread_mutex_unlock(&device->lock);
+  if (streams + events + allocations == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: cannot close: %zu streams, %zu events and %zu "
+                    "allocations are in use",
+                    device->name, streams, events, allocations);
+}
+
+tarn_status tarn__device_end(tarn_device *device) {
+  // Who objects has said why; whatever the status, nothing has happened.
+  if (call_attached(device, false) != TARN_OK) return TARN_E_STATE;
+  tarn_status status = check_unused(device);
+  if (status != TARN_OK) return status;
+
+  status = call_attached(device, true);
+  tarn__staging_free(device);
+  C_Status result = device->abi->deinit_device(&device->handle);
+  tarn_status ended = tarn__device_result(device, "deinit_device", 0, result);
+  if (status == TARN_OK) status = ended;
+  return status == TARN_E_STATE ? TARN_E_DEVICE : status;
+}
+
+void tarn__device_forget(tarn_device *device) {
+  (void)call_attached(device, true);
+}
+
+void tarn__device_free(tarn_device *device) {
+  tarn__staging_deinit(&device->staging);
+  pthread_mutex_destroy(&device->lock);
+  tarn__host_free_text(device->name);
+  tarn__host_free(device, sizeof *device);
+}
+
+// --- what there is to know -------------------------------------------------
+
+const char *tarn_device_name(const tarn_device *device) {
+  return device->name;
+}
+
+tarn_status tarn_device_query(tarn_device *device, tarn_device_info *out_info) {
+  size_t size = 0;
+  if (out_info == NULL ||
+      !tarn__struct_size(out_info->struct_size,
+                         TARN__SIZE_UP_TO(tarn_device_info, realloc_size),
+                         sizeof *out_info, &size)) {
+    return tarn__fail(TARN_E_INVALID, "device info: NULL or no struct_size");
+  }
+  memset(out_info, 0, size);
+  tarn_status status = tarn__device_check(device);
+  if (status != TARN_OK) return status;
+  memcpy(out_info, &device->info, size);
+  out_info->struct_size = size;
+  return TARN_OK;
+}
+
+tarn_status tarn_device_memory(tarn_device *device, size_t *out_total,
+                               size_t *out_free) {
+  *out_total = *out_free = 0;
+  tarn_status status = tarn__device_check(device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  size_t total = 0;
+  size_t available = 0;
+  C_Status result =
+      device->abi->device_memory_stats(&device->handle, &total, &available);
+  status = tarn__device_result(device, "device_memory_stats", 0, result);
+  if (status != TARN_OK) return status;
+  *out_total = total;
+  *out_free = available < total ? available : total;
+  return TARN_OK;
+}
+
+static const char *const function_names[] = {
+    "memory_copy_p2p",
+    "async_memory_copy_h2d",
+    "async_memory_copy_d2h",
+    "async_memory_copy_d2d",
+    "async_memory_copy_p2p",
+    "device_memory_set",
+    "host_memory_allocate",
+    "unified_memory_allocate",
+    "device_max_chunk_size",
+    "device_max_alloc_size",
+    "device_extra_padding_size",
+    "device_init_alloc_size",
+    "device_realloc_size",
+    "create_stream",
+    "create_event",
+    "stream_add_callback",
+};
+
+const char *tarn_device_function_name(tarn_device_function bit) {
+  size_t count = sizeof function_names / sizeof function_names[0];
+  for (size_t i = 0; i < count; i++) {
+    if ((unsigned)bit == 1u << i) return function_names[i];
+  }
+  return NULL;
+}
+
+// --- attachments -----------------------------------------------------------
+
+tarn_status tarn_device_attach(tarn_device *device, tarn_device_slot slot,
+                               void *pointer, tarn_device_on_close *on_close) {
+  tarn_status status = tarn__device_check(device);
+  if (status != TARN_OK) return status;
+  if ((unsigned)slot >= TARN_SLOT_COUNT || pointer == NULL ||
+      on_close == NULL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "attach: slot %d, pointer %p: out of range or NULL",
+                      (int)slot, pointer);
+  }
+  pthread_mutex_lock(&device->lock);
+  bool taken = device->attachments[slot].pointer != NULL;
+  if (!taken) {
+    device->attachments[slot] = (tarn__attachment){pointer, on_close};
+  }
+  pthread_mutex_unlock(&device->lock);
+  if (!taken) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "%s: slot %d is taken", device->name,
+                    (int)slot);
+}
+
+void *tarn_device_attached(tarn_device *device, tarn_device_slot slot) {
+  if (tarn__device_check(device) != TARN_OK) return NULL;
+  if ((unsigned)slot >= TARN_SLOT_COUNT) return NULL;
+  pthread_mutex_lock(&device->lock);
+  void *pointer = device->attachments[slot].pointer;
+  pthread_mutex_unlock(&device->lock);
+  return pointer;
+}

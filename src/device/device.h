@@ -1,0 +1,125 @@
+// device.h - the device room's own view of its objects.
+//
+// Locks, outermost first: registry, streams, device, stream. The registry's
+// lock guards the plug-ins, the open devices, and every open and close; the
+// streams' lock the list of all streams; a device's lock its counts and
+// attachments; a stream's lock its failure. Plug-ins are called under the
+// registry's lock when a device is opened or closed, and otherwise under none.
+#ifndef TARN_DEVICE_DEVICE_H_
+#define TARN_DEVICE_DEVICE_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/os.h"
+#include "base/status.h"
+#include "device/memory.h"
+#include "device/plugin.h"
+#include "device/staging.h"
+#include "tarn/device.h"
+#include "tarn/device_abi.h"
+
+enum {
+  TARN__TEXT_SIZE = 256,  // of a failure that is kept
+};
+
+typedef struct tarn__attachment {
+  void *pointer;
+  tarn_device_on_close *on_close;
+} tarn__attachment;
+
+struct tarn_device {
+  struct C_Device_st handle;  // what every plug-in call is given
+  tarn__plugin *plugin;
+  const C_DeviceInterface *abi;  // the plug-in's completed table
+  char *name;
+  size_t ordinal;
+  uint32_t generation;
+  size_t open_count;  // guarded by the registry's lock, as is the next
+  tarn_list node;     // in the registry's list of open devices
+  tarn_device_info info;
+
+  pthread_mutex_t lock;  // guards all below
+  tarn__attachment attachments[TARN_SLOT_COUNT];
+  size_t streams;
+  size_t events;
+  size_t allocations;  // taken by tarn_device_allocate, not by pools
+  tarn__staging staging;
+};
+
+// TARN_OK if |device| is one and belongs to this process.
+TARN_MUST_CHECK tarn_status tarn__device_check(const tarn_device *device);
+
+// cpu:0, which is opened by the first who asks and stays so.
+TARN_MUST_CHECK tarn_status tarn__device_host(tarn_device **out_device);
+
+// Makes |device| the current one of the calling thread, for its plug-in. A
+// program may change that behind Tarn's back, so it is done before each call.
+TARN_MUST_CHECK tarn_status tarn__device_enter(tarn_device *device);
+
+// A device of |plugin|, initialised and asked for its sizes, not yet listed.
+// Caller holds the registry's lock, as for the next two.
+TARN_MUST_CHECK tarn_status tarn__device_create(tarn__plugin *plugin,
+                                                size_t ordinal,
+                                                tarn_device **out_device);
+
+// Ends what is attached and deinitialises. TARN_E_STATE: something is in use,
+// nothing has happened; any other status: it has ended.
+TARN_MUST_CHECK tarn_status tarn__device_end(tarn_device *device);
+
+// Lets what is attached to a parent's device free its host memory.
+void tarn__device_forget(tarn_device *device);
+
+// Frees the host memory of a device, after one of the two above.
+void tarn__device_free(tarn_device *device);
+
+// What a plug-in's answer to |call| means: C_WARNING counts as success and is
+// logged. |size| is for the text; 0 if it says nothing.
+TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
+                                                const char *call, size_t size,
+                                                C_Status result);
+
+// --- streams ---------------------------------------------------------------
+
+struct tarn_stream {
+  tarn_device *device;
+  const C_DeviceInterface *abi;  // the device's, or abi_sync without a handle
+  C_Stream native;
+  uint64_t serial;
+  uint32_t generation;
+  tarn_list node;  // in the list of all streams, guarded by their lock as is
+  size_t pins;     // how many are about to record on it
+
+  pthread_mutex_t lock;  // guards |text|, and writes of |failure|
+  _Atomic(tarn_status) failure;
+  char text[TARN__TEXT_SIZE];
+};
+
+// TARN_OK if |stream| is one of |device| (NULL: of any) and of this process.
+TARN_MUST_CHECK tarn_status tarn__stream_belongs(const tarn_stream *stream,
+                                                 const tarn_device *device);
+
+// The same, and it has not failed.
+TARN_MUST_CHECK tarn_status tarn__stream_check(tarn_stream *stream,
+                                               const tarn_device *device);
+
+// Makes a failure of work on |stream| stick to it (|stream| NULL: to nothing);
+// the text is the last error's. Returns |status|.
+tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
+
+// The text of a stream's failure becomes the last error.
+tarn_status tarn__stream_failure(tarn_stream *stream);
+
+// The lock of the list of all streams: taken around a fork.
+void tarn__streams_lock(void);
+void tarn__streams_unlock(void);
+
+static inline void *tarn__pointer(tarn_addr addr) {
+  return (void *)(uintptr_t)addr;
+}
+
+static inline tarn_addr tarn__address(const void *ptr) {
+  return (tarn_addr)(uintptr_t)ptr;
+}
+
+#endif  // TARN_DEVICE_DEVICE_H_

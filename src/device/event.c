@@ -1,0 +1,184 @@
+// Events: marks in a stream.
+//
+//   never set ──record──► marked ──the work in front is done──► reached
+//
+// An event whose native handle is NULL, or which is recorded on a stream
+// without one, is reached as soon as it is recorded: recording waited.
+#include <stdio.h>
+
+#include "base/hostmem.h"
+#include "device/device.h"
+
+struct tarn_event {
+  tarn_device *device;
+  C_Event native;
+  uint32_t generation;
+
+  pthread_mutex_t lock;  // guards all below
+  bool marked;           // the driver has to be asked
+  tarn_status failure;   // what the stream had, or a wait found
+  char text[TARN__TEXT_SIZE];
+};
+
+static tarn_status check(const tarn_event *event) {
+  if (event == NULL) return tarn__fail(TARN_E_INVALID, "event: NULL");
+  if (event->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "an event was made by the parent before a fork");
+  }
+  return tarn__device_enter(event->device);
+}
+
+static void count_events(tarn_device *device, size_t change) {
+  pthread_mutex_lock(&device->lock);
+  device->events += change;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static void release(tarn_event *event) {
+  pthread_mutex_destroy(&event->lock);
+  tarn__host_free(event, sizeof *event);
+}
+
+tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
+  *out_event = NULL;
+  tarn_status status = tarn__device_check(device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  tarn_event *event = tarn__host_alloc(sizeof *event);
+  if (event == NULL) return TARN_E_NOMEM;
+  event->device = device;
+  event->generation = tarn__os_generation();
+  pthread_mutex_init(&event->lock, NULL);
+  C_Status result = device->abi->create_event(&device->handle, &event->native);
+  status = tarn__device_result(device, "create_event", 0, result);
+  if (status != TARN_OK) {
+    release(event);
+    return status;
+  }
+  count_events(device, 1);
+  *out_event = event;
+  return TARN_OK;
+}
+
+static tarn_status end(tarn_event *event) {
+  tarn_device *device = event->device;
+  tarn_status status = tarn__device_enter(device);
+  if (event->native != NULL) {
+    C_Status result =
+        device->abi->destroy_event(&device->handle, event->native);
+    tarn_status ended = tarn__device_result(device, "destroy_event", 0, result);
+    if (status == TARN_OK) status = ended;
+  }
+  count_events(device, (size_t)-1);
+  return status;
+}
+
+tarn_status tarn_event_destroy(tarn_event *event) {
+  if (event == NULL) return TARN_OK;
+  bool ours = event->generation == tarn__os_generation();
+  tarn_status status = ours ? end(event) : TARN_OK;
+  release(event);
+  return status;
+}
+
+// --- recording -------------------------------------------------------------
+
+// Puts the driver's mark, or waits where there can be none.
+static tarn_status record(tarn_event *event, tarn_stream *stream,
+                          bool *out_marked) {
+  *out_marked = event->native != NULL && stream->native != NULL;
+  if (!*out_marked) return tarn_stream_synchronize(stream);
+  tarn_device *device = event->device;
+  C_Status result =
+      device->abi->record_event(&device->handle, stream->native, event->native);
+  tarn_status status = tarn__device_result(device, "record_event", 0, result);
+  return tarn__stream_settle(stream, status);
+}
+
+tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
+  tarn_status status = check(event);
+  if (status != TARN_OK) return status;
+  status = tarn__stream_belongs(stream, event->device);
+  if (status != TARN_OK) return status;
+
+  bool marked = false;
+  status = tarn__stream_failure(stream);
+  if (status == TARN_OK) status = record(event, stream, &marked);
+  pthread_mutex_lock(&event->lock);
+  event->marked = marked && status == TARN_OK;
+  event->failure = status;
+  if (status != TARN_OK) {
+    snprintf(event->text, sizeof event->text, "%s", tarn_last_error());
+  }
+  pthread_mutex_unlock(&event->lock);
+  return status;
+}
+
+// --- waiting ---------------------------------------------------------------
+
+// What is known without asking the driver: a failure, or that the mark is
+// reached. |*out_ask| if only the driver can tell.
+static tarn_status known(tarn_event *event, bool *out_ask) {
+  pthread_mutex_lock(&event->lock);
+  *out_ask = event->marked;
+  tarn_status status = event->failure;
+  if (status != TARN_OK) (void)tarn__fail_text(status, event->text);
+  pthread_mutex_unlock(&event->lock);
+  return status;
+}
+
+static tarn_status keep(tarn_event *event, tarn_status status) {
+  if (status == TARN_OK) return status;
+  pthread_mutex_lock(&event->lock);
+  event->failure = status;
+  event->marked = false;
+  snprintf(event->text, sizeof event->text, "%s", tarn_last_error());
+  pthread_mutex_unlock(&event->lock);
+  return status;
+}
+
+tarn_status tarn_event_synchronize(tarn_event *event) {
+  bool ask = false;
+  tarn_status status = check(event);
+  if (status == TARN_OK) status = known(event, &ask);
+  if (status != TARN_OK || !ask) return status;
+  tarn_device *device = event->device;
+  C_Status result =
+      device->abi->synchronize_event(&device->handle, event->native);
+  status = tarn__device_result(device, "synchronize_event", 0, result);
+  return keep(event, status);
+}
+
+// A plug-in says C_FAILED both for 'not yet' and for a failure; only waiting
+// tells them apart, so both are 'not yet' here.
+tarn_status tarn_event_query(tarn_event *event) {
+  bool ask = false;
+  tarn_status status = check(event);
+  if (status == TARN_OK) status = known(event, &ask);
+  if (status != TARN_OK || !ask) return status;
+  tarn_device *device = event->device;
+  C_Status result = device->abi->query_event(&device->handle, event->native);
+  if (result == C_SUCCESS) return TARN_OK;
+  if (result == C_FAILED || result == C_WARNING) return TARN_PENDING;
+  return tarn_event_synchronize(event);
+}
+
+tarn_status tarn_stream_wait_event(tarn_stream *stream, tarn_event *event) {
+  bool ask = false;
+  tarn_status status = tarn__stream_check(stream, NULL);
+  if (status == TARN_OK) status = check(event);
+  if (status == TARN_OK) status = known(event, &ask);
+  if (status != TARN_OK || !ask) return status;
+  // A stream without a handle runs what it is given at once, and a plug-in
+  // cannot wait for what another one does: the host waits instead.
+  bool together =
+      stream->native != NULL && stream->device->plugin == event->device->plugin;
+  if (!together) return tarn_event_synchronize(event);
+  status = tarn__device_enter(stream->device);
+  if (status != TARN_OK) return status;
+  C_Status result = stream->abi->stream_wait_event(
+      &stream->device->handle, stream->native, event->native);
+  status = tarn__device_result(stream->device, "stream_wait_event", 0, result);
+  return tarn__stream_settle(stream, status);
+}

@@ -1,0 +1,162 @@
+// Places, and memory straight from the driver.
+#include <stdio.h>
+
+#include "device/device.h"
+#include "device/table.h"
+
+// --- places ----------------------------------------------------------------
+
+static bool is_plain_host(tarn_place place) {
+  if (place.device == NULL) return place.kind == TARN_PLACE_HOST;
+  return place.device->plugin->is_host;
+}
+
+bool tarn_place_equal(tarn_place a, tarn_place b) {
+  if (is_plain_host(a) || is_plain_host(b)) {
+    return is_plain_host(a) && is_plain_host(b);
+  }
+  return a.device == b.device && a.kind == b.kind;
+}
+
+char *tarn_place_text(tarn_place place, char *out, size_t out_size) {
+  static const char *const suffixes[] = {
+      [TARN_PLACE_HOST] = "/host",
+      [TARN_PLACE_DEVICE] = "",
+      [TARN_PLACE_UNIFIED] = "/unified",
+  };
+  if (is_plain_host(place)) {
+    snprintf(out, out_size, "host");
+  } else {
+    bool known =
+        place.device != NULL && (unsigned)place.kind <= TARN_PLACE_UNIFIED;
+    snprintf(out, out_size, "%s%s", known ? place.device->name : "nowhere",
+             known ? suffixes[place.kind] : "");
+  }
+  return out;
+}
+
+tarn_status tarn__place_device(tarn_place place, tarn_device **out_device) {
+  *out_device = NULL;
+  if ((unsigned)place.kind > TARN_PLACE_UNIFIED) {
+    return tarn__fail(TARN_E_INVALID, "place: %d is no kind", (int)place.kind);
+  }
+  if (place.device == NULL && place.kind == TARN_PLACE_HOST) {
+    return tarn__device_host(out_device);
+  }
+  tarn_status status = tarn__device_check(place.device);
+  if (status == TARN_OK) *out_device = place.device;
+  return status;
+}
+
+// --- taking and giving -----------------------------------------------------
+
+typedef C_Status allocate_call(const C_Device device, void **ptr, size_t size);
+typedef C_Status deallocate_call(const C_Device device, void *ptr, size_t size);
+
+typedef struct memory_calls {
+  const char *allocate_name;
+  allocate_call *allocate;
+  const char *deallocate_name;
+  deallocate_call *deallocate;
+} memory_calls;
+
+static memory_calls calls_of(const C_DeviceInterface *abi,
+                             tarn_place_kind kind) {
+  switch (kind) {
+    case TARN_PLACE_HOST:
+      return (memory_calls){"host_memory_allocate", abi->host_memory_allocate,
+                            "host_memory_deallocate",
+                            abi->host_memory_deallocate};
+    case TARN_PLACE_UNIFIED:
+      return (memory_calls){
+          "unified_memory_allocate", abi->unified_memory_allocate,
+          "unified_memory_deallocate", abi->unified_memory_deallocate};
+    case TARN_PLACE_DEVICE:
+      break;
+  }
+  return (memory_calls){"device_memory_allocate", abi->device_memory_allocate,
+                        "device_memory_deallocate",
+                        abi->device_memory_deallocate};
+}
+
+static tarn_status out_of_memory(tarn_place place, size_t size) {
+  char where[TARN__TEXT_SIZE];
+  return tarn__fail(TARN_FULL, "%s: out of memory: %zu bytes were refused",
+                    tarn_place_text(place, where, sizeof where), size);
+}
+
+tarn_status tarn__device_take(tarn_place place, size_t size,
+                              tarn_addr *out_addr) {
+  *out_addr = 0;
+  tarn_device *device = NULL;
+  if (size == 0) return tarn__fail(TARN_E_INVALID, "allocate: size is 0");
+  tarn_status status = tarn__place_device(place, &device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+
+  memory_calls calls = calls_of(device->abi, place.kind);
+  void *ptr = NULL;
+  C_Status result = calls.allocate(&device->handle, &ptr, size);
+  // Both are ways in which plug-ins say that there is no memory.
+  bool full = result == C_FAILED || (result == C_SUCCESS && ptr == NULL);
+  if (full) return out_of_memory(place, size);
+  status = tarn__device_result(device, calls.allocate_name, size, result);
+  if (status == TARN_OK) *out_addr = tarn__address(ptr);
+  return status;
+}
+
+tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
+  tarn_device *device = NULL;
+  if (addr == 0) return tarn__fail(TARN_E_INVALID, "deallocate: address 0");
+  tarn_status status = tarn__place_device(place, &device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  memory_calls calls = calls_of(device->abi, place.kind);
+  C_Status result =
+      calls.deallocate(&device->handle, tarn__pointer(addr), size);
+  return tarn__device_result(device, calls.deallocate_name, size, result);
+}
+
+static void count_allocations(tarn_place place, size_t change) {
+  tarn_device *device = NULL;
+  if (tarn__place_device(place, &device) != TARN_OK) return;
+  pthread_mutex_lock(&device->lock);
+  device->allocations += change;
+  pthread_mutex_unlock(&device->lock);
+}
+
+tarn_status tarn_device_allocate(tarn_place place, size_t size,
+                                 tarn_addr *out_addr) {
+  tarn_status status = tarn__device_take(place, size, out_addr);
+  if (status == TARN_OK) count_allocations(place, 1);
+  return status;
+}
+
+tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
+                                   size_t size) {
+  tarn_status status = tarn__device_give(place, addr, size);
+  // Refused or not, the memory counts as gone, or the device could not close.
+  if (status == TARN_OK || status == TARN_E_DEVICE) {
+    count_allocations(place, (size_t)-1);
+  }
+  return status;
+}
+
+tarn_status tarn_device_host_view(tarn_place place, tarn_addr addr, size_t size,
+                                  void **out_ptr) {
+  *out_ptr = NULL;
+  tarn_device *device = NULL;
+  tarn_status status = tarn__place_device(place, &device);
+  if (status != TARN_OK) return status;
+  if (addr == 0 || size > UINT64_MAX - addr) {
+    return tarn__fail(TARN_E_INVALID, "host view: %zu bytes at address 0x%llx",
+                      size, (unsigned long long)addr);
+  }
+  if (place.kind == TARN_PLACE_DEVICE && !device->info.host_accessible) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: the host cannot touch its memory: copy instead",
+                      device->name);
+  }
+  *out_ptr = tarn__pointer(addr);
+  return TARN_OK;
+}

@@ -1,0 +1,264 @@
+// Taking in a plug-in.
+//
+// What a plug-in does to the table that it is given cannot be trusted: some
+// clear it with their own idea of its size, which may be more than the host's,
+// some clear nothing, some overwrite |size|. So it gets a copy of its own:
+//
+//   | size | 58 slots, filled with a pattern | pattern ... up to 8 KiB |
+//            8                            472
+//
+// Afterwards every slot below 472 that still holds the pattern was not set,
+// and becomes NULL. Nothing above 472 is ever looked at. Which sizes a
+// plug-in insists on is found by offering the known variants in turn: one that
+// is not content leaves device_type NULL.
+#include "device/plugin.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "device/device.h"
+#include "device/table.h"
+
+enum {
+  TABLE_ROOM = 8192,
+  PARAMS_ROOM = 4096,
+  KNOWN_END = offsetof(C_DeviceInterface, beyond),
+  PATTERN = 0xa5,
+  TYPE_MAX = 63,
+  DEVICES_MAX = 4096,
+};
+
+typedef struct offer {
+  size_t params_size;
+  size_t table_size;
+} offer;
+
+static const offer offers[] = {
+    {sizeof(CustomRuntimeParams), 1040},
+    {sizeof(CustomRuntimeParams), 1032},
+    {sizeof(CustomRuntimeParamsA), 912},
+};
+enum { OFFER_COUNT = sizeof offers / sizeof offers[0] };
+
+// Room for a table and parameters of any variant, and more.
+typedef struct meeting {
+  union {
+    C_DeviceInterface table;
+    unsigned char table_bytes[TABLE_ROOM];
+  };
+  union {
+    CustomRuntimeParams params;
+    unsigned char params_bytes[PARAMS_ROOM];
+  };
+} meeting;
+
+static void meet(meeting *m, tarn__init_plugin *init, offer o) {
+  memset(m->table_bytes, PATTERN, sizeof m->table_bytes);
+  memset(m->params_bytes, 0, sizeof m->params_bytes);
+  m->table.size = o.table_size;
+  m->params.size = o.params_size;
+  m->params.interface = &m->table;
+  init(&m->params);
+}
+
+static void clear_untouched(C_DeviceInterface *abi) {
+  unsigned char untouched[sizeof(void *)];
+  memset(untouched, PATTERN, sizeof untouched);
+  unsigned char *bytes = (unsigned char *)abi;
+  for (size_t at = 0; at < KNOWN_END; at += sizeof untouched) {
+    if (memcmp(bytes + at, untouched, sizeof untouched) == 0) {
+      memset(bytes + at, 0, sizeof untouched);
+    }
+  }
+}
+
+// A name that can stand in front of ":0" and in messages.
+static bool is_type_name(const char *type) {
+  size_t length = strnlen(type, TYPE_MAX + 1);
+  if (length == 0 || length > TYPE_MAX) return false;
+  return strspn(type,
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                "0123456789_-.") == length;
+}
+
+static tarn_status introduce(meeting *m, tarn__init_plugin *init,
+                             const char *origin) {
+  for (size_t i = 0; i < OFFER_COUNT; i++) {
+    meet(m, init, offers[i]);
+    if (m->params.device_type != NULL) break;
+  }
+  if (m->params.device_type == NULL) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: InitPlugin names no device type, whatever size of "
+                      "table it is offered",
+                      origin);
+  }
+  if (!is_type_name(m->params.device_type)) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: its device type is no name of 1 to %d letters, "
+                      "digits, '_', '-' or '.'",
+                      origin, TYPE_MAX);
+  }
+  if (m->params.interface != &m->table) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: InitPlugin replaced the table by one of its own",
+                      origin);
+  }
+  clear_untouched(&m->table);
+  return tarn__table_check(&m->table, origin);
+}
+
+static tarn_status fill(tarn__plugin *plugin, const meeting *m,
+                        const char *origin) {
+  memcpy(&plugin->abi, &m->table, KNOWN_END);
+  plugin->functions = tarn__table_complete(&plugin->abi);
+  plugin->abi_sync = plugin->abi;
+  tarn__table_make_sync(&plugin->abi_sync);
+  plugin->type = tarn__host_text(m->params.device_type);
+  plugin->origin = tarn__host_text(origin);
+  bool complete = plugin->type != NULL && plugin->origin != NULL;
+  return complete ? TARN_OK : TARN_E_NOMEM;
+}
+
+tarn_status tarn__plugin_create(tarn__init_plugin *init, const char *origin,
+                                tarn__plugin **out_plugin) {
+  *out_plugin = NULL;
+  meeting *m = tarn__host_alloc(sizeof *m);
+  if (m == NULL) return TARN_E_NOMEM;
+  tarn__plugin *plugin = NULL;
+  tarn_status status = introduce(m, init, origin);
+  if (status == TARN_OK) {
+    plugin = tarn__host_alloc(sizeof *plugin);
+    status = plugin == NULL ? TARN_E_NOMEM : fill(plugin, m, origin);
+  }
+  tarn__host_free(m, sizeof *m);
+  if (status != TARN_OK) {
+    tarn__plugin_destroy(plugin);
+    return status;
+  }
+  *out_plugin = plugin;
+  return TARN_OK;
+}
+
+void tarn__plugin_destroy(tarn__plugin *plugin) {
+  if (plugin == NULL) return;
+  tarn__host_free_array(plugin->ids, plugin->id_count, sizeof *plugin->ids);
+  tarn__host_free_text(plugin->type);
+  tarn__host_free_text(plugin->origin);
+  tarn__host_free(plugin, sizeof *plugin);
+}
+
+// --- initialising ----------------------------------------------------------
+
+static tarn_status refused(const tarn__plugin *plugin, const char *call,
+                           C_Status result) {
+  return tarn__fail(TARN_E_DEVICE, "%s (%s): %s answered %d", plugin->type,
+                    plugin->origin, call, (int)result);
+}
+
+static bool went_well(C_Status result) {
+  return result == C_SUCCESS || result == C_WARNING;
+}
+
+static tarn_status list_devices(tarn__plugin *plugin) {
+  size_t count = 0;
+  C_Status result = plugin->abi.get_device_count(&count);
+  if (!went_well(result)) return refused(plugin, "get_device_count", result);
+  if (count > DEVICES_MAX) {
+    return tarn__fail(TARN_E_DEVICE, "%s (%s): says it has %zu devices",
+                      plugin->type, plugin->origin, count);
+  }
+  size_t *ids = tarn__host_array(count, sizeof *ids);
+  if (ids == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    ids[i] = i;
+  result = count ? plugin->abi.get_device_list(ids) : C_SUCCESS;
+  if (!went_well(result)) {
+    tarn__host_free_array(ids, count, sizeof *ids);
+    return refused(plugin, "get_device_list", result);
+  }
+  plugin->ids = ids;
+  plugin->id_count = count;
+  return TARN_OK;
+}
+
+tarn_status tarn__plugin_initialize(tarn__plugin *plugin) {
+  if (plugin->initialized) {
+    // The host's own memory is as good after a fork as before.
+    if (plugin->is_host || plugin->generation == tarn__os_generation()) {
+      return TARN_OK;
+    }
+    return tarn__fail(TARN_E_STATE,
+                      "%s was initialised by the parent before a fork: open "
+                      "devices after forking",
+                      plugin->type);
+  }
+  C_Status result = plugin->abi.initialize();
+  if (!went_well(result)) return refused(plugin, "initialize", result);
+  tarn_status status = list_devices(plugin);
+  if (status != TARN_OK) {
+    (void)plugin->abi.finalize();
+    return status;
+  }
+  plugin->initialized = true;
+  plugin->generation = tarn__os_generation();
+  return TARN_OK;
+}
+
+// --- finding the shared object ---------------------------------------------
+
+static tarn_status resolve(const char *path, char *out, size_t out_size) {
+  int length = 0;
+  if (path[0] == '/') {
+    length = snprintf(out, out_size, "%s", path);
+  } else if (strchr(path, '/') != NULL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "plug-in '%s': give an absolute path, or a file name in "
+                      "TARN_PLUGIN_DIR",
+                      path);
+  } else {
+    const char *directory = secure_getenv("TARN_PLUGIN_DIR");
+    if (directory == NULL || directory[0] != '/') {
+      return tarn__fail(TARN_E_INVALID,
+                        "plug-in '%s': no absolute path, and TARN_PLUGIN_DIR "
+                        "names no absolute directory",
+                        path);
+    }
+    length = snprintf(out, out_size, "%s/%s", directory, path);
+  }
+  if (length < 0 || (size_t)length >= out_size) {
+    return tarn__fail(TARN_E_INVALID, "plug-in: a path of %d bytes", length);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__plugin_find_init(const char *path,
+                                   tarn__init_plugin **out_init,
+                                   char **out_path) {
+  *out_init = NULL;
+  *out_path = NULL;
+  char resolved[PATH_MAX];
+  if (path == NULL || *path == '\0') {
+    return tarn__fail(TARN_E_INVALID, "plug-in: no path");
+  }
+  tarn_status status = resolve(path, resolved, sizeof resolved);
+  if (status != TARN_OK) return status;
+
+  void *handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) return tarn__fail(TARN_E_IO, "%s", dlerror());
+  void *symbol = dlsym(handle, "InitPlugin");
+  if (symbol == NULL) {
+    dlclose(handle);  // nothing of it has been called
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: not a device plug-in: it has no InitPlugin",
+                      resolved);
+  }
+  *out_path = tarn__host_text(resolved);
+  if (*out_path == NULL) return TARN_E_NOMEM;
+  memcpy(out_init, &symbol, sizeof symbol);
+  return TARN_OK;
+}

@@ -1,0 +1,275 @@
+// The registry: plug-ins and open devices; opening and closing.
+//
+//   plugins   cpu ── cuda ── ...                 never removed
+//   devices   cpu:0 ── cuda:1 ── ...             in order of opening
+//
+// What a parent opened before a fork stays in the child's list until it is
+// closed there, but is not found by name: it is not the child's.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/names.h"
+#include "device/builtin.h"
+#include "device/device.h"
+
+static struct {
+  pthread_mutex_t lock;  // guards all below, every open and every close
+  tarn__names plugins;   // of tarn__plugin, by type
+  bool ready;
+  tarn_list devices;
+  _Atomic(tarn_device *) host;  // cpu:0; written under the lock
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_at_fork(void) {
+  pthread_mutex_lock(&registry.lock);
+  tarn__streams_lock();
+}
+
+static void unlock_at_fork(void) {
+  tarn__streams_unlock();
+  pthread_mutex_unlock(&registry.lock);
+}
+
+static void registry_lock(void) {
+  pthread_mutex_lock(&registry.lock);
+}
+
+static void registry_unlock(void) {
+  pthread_mutex_unlock(&registry.lock);
+}
+
+// --- plug-ins --------------------------------------------------------------
+
+static tarn_status add_locked(tarn__init_plugin *init, const char *origin,
+                              bool is_host) {
+  tarn__plugin *plugin = NULL;
+  tarn_status status = tarn__plugin_create(init, origin, &plugin);
+  if (status != TARN_OK) return status;
+  plugin->is_host = is_host;
+  if (tarn__names_find(&registry.plugins, plugin->type) != NULL) {
+    status = tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already",
+                        origin, plugin->type);
+  } else {
+    status = tarn__names_add(&registry.plugins, plugin->type, plugin);
+  }
+  if (status != TARN_OK) tarn__plugin_destroy(plugin);
+  return status;
+}
+
+// Fills the registry at first use, so that a program that uses no device pays
+// nothing and the host allocator can be set before.
+static tarn_status prepare_locked(void) {
+  if (registry.ready) return TARN_OK;
+  tarn_status status = add_locked(tarn__cpu_init_plugin, "built-in", true);
+  if (status != TARN_OK) return status;
+  tarn_list_init(&registry.devices);
+  pthread_atfork(lock_at_fork, unlock_at_fork, unlock_at_fork);
+  registry.ready = true;
+  return TARN_OK;
+}
+
+tarn_status tarn__plugin_add(tarn__init_plugin *init, const char *origin) {
+  registry_lock();
+  tarn_status status = prepare_locked();
+  if (status == TARN_OK) status = add_locked(init, origin, false);
+  registry_unlock();
+  return status;
+}
+
+tarn_status tarn_plugin_load(const char *path) {
+  tarn__init_plugin *init = NULL;
+  char *origin = NULL;
+  tarn_status status = tarn__plugin_find_init(path, &init, &origin);
+  if (status != TARN_OK) return status;
+  status = tarn__plugin_add(init, origin);
+  tarn__host_free_text(origin);
+  return status;
+}
+
+// --- finding devices by name -----------------------------------------------
+
+typedef struct device_name {
+  tarn__plugin *plugin;
+  size_t ordinal;
+} device_name;
+
+static tarn_status no_such_type(const char *name) {
+  char known[TARN__TEXT_SIZE];
+  tarn__names_text(&registry.plugins, known, sizeof known);
+  return tarn__fail(TARN_E_INVALID,
+                    "no device '%s': give type:ordinal, the types are %s", name,
+                    known);
+}
+
+// Digits only, so that "-1" or " 0" are no ordinals.
+static bool parse_ordinal(const char *text, size_t *out_ordinal) {
+  size_t length = strlen(text);
+  if (length == 0 || length > 9 || strspn(text, "0123456789") != length) {
+    return false;
+  }
+  *out_ordinal = strtoul(text, NULL, 10);
+  return true;
+}
+
+static tarn_status parse_name(const char *name, device_name *out) {
+  char type[TARN__TEXT_SIZE];
+  const char *colon = strchr(name, ':');
+  size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
+  out->ordinal = 0;
+  if (length >= sizeof type ||
+      (colon != NULL && !parse_ordinal(colon + 1, &out->ordinal))) {
+    return no_such_type(name);
+  }
+  memcpy(type, name, length);
+  type[length] = '\0';
+  tarn__name *entry = tarn__names_find(&registry.plugins, type);
+  if (entry == NULL) return no_such_type(name);
+  out->plugin = entry->value;
+  return TARN_OK;
+}
+
+static tarn_device *find_open(device_name name) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &registry.devices) {
+    tarn_device *device = tarn_list_entry(node, tarn_device, node);
+    if (device->plugin == name.plugin && device->ordinal == name.ordinal &&
+        device->generation == tarn__os_generation()) {
+      return device;
+    }
+  }
+  return NULL;
+}
+
+// --- opening ---------------------------------------------------------------
+
+static tarn_status open_new_locked(device_name name, tarn_device **out) {
+  tarn_status status = tarn__plugin_initialize(name.plugin);
+  if (status != TARN_OK) return status;
+  if (name.ordinal >= name.plugin->id_count) {
+    return tarn__fail(TARN_E_INVALID, "no device '%s:%zu': %s has %zu",
+                      name.plugin->type, name.ordinal, name.plugin->type,
+                      name.plugin->id_count);
+  }
+  status = tarn__device_create(name.plugin, name.ordinal, out);
+  if (status != TARN_OK) return status;
+  tarn_list_add_tail(&registry.devices, &(*out)->node);
+  return TARN_OK;
+}
+
+static tarn_status open_named_locked(const char *text, tarn_device **out) {
+  device_name name = {0};
+  tarn_status status = parse_name(text, &name);
+  if (status != TARN_OK) return status;
+  tarn_device *device = find_open(name);
+  if (device == NULL) status = open_new_locked(name, &device);
+  if (status != TARN_OK) return status;
+  device->open_count++;
+  *out = device;
+  return TARN_OK;
+}
+
+static tarn_device *known_host(void) {
+  tarn_device *host =
+      atomic_load_explicit(&registry.host, memory_order_acquire);
+  bool ours = host != NULL && host->generation == tarn__os_generation();
+  return ours ? host : NULL;
+}
+
+// cpu:0's first open is never given back. It comes before any other device,
+// so that whoever needs plain host memory finds it without the lock.
+static tarn_status ensure_host_locked(void) {
+  tarn_status status = prepare_locked();
+  if (status != TARN_OK || known_host() != NULL) return status;
+  tarn_device *host = NULL;
+  status = open_named_locked("cpu:0", &host);
+  if (status == TARN_OK) {
+    atomic_store_explicit(&registry.host, host, memory_order_release);
+  }
+  return status;
+}
+
+tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
+  *out_device = NULL;
+  if (name == NULL) return tarn__fail(TARN_E_INVALID, "device: no name");
+  registry_lock();
+  tarn_status status = ensure_host_locked();
+  if (status == TARN_OK) status = open_named_locked(name, out_device);
+  registry_unlock();
+  return status;
+}
+
+tarn_status tarn__device_host(tarn_device **out_device) {
+  tarn_status status = TARN_OK;
+  *out_device = known_host();
+  if (*out_device != NULL) return TARN_OK;
+  registry_lock();
+  status = ensure_host_locked();
+  *out_device = known_host();
+  registry_unlock();
+  return status;
+}
+
+// --- closing ---------------------------------------------------------------
+
+static tarn_status close_locked(tarn_device *device) {
+  if (device->open_count > 1) {
+    device->open_count--;
+    return TARN_OK;
+  }
+  // A parent's device: only its host memory is this process's to free.
+  bool ours = device->generation == tarn__os_generation();
+  tarn_status status = ours ? tarn__device_end(device) : TARN_OK;
+  if (!ours) tarn__device_forget(device);
+  if (status == TARN_E_STATE) return status;
+  tarn_list_del(&device->node);
+  tarn__device_free(device);
+  return status;
+}
+
+tarn_status tarn_device_close(tarn_device *device) {
+  if (device == NULL) return TARN_OK;
+  registry_lock();
+  tarn_status status = close_locked(device);
+  registry_unlock();
+  return status;
+}
+
+// --- listing ---------------------------------------------------------------
+
+static tarn_status visit_devices(const tarn__plugin *plugin,
+                                 tarn_device_visit *visit, void *context) {
+  for (size_t i = 0; i < plugin->id_count; i++) {
+    char name[TARN__TEXT_SIZE];
+    snprintf(name, sizeof name, "%s:%zu", plugin->type, i);
+    tarn_status status = visit(context, name);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+// The |index|-th plug-in, initialised; NULL beyond the last. Plug-ins are
+// never removed, so it stays good without the lock.
+static tarn_status plugin_at(size_t index, tarn__plugin **out_plugin) {
+  *out_plugin = NULL;
+  registry_lock();
+  tarn_status status = prepare_locked();
+  if (status == TARN_OK && index < registry.plugins.count) {
+    *out_plugin = registry.plugins.entries[index].value;
+    status = tarn__plugin_initialize(*out_plugin);
+  }
+  registry_unlock();
+  return status;
+}
+
+tarn_status tarn_device_each(tarn_device_visit *visit, void *context) {
+  if (visit == NULL) return tarn__fail(TARN_E_INVALID, "device: no visitor");
+  for (size_t i = 0;; i++) {
+    tarn__plugin *plugin = NULL;
+    tarn_status status = plugin_at(i, &plugin);
+    if (status != TARN_OK || plugin == NULL) return status;
+    status = visit_devices(plugin, visit, context);
+    if (status != TARN_OK) return status;
+  }
+}

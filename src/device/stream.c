@@ -1,0 +1,304 @@
+// Streams: order, waiting, and the failure that sticks.
+//
+// All streams of the process stand in one list, so that a serial, which is all
+// that others keep of a stream, can be turned into a stream that still lives.
+#include "tarn/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "device/device.h"
+
+static struct {
+  pthread_mutex_t lock;  // guards all below, and the pins of every stream
+  pthread_cond_t unpinned;
+  tarn_list all;
+  uint64_t last_serial;
+} streams = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .unpinned = PTHREAD_COND_INITIALIZER,
+    .all = {&streams.all, &streams.all},
+};
+
+void tarn__streams_lock(void) {
+  pthread_mutex_lock(&streams.lock);
+}
+
+void tarn__streams_unlock(void) {
+  pthread_mutex_unlock(&streams.lock);
+}
+
+// --- the failure that sticks -----------------------------------------------
+
+tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status) {
+  if (stream == NULL || status >= TARN_OK) return status;
+  pthread_mutex_lock(&stream->lock);
+  if (atomic_load_explicit(&stream->failure, memory_order_relaxed) == TARN_OK) {
+    snprintf(stream->text, sizeof stream->text, "%s", tarn_last_error());
+    atomic_store_explicit(&stream->failure, status, memory_order_release);
+  }
+  pthread_mutex_unlock(&stream->lock);
+  return status;
+}
+
+// The text does not change any more once there is a failure.
+tarn_status tarn__stream_failure(tarn_stream *stream) {
+  tarn_status failure =
+      atomic_load_explicit(&stream->failure, memory_order_acquire);
+  if (failure == TARN_OK) return TARN_OK;
+  return tarn__fail_text(failure, stream->text);
+}
+
+tarn_status tarn__stream_belongs(const tarn_stream *stream,
+                                 const tarn_device *device) {
+  if (stream == NULL) return tarn__fail(TARN_E_INVALID, "stream: NULL");
+  if (stream->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "stream %llu was made by the parent before a fork",
+                      (unsigned long long)stream->serial);
+  }
+  if (device != NULL && stream->device != device) {
+    return tarn__fail(TARN_E_INVALID, "a stream of %s is none of %s",
+                      stream->device->name, device->name);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__stream_check(tarn_stream *stream, const tarn_device *device) {
+  tarn_status status = tarn__stream_belongs(stream, device);
+  return status != TARN_OK ? status : tarn__stream_failure(stream);
+}
+
+// --- making and ending -----------------------------------------------------
+
+static void count_streams(tarn_device *device, size_t change) {
+  pthread_mutex_lock(&device->lock);
+  device->streams += change;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static void enlist(tarn_stream *stream) {
+  tarn__streams_lock();
+  stream->serial = ++streams.last_serial;
+  tarn_list_add_tail(&streams.all, &stream->node);
+  tarn__streams_unlock();
+}
+
+static void release(tarn_stream *stream) {
+  pthread_mutex_destroy(&stream->lock);
+  tarn__host_free(stream, sizeof *stream);
+}
+
+tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
+  *out_stream = NULL;
+  tarn_status status = tarn__device_check(device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  tarn_stream *stream = tarn__host_alloc(sizeof *stream);
+  if (stream == NULL) return TARN_E_NOMEM;
+  stream->device = device;
+  stream->generation = tarn__os_generation();
+  pthread_mutex_init(&stream->lock, NULL);
+  C_Status result =
+      device->abi->create_stream(&device->handle, &stream->native);
+  status = tarn__device_result(device, "create_stream", 0, result);
+  if (status != TARN_OK) {
+    release(stream);
+    return status;
+  }
+  stream->abi =
+      stream->native != NULL ? device->abi : &device->plugin->abi_sync;
+  count_streams(device, 1);
+  enlist(stream);
+  *out_stream = stream;
+  return TARN_OK;
+}
+
+// Out of the list, and no longer in anybody's hands.
+static void delist(tarn_stream *stream) {
+  tarn__streams_lock();
+  tarn_list_del(&stream->node);
+  while (stream->pins > 0) {
+    pthread_cond_wait(&streams.unpinned, &streams.lock);
+  }
+  tarn__streams_unlock();
+}
+
+static tarn_status end(tarn_stream *stream) {
+  tarn_device *device = stream->device;
+  tarn_status status = tarn_stream_synchronize(stream);
+  delist(stream);
+  C_Status result =
+      stream->abi->destroy_stream(&device->handle, stream->native);
+  tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
+  count_streams(device, (size_t)-1);
+  return status != TARN_OK ? status : ended;
+}
+
+tarn_status tarn_stream_destroy(tarn_stream *stream) {
+  if (stream == NULL) return TARN_OK;
+  tarn_status status = TARN_OK;
+  if (stream->generation == tarn__os_generation()) {
+    status = end(stream);
+  } else {  // the parent's: its device and driver are not this process's, and
+            // who pinned it there does not run here
+    stream->pins = 0;
+    delist(stream);
+  }
+  release(stream);
+  return status;
+}
+
+// --- what there is to know -------------------------------------------------
+
+tarn_device *tarn_stream_device(const tarn_stream *stream) {
+  return stream->device;
+}
+
+uint64_t tarn_stream_serial(const tarn_stream *stream) {
+  return stream->serial;
+}
+
+void *tarn_stream_native(const tarn_stream *stream) {
+  return stream->native;
+}
+
+// --- waiting ---------------------------------------------------------------
+
+// Waits even for a stream that has failed: what is behind the failure may
+// still be running, and its memory is about to be reused.
+tarn_status tarn_stream_synchronize(tarn_stream *stream) {
+  tarn_status status = tarn__stream_belongs(stream, NULL);
+  if (status == TARN_OK) status = tarn__device_enter(stream->device);
+  if (status != TARN_OK) return status;
+  C_Status result =
+      stream->abi->synchronize_stream(&stream->device->handle, stream->native);
+  status = tarn__device_result(stream->device, "synchronize_stream", 0, result);
+  (void)tarn__stream_settle(stream, status);
+  return tarn__stream_failure(stream);
+}
+
+// 'Failed' and 'warning' mean 'not yet'; any other no is settled by waiting.
+tarn_status tarn_stream_query(tarn_stream *stream) {
+  tarn_status status = tarn__stream_check(stream, NULL);
+  if (status == TARN_OK) status = tarn__device_enter(stream->device);
+  if (status != TARN_OK) return status;
+  C_Status result =
+      stream->abi->query_stream(&stream->device->handle, stream->native);
+  if (result == C_SUCCESS) return TARN_OK;
+  if (result == C_FAILED || result == C_WARNING) return TARN_PENDING;
+  return tarn_stream_synchronize(stream);
+}
+
+tarn_status tarn_device_synchronize(tarn_device *device) {
+  tarn_status status = tarn__device_check(device);
+  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  C_Status result = device->abi->synchronize_device(&device->handle);
+  return tarn__device_result(device, "synchronize_device", 0, result);
+}
+
+// --- one stream behind another ---------------------------------------------
+
+static tarn_stream *find_locked(uint64_t serial) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &streams.all) {
+    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
+    if (stream->serial == serial) return stream;
+  }
+  return NULL;
+}
+
+// The stream with |serial|, which cannot be destroyed until it is unpinned;
+// NULL if there is nothing to wait for: it is gone, a parent's, or one on
+// which nothing is ever queued.
+static tarn_stream *pin(uint64_t serial) {
+  tarn__streams_lock();
+  tarn_stream *stream = find_locked(serial);
+  bool busy = stream != NULL && stream->native != NULL &&
+              stream->generation == tarn__os_generation();
+  if (busy) stream->pins++;
+  tarn__streams_unlock();
+  return busy ? stream : NULL;
+}
+
+static void unpin(tarn_stream *stream) {
+  tarn__streams_lock();
+  stream->pins--;
+  pthread_cond_broadcast(&streams.unpinned);
+  tarn__streams_unlock();
+}
+
+static tarn_status wait_for(tarn_stream *stream, tarn_stream *other) {
+  tarn_event *event = NULL;
+  tarn_status status = tarn_event_create(other->device, &event);
+  if (status == TARN_OK) status = tarn_event_record(event, other);
+  if (status == TARN_OK) {
+    status = stream != NULL ? tarn_stream_wait_event(stream, event)
+                            : tarn_event_synchronize(event);
+  }
+  (void)tarn_event_destroy(event);
+  return status;
+}
+
+tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
+  if (stream != NULL) {
+    tarn_status status = tarn__stream_check(stream, NULL);
+    if (status != TARN_OK || stream->serial == serial) return status;
+  }
+  tarn_stream *other = pin(serial);
+  if (other == NULL) return TARN_OK;
+  tarn_status status = wait_for(stream, other);
+  if (status < TARN_OK && tarn__stream_failure(other) != TARN_OK) {
+    // The other's failure is not this one's: only that it has come to an end
+    // matters here, and then the host has to see it.
+    if (tarn_stream_synchronize(other) != TARN_OK) status = TARN_OK;
+  }
+  unpin(other);
+  return status;
+}
+
+// --- callbacks -------------------------------------------------------------
+
+typedef struct callback_call {
+  tarn_stream *stream;
+  tarn_stream_callback *callback;
+  void *context;
+} callback_call;
+
+static void run_callback(C_Device handle, C_Stream native, void *user_data,
+                         C_Status *result) {
+  (void)handle;
+  (void)native;
+  callback_call call = *(callback_call *)user_data;
+  tarn__host_free(user_data, sizeof call);
+  tarn_status status = TARN_OK;
+  if (result != NULL) {
+    status = tarn__device_result(call.stream->device, "the work before it", 0,
+                                 *result);
+    status = tarn__stream_settle(call.stream, status);
+  }
+  if (status == TARN_OK) status = tarn__stream_failure(call.stream);
+  call.callback(call.context, status);
+}
+
+tarn_status tarn_stream_add_callback(tarn_stream *stream,
+                                     tarn_stream_callback *callback,
+                                     void *context) {
+  tarn_status status = tarn__stream_check(stream, NULL);
+  if (status == TARN_OK && callback == NULL) {
+    status = tarn__fail(TARN_E_INVALID, "stream: no callback");
+  }
+  if (status == TARN_OK) status = tarn__device_enter(stream->device);
+  if (status != TARN_OK) return status;
+  callback_call *call = tarn__host_alloc(sizeof *call);
+  if (call == NULL) return TARN_E_NOMEM;
+  *call = (callback_call){stream, callback, context};
+  C_Status result = stream->abi->stream_add_callback(
+      &stream->device->handle, stream->native, run_callback, call);
+  status =
+      tarn__device_result(stream->device, "stream_add_callback", 0, result);
+  if (status != TARN_OK) tarn__host_free(call, sizeof *call);
+  return tarn__stream_settle(stream, status);
+}

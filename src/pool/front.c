@@ -1,0 +1,212 @@
+// Making, switching and ending the front of a pool; walking its invariants.
+//
+// A switch publishes the new strategy under the lock. The old one moves to
+// |replaced|, gives its idle memory back, and ends when its last block has
+// come home and no call that let go of the lock is to come back into it.
+#include "pool/front.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "device/memory.h"
+
+// --- making and ending -----------------------------------------------------
+
+static tarn_status natural_align(tarn_place place, size_t *out_align) {
+  tarn_device *device = NULL;
+  tarn_device_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn__place_device(place, &device);
+  if (status == TARN_OK) status = tarn_device_query(device, &info);
+  bool no_unified = place.kind == TARN_PLACE_UNIFIED &&
+                    (info.functions & TARN_FN_UNIFIED_MEMORY) == 0;
+  if (status == TARN_OK && no_unified) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no unified memory",
+                      info.name);
+  }
+  *out_align = info.min_chunk;
+  return status;
+}
+
+tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
+  *out_pool = NULL;
+  size_t align = 0;
+  tarn_status status = natural_align(place, &align);
+  if (status != TARN_OK) return status;
+  tarn_pool *pool = tarn__host_alloc(sizeof *pool);
+  if (pool == NULL) return TARN_E_NOMEM;
+  pool->place = place;
+  pool->generation = tarn__os_generation();
+  pool->natural_align = align;
+  pool->stats.struct_size = sizeof pool->stats;
+  pthread_mutex_init(&pool->lock, NULL);
+  tarn_list_init(&pool->replaced);
+  status =
+      tarn__strategy_create(pool, tarn__strategy_default(), &pool->current);
+  if (status != TARN_OK) {
+    tarn__front_forget(pool);
+    return status;
+  }
+  *out_pool = pool;
+  return TARN_OK;
+}
+
+void tarn__front_forget(tarn_pool *pool) {
+  while (!tarn_list_empty(&pool->replaced)) {
+    tarn__strategy *strategy =
+        tarn_list_entry(pool->replaced.next, tarn__strategy, node);
+    tarn_list_del(&strategy->node);
+    tarn__strategy_destroy(strategy);
+  }
+  tarn__strategy_destroy(pool->current);
+  tarn__pieces_deinit(&pool->pieces);
+  tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
+  pthread_mutex_destroy(&pool->lock);
+  tarn__host_free(pool, sizeof *pool);
+}
+
+tarn_status tarn__front_destroy(tarn_pool *pool) {
+  tarn_status status = tarn_pool_trim(pool);
+  tarn__front_forget(pool);
+  return status;
+}
+
+// --- switching -------------------------------------------------------------
+
+void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
+  bool needed =
+      strategy == pool->current || strategy->live != 0 || strategy->inside != 0;
+  if (needed) return;
+  tarn_list_del(&strategy->node);
+  tarn__strategy_destroy(strategy);
+}
+
+tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
+  pthread_mutex_lock(&pool->lock);
+  tarn__strategy *old = pool->current;
+  pool->current = strategy;
+  tarn_list_add_tail(&pool->replaced, &old->node);
+  old->inside++;
+  tarn_status status = old->type->trim(old);
+  old->inside--;
+  tarn__front_retire(pool, old);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+// --- the invariants --------------------------------------------------------
+
+typedef struct sums {
+  size_t live_bytes;
+  size_t live_blocks;
+  size_t reserved_bytes;
+  size_t used;
+  size_t idle;
+} sums;
+
+static tarn_status broken(const char *what, size_t is, size_t should_be) {
+  return tarn__fail(TARN_E_CORRUPT, "pool: %s is %zu, should be %zu", what, is,
+                    should_be);
+}
+
+static tarn_status check_piece(const tarn_pool *pool,
+                               const tarn__piece *piece) {
+  bool inside =
+      piece->address >= piece->base &&
+      piece->address - piece->base <= piece->base_size &&
+      piece->size <= piece->base_size - (size_t)(piece->address - piece->base);
+  if (!inside) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u exceeds its memory",
+                      piece->id);
+  }
+  if (tarn__pieces_find(&pool->pieces, piece->address) != piece) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
+                      piece->id);
+  }
+  if (piece->live && piece->requested > piece->size) {
+    return broken("a block's size", piece->size, piece->requested);
+  }
+  return TARN_OK;
+}
+
+static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
+  for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
+    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    if (piece->base == 0) continue;
+    tarn_status status = check_piece(pool, piece);
+    if (status != TARN_OK) return status;
+    out->used++;
+    out->reserved_bytes += piece->base_size;
+    out->live_bytes += piece->live ? piece->requested : 0;
+    out->live_blocks += piece->live ? 1 : 0;
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_strategies(tarn_pool *pool, sums *out) {
+  size_t live = pool->current->live;
+  tarn_status status = pool->current->type->check(pool->current, &out->idle);
+  if (status != TARN_OK) return status;
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &pool->replaced) {
+    tarn__strategy *old = tarn_list_entry(node, tarn__strategy, node);
+    size_t idle = 0;
+    status = old->type->check(old, &idle);
+    if (status != TARN_OK) return status;
+    if (idle != 0) return broken("idle pieces of a replaced strategy", idle, 0);
+    live += old->live;
+  }
+  if (live != out->live_blocks) {
+    return broken("blocks of all strategies", live, out->live_blocks);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_tags(const tarn_pool *pool) {
+  size_t bytes = 0;
+  size_t blocks = 0;
+  for (size_t tag = 0; tag < pool->tag_count; tag++) {
+    bytes += pool->tags[tag].live_bytes;
+    blocks += pool->tags[tag].live_blocks;
+  }
+  if (bytes != pool->stats.live_bytes) {
+    return broken("bytes of all tags", bytes, pool->stats.live_bytes);
+  }
+  if (blocks != pool->stats.live_blocks) {
+    return broken("blocks of all tags", blocks, pool->stats.live_blocks);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_locked(tarn_pool *pool) {
+  sums s = {0};
+  tarn_status status = sum_pieces(pool, &s);
+  if (status == TARN_OK) status = check_strategies(pool, &s);
+  if (status == TARN_OK) status = check_tags(pool);
+  if (status != TARN_OK) return status;
+  const tarn_pool_stats *stats = &pool->stats;
+  if (stats->live_bytes != s.live_bytes) {
+    return broken("live_bytes", stats->live_bytes, s.live_bytes);
+  }
+  if (stats->live_blocks != s.live_blocks) {
+    return broken("live_blocks", stats->live_blocks, s.live_blocks);
+  }
+  if (stats->reserved_bytes != s.reserved_bytes) {
+    return broken("reserved_bytes", stats->reserved_bytes, s.reserved_bytes);
+  }
+  if (pool->pieces.used != s.used) {
+    return broken("pieces in use", pool->pieces.used, s.used);
+  }
+  if (s.idle + s.live_blocks != s.used) {
+    return broken("idle and live pieces", s.idle + s.live_blocks, s.used);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__front_check(tarn_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  tarn_status status = check_locked(pool);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}

@@ -1,0 +1,58 @@
+// front.h - the front of a pool: what callers see of every strategy.
+#ifndef TARN_POOL_FRONT_H_
+#define TARN_POOL_FRONT_H_
+
+#include <pthread.h>
+
+#include "pool/piece.h"
+#include "pool/strategy.h"
+#include "tarn/pool.h"
+
+typedef struct tarn__tag_count {
+  size_t live_bytes;
+  size_t live_peak_bytes;
+  size_t live_blocks;
+} tarn__tag_count;
+
+struct tarn_pool {
+  tarn_place place;
+  uint32_t generation;   // of the process that made it
+  size_t natural_align;  // the device's min_chunk
+
+  pthread_mutex_t lock;  // guards all below, and every strategy behind it
+  tarn__strategy *current;
+  tarn_list replaced;  // strategies with blocks still out, or calls inside
+  tarn__pieces pieces;
+  size_t pending;  // bytes that the device is being asked for
+  tarn_pool_stats stats;
+  tarn__tag_count *tags;  // by tag
+  size_t tag_count;
+};
+
+// A pool for |place| with the default strategy.
+TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
+                                               tarn_pool **out_pool);
+
+// Gives all memory back and frees the pool; no block may be out. The status is
+// the device's.
+tarn_status tarn__front_destroy(tarn_pool *pool);
+
+// Frees the host memory of a pool that a parent made.
+void tarn__front_forget(tarn_pool *pool);
+
+// Puts |strategy| in the place of the current one.
+tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy);
+
+// Ends a replaced strategy that nothing needs any more. The lock is held.
+void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
+
+// Walks all that the pool keeps and sums it up anew. Only at rest: no other
+// thread may be inside.
+//
+// TARN_E_CORRUPT  something does not agree; the text says what.
+TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
+
+// One line about the blocks that are out, by tag, into |out|.
+void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size);
+
+#endif  // TARN_POOL_FRONT_H_

@@ -1,0 +1,265 @@
+// page_unit_pool: sizes rounded up to a page unit, exact sizes reused.
+//
+//   classes   hash of (rounded size, alignment)
+//     │
+//     └► class ─► shelf of stream 7 ─► piece ─► piece      last in, first out
+//                 shelf of the host ─► piece
+//
+// A request takes from the shelf of its own stream, then from the host's (no
+// one need wait), then from any other (its stream waits for that one). Only if
+// the class has no idle piece at all is the device asked. Idle pieces are kept
+// until trimmed, so the worst case is a row of sizes that never come again:
+// each then holds memory that nothing else can use.
+//
+// Cost: a hash and a pop; shelves of a class are as many as there are streams
+// with idle pieces of that size.
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "pool/strategy.h"
+
+enum {
+  DEFAULT_PAGE = 4096,
+  FIRST_CLASSES = 64,
+};
+
+typedef struct shelf {
+  uint64_t serial;     // of the stream of their last use; 0: none
+  tarn__piece *first;  // NULL: the shelf may be given to another stream
+} shelf;
+
+typedef struct size_class {
+  size_t size;  // rounded; 0: an empty slot of the table
+  size_t align;
+  shelf *shelves;
+  size_t shelf_count;
+} size_class;
+
+typedef struct page_unit {
+  tarn__strategy base;
+  size_t page;
+  size_class *classes;  // open addressing
+  size_t class_slots;   // a power of two, or 0
+  size_t class_count;
+} page_unit;
+
+static page_unit *self_of(tarn__strategy *strategy) {
+  return (page_unit *)(void *)strategy;  // the base is the first member
+}
+
+// --- classes ---------------------------------------------------------------
+
+static size_class *slot_of(const page_unit *self, size_t size, size_t align) {
+  uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
+  size_t mask = self->class_slots - 1;
+  for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
+    size_class *c = &self->classes[at];
+    if (c->size == 0 || (c->size == size && c->align == align)) return c;
+  }
+}
+
+static tarn_status grow_classes(page_unit *self) {
+  page_unit grown = *self;
+  grown.class_slots = self->class_slots ? self->class_slots * 2 : FIRST_CLASSES;
+  grown.classes = tarn__host_array(grown.class_slots, sizeof(size_class));
+  if (grown.classes == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = &self->classes[i];
+    if (c->size != 0) *slot_of(&grown, c->size, c->align) = *c;
+  }
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class));
+  self->classes = grown.classes;
+  self->class_slots = grown.class_slots;
+  return TARN_OK;
+}
+
+// The class of |size| and |align|, with a first shelf: what is freed into it
+// later always finds a place.
+static tarn_status class_of(page_unit *self, size_t size, size_t align,
+                            size_class **out) {
+  if (self->class_slots != 0) {
+    *out = slot_of(self, size, align);
+    if ((*out)->size != 0) return TARN_OK;
+  }
+  if (self->class_count * 2 >= self->class_slots) {
+    tarn_status status = grow_classes(self);
+    if (status != TARN_OK) return status;
+    *out = slot_of(self, size, align);
+  }
+  shelf *shelves = tarn__host_array(1, sizeof *shelves);
+  if (shelves == NULL) return TARN_E_NOMEM;
+  **out = (size_class){
+      .size = size, .align = align, .shelves = shelves, .shelf_count = 1};
+  self->class_count++;
+  return TARN_OK;
+}
+
+// --- shelves ---------------------------------------------------------------
+
+static tarn__piece *pop(shelf *s) {
+  tarn__piece *piece = s->first;
+  s->first = piece->next;
+  piece->next = NULL;
+  return piece;
+}
+
+static tarn__piece *find_idle(const size_class *c, uint64_t serial) {
+  shelf *of_host = NULL;
+  shelf *of_other = NULL;
+  for (size_t i = 0; i < c->shelf_count; i++) {
+    shelf *s = &c->shelves[i];
+    if (s->first == NULL) continue;
+    if (s->serial == serial) return pop(s);
+    if (s->serial == 0) of_host = s;
+    of_other = s;
+  }
+  if (of_host != NULL) return pop(of_host);
+  return of_other != NULL ? pop(of_other) : NULL;
+}
+
+static shelf *shelf_of(size_class *c, uint64_t serial) {
+  shelf *empty = NULL;
+  for (size_t i = 0; i < c->shelf_count; i++) {
+    if (c->shelves[i].first == NULL) {
+      empty = &c->shelves[i];
+    } else if (c->shelves[i].serial == serial) {
+      return &c->shelves[i];
+    }
+  }
+  if (empty != NULL) empty->serial = serial;
+  return empty;
+}
+
+// Another shelf for |serial|; NULL if there is no host memory.
+static shelf *add_shelf(size_class *c, uint64_t serial) {
+  shelf *grown = tarn__host_resize(c->shelves, c->shelf_count,
+                                   c->shelf_count + 1, sizeof *grown);
+  if (grown == NULL) return NULL;
+  c->shelves = grown;
+  shelf *s = &c->shelves[c->shelf_count++];
+  s->serial = serial;
+  return s;
+}
+
+// --- the strategy ----------------------------------------------------------
+
+static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+  page_unit *self = self_of(strategy);
+  tarn_status status =
+      tarn__options_size(options, "page", DEFAULT_PAGE, &self->page);
+  if (status != TARN_OK) return status;
+  if (!tarn_is_power_of_two(self->page)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "page_unit_pool: page=%zu is no power of two",
+                      self->page);
+  }
+  return TARN_OK;
+}
+
+static void deinit(tarn__strategy *strategy) {
+  page_unit *self = self_of(strategy);
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = &self->classes[i];
+    tarn__host_free_array(c->shelves, c->shelf_count, sizeof(shelf));
+  }
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class));
+}
+
+static tarn_status take(tarn__strategy *strategy, tarn__request *request,
+                        tarn__piece **out_piece) {
+  page_unit *self = self_of(strategy);
+  size_t rounded = 0;
+  if (!tarn_size_align_up(request->size, self->page, &rounded)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "page_unit_pool: %zu bytes rounded up to pages of %zu "
+                      "overflow",
+                      request->size, self->page);
+  }
+  size_class *c = NULL;
+  tarn_status status = class_of(self, rounded, request->align, &c);
+  if (status != TARN_OK) return status;
+  *out_piece = find_idle(c, request->serial);
+  if (*out_piece != NULL) return TARN_OK;
+  return tarn__source_grow(strategy, request, rounded, out_piece);
+}
+
+// The class is there, or the piece could not have come from it; only a shelf
+// for a stream that is new to it can fail, and then the memory goes back.
+static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  page_unit *self = self_of(strategy);
+  size_class *c = slot_of(self, piece->size, piece->align);
+  shelf *s = shelf_of(c, piece->freed_on);
+  if (s == NULL) s = add_shelf(c, piece->freed_on);
+  if (s == NULL) return tarn__source_shrink(strategy, piece);
+  piece->next = s->first;
+  s->first = piece;
+  return TARN_OK;
+}
+
+// All idle pieces in one list, out of every shelf.
+static tarn__piece *collect(page_unit *self) {
+  tarn__piece *all = NULL;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = &self->classes[i];
+    for (size_t j = 0; j < c->shelf_count; j++) {
+      while (c->shelves[j].first != NULL) {
+        tarn__piece *piece = pop(&c->shelves[j]);
+        piece->next = all;
+        all = piece;
+      }
+    }
+  }
+  return all;
+}
+
+static tarn_status trim(tarn__strategy *strategy) {
+  tarn_status first = TARN_OK;
+  tarn__piece *piece = collect(self_of(strategy));
+  while (piece != NULL) {
+    tarn__piece *next = piece->next;
+    tarn_status status = tarn__source_shrink(strategy, piece);
+    if (first == TARN_OK) first = status;
+    piece = next;
+  }
+  return first;
+}
+
+static tarn_status check_idle(const page_unit *self, const size_class *c,
+                              const shelf *s, const tarn__piece *piece) {
+  bool right = !piece->live && piece->owner == &self->base &&
+               piece->size == c->size && piece->freed_on == s->serial &&
+               piece->size % self->page == 0;
+  if (right) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT,
+                    "page_unit_pool: piece %u on a shelf that is not its own",
+                    piece->id);
+}
+
+static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+  const page_unit *self = self_of(strategy);
+  *out_idle = 0;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    const size_class *c = &self->classes[i];
+    for (size_t j = 0; j < c->shelf_count; j++) {
+      const shelf *s = &c->shelves[j];
+      for (const tarn__piece *p = s->first; p != NULL; p = p->next) {
+        tarn_status status = check_idle(self, c, s, p);
+        if (status != TARN_OK) return status;
+        ++*out_idle;
+      }
+    }
+  }
+  return TARN_OK;
+}
+
+const tarn__strategy_type tarn__page_unit_pool = {
+    .name = "page_unit_pool",
+    .size = sizeof(page_unit),
+    .init = init,
+    .deinit = deinit,
+    .take = take,
+    .give = give,
+    .trim = trim,
+    .check = check,
+};

@@ -1,0 +1,65 @@
+// piece.h - what a pool knows of its memory: out of band, by id and address.
+//
+// A piece is a stretch of device memory that a strategy hands out as one
+// block. It stays while its memory does, through many blocks; its id is then
+// used again, and the generation goes on counting, so that an old block is
+// never taken for a new one.
+//
+//   slabs  [ ptr ][ ptr ] ...          id = slab * SLAB + place in it
+//            │
+//            └► piece piece piece ...  never move, so lists may link them
+//   index  address ─► id               open addressing, for free by address
+#ifndef TARN_POOL_PIECE_H_
+#define TARN_POOL_PIECE_H_
+
+#include "tarn/pool.h"
+
+typedef struct tarn__strategy tarn__strategy;
+
+typedef struct tarn__piece {
+  tarn_addr address;  // what a block gets
+  size_t size;        // bytes from there on, as the strategy asked for
+  size_t align;       // what |address| was asked to be a multiple of
+  tarn_addr base;     // what the device gave, at or below |address|; 0: unused
+  size_t base_size;
+
+  tarn__strategy *owner;
+  struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
+  uint64_t freed_on;         // serial of the stream of its last use; 0: none
+
+  size_t requested;  // of the block that is out, as are the next four
+  uint32_t id;
+  uint32_t generation;
+  tarn_tag tag;
+  bool live;
+} tarn__piece;
+
+typedef struct tarn__pieces {
+  tarn__piece **slabs;
+  size_t slab_count;
+  size_t slab_capacity;
+  tarn__piece *unused;
+  uint32_t *index;    // id + 1, 0: empty
+  size_t index_size;  // a power of two, or 0
+  size_t used;        // pieces with memory, or about to get some
+} tarn__pieces;
+
+void tarn__pieces_deinit(tarn__pieces *pieces);
+
+// An unused piece, with room for it in the index. NULL: no host memory.
+tarn__piece *tarn__pieces_take(tarn__pieces *pieces);
+
+// Makes it findable by address; it has its memory now. Cannot fail.
+void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece);
+
+// Takes it out of the index, if it is in there, and makes it unused.
+void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece);
+
+// By id and by address of its start; NULL if there is none.
+tarn__piece *tarn__pieces_at(const tarn__pieces *pieces, uint32_t id);
+tarn__piece *tarn__pieces_find(const tarn__pieces *pieces, tarn_addr address);
+
+// How many ids there are: all below can be asked for with tarn__pieces_at.
+size_t tarn__pieces_count(const tarn__pieces *pieces);
+
+#endif  // TARN_POOL_PIECE_H_

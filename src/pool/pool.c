@@ -1,0 +1,394 @@
+// The front: every request and every free passes here.
+//
+//   alloc   check ─► find a piece ─► count ─► order behind its last stream
+//   free    check ─► count ─► back to the strategy that owns the piece
+//
+// Invariants (tarn__front_check walks them):
+//   * a piece is live, or idle with its owner, or on its way to the device
+//   * live_bytes, live_blocks and every tag are sums over the live pieces
+//   * reserved_bytes is the sum over all pieces
+//   * a strategy's |live| counts its live pieces
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "pool/front.h"
+
+static tarn_status check_pool(const tarn_pool *pool) {
+  if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
+  if (pool->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "a pool was made by the parent before a fork");
+  }
+  return TARN_OK;
+}
+
+static uint64_t serial_of(const tarn_stream *stream) {
+  return stream != NULL ? tarn_stream_serial(stream) : 0;
+}
+
+// --- counting --------------------------------------------------------------
+
+static void raise_peak(size_t value, size_t *peak) {
+  if (value > *peak) *peak = value;
+}
+
+// Room for |tag|, before anything is taken for it.
+static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
+  if (tag < pool->tag_count) return TARN_OK;
+  size_t count = pool->tag_count ? pool->tag_count : 8;
+  while (count <= tag)
+    count *= 2;
+  tarn__tag_count *tags =
+      tarn__host_resize(pool->tags, pool->tag_count, count, sizeof *tags);
+  if (tags == NULL) return TARN_E_NOMEM;
+  pool->tags = tags;
+  pool->tag_count = count;
+  return TARN_OK;
+}
+
+static void count_live(tarn_pool *pool, tarn__piece *piece) {
+  tarn_pool_stats *stats = &pool->stats;
+  tarn__tag_count *tag = &pool->tags[piece->tag];
+  stats->live_bytes += piece->requested;
+  stats->live_blocks++;
+  raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  tag->live_bytes += piece->requested;
+  tag->live_blocks++;
+  raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+  piece->owner->live++;
+  piece->live = true;
+}
+
+static void count_dead(tarn_pool *pool, tarn__piece *piece) {
+  tarn_pool_stats *stats = &pool->stats;
+  tarn__tag_count *tag = &pool->tags[piece->tag];
+  stats->live_bytes -= piece->requested;
+  stats->live_blocks--;
+  tag->live_bytes -= piece->requested;
+  tag->live_blocks--;
+  piece->owner->live--;
+  piece->live = false;
+}
+
+// --- taking ----------------------------------------------------------------
+
+static tarn_status check_request(const tarn_pool *pool, size_t size,
+                                 size_t align) {
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
+  if (align != 0 && !tarn_is_power_of_two(align)) {
+    return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
+                      align);
+  }
+  return TARN_OK;
+}
+
+// Asks the present strategy. It may be replaced while the device is asked, and
+// then has to end here if nothing came of it.
+static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
+                                tarn__piece **out_piece) {
+  tarn__strategy *strategy = pool->current;
+  strategy->inside++;
+  tarn_status status = strategy->type->take(strategy, request, out_piece);
+  strategy->inside--;
+  if (status != TARN_OK) tarn__front_retire(pool, strategy);
+  return status;
+}
+
+static tarn_status trim_locked(tarn_pool *pool) {
+  tarn__strategy *strategy = pool->current;
+  strategy->inside++;
+  tarn_status status = strategy->type->trim(strategy);
+  strategy->inside--;
+  tarn__front_retire(pool, strategy);
+  return status;
+}
+
+// If there is no room, all idle memory goes back to the device, which is then
+// asked once more.
+static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
+                              tarn__piece **out_piece) {
+  tarn_status status = ask_strategy(pool, request, out_piece);
+  if (status != TARN_FULL) return status;
+  uint64_t frees = pool->stats.device_frees;
+  (void)trim_locked(pool);
+  if (pool->stats.device_frees == frees) return status;
+  return ask_strategy(pool, request, out_piece);
+}
+
+static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
+                               tarn_tag tag, tarn__piece **out_piece) {
+  tarn_status status = prepare_tag(pool, tag);
+  if (status == TARN_OK) status = find_piece(pool, request, out_piece);
+  if (request->asked) pool->stats.misses++;
+  if (status != TARN_OK) {
+    pool->stats.failures++;
+    return status;
+  }
+  if (!request->asked) pool->stats.hits++;
+  pool->stats.allocs++;
+  tarn__piece *piece = *out_piece;
+  piece->generation++;
+  piece->tag = tag;
+  piece->requested = request->size;
+  count_live(pool, piece);
+  return TARN_OK;
+}
+
+static tarn_block block_of(tarn_pool *pool, const tarn__piece *piece) {
+  return (tarn_block){
+      .pool = pool,
+      .address = piece->address,
+      .size = piece->size,
+      .id = piece->id,
+      .generation = piece->generation,
+  };
+}
+
+static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
+                               uint64_t serial);
+
+// Lets |stream| wait for the one that used the memory last. If that cannot be
+// arranged the block goes back as it came.
+static tarn_status order(tarn_pool *pool, tarn__piece *piece,
+                         tarn_stream *stream, uint64_t last) {
+  tarn_status status = tarn_stream_join(stream, last);
+  pthread_mutex_lock(&pool->lock);
+  if (status == TARN_OK) {
+    pool->stats.stream_crossings++;
+  } else {
+    pool->stats.allocs--;
+    pool->stats.failures++;
+    (void)give_locked(pool, piece, last);
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
+                                   tarn_stream *stream, tarn_tag tag,
+                                   tarn_block *out_block) {
+  *out_block = (tarn_block){0};
+  tarn_status status = check_request(pool, size, align);
+  if (status != TARN_OK) return status;
+  tarn__request request = {
+      .size = size,
+      .align = align > pool->natural_align ? align : pool->natural_align,
+      .serial = serial_of(stream),
+  };
+  tarn__piece *piece = NULL;
+  tarn_block block = {0};
+  uint64_t last = 0;
+  pthread_mutex_lock(&pool->lock);
+  status = take_locked(pool, &request, tag, &piece);
+  if (status == TARN_OK) {
+    block = block_of(pool, piece);
+    last = piece->freed_on;
+    piece->freed_on = 0;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  if (status == TARN_OK && last != 0 && last != request.serial) {
+    status = order(pool, piece, stream, last);
+  }
+  if (status == TARN_OK) *out_block = block;
+  return status;
+}
+
+tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
+                            tarn_stream *stream, tarn_block *out_block) {
+  return tarn_pool_alloc_tagged(pool, size, align, stream, 0, out_block);
+}
+
+// --- giving back -----------------------------------------------------------
+
+static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
+                               uint64_t serial) {
+  tarn__strategy *owner = piece->owner;
+  count_dead(pool, piece);
+  piece->freed_on = serial;
+  // A strategy that was replaced keeps nothing.
+  tarn_status status = owner == pool->current
+                           ? owner->type->give(owner, piece)
+                           : tarn__source_shrink(owner, piece);
+  tarn__front_retire(pool, owner);
+  return status;
+}
+
+static tarn_status not_ours(const tarn_pool *pool, const tarn_block *block) {
+  char place[64];
+  return tarn__fail(TARN_E_INVALID,
+                    "free: no block of the pool of %s (address 0x%llx, id %u)",
+                    tarn_place_text(pool->place, place, sizeof place),
+                    (unsigned long long)block->address, block->id);
+}
+
+static tarn_status freed_before(const tarn__piece *piece,
+                                const tarn_block *block) {
+  return tarn__fail(TARN_E_INVALID,
+                    "free: the block at 0x%llx was freed before; %s there now "
+                    "is %s",
+                    (unsigned long long)block->address,
+                    piece->live ? "what stands" : "what stood",
+                    tarn_pool_tag_name(piece->tag));
+}
+
+static tarn_status free_locked(tarn_pool *pool, const tarn_block *block,
+                               uint64_t serial) {
+  tarn__piece *piece = tarn__pieces_at(&pool->pieces, block->id);
+  if (piece == NULL || block->generation == 0 ||
+      block->generation > piece->generation) {
+    return not_ours(pool, block);
+  }
+  if (!piece->live || piece->generation != block->generation) {
+    return freed_before(piece, block);
+  }
+  if (piece->address != block->address) return not_ours(pool, block);
+  pool->stats.frees++;
+  return give_locked(pool, piece, serial);
+}
+
+tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
+  if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
+  tarn_pool *pool = block->pool;
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  status = free_locked(pool, block, serial_of(stream));
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
+                               const tarn__piece *piece) {
+  char place[64];
+  tarn_place_text(pool->place, place, sizeof place);
+  if (piece == NULL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "no block of the pool of %s starts at 0x%llx", place,
+                      (unsigned long long)address);
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "the block of the pool of %s at 0x%llx was freed before; "
+                    "it was %s",
+                    place, (unsigned long long)address,
+                    tarn_pool_tag_name(piece->tag));
+}
+
+static tarn_status find_locked(tarn_pool *pool, tarn_addr address,
+                               tarn__piece **out_piece) {
+  *out_piece = tarn__pieces_find(&pool->pieces, address);
+  if (*out_piece != NULL && (*out_piece)->live) return TARN_OK;
+  return no_block_at(pool, address, *out_piece);
+}
+
+tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
+                                   tarn_stream *stream) {
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__piece *piece = NULL;
+  pthread_mutex_lock(&pool->lock);
+  status = find_locked(pool, address, &piece);
+  if (status == TARN_OK) {
+    pool->stats.frees++;
+    status = give_locked(pool, piece, serial_of(stream));
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
+                           tarn_block *out_block) {
+  *out_block = (tarn_block){0};
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__piece *piece = NULL;
+  pthread_mutex_lock(&pool->lock);
+  status = find_locked(pool, address, &piece);
+  if (status == TARN_OK) *out_block = block_of(pool, piece);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+// --- limits, trimming, statistics ------------------------------------------
+
+tarn_place tarn_pool_place(const tarn_pool *pool) {
+  return pool->place;
+}
+
+tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  pool->stats.limit_bytes = bytes;
+  pthread_mutex_unlock(&pool->lock);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_trim(tarn_pool *pool) {
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  status = trim_locked(pool);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
+  size_t size = 0;
+  if (out_stats == NULL ||
+      !tarn__struct_size(out_stats->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_stats, stream_crossings),
+                         sizeof *out_stats, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
+  }
+  memset(out_stats, 0, size);
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  pool->stats.strategy = pool->current->type->name;
+  memcpy(out_stats, &pool->stats, size);
+  pthread_mutex_unlock(&pool->lock);
+  out_stats->struct_size = size;
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  pool->stats.live_peak_bytes = pool->stats.live_bytes;
+  pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
+  for (size_t tag = 0; tag < pool->tag_count; tag++) {
+    pool->tags[tag].live_peak_bytes = pool->tags[tag].live_bytes;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
+                                tarn_pool_tag_stats *out_stats) {
+  size_t size = 0;
+  if (out_stats == NULL ||
+      !tarn__struct_size(out_stats->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_tag_stats, live_blocks),
+                         sizeof *out_stats, &size)) {
+    return tarn__fail(TARN_E_INVALID, "tag statistics: NULL or struct_size");
+  }
+  memset(out_stats, 0, size);
+  tarn_status status = check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn_pool_tag_stats stats = {.struct_size = size};
+  pthread_mutex_lock(&pool->lock);
+  if (tag < pool->tag_count) {
+    stats.live_bytes = pool->tags[tag].live_bytes;
+    stats.live_peak_bytes = pool->tags[tag].live_peak_bytes;
+    stats.live_blocks = pool->tags[tag].live_blocks;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  memcpy(out_stats, &stats, size);
+  return TARN_OK;
+}

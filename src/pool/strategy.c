@@ -1,0 +1,170 @@
+// Strategies by name, and their options.
+#include "pool/strategy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+
+enum {
+  TEXT_MAX = 255,
+  OPTIONS_MAX = 8,
+};
+
+static const tarn__strategy_type *const types[] = {
+    &tarn__page_unit_pool,
+    &tarn__no_pool,
+};
+enum { TYPE_COUNT = sizeof types / sizeof types[0] };
+
+typedef struct option {
+  const char *key;
+  const char *value;
+  bool used;
+} option;
+
+struct tarn__options {
+  char text[TEXT_MAX + 1];  // the name, then keys and values, each with a NUL
+  const char *strategy;
+  option list[OPTIONS_MAX];
+  size_t count;
+};
+
+// --- names -----------------------------------------------------------------
+
+const char *tarn_pool_strategy_name(size_t index) {
+  return index < TYPE_COUNT ? types[index]->name : NULL;
+}
+
+const char *tarn__strategy_default(void) {
+  const char *chosen = getenv("TARN_POOL");
+  return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
+}
+
+static const tarn__strategy_type *find_type(const char *name) {
+  for (size_t i = 0; i < TYPE_COUNT; i++) {
+    if (strcmp(types[i]->name, name) == 0) return types[i];
+  }
+  return NULL;
+}
+
+static tarn_status no_such_strategy(const char *name) {
+  char known[TEXT_MAX + 1] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < TYPE_COUNT && used < sizeof known; i++) {
+    int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                     types[i]->name);
+    used += n > 0 ? (size_t)n : 0;
+  }
+  return tarn__fail(TARN_E_INVALID, "no pool '%s': there are %s", name, known);
+}
+
+// --- options ---------------------------------------------------------------
+
+static tarn_status add_option(tarn__options *options, char *text) {
+  char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text) {
+    return tarn__fail(TARN_E_INVALID, "%s: '%s' is no key=value",
+                      options->strategy, text);
+  }
+  if (options->count == OPTIONS_MAX) {
+    return tarn__fail(TARN_E_INVALID, "%s: more than %d options",
+                      options->strategy, OPTIONS_MAX);
+  }
+  *equals = '\0';
+  options->list[options->count++] = (option){.key = text, .value = equals + 1};
+  return TARN_OK;
+}
+
+static tarn_status parse(tarn__options *options, const char *text) {
+  *options = (tarn__options){0};
+  if (text == NULL || strlen(text) > TEXT_MAX) {
+    return tarn__fail(TARN_E_INVALID, "pool: no name, or one over %d bytes",
+                      TEXT_MAX);
+  }
+  strcpy(options->text, text);
+  options->strategy = options->text;
+  char *colon = strchr(options->text, ':');
+  if (colon == NULL) return TARN_OK;
+  *colon = '\0';
+  char *rest = NULL;
+  for (char *part = strtok_r(colon + 1, ",", &rest); part != NULL;
+       part = strtok_r(NULL, ",", &rest)) {
+    tarn_status status = add_option(options, part);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static size_t unit_of(const char *suffix) {
+  if (strcmp(suffix, "") == 0) return 1;
+  if (strcmp(suffix, "K") == 0) return (size_t)1 << 10;
+  if (strcmp(suffix, "M") == 0) return (size_t)1 << 20;
+  if (strcmp(suffix, "G") == 0) return (size_t)1 << 30;
+  return 0;
+}
+
+// Digits and at most one of K, M, G.
+static bool parse_size(const char *text, size_t *out_value) {
+  size_t digits = strspn(text, "0123456789");
+  size_t unit = unit_of(text + digits);
+  if (digits == 0 || digits > 19 || unit == 0) return false;
+  return tarn_size_mul(strtoull(text, NULL, 10), unit, out_value);
+}
+
+tarn_status tarn__options_size(tarn__options *options, const char *key,
+                               size_t fallback, size_t *out_value) {
+  *out_value = fallback;
+  for (size_t i = 0; i < options->count; i++) {
+    option *o = &options->list[i];
+    if (strcmp(o->key, key) != 0) continue;
+    o->used = true;
+    if (parse_size(o->value, out_value)) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: %s=%s is no number of bytes",
+                      options->strategy, key, o->value);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_all_used(const tarn__options *options) {
+  for (size_t i = 0; i < options->count; i++) {
+    if (options->list[i].used) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: it has no option '%s'",
+                      options->strategy, options->list[i].key);
+  }
+  return TARN_OK;
+}
+
+// --- making one ------------------------------------------------------------
+
+tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
+                                  tarn__strategy **out) {
+  *out = NULL;
+  tarn__options options;
+  tarn_status status = parse(&options, text);
+  if (status != TARN_OK) return status;
+  const tarn__strategy_type *type = find_type(options.strategy);
+  if (type == NULL) return no_such_strategy(options.strategy);
+
+  tarn__strategy *strategy = tarn__host_alloc(type->size);
+  if (strategy == NULL) return TARN_E_NOMEM;
+  strategy->type = type;
+  strategy->pool = pool;
+  tarn_list_init(&strategy->node);
+  status = type->init(strategy, &options);
+  if (status == TARN_OK) status = check_all_used(&options);
+  if (status != TARN_OK) {
+    tarn__strategy_destroy(strategy);
+    return status;
+  }
+  *out = strategy;
+  return TARN_OK;
+}
+
+void tarn__strategy_destroy(tarn__strategy *strategy) {
+  if (strategy == NULL) return;
+  strategy->type->deinit(strategy);
+  tarn__host_free(strategy, strategy->type->size);
+}

@@ -1,0 +1,95 @@
+// strategy.h - what a strategy is, and what it may ask of the front.
+//
+// A strategy is called with the front's lock held, so it needs none of its
+// own. Only the source's functions let go of the lock, while they call the
+// device: what a strategy reads before such a call it must not trust after it.
+#ifndef TARN_POOL_STRATEGY_H_
+#define TARN_POOL_STRATEGY_H_
+
+#include "pool/piece.h"
+#include "tarn/pool.h"
+
+typedef struct tarn__strategy_type tarn__strategy_type;
+typedef struct tarn__options tarn__options;
+
+// The first member of every strategy.
+struct tarn__strategy {
+  const tarn__strategy_type *type;
+  tarn_pool *pool;
+  tarn_list node;  // in the front's list of strategies that were replaced
+  size_t live;     // blocks that are out
+  size_t inside;   // calls that have let go of the lock and will come back
+};
+
+typedef struct tarn__request {
+  size_t size;
+  size_t align;     // a power of two, at least the device's min_chunk
+  uint64_t serial;  // of the stream of its use; 0: the host
+  bool asked;       // the device was asked
+} tarn__request;
+
+struct tarn__strategy_type {
+  const char *name;
+  size_t size;  // of the strategy's struct
+
+  // Reads the options into the zero-filled struct, type and pool set.
+  tarn_status (*init)(tarn__strategy *strategy, tarn__options *options);
+
+  // Frees what it has on the host. All pieces have left it.
+  void (*deinit)(tarn__strategy *strategy);
+
+  // Finds a piece that serves |request|, preferably one last used on its
+  // stream or on none; the front makes the stream wait where that is needed.
+  // TARN_FULL: not without more memory than there is.
+  tarn_status (*take)(tarn__strategy *strategy, tarn__request *request,
+                      tarn__piece **out_piece);
+
+  // Takes a piece back whose block was freed.
+  tarn_status (*give)(tarn__strategy *strategy, tarn__piece *piece);
+
+  // Gives all idle memory back to the source.
+  tarn_status (*trim)(tarn__strategy *strategy);
+
+  // Counts the idle pieces that it holds, and says what is wrong with them.
+  tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);
+};
+
+// --- the source: memory of the device --------------------------------------
+
+// A new piece of |size| bytes for |request|. The lock is let go meanwhile.
+//
+// TARN_FULL  the limit or the device is used up.
+TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
+                                              tarn__request *request,
+                                              size_t size,
+                                              tarn__piece **out_piece);
+
+// Gives a piece back to the device, when the stream of its last use is done
+// with it. The lock is let go meanwhile. The piece is gone in any case.
+tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *piece);
+
+// --- options ---------------------------------------------------------------
+
+// The value of |key|, which is a number of bytes, or |fallback| if it is not
+// among the options. TARN_E_INVALID: not a number.
+TARN_MUST_CHECK tarn_status tarn__options_size(tarn__options *options,
+                                               const char *key, size_t fallback,
+                                               size_t *out_value);
+
+// --- the strategies --------------------------------------------------------
+
+extern const tarn__strategy_type tarn__page_unit_pool;
+extern const tarn__strategy_type tarn__no_pool;
+
+// A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
+//
+// TARN_E_INVALID  no such strategy or option; the text lists what there is.
+TARN_MUST_CHECK tarn_status tarn__strategy_create(tarn_pool *pool,
+                                                  const char *text,
+                                                  tarn__strategy **out);
+void tarn__strategy_destroy(tarn__strategy *strategy);
+
+// What TARN_POOL says, or page_unit_pool.
+const char *tarn__strategy_default(void);
+
+#endif  // TARN_POOL_STRATEGY_H_

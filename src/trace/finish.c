@@ -1,0 +1,243 @@
+// The last step from a history to a trace: order, sums, ownership.
+//
+// Every array of a trace holds exactly as many items as its count says, so
+// that destroying it needs no more than the trace itself.
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "trace/history.h"
+
+// A trace and what it owns beyond its arrays.
+typedef struct owner {
+  tarn_trace trace;
+  char *name;
+  char *texts;  // of the frames, each ending in a zero byte
+  size_t texts_size;
+} owner;
+
+// --- the baseline to the front ---------------------------------------------
+
+static size_t count_baseline(const tarn__history *history) {
+  const tarn_trace_block *blocks = history->blocks.items;
+  size_t count = 0;
+  for (size_t i = 0; i < history->blocks.count; i++) {
+    if (blocks[i].born == TARN_TRACE_BASELINE) count++;
+  }
+  return count;
+}
+
+// Copies blocks to |sorted|, the baseline first, each part in its old order;
+// |moved| tells where each went.
+static void partition(const tarn__history *history, size_t baseline_count,
+                      tarn_trace_block *sorted, uint32_t *moved) {
+  const tarn_trace_block *blocks = history->blocks.items;
+  uint32_t old = 0;
+  uint32_t young = (uint32_t)baseline_count;
+  for (size_t i = 0; i < history->blocks.count; i++) {
+    uint32_t to = blocks[i].born == TARN_TRACE_BASELINE ? old++ : young++;
+    sorted[to] = blocks[i];
+    moved[i] = to;
+  }
+}
+
+static void renumber(tarn__history *history, const uint32_t *moved) {
+  tarn_trace_event *events = history->events.items;
+  for (size_t i = 0; i < history->events.count; i++) {
+    if (events[i].block == TARN_TRACE_NO_BLOCK) continue;
+    events[i].block = moved[events[i].block];
+  }
+}
+
+static tarn_status sort_blocks(tarn__history *history, size_t *out_baseline) {
+  void *sorted = NULL;
+  void *moved = NULL;
+  size_t count = history->blocks.count;
+  tarn__array by_age = TARN__ARRAY_OF(tarn_trace_block);
+  tarn__array moves = TARN__ARRAY_OF(uint32_t);
+  tarn_status status =
+      tarn__array_grow(history->budget, &by_age, count, &sorted);
+  if (status == TARN_OK) {
+    status = tarn__array_grow(history->budget, &moves, count, &moved);
+  }
+  if (status == TARN_OK) {
+    *out_baseline = count_baseline(history);
+    partition(history, *out_baseline, sorted, moved);
+    renumber(history, moved);
+    tarn__array old = history->blocks;
+    history->blocks = by_age;
+    by_age = old;
+  }
+  tarn__array_free(history->budget, &moves);
+  tarn__array_free(history->budget, &by_age);
+  return status;
+}
+
+// --- sums ------------------------------------------------------------------
+
+static tarn_status too_much(const tarn__history *history) {
+  return tarn__fail(TARN_E_CORRUPT,
+                    "%s: more than 2^64 bytes are alive at once",
+                    history->name);
+}
+
+static tarn_status sum_baseline(const tarn__history *history,
+                                tarn_trace *trace) {
+  size_t sum = 0;
+  for (size_t i = 0; i < trace->baseline_count; i++) {
+    if (!tarn_size_add(sum, trace->blocks[i].size, &sum)) {
+      return too_much(history);
+    }
+  }
+  trace->baseline_bytes = sum;
+  return TARN_OK;
+}
+
+static tarn_status sum_events(const tarn__history *history, tarn_trace *trace) {
+  size_t live = trace->baseline_bytes;
+  trace->live_peak_bytes = live;
+  trace->live_peak_event = TARN_TRACE_BASELINE;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_FREE) {
+      live -= trace->blocks[event->block].size;
+      trace->request_count++;
+    }
+    if (event->kind != TARN_TRACE_ALLOC) continue;
+    trace->request_count++;
+    if (!tarn_size_add(live, event->size, &live)) return too_much(history);
+    if (live <= trace->live_peak_bytes) continue;
+    trace->live_peak_bytes = live;
+    trace->live_peak_event = (uint32_t)i;
+  }
+  return TARN_OK;
+}
+
+// --- ownership -------------------------------------------------------------
+
+// Takes the items out of |array|, which fits them exactly by then. The budget
+// goes on counting them: they are still held.
+static void *take(tarn__array *array, size_t *out_count) {
+  void *items = array->items;
+  *out_count = array->count;
+  *array = (tarn__array){.item_size = array->item_size};
+  return items;
+}
+
+static tarn_status fit(tarn__history *history) {
+  tarn__array *const arrays[] = {
+      &history->events, &history->blocks, &history->segments,
+      &history->stacks.texts.bytes, &history->stacks.stacks.bytes};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+    tarn_status status = tarn__array_fit(history->budget, arrays[i]);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static void take_arrays(tarn__history *history, owner *made) {
+  tarn_trace *trace = &made->trace;
+  size_t index_bytes = 0;
+  trace->events = take(&history->events, &trace->event_count);
+  trace->blocks = take(&history->blocks, &trace->block_count);
+  trace->segments = take(&history->segments, &trace->segment_count);
+  made->texts = take(&history->stacks.texts.bytes, &made->texts_size);
+  trace->frame_indices = take(&history->stacks.stacks.bytes, &index_bytes);
+  trace->frame_index_count = index_bytes / sizeof *trace->frame_indices;
+}
+
+// --- frames and stacks -----------------------------------------------------
+
+static tarn_status make_frames(tarn__history *history, owner *made) {
+  const tarn__frame *from = history->stacks.frames.bytes.items;
+  const tarn__span *texts = history->stacks.texts.spans.items;
+  size_t count = history->stacks.frames.spans.count;
+  tarn__array made_frames = TARN__ARRAY_OF(tarn_trace_frame);
+  void *items = NULL;
+  tarn_status status =
+      tarn__array_grow(history->budget, &made_frames, count, &items);
+  if (status != TARN_OK) return status;
+  tarn_trace_frame *frames = items;
+  for (size_t i = 0; i < count; i++) {
+    frames[i].file = made->texts + texts[from[i].file].first;
+    frames[i].function = made->texts + texts[from[i].function].first;
+    frames[i].line = from[i].line;
+  }
+  made->trace.frames = take(&made_frames, &made->trace.frame_count);
+  return TARN_OK;
+}
+
+static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
+  const tarn__span *spans = history->stacks.stacks.spans.items;
+  size_t count = history->stacks.stacks.spans.count;
+  tarn__array made_stacks = TARN__ARRAY_OF(tarn_trace_stack);
+  void *items = NULL;
+  tarn_status status =
+      tarn__array_grow(history->budget, &made_stacks, count, &items);
+  if (status != TARN_OK) return status;
+  tarn_trace_stack *stacks = items;
+  for (size_t i = 0; i < count; i++) {
+    stacks[i].first = (uint32_t)(spans[i].first / sizeof(uint32_t));
+    stacks[i].count = (uint32_t)(spans[i].size / sizeof(uint32_t));
+  }
+  trace->stacks = take(&made_stacks, &trace->stack_count);
+  return TARN_OK;
+}
+
+// --- the whole -------------------------------------------------------------
+
+static tarn_status fill(tarn__history *history, owner *made) {
+  tarn_trace *trace = &made->trace;
+  made->name = tarn__host_text(history->name);
+  if (made->name == NULL) return TARN_E_NOMEM;
+  trace->name = made->name;
+  tarn_status status = sort_blocks(history, &trace->baseline_count);
+  if (status == TARN_OK) status = fit(history);
+  if (status != TARN_OK) return status;
+  take_arrays(history, made);
+  status = make_frames(history, made);
+  if (status == TARN_OK) status = make_stacks(history, trace);
+  if (status == TARN_OK) status = sum_baseline(history, trace);
+  if (status == TARN_OK) status = sum_events(history, trace);
+  return status;
+}
+
+tarn_status tarn__history_finish(tarn__history *history, const char *format,
+                                 tarn_trace **out_trace) {
+  *out_trace = NULL;
+  tarn_status status = tarn__budget_charge(
+      history->budget, sizeof(owner) + strlen(history->name) + 1);
+  if (status != TARN_OK) return status;
+  owner *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return TARN_E_NOMEM;
+  made->trace.struct_size = sizeof made->trace;
+  made->trace.format = format;
+  made->trace.device_count = 1;
+  status = fill(history, made);
+  if (status != TARN_OK) {
+    tarn_trace_destroy(&made->trace);
+    return status;
+  }
+  *out_trace = &made->trace;
+  return TARN_OK;
+}
+
+// The arrays are constant to everybody else.
+static void free_array(const void *items, size_t count, size_t size) {
+  tarn__host_free_array((void *)(uintptr_t)items, count, size);
+}
+
+void tarn_trace_destroy(tarn_trace *trace) {
+  if (trace == NULL) return;
+  owner *made = (owner *)(void *)trace;  // its first member
+  free_array(trace->stacks, trace->stack_count, sizeof *trace->stacks);
+  free_array(trace->frames, trace->frame_count, sizeof *trace->frames);
+  free_array(trace->frame_indices, trace->frame_index_count,
+             sizeof *trace->frame_indices);
+  free_array(made->texts, made->texts_size, 1);
+  free_array(trace->segments, trace->segment_count, sizeof *trace->segments);
+  free_array(trace->blocks, trace->block_count, sizeof *trace->blocks);
+  free_array(trace->events, trace->event_count, sizeof *trace->events);
+  tarn__host_free_text(made->name);
+  tarn__host_free(made, sizeof *made);
+}

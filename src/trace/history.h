@@ -1,0 +1,73 @@
+// history.h - builds a trace out of events, whatever the format they are in.
+//
+// A reader hands over events by address, in order, and then what the
+// allocator held at the end; a maker of workloads, which knows its blocks,
+// hands over births and deaths. Here addresses become blocks, the baseline is
+// found, and the sums are made.
+#ifndef TARN_TRACE_HISTORY_H_
+#define TARN_TRACE_HISTORY_H_
+
+#include "tarn/trace.h"
+#include "trace/budget.h"
+#include "trace/intern.h"
+
+typedef struct tarn__history {
+  tarn__budget *budget;
+  const char *name;  // of the trace, and in errors
+  size_t byte;       // in errors: where the record stands that is being added
+  uint64_t seed;
+  tarn__stacks stacks;
+  tarn__array events;    // tarn_trace_event
+  tarn__array blocks;    // tarn_trace_block, in order of discovery
+  tarn__array segments;  // tarn_trace_segment
+  tarn__array places;    // uint32_t: block + 1 by hash of address, 0: empty
+  size_t place_count;
+} tarn__history;
+
+// Call deinit also when something failed, and after finish.
+void tarn__history_init(tarn__history *history, tarn__budget *budget,
+                        const char *name);
+void tarn__history_deinit(tarn__history *history);
+
+// --- by address: for readers -----------------------------------------------
+
+// Adds |event|; its |block| is found by its address:
+//   ALLOC at an address where nothing lives is a block's birth;
+//   FREE and FREE_REQUESTED of what lives there concern that block; of an
+//   address never seen before they reveal a block of the baseline.
+//
+// TARN_E_CORRUPT  two lives at one address, a death of what is dead, size 0,
+//                 or a block beyond the end of the address space.
+TARN_MUST_CHECK tarn_status tarn__history_event(tarn__history *history,
+                                                const tarn_trace_event *event);
+
+// Adds a block that the allocator held after the last event. One at an address
+// that no event concerned is of the baseline. Where one lives it is that one;
+// where one has died it was born after the last event, outside of the trace.
+//
+// TARN_E_CORRUPT  as above.
+TARN_MUST_CHECK tarn_status tarn__history_held(tarn__history *history,
+                                               const tarn_trace_block *block);
+
+TARN_MUST_CHECK tarn_status tarn__history_segment(
+    tarn__history *history, const tarn_trace_segment *segment);
+
+// --- by block: for makers --------------------------------------------------
+
+TARN_MUST_CHECK tarn_status tarn__history_birth(tarn__history *history,
+                                                uint64_t size, uint32_t stack,
+                                                uint32_t *out_block);
+TARN_MUST_CHECK tarn_status tarn__history_death(tarn__history *history,
+                                                uint32_t block);
+
+// --- the end ---------------------------------------------------------------
+
+// Makes the trace, which owns all that it points to, and leaves |history| to
+// deinit. |format| is a literal.
+//
+// TARN_E_CORRUPT  more than 2^64 bytes alive at once, or too many events.
+TARN_MUST_CHECK tarn_status tarn__history_finish(tarn__history *history,
+                                                 const char *format,
+                                                 tarn_trace **out_trace);
+
+#endif  // TARN_TRACE_HISTORY_H_

@@ -1,0 +1,196 @@
+// Interning: open addressing over numbers, strings in one growing block.
+//
+//   slots   [ . 2 . . 1 . 3 . ]     number + 1
+//   spans   0: first, size   1: ...
+//   bytes   main.c\0forward\0...
+//
+// Invariants: at most half of the slots are taken; a string's bytes never
+// change once they are in, they only move when |bytes| grows.
+#include "trace/intern.h"
+
+#include <string.h>
+
+#include "base/os.h"
+#include "base/status.h"
+
+// --- hashing ---------------------------------------------------------------
+
+__extension__ typedef unsigned __int128 uint128;
+
+// Both halves of the product: every bit of the result needs all of both.
+static uint64_t fold(uint64_t a, uint64_t b) {
+  uint128 product = (uint128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size) {
+  const uint64_t odd = 0x9e3779b97f4a7c15u;  // 2^64 over the golden ratio
+  const char *from = bytes;
+  uint64_t hash = seed ^ fold(seed ^ size, odd);
+  while (size != 0) {
+    uint64_t word = 0;
+    size_t part = size < sizeof word ? size : sizeof word;
+    memcpy(&word, from, part);
+    hash = fold(hash ^ word, seed ^ odd);
+    from += part;
+    size -= part;
+  }
+  return fold(hash, odd);
+}
+
+uint64_t tarn__hash_seed(void) {
+  uint64_t now = tarn__os_now_ns();
+  return tarn__hash(now, &(uint64_t *){&now}, sizeof(uint64_t *));
+}
+
+// --- byte strings ----------------------------------------------------------
+
+void tarn__intern_init(tarn__intern *set) {
+  *set = (tarn__intern){.seed = tarn__hash_seed(),
+                        .bytes = TARN__ARRAY_OF(char),
+                        .spans = TARN__ARRAY_OF(tarn__span),
+                        .slots = TARN__ARRAY_OF(uint32_t)};
+}
+
+void tarn__intern_deinit(tarn__intern *set, tarn__budget *budget) {
+  tarn__array_free(budget, &set->slots);
+  tarn__array_free(budget, &set->spans);
+  tarn__array_free(budget, &set->bytes);
+}
+
+static const tarn__span *span_of(const tarn__intern *set, uint32_t number) {
+  return (const tarn__span *)set->spans.items + number;
+}
+
+// The slot that holds the string, or the empty one where it would stand.
+static uint32_t *find_slot(const tarn__intern *set, const void *bytes,
+                           size_t size) {
+  const char *all = set->bytes.items;
+  uint32_t *slots = set->slots.items;
+  size_t mask = set->slots.count - 1;
+  size_t at = (size_t)tarn__hash(set->seed, bytes, size) & mask;
+  for (; slots[at] != 0; at = (at + 1) & mask) {
+    const tarn__span *span = span_of(set, slots[at] - 1);
+    if (span->size != size) continue;
+    if (memcmp(all + span->first, bytes, size) == 0) break;
+  }
+  return &slots[at];
+}
+
+static void fill_slots(tarn__intern *set) {
+  const char *all = set->bytes.items;
+  for (uint32_t i = 0; i < set->spans.count; i++) {
+    const tarn__span *span = span_of(set, i);
+    *find_slot(set, all + span->first, span->size) = i + 1;
+  }
+}
+
+// Keeps half of the slots empty when one more string comes.
+static tarn_status widen(tarn__intern *set, tarn__budget *budget) {
+  enum { LEAST_SLOTS = 16 };
+  void *unused = NULL;
+  if ((set->spans.count + 1) * 2 <= set->slots.count) return TARN_OK;
+  size_t count = set->slots.count == 0 ? LEAST_SLOTS : set->slots.count * 2;
+  tarn__array wider = TARN__ARRAY_OF(uint32_t);
+  tarn_status status = tarn__array_grow(budget, &wider, count, &unused);
+  if (status != TARN_OK) return status;
+  tarn__array_free(budget, &set->slots);
+  set->slots = wider;
+  fill_slots(set);
+  return TARN_OK;
+}
+
+static tarn_status append(tarn__intern *set, tarn__budget *budget,
+                          const void *bytes, size_t size) {
+  void *copy = NULL;
+  void *span = NULL;
+  size_t first = set->bytes.count;
+  tarn_status status = tarn__array_reserve(budget, &set->spans, 1);
+  if (status == TARN_OK) {
+    status = tarn__array_grow(budget, &set->bytes, size, &copy);
+  }
+  if (status == TARN_OK) {
+    status = tarn__array_grow(budget, &set->spans, 1, &span);
+  }
+  if (status != TARN_OK) return status;
+  memcpy(copy, bytes, size);
+  *(tarn__span *)span = (tarn__span){.first = first, .size = size};
+  return TARN_OK;
+}
+
+tarn_status tarn__intern_put(tarn__intern *set, tarn__budget *budget,
+                             const void *bytes, size_t size,
+                             uint32_t *out_number) {
+  *out_number = 0;
+  tarn_status status = widen(set, budget);
+  if (status != TARN_OK) return status;
+  uint32_t *slot = find_slot(set, bytes, size);
+  if (*slot == 0) {
+    status = append(set, budget, bytes, size);
+    if (status != TARN_OK) return status;
+    *slot = (uint32_t)set->spans.count;
+  }
+  *out_number = *slot - 1;
+  return TARN_OK;
+}
+
+// --- stacks ----------------------------------------------------------------
+
+void tarn__stacks_init(tarn__stacks *stacks, tarn__budget *budget) {
+  stacks->budget = budget;
+  stacks->scratch = TARN__ARRAY_OF(char);
+  tarn__intern_init(&stacks->texts);
+  tarn__intern_init(&stacks->frames);
+  tarn__intern_init(&stacks->stacks);
+}
+
+void tarn__stacks_deinit(tarn__stacks *stacks) {
+  tarn__intern_deinit(&stacks->stacks, stacks->budget);
+  tarn__intern_deinit(&stacks->frames, stacks->budget);
+  tarn__intern_deinit(&stacks->texts, stacks->budget);
+  tarn__array_free(stacks->budget, &stacks->scratch);
+}
+
+tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
+                              size_t size, uint32_t *out_text) {
+  void *copy = NULL;
+  *out_text = 0;
+  stacks->scratch.count = 0;
+  tarn_status status =
+      tarn__array_grow(stacks->budget, &stacks->scratch, size + 1, &copy);
+  if (status != TARN_OK) return status;
+  memcpy(copy, text, size);
+  ((char *)copy)[size] = '\0';
+  return tarn__intern_put(&stacks->texts, stacks->budget, copy, size + 1,
+                          out_text);
+}
+
+tarn_status tarn__stacks_frame(tarn__stacks *stacks, tarn__frame frame,
+                               uint32_t *out_frame) {
+  return tarn__intern_put(&stacks->frames, stacks->budget, &frame, sizeof frame,
+                          out_frame);
+}
+
+tarn_status tarn__stacks_stack(tarn__stacks *stacks, const uint32_t *frames,
+                               size_t count, uint32_t *out_stack) {
+  *out_stack = TARN_TRACE_NO_STACK;
+  if (count == 0) return TARN_OK;
+  return tarn__intern_put(&stacks->stacks, stacks->budget, frames,
+                          count * sizeof *frames, out_stack);
+}
+
+tarn_status tarn__stacks_named(tarn__stacks *stacks, const char *file,
+                               const char *function, uint32_t *out_stack) {
+  tarn__frame frame = {0};
+  uint32_t number = 0;
+  *out_stack = TARN_TRACE_NO_STACK;
+  tarn_status status =
+      tarn__stacks_text(stacks, file, strlen(file), &frame.file);
+  if (status == TARN_OK) {
+    status =
+        tarn__stacks_text(stacks, function, strlen(function), &frame.function);
+  }
+  if (status == TARN_OK) status = tarn__stacks_frame(stacks, frame, &number);
+  if (status != TARN_OK) return status;
+  return tarn__stacks_stack(stacks, &number, 1, out_stack);
+}

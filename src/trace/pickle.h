@@ -1,0 +1,130 @@
+// pickle.h - reads a Python pickle as data, and only as data.
+//
+// A pickle is a program for a stack machine. This machine obeys the opcodes
+// that build numbers, texts, lists, tuples, sets and dicts, in protocols 2 to
+// 5, and refuses all others by name: those that import or call, and those of
+// the text protocols. So no input can make it do anything but build a tree.
+//
+// The tree is small. A value is 8 bytes: a scalar is the place of its opcode
+// in the file, decoded when it is asked for, and a container is a number of a
+// box. What the file shares through its memo is shared in the tree, which thus
+// may be a graph with cycles: whoever walks it does so along a schema of fixed
+// depth, and marks each box, so that he enters it once.
+//
+// Lifetime: the tree refers to the bytes that it was read from.
+// Threads:  none of it is locked.
+// Cost:     loading is linear in the size of the bytes, in time and memory.
+#ifndef TARN_TRACE_PICKLE_H_
+#define TARN_TRACE_PICKLE_H_
+
+#include "trace/budget.h"
+
+typedef enum tarn__value_type {
+  TARN__ABSENT = 0,  // no value: a key that is not there, an empty memo slot
+  TARN__NONE,
+  TARN__BOOL,
+  TARN__INT,
+  TARN__FLOAT,
+  TARN__TEXT,
+  TARN__BYTES,
+  TARN__LIST,  // from here on: containers
+  TARN__TUPLE,
+  TARN__SET,
+  TARN__DICT,
+} tarn__value_type;
+
+typedef struct tarn__value {
+  uint32_t type;  // a tarn__value_type
+  uint32_t at;    // scalar: byte of its opcode; container: index of its box
+} tarn__value;
+
+// A container's contents are a chain of runs of cells, since a pickler writes
+// a long list in batches. A run is a head {count, next run or 0} and then its
+// values, which for a dict are key, value, key, value ...
+typedef struct tarn__box {
+  uint32_t at;     // byte of the opcode that made it
+  uint32_t first;  // cell of the first run's head, 0: empty
+  uint32_t last;   // ... of the last run's
+  uint32_t count;  // values in all runs
+  uint32_t mark;   // the walker's: 0 at first
+} tarn__box;
+
+typedef struct tarn__pickle {
+  tarn__budget *budget;
+  const char *name;  // in errors, for the file
+  const unsigned char *bytes;
+  size_t size;
+  tarn__array cells;  // tarn__value; cell 0 is not used
+  tarn__array boxes;  // tarn__box
+  tarn__value root;
+} tarn__pickle;
+
+// Reads |bytes| into |pickle|. Call tarn__pickle_deinit afterwards, also when
+// it failed.
+//
+// TARN_E_CORRUPT      damaged or refused; the text names byte and opcode.
+// TARN_E_UNSUPPORTED  4 GiB or more.
+// TARN_E_NOMEM        beyond the budget, or no memory.
+TARN_MUST_CHECK tarn_status tarn__pickle_load(tarn__pickle *pickle,
+                                              tarn__budget *budget,
+                                              const char *name,
+                                              const void *bytes, size_t size);
+void tarn__pickle_deinit(tarn__pickle *pickle);
+
+// Writes "NAME: byte AT: ..." and returns TARN_E_CORRUPT.
+__attribute__((format(printf, 3, 4), cold)) tarn_status tarn__pickle_corrupt(
+    const tarn__pickle *pickle, size_t at, const char *format, ...);
+
+// --- values ----------------------------------------------------------------
+
+static inline bool tarn__is_container(tarn__value value) {
+  return value.type >= TARN__LIST;
+}
+
+// The box of a container.
+static inline tarn__box *tarn__pickle_box(const tarn__pickle *pickle,
+                                          tarn__value value) {
+  return (tarn__box *)pickle->boxes.items + value.at;
+}
+
+// The byte at which |value| was made.
+size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value);
+
+// "an integer", "a list", for errors.
+const char *tarn__value_type_name(uint32_t type);
+
+// The number of a TARN__INT: its sign apart, since sizes and addresses use all
+// 64 bits. False if it has more than 64.
+bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
+                      bool *out_negative, uint64_t *out_magnitude);
+
+// The bytes of a TARN__TEXT or TARN__BYTES; not terminated.
+void tarn__pickle_text(const tarn__pickle *pickle, tarn__value value,
+                       const char **out_bytes, size_t *out_size);
+
+// Whether |value| is the text |text|.
+bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
+                     const char *text);
+
+// A walk over the values of a container, in order.
+typedef struct tarn__walk {
+  const tarn__value *cells;
+  uint32_t next;  // cell of the next value
+  uint32_t left;  // values left in this run
+  uint32_t run;   // head of the run after this one, or 0
+} tarn__walk;
+
+tarn__walk tarn__pickle_walk(const tarn__pickle *pickle, tarn__value container);
+bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value);
+
+// --- shared by the machine and the values ----------------------------------
+
+// The argument of the opcode at byte |at| of a file in which it is whole:
+// |*out_size| bytes from byte |*out_from|, lengths not included.
+void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
+                           size_t *out_from, size_t *out_size);
+
+// A little-endian number of |size| bytes, at most 8.
+uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size);
+
+#endif  // TARN_TRACE_PICKLE_H_

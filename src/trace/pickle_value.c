@@ -1,0 +1,97 @@
+// Looking at the tree that the pickle machine built.
+//
+// Invariant: a scalar's byte is that of an opcode which the machine has found
+// whole, so decoding it again needs no check.
+#include <string.h>
+
+#include "trace/pickle.h"
+
+static const char *const type_names[] = {
+    [TARN__ABSENT] = "nothing", [TARN__NONE] = "None",
+    [TARN__BOOL] = "a bool",    [TARN__INT] = "an integer",
+    [TARN__FLOAT] = "a float",  [TARN__TEXT] = "a text",
+    [TARN__BYTES] = "bytes",    [TARN__LIST] = "a list",
+    [TARN__TUPLE] = "a tuple",  [TARN__SET] = "a set",
+    [TARN__DICT] = "a dict",
+};
+
+const char *tarn__value_type_name(uint32_t type) {
+  return type_names[type];
+}
+
+size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value) {
+  if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
+  return value.at;
+}
+
+// Whether |bytes| are all |filler|, which then only extend a number's sign.
+static bool is_filled(const unsigned char *bytes, size_t size,
+                      unsigned char filler) {
+  for (size_t i = 0; i < size; i++) {
+    if (bytes[i] != filler) return false;
+  }
+  return true;
+}
+
+// A little-endian number in two's complement, of any length.
+static bool decode_signed(const unsigned char *bytes, size_t size,
+                          bool *out_negative, uint64_t *out_magnitude) {
+  size_t low = size < 8 ? size : 8;
+  bool negative = size != 0 && (bytes[size - 1] & 0x80) != 0;
+  uint64_t number = tarn__pickle_little(bytes, low);
+  if (!is_filled(bytes + low, size - low, negative ? 0xff : 0)) return false;
+  if (negative && low < 8) number |= UINT64_MAX << (8 * low);
+  if (negative && number == 0) return false;  // minus 2 to the 64
+  *out_negative = negative;
+  *out_magnitude = negative ? 0 - number : number;
+  return true;
+}
+
+bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
+                      bool *out_negative, uint64_t *out_magnitude) {
+  size_t from = 0;
+  size_t size = 0;
+  unsigned char code = pickle->bytes[value.at];
+  tarn__pickle_argument(pickle, value.at, &from, &size);
+  if (code == 'K' || code == 'M') {  // the two that have no sign
+    *out_negative = false;
+    *out_magnitude = tarn__pickle_little(pickle->bytes + from, size);
+    return true;
+  }
+  return decode_signed(pickle->bytes + from, size, out_negative, out_magnitude);
+}
+
+void tarn__pickle_text(const tarn__pickle *pickle, tarn__value value,
+                       const char **out_bytes, size_t *out_size) {
+  size_t from = 0;
+  tarn__pickle_argument(pickle, value.at, &from, out_size);
+  *out_bytes = (const char *)pickle->bytes + from;
+}
+
+bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
+                     const char *text) {
+  const char *bytes = NULL;
+  size_t size = 0;
+  if (value.type != TARN__TEXT) return false;
+  tarn__pickle_text(pickle, value, &bytes, &size);
+  return size == strlen(text) && memcmp(bytes, text, size) == 0;
+}
+
+tarn__walk tarn__pickle_walk(const tarn__pickle *pickle,
+                             tarn__value container) {
+  return (tarn__walk){.cells = pickle->cells.items,
+                      .run = tarn__pickle_box(pickle, container)->first};
+}
+
+bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value) {
+  if (walk->left == 0) {
+    if (walk->run == 0) return false;
+    tarn__value head = walk->cells[walk->run];
+    walk->next = walk->run + 1;
+    walk->left = head.type;
+    walk->run = head.at;
+  }
+  *out_value = walk->cells[walk->next++];
+  walk->left--;
+  return true;
+}

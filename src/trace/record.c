@@ -1,0 +1,102 @@
+// Dicts with known keys.
+//
+// Invariant: a box's mark, once 1, says that its contents have been walked.
+// Walking each box at most once is what keeps the whole linear in the file,
+// however often the file refers to it.
+#include "trace/record.h"
+
+#include "base/status.h"
+
+static bool is_of(tarn__value value, tarn__value_type type) {
+  if (type == TARN__LIST && value.type == TARN__TUPLE) return true;
+  return value.type == (uint32_t)type;
+}
+
+tarn_status tarn__record_enter(const tarn__pickle *pickle,
+                               tarn__value container, tarn__value_type type) {
+  size_t at = tarn__pickle_at(pickle, container);
+  if (!is_of(container, type)) {
+    return tarn__pickle_corrupt(pickle, at, "%s stands where %s should",
+                                tarn__value_type_name(container.type),
+                                tarn__value_type_name(type));
+  }
+  tarn__box *box = tarn__pickle_box(pickle, container);
+  if (box->mark != 0 && box->count != 0) {
+    return tarn__pickle_corrupt(pickle, at, "%s stands in two places",
+                                tarn__value_type_name(container.type));
+  }
+  box->mark = 1;
+  return TARN_OK;
+}
+
+// The index of |key| among |keys|, or |key_count|.
+static size_t find_key(const tarn__pickle *pickle, tarn__value key,
+                       const tarn__key *keys, size_t key_count) {
+  size_t i = 0;
+  while (i < key_count && !tarn__pickle_is(pickle, key, keys[i].name))
+    i++;
+  return i;
+}
+
+static tarn_status set_field(const tarn__pickle *pickle, tarn__value key,
+                             tarn__value value, const tarn__key *known,
+                             tarn__value *field) {
+  if (field->type != TARN__ABSENT) {
+    return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, key),
+                                "'%s' stands twice in one dict", known->name);
+  }
+  if (!is_of(value, known->type)) {
+    return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, value),
+                                "'%s' is %s, not %s", known->name,
+                                tarn__value_type_name(value.type),
+                                tarn__value_type_name(known->type));
+  }
+  *field = value;
+  return TARN_OK;
+}
+
+static tarn_status check_required(const tarn__pickle *pickle, tarn__value dict,
+                                  const tarn__key *keys, size_t key_count,
+                                  const tarn__value *fields) {
+  for (size_t i = 0; i < key_count; i++) {
+    if (!keys[i].required || fields[i].type != TARN__ABSENT) continue;
+    return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, dict),
+                                "a dict without '%s'", keys[i].name);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__record_read(const tarn__pickle *pickle, tarn__value dict,
+                              const tarn__key *keys, size_t key_count,
+                              tarn__value *out_fields) {
+  tarn__value key;
+  tarn__value value;
+  for (size_t i = 0; i < key_count; i++)
+    out_fields[i] = (tarn__value){0};
+  tarn_status status = tarn__record_enter(pickle, dict, TARN__DICT);
+  if (status != TARN_OK) return status;
+  tarn__walk walk = tarn__pickle_walk(pickle, dict);
+  while (tarn__walk_next(&walk, &key) && tarn__walk_next(&walk, &value)) {
+    size_t i = find_key(pickle, key, keys, key_count);
+    if (i == key_count) continue;
+    status = set_field(pickle, key, value, &keys[i], &out_fields[i]);
+    if (status != TARN_OK) return status;
+  }
+  return check_required(pickle, dict, keys, key_count, out_fields);
+}
+
+tarn_status tarn__record_number(const tarn__pickle *pickle, tarn__value field,
+                                const char *name, uint64_t *out_number) {
+  bool negative = false;
+  *out_number = 0;
+  if (field.type == TARN__ABSENT) return TARN_OK;
+  if (!tarn__pickle_int(pickle, field, &negative, out_number)) {
+    return tarn__pickle_corrupt(pickle, field.at, "'%s' is beyond 64 bits",
+                                name);
+  }
+  if (!negative) return TARN_OK;
+  unsigned long long magnitude = *out_number;
+  *out_number = 0;
+  return tarn__pickle_corrupt(pickle, field.at, "'%s' is negative: -%llu", name,
+                              magnitude);
+}

@@ -1,0 +1,431 @@
+// PyTorch memory snapshots: from the pickled tree to a history.
+//
+//   {"segments": [{address, total_size, stream, device,
+//                  "blocks": [{address, size, requested_size, state,
+//                              "frames": [{filename, line, name}]}]}],
+//    "device_traces": [[{action, addr, size, stream, time_us, "frames"}]]}
+//
+// or, as older versions wrote it, the list of segments alone; their blocks may
+// have no address (they follow each other from the segment's on) and a
+// "history": [{addr, real_size, frames}] in place of requested_size and
+// frames. device_traces[i] are the events of device i.
+//
+// Keys, actions and states that are not known are passed over: newer versions
+// add some. A known key of a wrong type is an error.
+//
+// Invariant: each container of the tree is walked at most once; see record.c.
+#include "trace/snapshot.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "trace/frames.h"
+#include "trace/history.h"
+#include "trace/pickle.h"
+#include "trace/record.h"
+
+enum { MAX_DEVICES = 256 };  // PyTorch counts devices in 8 bits
+
+enum { SEGMENTS, DEVICE_TRACES, TOP_KEYS };
+static const tarn__key top_keys[TOP_KEYS] = {
+    [SEGMENTS] = {"segments", TARN__LIST, false},
+    [DEVICE_TRACES] = {"device_traces", TARN__LIST, false},
+};
+
+enum { S_ADDRESS, S_SIZE, S_STREAM, S_DEVICE, S_BLOCKS, SEGMENT_KEYS };
+static const tarn__key segment_keys[SEGMENT_KEYS] = {
+    [S_ADDRESS] = {"address", TARN__INT, true},
+    [S_SIZE] = {"total_size", TARN__INT, true},
+    [S_STREAM] = {"stream", TARN__INT, false},
+    [S_DEVICE] = {"device", TARN__INT, false},
+    [S_BLOCKS] = {"blocks", TARN__LIST, true},
+};
+
+enum { B_ADDRESS, B_SIZE, B_ASKED, B_STATE, B_FRAMES, B_HISTORY, BLOCK_KEYS };
+static const tarn__key block_keys[BLOCK_KEYS] = {
+    [B_ADDRESS] = {"address", TARN__INT, false},
+    [B_SIZE] = {"size", TARN__INT, true},
+    [B_ASKED] = {"requested_size", TARN__INT, false},
+    [B_STATE] = {"state", TARN__TEXT, true},
+    [B_FRAMES] = {"frames", TARN__LIST, false},
+    [B_HISTORY] = {"history", TARN__LIST, false},
+};
+
+enum { H_ASKED, H_FRAMES, HISTORY_KEYS };
+static const tarn__key history_keys[HISTORY_KEYS] = {
+    [H_ASKED] = {"real_size", TARN__INT, false},
+    [H_FRAMES] = {"frames", TARN__LIST, false},
+};
+
+enum { E_ACTION, E_ADDRESS, E_SIZE, E_STREAM, E_TIME, E_FRAMES, EVENT_KEYS };
+static const tarn__key event_keys[EVENT_KEYS] = {
+    [E_ACTION] = {"action", TARN__TEXT, true},
+    [E_ADDRESS] = {"addr", TARN__INT, false},
+    [E_SIZE] = {"size", TARN__INT, false},
+    [E_STREAM] = {"stream", TARN__INT, false},
+    [E_TIME] = {"time_us", TARN__INT, false},
+    [E_FRAMES] = {"frames", TARN__LIST, false},
+};
+
+static const struct action {
+  const char *name;
+  tarn_trace_kind kind;
+  bool placed;  // it must say where and how much
+} actions[] = {
+    {"alloc", TARN_TRACE_ALLOC, true},
+    {"free_completed", TARN_TRACE_FREE, true},
+    {"free_requested", TARN_TRACE_FREE_REQUESTED, true},
+    {"segment_alloc", TARN_TRACE_SEGMENT_ALLOC, true},
+    {"segment_free", TARN_TRACE_SEGMENT_FREE, true},
+    {"segment_map", TARN_TRACE_SEGMENT_MAP, true},
+    {"segment_unmap", TARN_TRACE_SEGMENT_UNMAP, true},
+    {"oom", TARN_TRACE_OOM, false},
+    {"snapshot", TARN_TRACE_SNAPSHOT, false},
+};
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static const char *const active_states[] = {
+    "active_allocated", "active_awaiting_free", "active_pending_free"};
+enum { ACTIVE_STATES = sizeof active_states / sizeof *active_states };
+
+typedef struct segment {
+  tarn_trace_segment shown;
+  tarn__value blocks;
+  uint32_t device;
+} segment;
+
+typedef struct reader {
+  tarn__pickle pickle;
+  tarn__history history;
+  tarn__frames frames;
+  tarn__array segments;  // segment, of all devices
+  tarn__value traces;    // the list, or absent
+  size_t event_counts[MAX_DEVICES];
+  size_t segment_counts[MAX_DEVICES];
+} reader;
+
+static tarn_status number(reader *r, tarn__value field, const char *name,
+                          uint64_t *out_number) {
+  return tarn__record_number(&r->pickle, field, name, out_number);
+}
+
+static tarn_status corrupt(const reader *r, tarn__value value,
+                           const char *what) {
+  return tarn__pickle_corrupt(&r->pickle, tarn__pickle_at(&r->pickle, value),
+                              "%s", what);
+}
+
+// --- segments of all devices -----------------------------------------------
+
+static tarn_status read_segment(reader *r, tarn__value dict) {
+  tarn__value fields[SEGMENT_KEYS];
+  segment made = {0};
+  uint64_t device = 0;
+  void *fresh = NULL;
+  tarn_status status =
+      tarn__record_read(&r->pickle, dict, segment_keys, SEGMENT_KEYS, fields);
+  if (status == TARN_OK) {
+    status = number(r, fields[S_ADDRESS], "address", &made.shown.address);
+  }
+  if (status == TARN_OK) {
+    status = number(r, fields[S_SIZE], "total_size", &made.shown.size);
+  }
+  if (status == TARN_OK) {
+    status = number(r, fields[S_STREAM], "stream", &made.shown.stream);
+  }
+  if (status == TARN_OK) {
+    status = number(r, fields[S_DEVICE], "device", &device);
+  }
+  if (status != TARN_OK) return status;
+  if (device >= MAX_DEVICES) {
+    return corrupt(r, fields[S_DEVICE], "'device' is beyond 255");
+  }
+  made.blocks = fields[S_BLOCKS];
+  made.device = (uint32_t)device;
+  status = tarn__array_grow(r->pickle.budget, &r->segments, 1, &fresh);
+  if (status != TARN_OK) return status;
+  *(segment *)fresh = made;
+  r->segment_counts[device]++;
+  return TARN_OK;
+}
+
+static tarn_status read_segments(reader *r, tarn__value list) {
+  tarn__value dict;
+  tarn_status status = tarn__record_enter(&r->pickle, list, TARN__LIST);
+  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
+    status = read_segment(r, dict);
+  }
+  return status;
+}
+
+// --- devices ---------------------------------------------------------------
+
+static tarn_status count_events(reader *r) {
+  size_t device = 0;
+  tarn__value list;
+  if (r->traces.type == TARN__ABSENT) return TARN_OK;
+  tarn_status status = tarn__record_enter(&r->pickle, r->traces, TARN__LIST);
+  tarn__walk walk = tarn__pickle_walk(&r->pickle, r->traces);
+  for (; status == TARN_OK && tarn__walk_next(&walk, &list); device++) {
+    if (device == MAX_DEVICES) {
+      return corrupt(r, r->traces, "'device_traces' of more than 256 devices");
+    }
+    status = tarn__record_enter(&r->pickle, list, TARN__LIST);
+    if (status != TARN_OK) break;
+    r->event_counts[device] = tarn__pickle_box(&r->pickle, list)->count;
+  }
+  return status;
+}
+
+static bool has_history(const reader *r, uint32_t device) {
+  return r->event_counts[device] != 0 || r->segment_counts[device] != 0;
+}
+
+// The device with most events; among those without, the one with most
+// segments.
+static uint32_t busiest_device(const reader *r) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < MAX_DEVICES; i++) {
+    if (r->event_counts[i] < r->event_counts[best]) continue;
+    if (r->event_counts[i] > r->event_counts[best] ||
+        r->segment_counts[i] > r->segment_counts[best]) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+static tarn_status choose_device(const reader *r,
+                                 const tarn_trace_options *options,
+                                 uint32_t *out_device) {
+  *out_device = options->device;
+  if (!options->choose_device) {
+    *out_device = busiest_device(r);
+    return TARN_OK;
+  }
+  if (options->device < MAX_DEVICES && has_history(r, options->device)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
+                    r->pickle.name, options->device);
+}
+
+static uint32_t count_devices(const reader *r) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < MAX_DEVICES; i++)
+    count += has_history(r, i);
+  return count;
+}
+
+// --- events ----------------------------------------------------------------
+
+static const struct action *find_action(const reader *r, tarn__value field) {
+  for (size_t i = 0; i < ACTIONS; i++) {
+    if (tarn__pickle_is(&r->pickle, field, actions[i].name)) {
+      return &actions[i];
+    }
+  }
+  return NULL;
+}
+
+static tarn_status fill_event(reader *r, const tarn__value *fields,
+                              tarn_trace_event *event) {
+  tarn_status status = number(r, fields[E_ADDRESS], "addr", &event->address);
+  if (status == TARN_OK) {
+    status = number(r, fields[E_SIZE], "size", &event->size);
+  }
+  if (status == TARN_OK) {
+    status = number(r, fields[E_STREAM], "stream", &event->stream);
+  }
+  if (status == TARN_OK) {
+    status = number(r, fields[E_TIME], "time_us", &event->time_us);
+  }
+  if (status != TARN_OK) return status;
+  return tarn__frames_stack(&r->frames, fields[E_FRAMES], &event->stack);
+}
+
+static tarn_status read_event(reader *r, tarn__value dict) {
+  tarn__value fields[EVENT_KEYS];
+  tarn_trace_event event = {0};
+  tarn_status status =
+      tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields);
+  if (status != TARN_OK) return status;
+  const struct action *action = find_action(r, fields[E_ACTION]);
+  if (action == NULL) return TARN_OK;
+  if (action->placed && (fields[E_ADDRESS].type == TARN__ABSENT ||
+                         fields[E_SIZE].type == TARN__ABSENT)) {
+    return corrupt(r, dict, "an event without 'addr' or 'size'");
+  }
+  event.kind = action->kind;
+  status = fill_event(r, fields, &event);
+  if (status != TARN_OK) return status;
+  r->history.byte = tarn__pickle_at(&r->pickle, dict);
+  return tarn__history_event(&r->history, &event);
+}
+
+static tarn_status read_events(reader *r, uint32_t device) {
+  tarn__value list = {0};
+  tarn__value dict;
+  if (r->event_counts[device] == 0) return TARN_OK;
+  tarn_status status = tarn__array_reserve(r->pickle.budget, &r->history.events,
+                                           r->event_counts[device]);
+  tarn__walk traces = tarn__pickle_walk(&r->pickle, r->traces);
+  for (uint32_t i = 0; i <= device; i++)
+    (void)tarn__walk_next(&traces, &list);
+  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
+    status = read_event(r, dict);
+  }
+  return status;
+}
+
+// --- blocks that the segments hold -----------------------------------------
+
+static bool is_active(const reader *r, tarn__value state) {
+  for (size_t i = 0; i < ACTIVE_STATES; i++) {
+    if (tarn__pickle_is(&r->pickle, state, active_states[i])) return true;
+  }
+  return false;
+}
+
+// Older versions: the first of a block's history is its newest allocation.
+static tarn_status read_history(reader *r, tarn__value list,
+                                tarn__value *fields) {
+  tarn__value dict;
+  tarn__value found[HISTORY_KEYS];
+  if (list.type == TARN__ABSENT) return TARN_OK;
+  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  if (!tarn__walk_next(&walk, &dict)) return TARN_OK;
+  tarn_status status =
+      tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found);
+  if (status != TARN_OK) return status;
+  if (fields[B_ASKED].type == TARN__ABSENT) fields[B_ASKED] = found[H_ASKED];
+  if (fields[B_FRAMES].type == TARN__ABSENT) fields[B_FRAMES] = found[H_FRAMES];
+  return TARN_OK;
+}
+
+// An active block: what was asked for, and by whom.
+static tarn_status hold_block(reader *r, tarn__value dict, tarn__value *fields,
+                              const tarn_trace_block *place) {
+  tarn_trace_block block = *place;
+  uint64_t asked = 0;
+  tarn_status status = read_history(r, fields[B_HISTORY], fields);
+  if (status == TARN_OK) {
+    status = number(r, fields[B_ASKED], "requested_size", &asked);
+  }
+  if (status == TARN_OK) {
+    status = tarn__frames_stack(&r->frames, fields[B_FRAMES], &block.stack);
+  }
+  if (status != TARN_OK) return status;
+  if (asked != 0) block.size = asked;
+  r->history.byte = tarn__pickle_at(&r->pickle, dict);
+  return tarn__history_held(&r->history, &block);
+}
+
+// Reads one block of a segment; |*next| is where it stands if it does not
+// say, and then where the block after it does.
+static tarn_status read_block(reader *r, tarn__value dict, uint64_t stream,
+                              uint64_t *next) {
+  tarn__value fields[BLOCK_KEYS];
+  tarn_trace_block block = {.address = *next, .stream = stream};
+  tarn_status status =
+      tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields);
+  if (status == TARN_OK) {
+    status = number(r, fields[B_SIZE], "size", &block.size);
+  }
+  if (status == TARN_OK && fields[B_ADDRESS].type != TARN__ABSENT) {
+    status = number(r, fields[B_ADDRESS], "address", &block.address);
+  }
+  if (status != TARN_OK) return status;
+  if (!tarn_size_add(block.address, block.size, next)) {
+    return corrupt(r, dict, "a block beyond the address space");
+  }
+  if (!is_active(r, fields[B_STATE])) return TARN_OK;
+  return hold_block(r, dict, fields, &block);
+}
+
+static tarn_status read_blocks(reader *r, const segment *from) {
+  tarn__value dict;
+  uint64_t next = from->shown.address;
+  tarn_status status = tarn__record_enter(&r->pickle, from->blocks, TARN__LIST);
+  tarn__walk walk = tarn__pickle_walk(&r->pickle, from->blocks);
+  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
+    status = read_block(r, dict, from->shown.stream, &next);
+  }
+  return status;
+}
+
+static tarn_status read_held(reader *r, uint32_t device) {
+  const segment *segments = r->segments.items;
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < r->segments.count; i++) {
+    if (segments[i].device != device) continue;
+    status = tarn__history_segment(&r->history, &segments[i].shown);
+    if (status == TARN_OK) status = read_blocks(r, &segments[i]);
+  }
+  return status;
+}
+
+// --- the whole -------------------------------------------------------------
+
+static tarn_status read_dict(reader *r) {
+  tarn__value fields[TOP_KEYS];
+  tarn_status status =
+      tarn__record_read(&r->pickle, r->pickle.root, top_keys, TOP_KEYS, fields);
+  if (status != TARN_OK) return status;
+  r->traces = fields[DEVICE_TRACES];
+  if (fields[SEGMENTS].type != TARN__ABSENT) {
+    return read_segments(r, fields[SEGMENTS]);
+  }
+  if (r->traces.type != TARN__ABSENT) return TARN_OK;
+  return corrupt(r, r->pickle.root,
+                 "a dict with neither 'segments' nor 'device_traces': not a "
+                 "PyTorch memory snapshot");
+}
+
+static tarn_status read_top(reader *r) {
+  if (r->pickle.root.type == TARN__DICT) return read_dict(r);
+  if (r->pickle.root.type == TARN__LIST) {
+    return read_segments(r, r->pickle.root);
+  }
+  return tarn__pickle_corrupt(
+      &r->pickle, tarn__pickle_at(&r->pickle, r->pickle.root),
+      "%s: a PyTorch memory snapshot is a dict or a list",
+      tarn__value_type_name(r->pickle.root.type));
+}
+
+static tarn_status read_tree(reader *r, const tarn_trace_options *options,
+                             uint32_t *out_device) {
+  tarn_status status = read_top(r);
+  if (status == TARN_OK) status = count_events(r);
+  if (status == TARN_OK) status = choose_device(r, options, out_device);
+  if (status == TARN_OK) status = read_events(r, *out_device);
+  if (status == TARN_OK) status = read_held(r, *out_device);
+  return status;
+}
+
+tarn_status tarn__snapshot_read(tarn__budget *budget, const char *name,
+                                const void *bytes, size_t size,
+                                const tarn_trace_options *options,
+                                tarn_trace **out_trace) {
+  uint32_t device = 0;
+  reader r = {.segments = TARN__ARRAY_OF(segment)};
+  *out_trace = NULL;
+  tarn__history_init(&r.history, budget, name);
+  tarn_status status = tarn__pickle_load(&r.pickle, budget, name, bytes, size);
+  tarn__frames_init(&r.frames, &r.pickle, &r.history.stacks);
+  if (status == TARN_OK) status = read_tree(&r, options, &device);
+  tarn__frames_deinit(&r.frames);
+  tarn__array_free(budget, &r.segments);
+  tarn__pickle_deinit(&r.pickle);
+  if (status == TARN_OK) {
+    status = tarn__history_finish(&r.history, "pytorch-snapshot", out_trace);
+  }
+  if (status == TARN_OK) {
+    (*out_trace)->device = device;
+    (*out_trace)->device_count = count_devices(&r);
+  }
+  tarn__history_deinit(&r.history);
+  return status;
+}

@@ -1,0 +1,347 @@
+// The tape.
+//
+// A storage is one block with a count of its users; a tensor's storage starts
+// with all the users that the recorded ops make of it, so that each user only
+// ever lets go. Gradients are storages too: an op that passes its gradient on
+// shares it.
+//
+// Invariant: after tarn__tape_run every storage has no user left, and thus
+// every birth its death.
+#include "trace/tape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NO_STORAGE UINT32_MAX
+
+typedef struct op_record {
+  tarn__op op;
+  uint32_t output;  // tensor
+  uint32_t frame;
+  uint32_t kept[TARN__OP_EXTRAS];  // storages
+} op_record;
+
+typedef struct tensor_record {
+  size_t size;
+  uint32_t users;
+  uint32_t frame;
+  uint32_t storage;
+  uint32_t gradient;  // storage
+  bool is_input;      // comes from outside, needs no gradient
+} tensor_record;
+
+typedef struct parameter_record {
+  size_t size;
+  uint32_t frame;
+  uint32_t gradient;  // storage
+} parameter_record;
+
+typedef struct storage_record {
+  uint32_t block;
+  uint32_t users;
+} storage_record;
+
+static const char *const role_names[TARN__ROLES] = {
+    [TARN__ROLE_INPUT] = "input",
+    [TARN__ROLE_OUTPUT] = "output",
+    [TARN__ROLE_KEPT] = "kept for backward",
+    [TARN__ROLE_WORKSPACE] = "workspace",
+    [TARN__ROLE_GRADIENT] = "gradient",
+    [TARN__ROLE_PARAMETER] = "gradient of parameters",
+    [TARN__ROLE_UPDATE] = "optimizer step",
+};
+
+static op_record *op_at(const tarn__tape *tape, size_t index) {
+  return (op_record *)tape->ops.items + index;
+}
+
+static tensor_record *tensor_at(const tarn__tape *tape, uint32_t id) {
+  return (tensor_record *)tape->tensors.items + id;
+}
+
+static storage_record *storage_at(const tarn__tape *tape, uint32_t index) {
+  return (storage_record *)tape->storages.items + index;
+}
+
+// Appends one item to |array|; NULL once anything has failed.
+static void *append(tarn__tape *tape, tarn__array *array) {
+  void *item = NULL;
+  if (tape->status != TARN_OK) return NULL;
+  tape->status = tarn__array_grow(tape->history->budget, array, 1, &item);
+  return item;
+}
+
+// --- names -----------------------------------------------------------------
+
+static uint32_t frame_of(tarn__tape *tape, const char *function) {
+  tarn__stacks *stacks = &tape->history->stacks;
+  tarn__frame frame = {0};
+  uint32_t number = 0;
+  if (tape->status != TARN_OK) return 0;
+  tape->status = tarn__stacks_text(stacks, tape->workload,
+                                   strlen(tape->workload), &frame.file);
+  if (tape->status != TARN_OK) return 0;
+  tape->status =
+      tarn__stacks_text(stacks, function, strlen(function), &frame.function);
+  if (tape->status != TARN_OK) return 0;
+  tape->status = tarn__stacks_frame(stacks, frame, &number);
+  return number;
+}
+
+static uint32_t scoped_frame(tarn__tape *tape, const char *name) {
+  char text[2 * TARN__TAPE_NAME];
+  snprintf(text, sizeof text, "%s%s%s", tape->scope,
+           tape->scope[0] == '\0' ? "" : ".", name);
+  return frame_of(tape, text);
+}
+
+void tarn__tape_scope(tarn__tape *tape, const char *scope, ...) {
+  va_list args;
+  va_start(args, scope);
+  vsnprintf(tape->scope, sizeof tape->scope, scope, args);
+  va_end(args);
+}
+
+// --- recording -------------------------------------------------------------
+
+void tarn__tape_init(tarn__tape *tape, tarn__history *history,
+                     const char *workload, bool training) {
+  *tape = (tarn__tape){.history = history,
+                       .workload = workload,
+                       .training = training,
+                       .ops = TARN__ARRAY_OF(op_record),
+                       .tensors = TARN__ARRAY_OF(tensor_record),
+                       .storages = TARN__ARRAY_OF(storage_record),
+                       .parameters = TARN__ARRAY_OF(parameter_record)};
+  for (size_t i = 0; i < TARN__ROLES; i++) {
+    tape->role_frames[i] = frame_of(tape, role_names[i]);
+  }
+  (void)append(tape, &tape->tensors);  // id 0: none
+}
+
+void tarn__tape_deinit(tarn__tape *tape) {
+  tarn__budget *budget = tape->history->budget;
+  tarn__array_free(budget, &tape->parameters);
+  tarn__array_free(budget, &tape->storages);
+  tarn__array_free(budget, &tape->tensors);
+  tarn__array_free(budget, &tape->ops);
+}
+
+static tarn__tensor add_tensor(tarn__tape *tape, size_t count,
+                               const tensor_record *made) {
+  tarn__tensor tensor = {.id = (uint32_t)tape->tensors.count, .count = count};
+  tensor_record *fresh = append(tape, &tape->tensors);
+  if (fresh == NULL) return (tarn__tensor){0};
+  *fresh = *made;
+  fresh->storage = NO_STORAGE;
+  fresh->gradient = NO_STORAGE;
+  return tensor;
+}
+
+tarn__tensor tarn__tape_input(tarn__tape *tape, const char *name, size_t count,
+                              size_t size) {
+  tensor_record made = {.size = size,
+                        .users = 1,  // whoever runs the net
+                        .is_input = true,
+                        .frame = scoped_frame(tape, name)};
+  return add_tensor(tape, count, &made);
+}
+
+tarn__tensor tarn__tape_op(tarn__tape *tape, const char *name, size_t count,
+                           const tarn__op *op) {
+  uint32_t frame = scoped_frame(tape, name);
+  tensor_record made = {.size = op->output, .frame = frame};
+  op_record *record = append(tape, &tape->ops);
+  if (record == NULL) return (tarn__tensor){0};
+  record->op = *op;
+  record->frame = frame;
+  if (!tape->training) record->op.saves_inputs = false;
+  if (!tape->training) record->op.saves_output = false;
+  for (size_t i = 0; i < TARN__OP_INPUTS; i++) {
+    if (op->inputs[i].id != 0) tensor_at(tape, op->inputs[i].id)->users++;
+  }
+  made.users = record->op.saves_output ? 1 : 0;
+  tarn__tensor output = add_tensor(tape, count, &made);
+  record->output = output.id;
+  return output;
+}
+
+// --- storages --------------------------------------------------------------
+
+// A new block with |users|; NO_STORAGE for size 0, or after a failure.
+static uint32_t allocate(tarn__tape *tape, size_t size, uint32_t frame,
+                         tarn__role role, uint32_t users) {
+  uint32_t frames[] = {frame, tape->role_frames[role]};
+  uint32_t index = (uint32_t)tape->storages.count;
+  uint32_t stack = 0;
+  if (size == 0) return NO_STORAGE;
+  storage_record *made = append(tape, &tape->storages);
+  if (made == NULL) return NO_STORAGE;
+  made->users = users;
+  tape->status = tarn__stacks_stack(&tape->history->stacks, frames, 2, &stack);
+  if (tape->status != TARN_OK) return NO_STORAGE;
+  tape->status = tarn__history_birth(tape->history, size, stack, &made->block);
+  return tape->status == TARN_OK ? index : NO_STORAGE;
+}
+
+// One user of the storage at |index| is done with it.
+static void release(tarn__tape *tape, uint32_t index) {
+  if (tape->status != TARN_OK || index == NO_STORAGE) return;
+  storage_record *storage = storage_at(tape, index);
+  if (--storage->users != 0) return;
+  tape->status = tarn__history_death(tape->history, storage->block);
+}
+
+static void release_inputs(tarn__tape *tape, const tarn__op *op) {
+  for (size_t i = 0; i < TARN__OP_INPUTS; i++) {
+    if (op->inputs[i].id == 0) continue;
+    release(tape, tensor_at(tape, op->inputs[i].id)->storage);
+  }
+}
+
+// --- forward ---------------------------------------------------------------
+
+// Gives a tensor its block. Without later users it lives until its op is done.
+static void materialize(tarn__tape *tape, uint32_t id, tarn__role role) {
+  tensor_record *tensor = tensor_at(tape, id);
+  tensor->storage =
+      allocate(tape, tensor->size, tensor->frame, role, tensor->users + 1);
+}
+
+static void keep(tarn__tape *tape, op_record *record) {
+  for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
+    record->kept[i] = NO_STORAGE;
+    if (!tape->training) continue;
+    record->kept[i] =
+        allocate(tape, record->op.kept[i], record->frame, TARN__ROLE_KEPT, 1);
+  }
+}
+
+static void forward(tarn__tape *tape, op_record *record) {
+  uint32_t workspace = allocate(tape, record->op.workspace, record->frame,
+                                TARN__ROLE_WORKSPACE, 1);
+  materialize(tape, record->output, TARN__ROLE_OUTPUT);
+  keep(tape, record);
+  release(tape, workspace);
+  if (!record->op.saves_inputs) release_inputs(tape, &record->op);
+  release(tape, tensor_at(tape, record->output)->storage);
+}
+
+// --- backward --------------------------------------------------------------
+
+// Makes or shares the gradient of one input. Where there is one already, the
+// new one is added to it and goes.
+static void send_gradient(tarn__tape *tape, const op_record *record,
+                          uint32_t id) {
+  tensor_record *input = tensor_at(tape, id);
+  uint32_t gradient = tensor_at(tape, record->output)->gradient;
+  if (id == 0 || input->is_input) return;
+  if (record->op.passes_gradient) {
+    storage_at(tape, gradient)->users++;
+  } else {
+    gradient =
+        allocate(tape, input->size, record->frame, TARN__ROLE_GRADIENT, 1);
+  }
+  if (input->gradient != NO_STORAGE) {
+    release(tape, gradient);
+  } else {
+    input->gradient = gradient;
+  }
+}
+
+static void make_parameter_gradients(tarn__tape *tape,
+                                     const op_record *record) {
+  for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
+    if (record->op.params[i] == 0) continue;
+    parameter_record made = {.size = record->op.params[i],
+                             .frame = record->frame};
+    made.gradient =
+        allocate(tape, made.size, made.frame, TARN__ROLE_PARAMETER, 1);
+    parameter_record *fresh = append(tape, &tape->parameters);
+    if (fresh != NULL) *fresh = made;
+  }
+}
+
+static void release_saved(tarn__tape *tape, const op_record *record) {
+  if (record->op.saves_inputs) release_inputs(tape, &record->op);
+  if (record->op.saves_output) {
+    release(tape, tensor_at(tape, record->output)->storage);
+  }
+  for (size_t i = 0; i < TARN__OP_EXTRAS; i++)
+    release(tape, record->kept[i]);
+}
+
+static void backward(tarn__tape *tape, const op_record *record) {
+  if (tensor_at(tape, record->output)->gradient == NO_STORAGE) {
+    release_saved(tape, record);  // nothing that is asked of the net
+    return;
+  }
+  uint32_t workspace = allocate(tape, record->op.workspace, record->frame,
+                                TARN__ROLE_WORKSPACE, 1);
+  for (size_t i = 0; i < TARN__OP_INPUTS && tape->status == TARN_OK; i++) {
+    send_gradient(tape, record, record->op.inputs[i].id);
+  }
+  make_parameter_gradients(tape, record);
+  release(tape, workspace);
+  release_saved(tape, record);
+  release(tape, tensor_at(tape, record->output)->gradient);
+}
+
+// --- the whole -------------------------------------------------------------
+
+static void begin_inputs(tarn__tape *tape) {
+  for (uint32_t id = 1; id < tape->tensors.count; id++) {
+    if (!tensor_at(tape, id)->is_input) continue;
+    materialize(tape, id, TARN__ROLE_INPUT);
+    release(tape, tensor_at(tape, id)->storage);  // materialize's own
+  }
+}
+
+static void end_inputs(tarn__tape *tape) {
+  for (uint32_t id = 1; id < tape->tensors.count; id++) {
+    if (!tensor_at(tape, id)->is_input) continue;
+    release(tape, tensor_at(tape, id)->storage);
+  }
+}
+
+static void run_backward(tarn__tape *tape, uint32_t result) {
+  tensor_record *last = tensor_at(tape, result);
+  last->gradient =
+      allocate(tape, last->size, last->frame, TARN__ROLE_GRADIENT, 1);
+  for (size_t i = tape->ops.count; i-- > 0 && tape->status == TARN_OK;) {
+    backward(tape, op_at(tape, i));
+  }
+}
+
+// The optimizer's step: for each parameter a gradient with its decay added.
+// Parameters come in the reverse of the order in which backward met them.
+static void update_parameters(tarn__tape *tape) {
+  const parameter_record *parameters = tape->parameters.items;
+  for (size_t i = tape->parameters.count; i-- > 0;) {
+    release(tape, allocate(tape, parameters[i].size, parameters[i].frame,
+                           TARN__ROLE_UPDATE, 1));
+  }
+}
+
+static void drop_parameter_gradients(tarn__tape *tape) {
+  const parameter_record *parameters = tape->parameters.items;
+  for (size_t i = tape->parameters.count; i-- > 0;) {
+    release(tape, parameters[i].gradient);
+  }
+}
+
+tarn_status tarn__tape_run(tarn__tape *tape, tarn__tensor result) {
+  if (tape->status != TARN_OK) return tape->status;
+  tensor_at(tape, result.id)->users++;
+  begin_inputs(tape);
+  for (size_t i = 0; i < tape->ops.count && tape->status == TARN_OK; i++) {
+    forward(tape, op_at(tape, i));
+  }
+  if (tape->training) run_backward(tape, result.id);
+  release(tape, tensor_at(tape, result.id)->storage);
+  update_parameters(tape);
+  drop_parameter_gradients(tape);
+  end_inputs(tape);
+  return tape->status;
+}

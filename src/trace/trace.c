@@ -1,0 +1,61 @@
+// The front of the room: files and bytes in, traces out.
+//
+// A reader sees the whole file in memory and a budget that already counts it.
+#include "tarn/trace.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "trace/snapshot.h"
+
+// |given| as this library has it; NULL means all zero.
+static tarn_status complete(const tarn_trace_options *given,
+                            tarn_trace_options *out_options) {
+  size_t size = 0;
+  *out_options = (tarn_trace_options){.struct_size = sizeof *out_options};
+  if (given == NULL) return TARN_OK;
+  if (!tarn__struct_size(given->struct_size, sizeof *given, sizeof *given,
+                         &size)) {
+    return tarn__fail(TARN_E_INVALID, "trace: struct_size %zu is below %zu",
+                      given->struct_size, sizeof *given);
+  }
+  memcpy(out_options, given, size);
+  return TARN_OK;
+}
+
+tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
+                            tarn_trace **out_trace) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  tarn_trace_options whole;
+  *out_trace = NULL;
+  if (path == NULL) return tarn__fail(TARN_E_INVALID, "trace: path is NULL");
+  tarn_status status = complete(options, &whole);
+  if (status != TARN_OK) return status;
+  status = tarn__os_read_file(path, &bytes, &size);
+  if (status != TARN_OK) return status;
+  tarn__budget budget = tarn__budget_for(path, size);
+  status = tarn__budget_charge(&budget, size);
+  if (status == TARN_OK) {
+    status = tarn__snapshot_read(&budget, path, bytes, size, &whole, out_trace);
+  }
+  tarn__host_free(bytes, size);
+  return status;
+}
+
+tarn_status tarn_trace_read_bytes(const void *bytes, size_t size,
+                                  const char *name,
+                                  const tarn_trace_options *options,
+                                  tarn_trace **out_trace) {
+  tarn_trace_options whole;
+  *out_trace = NULL;
+  if (name == NULL || (bytes == NULL && size != 0)) {
+    return tarn__fail(TARN_E_INVALID, "trace: bytes or name is NULL");
+  }
+  tarn_status status = complete(options, &whole);
+  if (status != TARN_OK) return status;
+  tarn__budget budget = tarn__budget_for(name, size);
+  return tarn__snapshot_read(&budget, name, bytes, size, &whole, out_trace);
+}

@@ -1,0 +1,74 @@
+#!/bin/sh
+# Installs, moves the installed tree elsewhere, and builds a program against
+# it as a user would: find_package and pkg-config, shared and static.
+#
+#   install.sh SOURCE_DIR BUILD_DIR CMAKE GENERATOR CC
+set -eu
+source=$1 build=$2 cmake=$3 generator=$4 cc=$5
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/moved
+
+unset DESTDIR LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH || :
+
+says_hello() { # says_hello HOW PROGRAM LIBRARY_PATH
+  case $(LD_LIBRARY_PATH=$3 "$2") in
+    'hello from cpu:0:'*) echo "$1: runs" ;;
+    *)
+      echo "$1: does not say hello"
+      exit 1
+      ;;
+  esac
+}
+
+wants() { # wants shared|static PROGRAM
+  linked=static
+  if ldd "$2" | grep -q libtarn; then linked=shared; fi
+  [ "$linked" = "$1" ] || { echo "$2 is linked $linked"; exit 1; }
+}
+
+try() { # a command whose output matters only if it fails
+  "$@" >"$work/log" 2>&1 || {
+    cat "$work/log"
+    exit 1
+  }
+}
+
+try "$cmake" --install "$build" --prefix "$work/first"
+mv "$work/first" "$prefix"
+libdir=$(dirname "$(find "$prefix" -name libtarn.so)")
+
+if grep -rl -e "$source" -e "$work/first" "$libdir/cmake" "$libdir/pkgconfig"; then
+  echo 'the files above hold a path of the machine that built them'
+  exit 1
+fi
+[ -f "$libdir/libtarn.so.0" ] || { echo 'no libtarn.so.0'; exit 1; }
+[ -x "$prefix/bin/tarn" ] || { echo 'no bin/tarn'; exit 1; }
+"$prefix/bin/tarn" --version >/dev/null
+
+try "$cmake" -S "$source/tests/house/consumer" -B "$work/consumer" \
+  -G "$generator" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DHELLO="$source/examples/hello.c"
+try "$cmake" --build "$work/consumer"
+says_hello 'find_package, tarn::tarn' "$work/consumer/hello_shared" ''
+says_hello 'find_package, tarn::tarn_static' "$work/consumer/hello_static" ''
+wants shared "$work/consumer/hello_shared"
+wants static "$work/consumer/hello_static"
+
+if ! command -v pkg-config >/dev/null; then
+  echo 'SKIPPED: install by pkg-config: no pkg-config here'
+  exit 0
+fi
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+# shellcheck disable=SC2046  # flags
+"$cc" -std=c11 "$source/examples/hello.c" \
+  $(pkg-config --cflags --libs tarn) -o "$work/hello_shared"
+# shellcheck disable=SC2046
+"$cc" -std=c11 "$source/examples/hello.c" $(pkg-config --cflags tarn) \
+  $(pkg-config --static --libs tarn | sed 's/-ltarn/-l:libtarn.a/') \
+  -o "$work/hello_static"
+says_hello 'pkg-config' "$work/hello_shared" "$libdir"
+says_hello 'pkg-config --static' "$work/hello_static" ''
+wants shared "$work/hello_shared"
+wants static "$work/hello_static"

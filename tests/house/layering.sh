@@ -1,0 +1,136 @@
+#!/bin/sh
+# Fails on an #include that runs upward or sideways.
+#
+#   layering.sh ROOT    checks the tree at ROOT; prints FILE:LINE for each
+#
+# Each row: files below a path, the public headers they may include
+# (tarn/NAME.h), and the folders of src/ whose private headers, or the single
+# private headers, they may include. The longest path that fits decides. "-": none. "users": whatever
+# programs that use the library see, which is all but the plug-in headers.
+# A file without a folder in its #include is looked for beside the includer.
+#
+#        floor 4         model
+#        floor 3   synced     whole
+#        floor 2          pool
+#        floor 1  trace  plan  device
+#        floor 0          base
+set -eu
+
+table='
+include/tarn/base.h        -                                   -
+include/tarn/trace.h       base                                -
+include/tarn/plan.h        base                                -
+include/tarn/device.h      base                                -
+include/tarn/device_abi.h  -                                   -
+include/tarn/device_ext.h  base                                -
+include/tarn/pool.h        base,device                         -
+include/tarn/synced.h      base,device,pool                    -
+include/tarn/whole.h       base,device,pool                    -
+include/tarn/model.h       base,device,pool,plan,synced,whole  -
+include/tarn/compat_awnn.h model                               -
+include/tarn/tarn.h        users                               -
+src/base/                  base                                base
+src/trace/                 base,trace                          base,trace
+src/plan/                  base,plan                           base,plan
+src/device/                base,device,device_abi,device_ext   base,device
+src/pool/                  base,device,pool                    base,device/memory.h,pool
+src/synced/                base,device,pool,synced             base,synced
+src/whole/                 base,device,pool,whole              base,whole
+src/model/                 base,device,pool,plan,synced,whole,model  base,model
+record/                    base,trace,device_abi               base
+plugins/                   base,device_abi,device_ext          base
+mpi/                       base,whole                          -
+tool/                      users                               -
+examples/                  users                               -
+bench/                     users                               -
+fuzz/                      users,device_abi,device_ext         *
+tests/                     users,device_abi,device_ext         *
+'
+
+cd "${1:?usage: layering.sh ROOT}"
+
+folders=
+for folder in include src record plugins mpi tool examples bench fuzz tests; do
+  [ ! -d "$folder" ] || folders="$folders $folder"
+done
+
+# shellcheck disable=SC2016,SC2086  # an awk program, a list of folders
+find $folders -type f -name '*.[ch]' | sort |
+  xargs awk -v table="$table" '
+    function has(list, item) { return index("," list ",", "," item ",") > 0 }
+
+    function complain(text) {
+      printf "%s:%d: %s\n", FILENAME, FNR, text
+      bad = 1
+    }
+
+    function exists(path,    line, got) {
+      got = (getline line < path) >= 0
+      close(path)
+      return got
+    }
+
+    # Sets |headers| and |rooms| to what the file may see.
+    function look_up(file,    i, best) {
+      best = 0
+      headers = rooms = ""
+      for (i = 1; i <= count; i++) {
+        if (index(file, path[i]) == 1 && length(path[i]) > best) {
+          best = length(path[i])
+          headers = sees[i]
+          rooms = enters[i]
+        }
+      }
+      if (!best) complain("no row of tests/house/layering.sh says what this file may see")
+    }
+
+    function check_public(name) {
+      if (has(headers, name)) return
+      if (has(headers, "users") && name !~ /^device_(abi|ext)$/) return
+      complain("must not see tarn/" name ".h")
+    }
+
+    function check_private(target,    folder, beside) {
+      beside = FILENAME
+      sub(/[^\/]*$/, "", beside)
+      if (target ~ /\.\./) complain("an include with \"..\": " target)
+      else if (exists(beside target)) return
+      else if (index(target, "/") == 0) complain("no such file here: " target)
+      else {
+        folder = target
+        sub(/\/.*/, "", folder)
+        if (rooms != "*" && !has(rooms, folder) && !has(rooms, target))
+          complain("must not see " target)
+      }
+    }
+
+    BEGIN {
+      rows = split(table, row, "\n")
+      for (i = 1; i <= rows; i++) {
+        if (split(row[i], field, " ") != 3) continue
+        count++
+        path[count] = field[1]
+        sees[count] = field[2]
+        enters[count] = field[3]
+      }
+    }
+
+    FNR == 1 { look_up(FILENAME) }
+
+    /^[ \t]*#[ \t]*include/ {
+      target = $0
+      sub(/^[ \t]*#[ \t]*include[ \t]*/, "", target)
+      if (target ~ /^[<"]tarn\/[a-z_]+\.h[>"]/) {
+        sub(/^.tarn\//, "", target)
+        sub(/\.h.*/, "", target)
+        check_public(target)
+      } else if (target ~ /^"[^"]+"/) {
+        target = substr(target, 2)
+        sub(/".*/, "", target)
+        check_private(target)
+      } else if (target !~ /^<[^>]+>/) {
+        complain("an include that this check cannot read: " target)
+      }
+    }
+
+    END { exit bad }'

@@ -1,0 +1,50 @@
+// run.h - what every test program has in common.
+#ifndef TARN_TESTS_SUPPORT_RUN_H_
+#define TARN_TESTS_SUPPORT_RUN_H_
+
+#include <check.h>
+
+#include "tarn/base.h"
+
+// Runs |suite| and frees it; returns main's exit status.
+int run_suite(Suite *suite);
+
+// Exit status of a program that CTest is to report as skipped, after a line
+// that names what was skipped and why.
+int skip_program(const char *what, const char *why);
+
+// The same from within a test case, which then passes: Check has no skip.
+void note_skipped(const char *what, const char *why);
+
+// Adds |count| tests to a case named |name| of |suite|, with a timeout fit
+// for sanitizers.
+void add_case(Suite *suite, const char *name, const TTest *const *tests,
+              size_t count);
+
+#define ADD_CASE(suite, name, ...)                      \
+  add_case(                                             \
+      suite, name, (const TTest *const[]){__VA_ARGS__}, \
+      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
+
+#define assert_ok(expression)                                             \
+  do {                                                                    \
+    tarn_status assert_ok_status = (expression);                          \
+    ck_assert_msg(assert_ok_status == TARN_OK, "%s: %s: %s", #expression, \
+                  tarn_status_name(assert_ok_status), tarn_last_error()); \
+  } while (0)
+
+#define assert_status(expression, expected)                              \
+  do {                                                                   \
+    tarn_status assert_status_got = (expression);                        \
+    ck_assert_msg(assert_status_got == (expected), "%s: %s, not %s: %s", \
+                  #expression, tarn_status_name(assert_status_got),      \
+                  tarn_status_name(expected), tarn_last_error());        \
+  } while (0)
+
+// The last error contains |part|.
+#define assert_error_says(part)                                             \
+  ck_assert_msg(strstr(tarn_last_error(), (part)) != NULL,                  \
+                "the last error '%s' does not say '%s'", tarn_last_error(), \
+                (part))
+
+#endif  // TARN_TESTS_SUPPORT_RUN_H_

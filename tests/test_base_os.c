@@ -1,0 +1,140 @@
+// The operating system's side.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "support/faults.h"
+#include "support/run.h"
+
+static char folder[] = "/tmp/tarn-test-XXXXXX";
+
+static void make_folder(void) {
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void remove_folder(void) {
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static const char *path_of(const char *name) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static void write_file(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_ge(fputs(text, file), 0);
+  fclose(file);
+}
+
+START_TEST(mapped_memory_is_zero_and_goes_away) {
+  size_t page = tarn__os_page();
+  ck_assert(tarn_is_power_of_two(page));
+  char *bytes = tarn__os_map(4 * page);
+  ck_assert_ptr_nonnull(bytes);
+  for (size_t i = 0; i < 4 * page; i += page)
+    ck_assert_int_eq(bytes[i], 0);
+  memset(bytes, 1, 4 * page);
+  tarn__os_unmap(bytes, 4 * page);
+  ck_assert_ptr_null(tarn__os_map((size_t)1 << 62));
+}
+END_TEST
+
+START_TEST(memory_of_the_machine_is_plausible) {
+  size_t total = 0;
+  size_t available = 0;
+  tarn__os_memory(&total, &available);
+  ck_assert_uint_gt(total, (size_t)64 << 20);
+  ck_assert_uint_gt(available, 0);
+  ck_assert_uint_le(available, total);
+}
+END_TEST
+
+START_TEST(the_clock_goes_forward) {
+  uint64_t before = tarn__os_now_ns();
+  usleep(2000);
+  ck_assert_uint_ge(tarn__os_now_ns() - before, 1900000);
+}
+END_TEST
+
+START_TEST(a_fork_is_another_generation) {
+  uint32_t mine = tarn__os_generation();
+  pid_t child = fork();
+  if (child == 0) _exit(tarn__os_generation() == mine + 1 ? 0 : 1);
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  ck_assert_uint_eq(tarn__os_generation(), mine);
+}
+END_TEST
+
+START_TEST(files_are_read_whole) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  write_file(path_of("a"), "twelve bytes");
+  assert_ok(tarn__os_read_file(path_of("a"), &bytes, &size));
+  ck_assert_uint_eq(size, 12);
+  ck_assert_mem_eq(bytes, "twelve bytes", 12);
+  tarn__host_free(bytes, size);
+  write_file(path_of("empty"), "");
+  assert_ok(tarn__os_read_file(path_of("empty"), &bytes, &size));
+  ck_assert_uint_eq(size, 0);
+  tarn__host_free(bytes, size);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_named) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  assert_status(tarn__os_read_file(path_of("missing"), &bytes, &size),
+                TARN_E_IO);
+  assert_error_says("missing: No such file");
+  assert_status(tarn__os_read_file(folder, &bytes, &size), TARN_E_IO);
+  ck_assert_int_eq(mkfifo(path_of("pipe"), 0600), 0);
+  assert_status(tarn__os_read_file(path_of("pipe"), &bytes, &size), TARN_E_IO);
+  assert_error_says("not a regular file");
+  ck_assert_ptr_null(bytes);
+}
+END_TEST
+
+static void read_it(void *context) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  tarn_status status = tarn__os_read_file(context, &bytes, &size);
+  ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
+  tarn__host_free(bytes, size);
+}
+
+START_TEST(reading_survives_every_fault) {
+  char path[128];
+  snprintf(path, sizeof path, "%s", path_of("b"));
+  write_file(path, "some bytes");
+  ck_assert_uint_eq(faults_sweep(read_it, path), 2);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("base: os");
+  ADD_CASE(suite, "memory", mapped_memory_is_zero_and_goes_away,
+           memory_of_the_machine_is_plausible);
+  ADD_CASE(suite, "time and forks", the_clock_goes_forward,
+           a_fork_is_another_generation);
+  TCase *files = tcase_create("files");
+  tcase_add_checked_fixture(files, make_folder, remove_folder);
+  tcase_add_test(files, files_are_read_whole);
+  tcase_add_test(files, what_is_no_file_is_named);
+  tcase_add_test(files, reading_survives_every_fault);
+  suite_add_tcase(suite, files);
+  return run_suite(suite);
+}

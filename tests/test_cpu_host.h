@@ -1,0 +1,76 @@
+// test_cpu_host.h - a host of the cpu plug-in, for its tests: the table as
+// InitPlugin fills it, and ways to hold a stream up.
+#ifndef TARN_TESTS_TEST_CPU_HOST_H_
+#define TARN_TESTS_TEST_CPU_HOST_H_
+
+#include <semaphore.h>
+
+#define InitPlugin tarn__cpu_init_plugin  // as it is called inside libtarn
+#include "support/run.h"
+#include "tarn/device_abi.h"
+
+#define CPU (&(struct C_Device_st){.id = 0})
+#define NOT_CPU (&(struct C_Device_st){.id = 1})
+
+static inline C_DeviceInterface cpu_table(void) {
+  C_DeviceInterface table = {.size = sizeof table};
+  CustomRuntimeParams params = {.size = sizeof params, .interface = &table};
+  InitPlugin(&params);
+  ck_assert_ptr_nonnull(params.device_type);
+  return table;
+}
+
+#define assert_c(expression, expected)                                       \
+  do {                                                                       \
+    C_Status assert_c_got = (expression);                                    \
+    ck_assert_msg(assert_c_got == (expected), "%s: %d, not %d", #expression, \
+                  assert_c_got, (expected));                                 \
+  } while (0)
+#define assert_done(expression) assert_c(expression, C_SUCCESS)
+
+static inline C_Stream new_stream(const C_DeviceInterface *cpu) {
+  C_Stream stream = NULL;
+  assert_done(cpu->create_stream(CPU, &stream));
+  ck_assert_ptr_nonnull(stream);
+  return stream;
+}
+
+static inline C_Event new_event(const C_DeviceInterface *cpu) {
+  C_Event event = NULL;
+  assert_done(cpu->create_event(CPU, &event));
+  ck_assert_ptr_nonnull(event);
+  return event;
+}
+
+// A gate on a stream: what is queued behind it runs after gate_open.
+typedef struct gate {
+  sem_t entered;
+  sem_t opened;
+} gate;
+
+static inline void pass_gate(C_Device device, C_Stream stream, void *user_data,
+                             C_Status *status) {
+  (void)device;
+  (void)stream;
+  (void)status;
+  gate *g = user_data;
+  sem_post(&g->entered);
+  while (sem_wait(&g->opened) != 0)
+    continue;
+}
+
+// Puts a closed gate on |stream| and returns when the stream stands at it.
+static inline void gate_close(gate *g, const C_DeviceInterface *cpu,
+                              C_Stream stream) {
+  sem_init(&g->entered, 0, 0);
+  sem_init(&g->opened, 0, 0);
+  assert_done(cpu->stream_add_callback(CPU, stream, pass_gate, g));
+  while (sem_wait(&g->entered) != 0)
+    continue;
+}
+
+static inline void gate_open(gate *g) {
+  sem_post(&g->opened);
+}
+
+#endif  // TARN_TESTS_TEST_CPU_HOST_H_

@@ -1,0 +1,295 @@
+// tarn devices: what there is, and what each device can do by itself.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "options.h"
+#include "table.h"
+#include "tool.h"
+
+static const char help[] =
+    "usage: tarn devices [OPTION]...\n"
+    "\n"
+    "Lists the devices of this machine: those that are built in, and those of\n"
+    "the plug-ins named. Of the optional functions of the plug-in ABI it tells\n"
+    "which are the plug-in's own and for which Tarn stands in.\n"
+    "\n"
+    "  --plugin FILE   load this plug-in first; may be given several times.\n"
+    "                  A name without '/' is looked for in $TARN_PLUGIN_DIR\n"
+    "  -o FORMAT       table (default), json, csv or md\n"
+    "  -h, --help      this text\n"
+    "\n"
+    "A size of '-' or 0 means that the device names none. Exit status: 1 if a\n"
+    "plug-in cannot be loaded or a device cannot be opened.\n";
+
+enum { FUNCTION_BITS = 32, NAMES_SIZE = 1024 };
+
+// One device as it was found; texts of |info| live as long as it is open.
+typedef struct found {
+  tarn_device *device;
+  tarn_device_info info;
+  size_t total;
+  size_t free;
+} found;
+
+typedef struct survey {
+  const tool_verb *verb;
+  found *items;
+  size_t count;
+  bool failed;  // something could not be opened
+} survey;
+
+// ---------------------------------------------------------------------------
+// Looking
+// ---------------------------------------------------------------------------
+
+static tarn_status look(tarn_device *device, found *out) {
+  tarn_status status = tarn_device_query(device, &out->info);
+  if (status != TARN_OK) return status;
+  return tarn_device_memory(device, &out->total, &out->free);
+}
+
+static void append(survey *s, const found *item) {
+  found *items = tool_array(s->count + 1, sizeof *items);
+  if (s->count > 0) memcpy(items, s->items, s->count * sizeof *items);
+  items[s->count++] = *item;
+  free(s->items);
+  s->items = items;
+}
+
+// A device that does not open must not hide the others.
+static tarn_status visit(void *context, const char *name) {
+  survey *s = context;
+  found item = {.info.struct_size = sizeof item.info};
+  if (tarn_device_open(name, &item.device) == TARN_OK &&
+      look(item.device, &item) == TARN_OK) {
+    append(s, &item);
+    return TARN_OK;
+  }
+  tool_say(s->verb, "%s: %s", name, tarn_last_error());
+  if (item.device != NULL) (void)tarn_device_close(item.device);
+  s->failed = true;
+  return TARN_OK;
+}
+
+static void close_all(survey *s) {
+  for (size_t i = 0; i < s->count; i++) {
+    (void)tarn_device_close(s->items[i].device);
+  }
+  free(s->items);
+}
+
+// ---------------------------------------------------------------------------
+// Telling
+// ---------------------------------------------------------------------------
+
+// The name of function |bit| if it is (|own|) or is not (!|own|) the
+// plug-in's; NULL otherwise.
+static const char *function_name(const found *item, int bit, bool own) {
+  uint32_t mask = UINT32_C(1) << bit;
+  if (((item->info.functions & mask) != 0) != own) return NULL;
+  return tarn_device_function_name((tarn_device_function)mask);
+}
+
+static const char *join_functions(const found *item, bool own, char *out) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int bit = 0; bit < FUNCTION_BITS && used < NAMES_SIZE; bit++) {
+    const char *name = function_name(item, bit, own);
+    if (name == NULL) continue;
+    int n = snprintf(out + used, NAMES_SIZE - used, "%s%s", used ? " " : "",
+                     name);
+    used += n > 0 ? (size_t)n : 0;
+  }
+  return out;
+}
+
+static void write_json_functions(json *out, const char *key, const found *item,
+                                 bool own) {
+  json_key(out, key);
+  json_begin_array(out);
+  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
+    const char *name = function_name(item, bit, own);
+    if (name != NULL) json_text(out, name);
+  }
+  json_end_array(out);
+}
+
+static void write_json_size(json *out, const char *key, size_t size) {
+  json_key(out, key);
+  json_uint(out, size);
+}
+
+static void write_json_device(json *out, const found *item) {
+  const tarn_device_info *info = &item->info;
+  json_begin_object(out);
+  json_key(out, "device");
+  json_text(out, info->name);
+  json_key(out, "type");
+  json_text(out, info->type);
+  json_key(out, "plugin");
+  json_text(out, info->plugin);
+  json_key(out, "id");
+  json_int(out, info->id);
+  write_json_size(out, "total_bytes", item->total);
+  write_json_size(out, "free_bytes", item->free);
+  json_key(out, "host_accessible");
+  json_bool(out, info->host_accessible);
+  write_json_size(out, "min_chunk", info->min_chunk);
+  write_json_size(out, "max_chunk", info->max_chunk);
+  write_json_size(out, "max_alloc", info->max_alloc);
+  write_json_size(out, "padding", info->padding);
+  write_json_size(out, "init_size", info->init_size);
+  write_json_size(out, "realloc_size", info->realloc_size);
+  write_json_functions(out, "functions", item, true);
+  write_json_functions(out, "stand_ins", item, false);
+  json_end_object(out);
+}
+
+static void write_json(const survey *s) {
+  json out = json_to(stdout);
+  json_begin_object(&out);
+  json_key(&out, "devices");
+  json_begin_array(&out);
+  for (size_t i = 0; i < s->count; i++) write_json_device(&out, &s->items[i]);
+  json_end_array(&out);
+  json_end_object(&out);
+  json_finish(&out);
+}
+
+static const table_column columns[] = {
+    {"device", "device", false},
+    {"plug-in", "plugin", false},
+    {"memory", "total_bytes", true},
+    {"free", "free_bytes", true},
+    {"host access", "host_accessible", false},
+    {"min chunk", "min_chunk", true},
+    {"max chunk", "max_chunk", true},
+    {"max alloc", "max_alloc", true},
+    {"padding", "padding", true},
+    {"init", "init_size", true},
+    {"realloc", "realloc_size", true},
+    // The plain table tells these below, where there is room.
+    {"own functions", "functions", false},
+    {"stand-ins", "stand_ins", false},
+};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 2 };
+
+static void add_row(table *t, const found *item, bool with_functions) {
+  const tarn_device_info *info = &item->info;
+  char names[NAMES_SIZE];
+  table_text(t, info->name);
+  table_text(t, info->plugin);
+  table_bytes(t, item->total);
+  table_bytes(t, item->free);
+  table_text(t, info->host_accessible ? "yes" : "no");
+  table_bytes(t, info->min_chunk);
+  table_bytes(t, info->max_chunk);
+  table_bytes(t, info->max_alloc);
+  table_bytes(t, info->padding);
+  table_bytes(t, info->init_size);
+  table_bytes(t, info->realloc_size);
+  if (!with_functions) return;
+  table_text(t, join_functions(item, true, names));
+  table_text(t, join_functions(item, false, names));
+}
+
+static void write_wrapped(const char *title, const char *words) {
+  enum { INDENT = 13, MARGIN = 78 };
+  int column = printf("  %-*s", INDENT - 2, title);
+  if (*words == '\0') printf("none");
+  while (*words) {
+    int length = (int)strcspn(words, " ");
+    if (column > INDENT && column + 1 + length > MARGIN) {
+      column = printf("\n%*s", INDENT, "") - 1;
+    }
+    column += printf("%s%.*s", column > INDENT ? " " : "", length, words);
+    words += length + (words[length] == ' ');
+  }
+  putchar('\n');
+}
+
+static void write_functions(const found *item) {
+  char names[NAMES_SIZE];
+  printf("\n%s\n", item->info.name);
+  write_wrapped("its own", join_functions(item, true, names));
+  write_wrapped("stand-ins", join_functions(item, false, names));
+}
+
+static void write_table(const survey *s, table_style style) {
+  bool plain = style == TABLE_PLAIN;
+  table *t = table_create(columns, plain ? COLUMN_COUNT - BELOW : COLUMN_COUNT);
+  for (size_t i = 0; i < s->count; i++) add_row(t, &s->items[i], !plain);
+  table_write(t, style, stdout);
+  table_destroy(t);
+  for (size_t i = 0; plain && i < s->count; i++) write_functions(&s->items[i]);
+}
+
+static void write_survey(const survey *s, options_output output) {
+  switch (output) {
+    case OUTPUT_JSON: write_json(s); return;
+    case OUTPUT_TABLE: write_table(s, TABLE_PLAIN); return;
+    case OUTPUT_CSV: write_table(s, TABLE_CSV); return;
+    case OUTPUT_MARKDOWN: write_table(s, TABLE_MARKDOWN); return;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// The verb
+// ---------------------------------------------------------------------------
+
+static tool_exit list(const tool_verb *verb, options_output output) {
+  survey s = {.verb = verb};
+  tarn_status status = tarn_device_each(visit, &s);
+  if (status != TARN_OK) {
+    close_all(&s);
+    return tool_fail(verb, "%s", tarn_last_error());
+  }
+  write_survey(&s, output);
+  close_all(&s);
+  return s.failed ? TOOL_NO : TOOL_DONE;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"help", no_argument, NULL, 'h'},
+      {"output", required_argument, NULL, 'o'},
+      {"plugin", required_argument, NULL, 'p'},
+      {0},
+  };
+  options_output output = OUTPUT_TABLE;
+  options_list plugins = {0};
+  tool_exit status = TOOL_DONE;
+  int option;
+  while ((option = options_next(verb, argc, argv, known)) != OPTIONS_END) {
+    if (option == 'h') {
+      fputs(help, stdout);
+      goto out;
+    }
+    if (option == 'p') options_list_add(&plugins, optarg, strlen(optarg));
+    if (option == OPTIONS_WRONG ||
+        (option == 'o' && !options_output_parse(verb, optarg, &output))) {
+      status = TOOL_MISUSE;
+      goto out;
+    }
+  }
+  if (optind < argc) {
+    status = tool_misuse(verb, "'%s' is too much", argv[optind]);
+  }
+  for (size_t i = 0; i < plugins.count && status == TOOL_DONE; i++) {
+    status = options_plugin_load(verb, plugins.items[i]);
+  }
+  if (status == TOOL_DONE) status = list(verb, output);
+out:
+  options_list_free(&plugins);
+  return status;
+}
+
+const tool_verb verb_devices = {
+    .name = "devices",
+    .summary = "what there is: memory, sizes, own functions and stand-ins",
+    .help = help,
+    .run = run,
+};

@@ -1,0 +1,368 @@
+// tarn replay: traces through strategies, and what each of them costs.
+//
+//   options ─► pools, device, traces are there? ─► replay each trace through
+//   each pool ─► pictures ─► report
+//
+// Nothing is written to stdout before all is done: a reader of JSON gets one
+// whole document or none.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "picture.h"
+#include "replay.h"
+#include "report.h"
+
+static const char help[] =
+    "usage: tarn replay TRACE|@WORKLOAD... [OPTION]...\n"
+    "\n"
+    "Runs the requests of each trace through each pool and tells how long they\n"
+    "took, how many were served without asking the device (hits), and how much\n"
+    "memory the pool held of the device over what was alive at the peak.\n"
+    "\n"
+    "A TRACE is a PyTorch memory snapshot; --list names the workloads that are\n"
+    "built in.\n"
+    "\n"
+    "  --pool A,B          strategies (default: no_pool,page_unit_pool), with\n"
+    "                      options as in page_unit_pool:page=65536\n"
+    "  --device NAME       where (default: cpu:0); see 'tarn devices'\n"
+    "  --iterations N      how often (default: 2)\n"
+    "  --touch             write to each page of each new block; that counts as\n"
+    "                      part of its request\n"
+    "  --trace-device N    of a trace of several devices, this one (default:\n"
+    "                      the one with most events)\n"
+    "  --plugin FILE       load this plug-in first; may be given several times\n"
+    "  --html FILE         draw where each pool put each block; with several\n"
+    "                      traces FILE is a folder\n"
+    "  --list              name the workloads and pools, and stop\n"
+    "  -o FORMAT           table (default), json, csv or md\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "How it measures. What was alive before the first event is taken first and\n"
+    "not timed. Between iterations the replay returns to that state: what an\n"
+    "iteration left alive is freed, what it freed of the baseline is taken\n"
+    "again, and neither counts as a request. Each request is timed by itself;\n"
+    "the cost of reading the clock is taken off. All requests are made for no\n"
+    "stream. Blocks of 0 bytes are taken as 1 byte. 'steady' is the median of\n"
+    "all iterations from the second on; frees, median, p99 and hits are those\n"
+    "of that iteration.\n"
+    "\n"
+    "Exit status: 1 if a trace cannot be read or a request failed, 2 if a\n"
+    "pool, device or workload does not exist.\n";
+
+enum { NAMES_SIZE = 1024, ITERATIONS_MAX = 1000000 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list traces;
+  options_list pools;
+  options_list plugins;
+  const char *device_name;
+  const char *html;
+  uint64_t iterations;
+  bool touch;
+  bool list;
+  tarn_trace_options trace_options;
+  options_output output;
+
+  tarn_device *device;
+  tarn_trace **loaded;     // of each of traces
+  replay_result *results;  // trace by trace, pool by pool
+  report *reports;         // of each of traces
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+static bool parse_trace_device(command *c, const char *text) {
+  char *end = NULL;
+  unsigned long value = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != '\0' || value > UINT32_MAX) {
+    tool_misuse(c->verb, "--trace-device wants a number, not '%s'", text);
+    return false;
+  }
+  c->trace_options.choose_device = true;
+  c->trace_options.device = (uint32_t)value;
+  return true;
+}
+
+// False on wrong use.
+static bool obey(command *c, int option) {
+  switch (option) {
+    case 'p': options_pools_split(optarg, &c->pools); return true;
+    case 'd': c->device_name = optarg; return true;
+    case 'H': c->html = optarg; return true;
+    case 't': c->touch = true; return true;
+    case 'l': c->list = true; return true;
+    case 'P': options_list_add(&c->plugins, optarg, strlen(optarg)); return true;
+    case 'o': return options_output_parse(c->verb, optarg, &c->output);
+    case 'T': return parse_trace_device(c, optarg);
+    case 'n':
+      return options_count_parse(c->verb, "--iterations", optarg,
+                                 ITERATIONS_MAX, &c->iterations);
+    default: return false;
+  }
+}
+
+static void set_defaults(command *c) {
+  if (c->pools.count == 0) {
+    options_pools_split("no_pool,page_unit_pool", &c->pools);
+  }
+  if (c->device_name == NULL) c->device_name = "cpu:0";
+  if (c->iterations == 0) c->iterations = 2;
+}
+
+typedef enum parsed { PARSED_RUN, PARSED_HELP, PARSED_WRONG } parsed;
+
+static parsed parse(command *c, int argc, char **argv) {
+  static const struct option known[] = {
+      {"pool", required_argument, NULL, 'p'},
+      {"device", required_argument, NULL, 'd'},
+      {"iterations", required_argument, NULL, 'n'},
+      {"touch", no_argument, NULL, 't'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"plugin", required_argument, NULL, 'P'},
+      {"html", required_argument, NULL, 'H'},
+      {"list", no_argument, NULL, 'l'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  int option;
+  while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
+    if (option == 'h') return PARSED_HELP;
+    if (option == OPTIONS_WRONG || !obey(c, option)) return PARSED_WRONG;
+  }
+  for (int i = optind; i < argc; i++) {
+    options_list_add(&c->traces, argv[i], strlen(argv[i]));
+  }
+  set_defaults(c);
+  return PARSED_RUN;
+}
+
+static void write_list(void) {
+  puts("workloads:");
+  for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
+    printf("  %s\n", tarn_trace_workload(i));
+  }
+  puts("pools:");
+  for (size_t i = 0; tarn_pool_strategy_name(i) != NULL; i++) {
+    printf("  %s\n", tarn_pool_strategy_name(i));
+  }
+}
+
+// ---------------------------------------------------------------------------
+// Is all there that was named?
+// ---------------------------------------------------------------------------
+
+// Wrong use, with what is known and what may have been meant.
+static tool_exit unknown(const command *c, const char *what, const char *name,
+                         tool_name_fn *name_of) {
+  char known[NAMES_SIZE];
+  const char *nearest = tool_nearest(name, name_of);
+  tool_join(name_of, known, sizeof known);
+  if (nearest == NULL) {
+    return tool_misuse(c->verb, "no %s is named '%s'; there are: %s", what,
+                       name, known);
+  }
+  return tool_misuse(c->verb,
+                     "no %s is named '%s'; did you mean '%s'? There are: %s",
+                     what, name, nearest, known);
+}
+
+static bool is_known(const char *name, size_t length, tool_name_fn *name_of) {
+  for (size_t i = 0; name_of(i) != NULL; i++) {
+    if (strncmp(name, name_of(i), length) == 0 && name_of(i)[length] == '\0') {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Their names, and, by trying each once, their options.
+static tool_exit check_pools(const command *c) {
+  for (size_t i = 0; i < c->pools.count; i++) {
+    char *pool = c->pools.items[i];
+    if (!is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
+      return unknown(c, "pool", pool, tarn_pool_strategy_name);
+    }
+    tarn_status status = tarn_pool_use(tarn_place_on(c->device), pool);
+    if (status == TARN_E_INVALID) {
+      return tool_misuse(c->verb, "%s", tarn_last_error());
+    }
+    if (status != TARN_OK) return tool_fail(c->verb, "%s", tarn_last_error());
+  }
+  return TOOL_DONE;
+}
+
+static tool_exit open_device(command *c) {
+  tarn_status status = tarn_device_open(c->device_name, &c->device);
+  if (status == TARN_OK) return TOOL_DONE;
+  return status == TARN_E_INVALID
+             ? tool_misuse(c->verb, "%s", tarn_last_error())
+             : tool_fail(c->verb, "%s", tarn_last_error());
+}
+
+static tool_exit load_trace(const command *c, const char *name,
+                            tarn_trace **out_trace) {
+  bool is_workload = name[0] == '@';
+  if (is_workload && !is_known(name, strlen(name), tarn_trace_workload)) {
+    return unknown(c, "workload", name, tarn_trace_workload);
+  }
+  tarn_status status =
+      is_workload ? tarn_trace_make(name, out_trace)
+                  : tarn_trace_read(name, &c->trace_options, out_trace);
+  if (status == TARN_OK) return TOOL_DONE;
+  return tool_fail(c->verb, "%s", tarn_last_error());
+}
+
+static void note_other_devices(const command *c, const tarn_trace *trace) {
+  if (trace->device_count < 2 || c->trace_options.choose_device) return;
+  tool_say(c->verb,
+           "%s: %u devices have a history; this is device %u "
+           "(--trace-device chooses another)",
+           trace->name, trace->device_count, trace->device);
+}
+
+static tool_exit load_traces(command *c) {
+  c->loaded = tool_array(c->traces.count, sizeof(tarn_trace *));
+  for (size_t i = 0; i < c->traces.count; i++) {
+    tool_exit status = load_trace(c, c->traces.items[i], &c->loaded[i]);
+    if (status != TOOL_DONE) return status;
+    note_other_devices(c, c->loaded[i]);
+  }
+  return TOOL_DONE;
+}
+
+static tool_exit load_plugins(const command *c) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < c->plugins.count && status == TOOL_DONE; i++) {
+    status = options_plugin_load(c->verb, c->plugins.items[i]);
+  }
+  return status;
+}
+
+static tool_exit prepare(command *c) {
+  if (c->traces.count == 0) {
+    return tool_misuse(c->verb, "which trace? --list names the workloads");
+  }
+  tool_exit status = load_plugins(c);
+  if (status == TOOL_DONE) status = open_device(c);
+  if (status == TOOL_DONE) status = check_pools(c);
+  if (status == TOOL_DONE) status = load_traces(c);
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// The work
+// ---------------------------------------------------------------------------
+
+static bool replay_one(command *c, const stopwatch *watch,
+                       tool_progress *progress, size_t trace, size_t pool) {
+  replay_result *result = &c->results[trace * c->pools.count + pool];
+  replay_options options = {.device = c->device,
+                            .pool = c->pools.items[pool],
+                            .iterations = c->iterations,
+                            .touch = c->touch,
+                            .history = c->html != NULL};
+  if (replay_run(c->loaded[trace], &options, watch, progress, result)) {
+    return true;
+  }
+  tool_progress_end(progress);
+  tool_say(c->verb, "%s: %s: %s", c->traces.items[trace], options.pool,
+           result->error);
+  return false;
+}
+
+static bool replay_all(command *c) {
+  tool_progress progress;
+  stopwatch watch = stopwatch_start();
+  size_t runs = c->traces.count * c->pools.count;
+  c->results = tool_array(runs, sizeof *c->results);
+  tool_progress_begin(&progress, runs * c->iterations);
+  for (size_t i = 0; i < runs; i++) {
+    if (!replay_one(c, &watch, &progress, i / c->pools.count,
+                    i % c->pools.count)) {
+      return false;
+    }
+  }
+  tool_progress_end(&progress);
+  return true;
+}
+
+static void make_reports(command *c) {
+  c->reports = tool_array(c->traces.count, sizeof *c->reports);
+  for (size_t i = 0; i < c->traces.count; i++) {
+    c->reports[i] = (report){.trace = c->loaded[i],
+                             .device = tarn_device_name(c->device),
+                             .results = &c->results[i * c->pools.count],
+                             .result_count = c->pools.count};
+  }
+}
+
+static tool_exit tell_failures(const command *c) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < c->traces.count * c->pools.count; i++) {
+    const replay_result *result = &c->results[i];
+    if (result->failed == 0) continue;
+    status = tool_fail(c->verb, "%s: %s: %llu requests failed, the first: %s",
+                       c->traces.items[i / c->pools.count], result->pool,
+                       (unsigned long long)result->failed,
+                       result->first_failure);
+  }
+  return status;
+}
+
+static tool_exit work(command *c) {
+  if (!replay_all(c)) return TOOL_NO;
+  make_reports(c);
+  tool_exit status = tell_failures(c);
+  if (c->html != NULL &&
+      !picture_write_all(c->verb, c->reports, c->traces.count, c->html)) {
+    return TOOL_NO;
+  }
+  report_write(c->reports, c->traces.count, c->output);
+  return status;
+}
+
+static void deinit(command *c) {
+  size_t runs = c->results ? c->traces.count * c->pools.count : 0;
+  for (size_t i = 0; i < runs; i++) replay_result_deinit(&c->results[i]);
+  for (size_t i = 0; c->loaded != NULL && i < c->traces.count; i++) {
+    tarn_trace_destroy(c->loaded[i]);
+  }
+  if (c->device != NULL) (void)tarn_device_close(c->device);
+  free(c->reports);
+  free(c->results);
+  free(c->loaded);
+  options_list_free(&c->traces);
+  options_list_free(&c->pools);
+  options_list_free(&c->plugins);
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  command c = {.verb = verb};
+  tool_exit status = TOOL_MISUSE;
+  parsed what = parse(&c, argc, argv);
+  if (what == PARSED_HELP) {
+    fputs(help, stdout);
+    status = TOOL_DONE;
+  } else if (what == PARSED_RUN && c.list) {
+    write_list();
+    status = TOOL_DONE;
+  } else if (what == PARSED_RUN) {
+    status = prepare(&c);
+    if (status == TOOL_DONE) status = work(&c);
+  }
+  deinit(&c);
+  return status;
+}
+
+const tool_verb verb_replay = {
+    .name = "replay",
+    .summary = "traces through pools: time, hits, memory held; a picture",
+    .help = help,
+    .run = run,
+};

@@ -1,0 +1,9 @@
+// embedded.h - files of this folder that the build puts into the tool.
+#ifndef TARN_TOOL_EMBEDDED_H_
+#define TARN_TOOL_EMBEDDED_H_
+
+extern const char embedded_picture_html[];
+extern const char embedded_picture_css[];
+extern const char embedded_picture_js[];
+
+#endif  // TARN_TOOL_EMBEDDED_H_

@@ -1,0 +1,25 @@
+// format.h - numbers as people read them.
+#ifndef TARN_TOOL_FORMAT_H_
+#define TARN_TOOL_FORMAT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FORMAT_SIZE = 64 };  // bytes that every text here fits in
+
+// Each writes into |out|, FORMAT_SIZE bytes, and returns it.
+
+// "0 B", "1023 B", "1.50 GiB": three or four digits, never rounded up into
+// the next unit.
+char *format_bytes(char *out, uint64_t bytes);
+
+// "1.50 MiB (1572864 bytes)"; "17 bytes" where the first would say no more.
+char *format_bytes_exact(char *out, uint64_t bytes);
+
+// "1,234,567".
+char *format_count(char *out, uint64_t count);
+
+// With |decimals| digits behind the point; "-" for what is no number.
+char *format_fixed(char *out, double value, int decimals);
+
+#endif  // TARN_TOOL_FORMAT_H_

@@ -1,0 +1,48 @@
+// json.h - writes one JSON document, from front to back, on one line.
+//
+//   json writer = json_to(stdout);
+//   json_begin_object(&writer);
+//   json_key(&writer, "bytes");
+//   json_uint(&writer, 4096);
+//   json_end_object(&writer);
+//   json_finish(&writer);                    {"bytes":4096}
+//
+// Commas come by themselves; that what begins also ends is the caller's
+// business. Write errors stay with the stream, for whoever closes it.
+#ifndef TARN_TOOL_JSON_H_
+#define TARN_TOOL_JSON_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct json {
+  FILE *out;
+  bool comma;     // a value stands in front at this level
+  bool for_html;  // write < > & as \u003c ...: safe within a <script>
+} json;
+
+json json_to(FILE *out);
+
+void json_begin_object(json *writer);
+void json_end_object(json *writer);
+void json_begin_array(json *writer);
+void json_end_array(json *writer);
+void json_finish(json *writer);  // ends the line
+
+void json_key(json *writer, const char *name);
+
+// Bytes that are no UTF-8 become U+FFFD each.
+void json_text(json *writer, const char *text);
+void json_uint(json *writer, uint64_t value);
+void json_int(json *writer, int64_t value);
+void json_bool(json *writer, bool value);
+
+// In as few digits as say exactly this value; null for NaN and infinities,
+// which JSON has not.
+void json_double(json *writer, double value);
+
+// |size| bytes as a text in base64.
+void json_base64(json *writer, const void *bytes, size_t size);
+
+#endif  // TARN_TOOL_JSON_H_

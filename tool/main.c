@@ -1,0 +1,105 @@
+// tarn: the tool. Finds the verb and sees to it that what was written to
+// stdout has arrived.
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const tool_verb *const verbs[] = {
+    &verb_devices,
+    &verb_replay,
+};
+
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+static const char *verb_name(size_t index) {
+  return index < VERB_COUNT ? verbs[index]->name : NULL;
+}
+
+static const tool_verb *find_verb(const char *name) {
+  for (size_t i = 0; i < VERB_COUNT; i++) {
+    if (strcmp(verbs[i]->name, name) == 0) return verbs[i];
+  }
+  return NULL;
+}
+
+static tool_exit unknown_verb(const char *name) {
+  const char *nearest = tool_nearest(name, verb_name);
+  if (nearest == NULL) return tool_misuse(NULL, "no verb is named '%s'", name);
+  return tool_misuse(NULL, "no verb is named '%s'; did you mean '%s'?", name,
+                     nearest);
+}
+
+static void write_usage(FILE *out) {
+  fputs(
+      "tarn - the memory of deep-learning runtimes, explained and replayed\n"
+      "\n"
+      "usage: tarn VERB [OPTION]...\n"
+      "\n",
+      out);
+  for (size_t i = 0; i < VERB_COUNT; i++) {
+    fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+  }
+  fputs(
+      "\n"
+      "  tarn help VERB    what a verb does, and its options (or VERB --help)\n"
+      "  tarn --version    the version\n"
+      "\n"
+      "Results go to stdout, progress and messages to stderr.\n"
+      "Exit status: 0 done, 1 the answer is no or it could not be done, 2 wrong "
+      "use.\n",
+      out);
+}
+
+static tool_exit run_help(int argc, char **argv) {
+  if (argc < 2) {
+    write_usage(stdout);
+    return TOOL_DONE;
+  }
+  if (argc > 2) return tool_misuse(NULL, "help explains one verb at a time");
+  const tool_verb *verb = find_verb(argv[1]);
+  if (verb == NULL) return unknown_verb(argv[1]);
+  fputs(verb->help, stdout);
+  return TOOL_DONE;
+}
+
+static bool is_either(const char *word, const char *a, const char *b) {
+  return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+static tool_exit run(int argc, char **argv) {
+  if (argc < 2) {
+    write_usage(stderr);
+    return TOOL_MISUSE;
+  }
+  const char *word = argv[1];
+  if (is_either(word, "--help", "-h")) return run_help(1, argv);
+  if (strcmp(word, "help") == 0) return run_help(argc - 1, argv + 1);
+  if (is_either(word, "--version", "-V")) {
+    printf("tarn %s\n", tarn_version());
+    return TOOL_DONE;
+  }
+  if (word[0] == '-') return tool_misuse(NULL, "no option is named '%s'", word);
+  const tool_verb *verb = find_verb(word);
+  if (verb == NULL) return unknown_verb(word);
+  return verb->run(verb, argc - 1, argv + 1);
+}
+
+// A result that did not reach its reader is no result.
+static tool_exit finish_output(tool_exit status) {
+  errno = 0;
+  bool failed = ferror(stdout) != 0;
+  if (fflush(stdout) != 0) failed = true;
+  if (!failed) return status;
+  return tool_fail(NULL, "the result could not be written to stdout: %s",
+                   errno ? strerror(errno) : "write error");
+}
+
+int main(int argc, char **argv) {
+  // A closed pipe is to be an error that is reported. (A verb that starts
+  // another program has to give that one SIG_DFL again.)
+  signal(SIGPIPE, SIG_IGN);
+  return (int)finish_output(run(argc, argv));
+}

@@ -1,0 +1,102 @@
+// The parts of a command line that several verbs share.
+#include "options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int options_next(const tool_verb *verb, int argc, char **argv,
+                 const struct option *known) {
+  opterr = 0;
+  int found = getopt_long(argc, argv, ":ho:", known, NULL);
+  if (found == ':') {
+    tool_misuse(verb, "option '%s' needs a value", argv[optind - 1]);
+    return OPTIONS_WRONG;
+  }
+  if (found != '?') return found;
+  if (optopt > ' ' && optopt < 0x7f && argv[optind - 1][1] != '-') {
+    tool_misuse(verb, "no option is named '-%c'", optopt);
+  } else {
+    tool_misuse(verb, "no option is named '%s'", argv[optind - 1]);
+  }
+  return OPTIONS_WRONG;
+}
+
+bool options_output_parse(const tool_verb *verb, const char *text,
+                          options_output *out) {
+  static const char *const names[] = {"table", "json", "csv", "md"};
+  for (int i = 0; i < 4; i++) {
+    if (strcmp(text, names[i]) != 0) continue;
+    *out = (options_output)i;
+    return true;
+  }
+  tool_misuse(verb, "'%s' is no output: table, json, csv or md", text);
+  return false;
+}
+
+bool options_count_parse(const tool_verb *verb, const char *option,
+                         const char *text, uint64_t most, uint64_t *out) {
+  char *end = NULL;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  bool is_number = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+  if (is_number && value >= 1 && value <= most) {
+    *out = value;
+    return true;
+  }
+  tool_misuse(verb, "%s wants a whole number from 1 to %llu, not '%s'", option,
+              (unsigned long long)most, text);
+  return false;
+}
+
+tool_exit options_plugin_load(const tool_verb *verb, const char *path) {
+  char *absolute = NULL;
+  if (strchr(path, '/') != NULL) {
+    absolute = realpath(path, NULL);
+    if (absolute == NULL) {
+      return tool_fail(verb, "%s: %s", path, strerror(errno));
+    }
+  }
+  tarn_status status = tarn_plugin_load(absolute ? absolute : path);
+  free(absolute);
+  return status == TARN_OK ? TOOL_DONE
+                           : tool_fail(verb, "%s", tarn_last_error());
+}
+
+// ---------------------------------------------------------------------------
+// Lists
+// ---------------------------------------------------------------------------
+
+void options_list_add(options_list *list, const char *text, size_t length) {
+  char **items = tool_array(list->count + 1, sizeof *items);
+  for (size_t i = 0; i < list->count; i++) items[i] = list->items[i];
+  items[list->count] = tool_array(length + 1, 1);
+  memcpy(items[list->count], text, length);
+  free(list->items);
+  list->items = items;
+  list->count++;
+}
+
+void options_list_free(options_list *list) {
+  for (size_t i = 0; i < list->count; i++) free(list->items[i]);
+  free(list->items);
+  *list = (options_list){0};
+}
+
+// Whether key=value stands at |text|, and not a pool with options.
+static bool is_option(const char *text) {
+  return text[strcspn(text, ",:=")] == '=';
+}
+
+void options_pools_split(const char *text, options_list *out_pools) {
+  const char *begin = text;
+  for (;;) {
+    const char *end = begin + strcspn(begin, ",");
+    while (*end == ',' && is_option(end + 1)) {
+      end += 1 + strcspn(end + 1, ",");
+    }
+    options_list_add(out_pools, begin, (size_t)(end - begin));
+    if (*end == '\0') return;
+    begin = end + 1;
+  }
+}

@@ -1,0 +1,326 @@
+// Runs the requests of a trace through one strategy.
+//
+//   use strategy ─► baseline ─► iteration ─► restore ─► iteration ─► ...
+//                                                  ... ─► free all ─► trim ─► 0?
+#include "replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct runner {
+  const tarn_trace *trace;
+  const replay_options *options;
+  const stopwatch *watch;
+  replay_result *result;
+  tarn_place place;
+  tarn_pool *pool;
+  tarn_block *blocks;  // of each block of the trace; pool NULL: not out
+  uint64_t *ticks;     // of each alloc of the present iteration
+  size_t alloc_count;
+  uint64_t free_ticks;
+  bool host_touches;  // the host can write to the device's memory
+  size_t page;
+} runner;
+
+// ---------------------------------------------------------------------------
+// One request
+// ---------------------------------------------------------------------------
+
+static void note_failure(runner *r) {
+  if (r->result->failed++ > 0) return;
+  snprintf(r->result->first_failure, REPLAY_TEXT_SIZE, "%s", tarn_last_error());
+}
+
+static bool is_out(const runner *r, uint32_t index) {
+  return r->blocks[index].pool != NULL;
+}
+
+static size_t size_of(const runner *r, uint32_t index) {
+  size_t size = r->trace->blocks[index].size;
+  return size > 0 ? size : 1;
+}
+
+static void write_pages(volatile unsigned char *bytes, size_t size,
+                        size_t page) {
+  for (size_t at = 0; at < size; at += page) bytes[at] = 1;
+}
+
+// Writes to each page of a new block, through the device where the host cannot
+// reach; |*out_ticks| is what that took.
+static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
+  tarn_addr address = r->blocks[index].address;
+  size_t size = size_of(r, index);
+  void *bytes = NULL;
+  tarn_status status = TARN_OK;
+  if (r->host_touches) {
+    status = tarn_device_host_view(r->place, address, size, &bytes);
+    if (status != TARN_OK) return false;
+  }
+  uint64_t begin = stopwatch_now(r->watch);
+  if (bytes != NULL) {
+    write_pages(bytes, size, r->page);
+  } else {
+    status = tarn_device_set(r->options->device, address, 1, size, NULL);
+  }
+  *out_ticks = stopwatch_since(r->watch, begin);
+  return status == TARN_OK;
+}
+
+// What is timed touches none of the replayer's own memory but the stack: first
+// touches of its arrays would be counted as the pool's.
+static void request_alloc(runner *r, uint32_t index) {
+  size_t size = size_of(r, index);
+  tarn_block block = {0};
+  uint64_t touch_ticks = 0;
+  uint64_t begin = stopwatch_now(r->watch);
+  bool served = tarn_pool_alloc(r->pool, size, 0, NULL, &block) == TARN_OK;
+  uint64_t ticks = stopwatch_since(r->watch, begin);
+  r->blocks[index] = block;
+  if (served && r->options->touch) served = touch(r, index, &touch_ticks);
+  if (!served) note_failure(r);
+  r->ticks[r->alloc_count++] = ticks + touch_ticks;
+}
+
+static void request_free(runner *r, uint32_t index) {
+  if (!is_out(r, index)) return;  // its alloc had been refused
+  tarn_block block = r->blocks[index];
+  uint64_t begin = stopwatch_now(r->watch);
+  bool served = tarn_pool_free(&block, NULL) == TARN_OK;
+  r->free_ticks += stopwatch_since(r->watch, begin);
+  r->blocks[index] = (tarn_block){0};
+  if (!served) note_failure(r);
+}
+
+static void request(runner *r, const tarn_trace_event *event) {
+  if (event->block == TARN_TRACE_NO_BLOCK) return;
+  if (event->kind == TARN_TRACE_ALLOC) request_alloc(r, event->block);
+  if (event->kind == TARN_TRACE_FREE) request_free(r, event->block);
+}
+
+// The same untimed. A failed call leaves the block zero: not out.
+static bool take(runner *r, uint32_t index) {
+  return tarn_pool_alloc(r->pool, size_of(r, index), 0, NULL,
+                         &r->blocks[index]) == TARN_OK;
+}
+
+static bool give_back(runner *r, uint32_t index) {
+  tarn_block block = r->blocks[index];
+  r->blocks[index] = (tarn_block){0};
+  return tarn_pool_free(&block, NULL) == TARN_OK;
+}
+
+// ---------------------------------------------------------------------------
+// Iterations
+// ---------------------------------------------------------------------------
+
+static void free_beyond_baseline(runner *r) {
+  for (size_t i = r->trace->baseline_count; i < r->trace->block_count; i++) {
+    if (is_out(r, (uint32_t)i) && !give_back(r, (uint32_t)i)) note_failure(r);
+  }
+}
+
+static void take_baseline(runner *r) {
+  for (size_t i = 0; i < r->trace->baseline_count; i++) {
+    if (!is_out(r, (uint32_t)i) && !take(r, (uint32_t)i)) note_failure(r);
+  }
+}
+
+// Makes the state that every iteration starts from.
+static void restore(runner *r) {
+  free_beyond_baseline(r);
+  take_baseline(r);
+}
+
+static void free_all(runner *r) {
+  for (size_t i = 0; i < r->trace->block_count; i++) {
+    if (is_out(r, (uint32_t)i) && !give_back(r, (uint32_t)i)) note_failure(r);
+  }
+}
+
+static tarn_pool_stats query(const runner *r) {
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  if (tarn_pool_query(r->pool, &stats) != TARN_OK) {
+    stats = (tarn_pool_stats){0};
+  }
+  return stats;
+}
+
+static int compare_ticks(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+// The smallest of |count| sorted values that |percent| of them do not exceed.
+static uint64_t percentile(const uint64_t *sorted, size_t count,
+                           size_t percent) {
+  size_t rank = (count * percent + 99) / 100;
+  return count > 0 ? sorted[rank > 0 ? rank - 1 : 0] : 0;
+}
+
+static void sum_up(runner *r, replay_iteration *out) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < r->alloc_count; i++) total += r->ticks[i];
+  qsort(r->ticks, r->alloc_count, sizeof r->ticks[0], compare_ticks);
+  uint64_t median = percentile(r->ticks, r->alloc_count, 50);
+  uint64_t p99 = percentile(r->ticks, r->alloc_count, 99);
+  out->alloc_ms = stopwatch_ns(r->watch, (double)total) / 1e6;
+  out->free_ms = stopwatch_ns(r->watch, (double)r->free_ticks) / 1e6;
+  out->alloc_ns_median = stopwatch_ns(r->watch, (double)median);
+  out->alloc_ns_p99 = stopwatch_ns(r->watch, (double)p99);
+}
+
+static void iterate(runner *r, replay_iteration *out) {
+  r->alloc_count = 0;
+  r->free_ticks = 0;
+  tarn_pool_stats before = query(r);
+  for (size_t i = 0; i < r->trace->event_count; i++) {
+    request(r, &r->trace->events[i]);
+  }
+  tarn_pool_stats after = query(r);
+  out->hits = after.hits - before.hits;
+  out->misses = after.misses - before.misses;
+  sum_up(r, out);
+}
+
+static void iterate_all(runner *r, tool_progress *progress) {
+  take_baseline(r);
+  for (size_t i = 0; i < r->options->iterations; i++) {
+    tool_progress_step(progress, r->options->pool);
+    if (i > 0) restore(r);
+    iterate(r, &r->result->iterations[i]);
+  }
+  r->result->reserved_peak_bytes = query(r).reserved_peak_bytes;
+}
+
+// ---------------------------------------------------------------------------
+// For the picture
+// ---------------------------------------------------------------------------
+
+static void note_address(runner *r, uint32_t index) {
+  r->result->history.addresses[index] = r->blocks[index].address;
+}
+
+// What was refused while timed is refused here too, and counted there.
+static void record_event(runner *r, const tarn_trace_event *event) {
+  if (event->block == TARN_TRACE_NO_BLOCK) return;
+  if (event->kind == TARN_TRACE_ALLOC && take(r, event->block)) {
+    note_address(r, event->block);
+  }
+  if (event->kind == TARN_TRACE_FREE && is_out(r, event->block)) {
+    (void)give_back(r, event->block);
+  }
+}
+
+static void record_history(runner *r) {
+  replay_history *history = &r->result->history;
+  const tarn_trace *trace = r->trace;
+  history->addresses = tool_array(trace->block_count, sizeof(tarn_addr));
+  history->reserved = tool_array(trace->event_count + 1, sizeof(uint64_t));
+  restore(r);
+  for (size_t i = 0; i < trace->baseline_count; i++) {
+    note_address(r, (uint32_t)i);
+  }
+  history->reserved[0] = query(r).reserved_bytes;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    record_event(r, &trace->events[i]);
+    history->reserved[i + 1] = query(r).reserved_bytes;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// Beginning and end
+// ---------------------------------------------------------------------------
+
+static bool fail(runner *r, const char *text) {
+  snprintf(r->result->error, REPLAY_TEXT_SIZE, "%s", text);
+  return false;
+}
+
+static bool begin(runner *r) {
+  tarn_device_info info = {.struct_size = sizeof info};
+  long page = sysconf(_SC_PAGESIZE);
+  if (tarn_pool_use(r->place, r->options->pool) != TARN_OK ||
+      tarn_pool_of(r->place, &r->pool) != TARN_OK ||
+      tarn_pool_reset_peaks(r->pool) != TARN_OK ||
+      tarn_device_query(r->options->device, &info) != TARN_OK) {
+    return fail(r, tarn_last_error());
+  }
+  r->page = page > 0 ? (size_t)page : 4096;
+  r->host_touches = info.host_accessible;
+  return true;
+}
+
+// Nothing is alive now; a strategy that says otherwise cannot be trusted.
+static bool end(runner *r) {
+  free_all(r);
+  if (tarn_pool_trim(r->pool) != TARN_OK) return fail(r, tarn_last_error());
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  if (tarn_pool_query(r->pool, &stats) != TARN_OK) {
+    return fail(r, tarn_last_error());
+  }
+  if (stats.live_bytes == 0 && stats.live_blocks == 0) return true;
+  snprintf(r->result->error, REPLAY_TEXT_SIZE,
+           "all blocks were freed, but the pool counts %zu bytes alive in %zu "
+           "blocks",
+           stats.live_bytes, stats.live_blocks);
+  return false;
+}
+
+bool replay_run(const tarn_trace *trace, const replay_options *options,
+                const stopwatch *watch, tool_progress *progress,
+                replay_result *out_result) {
+  *out_result = (replay_result){.pool = options->pool,
+                                .iteration_count = options->iterations};
+  runner r = {.trace = trace,
+              .options = options,
+              .watch = watch,
+              .result = out_result,
+              .place = tarn_place_on(options->device)};
+  if (!begin(&r)) return false;
+  r.blocks = tool_array(trace->block_count, sizeof *r.blocks);
+  r.ticks = tool_array(trace->event_count, sizeof *r.ticks);
+  out_result->iterations =
+      tool_array(options->iterations, sizeof(replay_iteration));
+  iterate_all(&r, progress);
+  if (options->history) record_history(&r);
+  bool ended = end(&r);
+  free(r.ticks);
+  free(r.blocks);
+  return ended;
+}
+
+void replay_result_deinit(replay_result *result) {
+  free(result->iterations);
+  free(result->history.addresses);
+  free(result->history.reserved);
+  *result = (replay_result){0};
+}
+
+// ---------------------------------------------------------------------------
+// Figures
+// ---------------------------------------------------------------------------
+
+double replay_over_live(const tarn_trace *trace, const replay_result *result) {
+  if (trace->live_peak_bytes == 0) return NAN;
+  return (double)result->reserved_peak_bytes / (double)trace->live_peak_bytes;
+}
+
+static int compare_iterations(const void *a, const void *b) {
+  const replay_iteration *x = *(const replay_iteration *const *)a;
+  const replay_iteration *y = *(const replay_iteration *const *)b;
+  return (x->alloc_ms > y->alloc_ms) - (x->alloc_ms < y->alloc_ms);
+}
+
+const replay_iteration *replay_steady(const replay_result *result) {
+  size_t later = result->iteration_count - 1;
+  if (later == 0) return &result->iterations[0];
+  const replay_iteration **order = tool_array(later, sizeof *order);
+  for (size_t i = 0; i < later; i++) order[i] = &result->iterations[i + 1];
+  qsort(order, later, sizeof *order, compare_iterations);
+  const replay_iteration *median = order[later / 2];
+  free(order);
+  return median;
+}

@@ -1,0 +1,49 @@
+// table.h - rows of cells, written as a table for people, as CSV, or as
+// Markdown.
+//
+//   table *t = table_create(columns, 2);
+//   table_text(t, "cpu:0");
+//   table_bytes(t, 1536);              the next cell, row by row
+//   table_write(t, TABLE_PLAIN, stdout);
+//   table_destroy(t);
+//
+// A cell knows its value in two ways: for people ("1.50 KiB"), which is what
+// TABLE_PLAIN and TABLE_MARKDOWN show, and for programs ("1536"), which is
+// what TABLE_CSV shows.
+#ifndef TARN_TOOL_TABLE_H_
+#define TARN_TOOL_TABLE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct table table;
+
+typedef struct table_column {
+  const char *title;  // over the column, with its unit
+  const char *key;    // in the first line of CSV
+  bool is_number;     // aligned at the right
+} table_column;
+
+typedef enum table_style {
+  TABLE_PLAIN = 0,
+  TABLE_CSV,
+  TABLE_MARKDOWN,
+} table_style;
+
+// |columns| is borrowed until table_destroy.
+table *table_create(const table_column *columns, size_t count);
+void table_destroy(table *t);
+
+void table_text(table *t, const char *text);
+void table_count(table *t, uint64_t count);
+void table_bytes(table *t, uint64_t bytes);
+void table_fixed(table *t, double value, int decimals);  // NaN: "-"
+void table_percent(table *t, double part, double whole);  // 0 of 0: "-"
+void table_blank(table *t);
+
+// |t| must stand at the end of a row.
+void table_write(const table *t, table_style style, FILE *out);
+
+#endif  // TARN_TOOL_TABLE_H_

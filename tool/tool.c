@@ -1,0 +1,164 @@
+// Messages, the nearest name, memory that is always there, the progress bar.
+#include "tool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MESSAGE_SIZE = 1024, WORD_MAX = 63, BAR_WIDTH = 24 };
+
+// ---------------------------------------------------------------------------
+// Messages
+// ---------------------------------------------------------------------------
+
+static void keep_printable(char *text) {
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x20 || c == 0x7f) *text = '?';
+  }
+}
+
+static void say(const tool_verb *verb, const char *format, va_list args) {
+  char text[MESSAGE_SIZE];
+  vsnprintf(text, sizeof text, format, args);
+  keep_printable(text);
+  if (verb == NULL) {
+    fprintf(stderr, "tarn: %s\n", text);
+  } else {
+    fprintf(stderr, "tarn %s: %s\n", verb->name, text);
+  }
+}
+
+void tool_say(const tool_verb *verb, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(verb, format, args);
+  va_end(args);
+}
+
+tool_exit tool_fail(const tool_verb *verb, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(verb, format, args);
+  va_end(args);
+  return TOOL_NO;
+}
+
+tool_exit tool_misuse(const tool_verb *verb, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(verb, format, args);
+  va_end(args);
+  fprintf(stderr, "Try 'tarn%s%s --help'.\n", verb ? " " : "",
+          verb ? verb->name : "");
+  return TOOL_MISUSE;
+}
+
+// ---------------------------------------------------------------------------
+// Names
+// ---------------------------------------------------------------------------
+
+static size_t least(size_t a, size_t b, size_t c) {
+  size_t ab = a < b ? a : b;
+  return ab < c ? ab : c;
+}
+
+// Levenshtein's distance, one row of the matrix at a time.
+static size_t distance(const char *a, const char *b) {
+  size_t row[WORD_MAX + 1];
+  size_t columns = strlen(b);
+  for (size_t j = 0; j <= columns; j++) row[j] = j;
+  for (size_t i = 0; a[i]; i++) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < columns; j++) {
+      size_t above = row[j + 1];
+      size_t change = diagonal + (a[i] != b[j]);
+      row[j + 1] = least(above + 1, row[j] + 1, change);
+      diagonal = above;
+    }
+  }
+  return row[columns];
+}
+
+// A slip is at most a third of the word, or a beginning of the name.
+static size_t slip(const char *word, const char *name) {
+  size_t length = strlen(word);
+  if (length > WORD_MAX || strlen(name) > WORD_MAX) return SIZE_MAX;
+  if (length >= 2 && strncmp(word, name, length) == 0) return 0;
+  size_t found = distance(word, name);
+  return found <= (length + 2) / 3 ? found : SIZE_MAX;
+}
+
+const char *tool_nearest(const char *word, tool_name_fn *name_of) {
+  const char *best = NULL;
+  size_t best_slip = SIZE_MAX;
+  for (size_t i = 0; name_of(i) != NULL; i++) {
+    size_t found = slip(word, name_of(i));
+    if (found >= best_slip) continue;
+    best = name_of(i);
+    best_slip = found;
+  }
+  return best;
+}
+
+char *tool_join(tool_name_fn *name_of, char *out, size_t out_size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (size_t i = 0; name_of(i) != NULL && used < out_size; i++) {
+    int n = snprintf(out + used, out_size - used, "%s%s", i ? ", " : "",
+                     name_of(i));
+    used += n > 0 ? (size_t)n : 0;
+  }
+  return out;
+}
+
+// ---------------------------------------------------------------------------
+// Memory
+// ---------------------------------------------------------------------------
+
+void *tool_array(size_t count, size_t size) {
+  void *array = calloc(count ? count : 1, size);
+  if (array != NULL) return array;
+  fprintf(stderr, "tarn: no memory for %zu x %zu bytes\n", count, size);
+  exit(TOOL_NO);
+}
+
+char *tool_text(const char *text) {
+  size_t size = strlen(text) + 1;
+  return memcpy(tool_array(size, 1), text, size);
+}
+
+// ---------------------------------------------------------------------------
+// Progress
+// ---------------------------------------------------------------------------
+
+static void draw(const tool_progress *progress, const char *what) {
+  size_t full = progress->done * BAR_WIDTH / progress->total;
+  fputs("\r\033[K[", stderr);
+  for (size_t i = 0; i < BAR_WIDTH; i++) fputc(i < full ? '#' : '.', stderr);
+  fprintf(stderr, "] %s", what);
+  fflush(stderr);
+}
+
+void tool_progress_begin(tool_progress *progress, size_t total) {
+  progress->total = total ? total : 1;
+  progress->done = 0;
+  progress->shown = isatty(STDERR_FILENO) == 1;
+}
+
+void tool_progress_step(tool_progress *progress, const char *what) {
+  char line[MESSAGE_SIZE];
+  if (!progress->shown) return;
+  snprintf(line, sizeof line, "%.48s", what);
+  keep_printable(line);
+  draw(progress, line);
+  if (progress->done < progress->total) progress->done++;
+}
+
+void tool_progress_end(tool_progress *progress) {
+  if (progress->shown) fputs("\r\033[K", stderr);
+  progress->shown = false;
+}

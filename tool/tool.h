@@ -1,0 +1,67 @@
+// tool.h - what all verbs of the tool have in common.
+//
+// A verb is one file cmd_<verb>.c that defines one tool_verb; main.c holds the
+// table of them. Results go to stdout, everything else to stderr, and the exit
+// status is one of three.
+#ifndef TARN_TOOL_TOOL_H_
+#define TARN_TOOL_TOOL_H_
+
+#include <tarn/tarn.h>
+
+typedef enum tool_exit {
+  TOOL_DONE = 0,
+  TOOL_NO = 1,      // the answer is no, or it could not be done
+  TOOL_MISUSE = 2,  // the command line is wrong
+} tool_exit;
+
+typedef struct tool_verb {
+  const char *name;
+  const char *summary;  // its line in `tarn --help`
+  const char *help;     // what `tarn VERB --help` prints
+  // |argv|[0] is the verb's name.
+  tool_exit (*run)(const struct tool_verb *verb, int argc, char **argv);
+} tool_verb;
+
+extern const tool_verb verb_devices;
+extern const tool_verb verb_replay;
+
+// "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". Control characters
+// in the text, which may come from a file, are shown as '?'.
+void tool_say(const tool_verb *verb, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// The same, returning TOOL_NO.
+tool_exit tool_fail(const tool_verb *verb, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// The same, followed by a pointer to the help, returning TOOL_MISUSE.
+tool_exit tool_misuse(const tool_verb *verb, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Names by index; NULL from |index| on that is beyond the last.
+typedef const char *tool_name_fn(size_t index);
+
+// The name that |word| is most likely a slip of; NULL if it is like none.
+const char *tool_nearest(const char *word, tool_name_fn *name_of);
+
+// "a, b, c" into |out|, cut to |out_size| bytes. Returns |out|.
+char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
+
+// Memory of the tool itself, cleared. There is no going on without: it ends
+// the tool with a message. Free it with free().
+void *tool_array(size_t count, size_t size);
+char *tool_text(const char *text);
+
+// How far a long piece of work has come, as a bar on stderr if that is a
+// terminal and nothing otherwise.
+typedef struct tool_progress {
+  size_t total;
+  size_t done;
+  bool shown;
+} tool_progress;
+
+void tool_progress_begin(tool_progress *progress, size_t total);
+void tool_progress_step(tool_progress *progress, const char *what);
+void tool_progress_end(tool_progress *progress);
+
+#endif  // TARN_TOOL_TOOL_H_
