@@ -16,7 +16,6 @@ static inline C_DeviceInterface cpu_table(void) {
   C_DeviceInterface table = {.size = sizeof table};
   CustomRuntimeParams params = {.size = sizeof params, .interface = &table};
   InitPlugin(&params);
-  ck_assert_ptr_nonnull(params.device_type);
   return table;
 }
 

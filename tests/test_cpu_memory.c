@@ -67,7 +67,7 @@ START_TEST(test_blocks_do_not_overlap) {
   }
   for (int i = 0; i < COUNT; i++) {
     ck_assert_int_eq(blocks[i][0], i);
-    ck_assert_int_eq(blocks[i][i * 4096], i);
+    ck_assert_int_eq(blocks[i][(size_t)i * 4096], i);
     assert_done(
         cpu.device_memory_deallocate(CPU, blocks[i], (size_t)i * 4096 + 1));
   }

@@ -1,4 +1,5 @@
 // The pickle machine, opcode by opcode, against bytes that are known.
+#include <stdio.h>
 #include <string.h>
 
 #include "support/faults.h"
@@ -165,6 +166,11 @@ static const struct container {
     {"LIST", BYTES("(NNl"), TARN__LIST, 2},
     {"TUPLE", BYTES("(NNNNt"), TARN__TUPLE, 4},
     {"DICT", BYTES("(NNd"), TARN__DICT, 2},
+    {"LIST of nothing", BYTES("(l"), TARN__LIST, 0},
+    {"TUPLE of nothing", BYTES("(t"), TARN__TUPLE, 0},
+    {"DICT of nothing", BYTES("(d"), TARN__DICT, 0},
+    {"FROZENSET of nothing", BYTES("(\x91"), TARN__TUPLE, 0},
+    {"POP_MARK of nothing", BYTES("(1N\x85"), TARN__TUPLE, 1},
     {"FROZENSET", BYTES("(NN\x91"), TARN__TUPLE, 2},
     {"TUPLE1", BYTES("N\x85"), TARN__TUPLE, 1},
     {"TUPLE2", BYTES("NN\x86"), TARN__TUPLE, 2},
@@ -173,10 +179,10 @@ static const struct container {
     {"POP of a mark", BYTES("](0"), TARN__LIST, 0},
     {"POP_MARK", BYTES("](NNN1"), TARN__LIST, 0},
     {"DUP", BYTES("]2a"), TARN__LIST, 1},
-    {"BINPUT and BINGET", BYTES("]q\x05h\x05h\x05\x86"), TARN__TUPLE, 2},
+    {"BINPUT and BINGET", BYTES("]q\x05h\x05\x86"), TARN__TUPLE, 2},
     {"LONG_BINPUT and LONG_BINGET", BYTES("]r\x05\0\0\0j\x05\0\0\0a"),
      TARN__LIST, 1},
-    {"MEMOIZE counts", BYTES("N\x94]\x94h\x00h\x01\x87"), TARN__TUPLE, 3},
+    {"MEMOIZE counts", BYTES("N\x94]\x94h\x01\x87"), TARN__TUPLE, 3},
     {"FRAME",
      BYTES("\x95\x04\0\0\0\0\0\0\0](N"
            "e"),
@@ -309,6 +315,8 @@ static const struct damage {
     {BYTES("\x80\x04}(Nu."), "SETITEMS finds a key of no value"},
     {BYTES("\x80\x04}(]Nu."), "SETITEMS finds a container as a key"},
     {BYTES("\x80\x04}}Ns."), "SETITEM finds a container as a key"},
+    {BYTES("\x80\x04(u."), "SETITEMS finds too few values"},
+    {BYTES("\x80\x04(\x90."), "ADDITEMS finds too few values"},
     {BYTES("\x80\x04(Nd."), "DICT finds a key of no value"},
     {BYTES("\x80\x04](N\x90."), "ADDITEMS finds a list below, not a set"},
     {BYTES("\x80\x04N\x86."), "TUPLE2 finds too few values"},
@@ -381,7 +389,7 @@ int main(void) {
   faults_install();
   TCase *tables = tcase_create("tables");
 #define ADD_LOOP(test, table) \
-  tcase_add_loop_test(tables, test, 0, (int)(sizeof table / sizeof *table))
+  tcase_add_loop_test(tables, test, 0, (int)(sizeof(table) / sizeof *(table)))
   ADD_LOOP(integers_have_their_values, integers);
   ADD_LOOP(scalars_have_their_types, scalars);
   ADD_LOOP(containers_hold_their_values, containers);

@@ -12,7 +12,8 @@ static const char help[] =
     "usage: tarn devices [OPTION]...\n"
     "\n"
     "Lists the devices of this machine: those that are built in, and those of\n"
-    "the plug-ins named. Of the optional functions of the plug-in ABI it tells\n"
+    "the plug-ins named. Of the optional functions of the plug-in ABI it "
+    "tells\n"
     "which are the plug-in's own and for which Tarn stands in.\n"
     "\n"
     "  --plugin FILE   load this plug-in first; may be given several times.\n"
@@ -98,8 +99,8 @@ static const char *join_functions(const found *item, bool own, char *out) {
   for (int bit = 0; bit < FUNCTION_BITS && used < NAMES_SIZE; bit++) {
     const char *name = function_name(item, bit, own);
     if (name == NULL) continue;
-    int n = snprintf(out + used, NAMES_SIZE - used, "%s%s", used ? " " : "",
-                     name);
+    int n =
+        snprintf(out + used, NAMES_SIZE - used, "%s%s", used ? " " : "", name);
     used += n > 0 ? (size_t)n : 0;
   }
   return out;
@@ -152,7 +153,8 @@ static void write_json(const survey *s) {
   json_begin_object(&out);
   json_key(&out, "devices");
   json_begin_array(&out);
-  for (size_t i = 0; i < s->count; i++) write_json_device(&out, &s->items[i]);
+  for (size_t i = 0; i < s->count; i++)
+    write_json_device(&out, &s->items[i]);
   json_end_array(&out);
   json_end_object(&out);
   json_finish(&out);
@@ -160,7 +162,6 @@ static void write_json(const survey *s) {
 
 static const table_column columns[] = {
     {"device", "device", false},
-    {"plug-in", "plugin", false},
     {"memory", "total_bytes", true},
     {"free", "free_bytes", true},
     {"host access", "host_accessible", false},
@@ -171,17 +172,17 @@ static const table_column columns[] = {
     {"init", "init_size", true},
     {"realloc", "realloc_size", true},
     // The plain table tells these below, where there is room.
+    {"plug-in", "plugin", false},
     {"own functions", "functions", false},
     {"stand-ins", "stand_ins", false},
 };
 
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 2 };
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 3 };
 
-static void add_row(table *t, const found *item, bool with_functions) {
+static void add_row(table *t, const found *item, bool whole) {
   const tarn_device_info *info = &item->info;
   char names[NAMES_SIZE];
   table_text(t, info->name);
-  table_text(t, info->plugin);
   table_bytes(t, item->total);
   table_bytes(t, item->free);
   table_text(t, info->host_accessible ? "yes" : "no");
@@ -191,7 +192,8 @@ static void add_row(table *t, const found *item, bool with_functions) {
   table_bytes(t, info->padding);
   table_bytes(t, info->init_size);
   table_bytes(t, info->realloc_size);
-  if (!with_functions) return;
+  if (!whole) return;
+  table_text(t, info->plugin);
   table_text(t, join_functions(item, true, names));
   table_text(t, join_functions(item, false, names));
 }
@@ -213,7 +215,7 @@ static void write_wrapped(const char *title, const char *words) {
 
 static void write_functions(const found *item) {
   char names[NAMES_SIZE];
-  printf("\n%s\n", item->info.name);
+  printf("\n%s (%s)\n", item->info.name, item->info.plugin);
   write_wrapped("its own", join_functions(item, true, names));
   write_wrapped("stand-ins", join_functions(item, false, names));
 }
@@ -221,18 +223,28 @@ static void write_functions(const found *item) {
 static void write_table(const survey *s, table_style style) {
   bool plain = style == TABLE_PLAIN;
   table *t = table_create(columns, plain ? COLUMN_COUNT - BELOW : COLUMN_COUNT);
-  for (size_t i = 0; i < s->count; i++) add_row(t, &s->items[i], !plain);
+  for (size_t i = 0; i < s->count; i++)
+    add_row(t, &s->items[i], !plain);
   table_write(t, style, stdout);
   table_destroy(t);
-  for (size_t i = 0; plain && i < s->count; i++) write_functions(&s->items[i]);
+  for (size_t i = 0; plain && i < s->count; i++)
+    write_functions(&s->items[i]);
 }
 
 static void write_survey(const survey *s, options_output output) {
   switch (output) {
-    case OUTPUT_JSON: write_json(s); return;
-    case OUTPUT_TABLE: write_table(s, TABLE_PLAIN); return;
-    case OUTPUT_CSV: write_table(s, TABLE_CSV); return;
-    case OUTPUT_MARKDOWN: write_table(s, TABLE_MARKDOWN); return;
+    case OUTPUT_JSON:
+      write_json(s);
+      return;
+    case OUTPUT_TABLE:
+      write_table(s, TABLE_PLAIN);
+      return;
+    case OUTPUT_CSV:
+      write_table(s, TABLE_CSV);
+      return;
+    case OUTPUT_MARKDOWN:
+      write_table(s, TABLE_MARKDOWN);
+      return;
   }
 }
 
@@ -252,38 +264,45 @@ static tool_exit list(const tool_verb *verb, options_output output) {
   return s.failed ? TOOL_NO : TOOL_DONE;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+typedef struct command {
+  const tool_verb *verb;
+  options_output output;
+  options_list plugins;
+} command;
+
+static options_outcome parse(command *c, int argc, char **argv) {
   static const struct option known[] = {
       {"help", no_argument, NULL, 'h'},
       {"output", required_argument, NULL, 'o'},
       {"plugin", required_argument, NULL, 'p'},
       {0},
   };
-  options_output output = OUTPUT_TABLE;
-  options_list plugins = {0};
-  tool_exit status = TOOL_DONE;
   int option;
-  while ((option = options_next(verb, argc, argv, known)) != OPTIONS_END) {
-    if (option == 'h') {
-      fputs(help, stdout);
-      goto out;
-    }
-    if (option == 'p') options_list_add(&plugins, optarg, strlen(optarg));
-    if (option == OPTIONS_WRONG ||
-        (option == 'o' && !options_output_parse(verb, optarg, &output))) {
-      status = TOOL_MISUSE;
-      goto out;
+  while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
+    if (option == 'h') return OUTCOME_HELP;
+    if (option == OPTIONS_WRONG) return OUTCOME_MISUSE;
+    if (option == 'p') options_list_add(&c->plugins, optarg, strlen(optarg));
+    if (option == 'o' && !options_output_parse(c->verb, optarg, &c->output)) {
+      return OUTCOME_MISUSE;
     }
   }
-  if (optind < argc) {
-    status = tool_misuse(verb, "'%s' is too much", argv[optind]);
+  if (optind == argc) return OUTCOME_RUN;
+  tool_misuse(c->verb, "'%s' is too much", argv[optind]);
+  return OUTCOME_MISUSE;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  command c = {.verb = verb};
+  tool_exit status = TOOL_MISUSE;
+  options_outcome outcome = parse(&c, argc, argv);
+  if (outcome == OUTCOME_HELP) {
+    fputs(help, stdout);
+    status = TOOL_DONE;
+  } else if (outcome == OUTCOME_RUN) {
+    status = options_plugins_load(verb, &c.plugins);
+    if (status == TOOL_DONE) status = list(verb, c.output);
   }
-  for (size_t i = 0; i < plugins.count && status == TOOL_DONE; i++) {
-    status = options_plugin_load(verb, plugins.items[i]);
-  }
-  if (status == TOOL_DONE) status = list(verb, output);
-out:
-  options_list_free(&plugins);
+  options_list_free(&c.plugins);
   return status;
 }
 

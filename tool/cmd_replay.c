@@ -17,29 +17,35 @@
 static const char help[] =
     "usage: tarn replay TRACE|@WORKLOAD... [OPTION]...\n"
     "\n"
-    "Runs the requests of each trace through each pool and tells how long they\n"
-    "took, how many were served without asking the device (hits), and how much\n"
+    "Runs the requests of each trace through each pool and tells how long "
+    "they\n"
+    "took, how many were served without asking the device (hits), and how "
+    "much\n"
     "memory the pool held of the device over what was alive at the peak.\n"
     "\n"
-    "A TRACE is a PyTorch memory snapshot; --list names the workloads that are\n"
+    "A TRACE is a PyTorch memory snapshot; --list names the workloads that "
+    "are\n"
     "built in.\n"
     "\n"
     "  --pool A,B          strategies (default: no_pool,page_unit_pool), with\n"
     "                      options as in page_unit_pool:page=65536\n"
     "  --device NAME       where (default: cpu:0); see 'tarn devices'\n"
     "  --iterations N      how often (default: 2)\n"
-    "  --touch             write to each page of each new block; that counts as\n"
+    "  --touch             write to each page of each new block; that counts "
+    "as\n"
     "                      part of its request\n"
     "  --trace-device N    of a trace of several devices, this one (default:\n"
     "                      the one with most events)\n"
-    "  --plugin FILE       load this plug-in first; may be given several times\n"
+    "  --plugin FILE       load this plug-in first; may be given several "
+    "times\n"
     "  --html FILE         draw where each pool put each block; with several\n"
     "                      traces FILE is a folder\n"
     "  --list              name the workloads and pools, and stop\n"
     "  -o FORMAT           table (default), json, csv or md\n"
     "  -h, --help          this text\n"
     "\n"
-    "How it measures. What was alive before the first event is taken first and\n"
+    "How it measures. What was alive before the first event is taken first "
+    "and\n"
     "not timed. Between iterations the replay returns to that state: what an\n"
     "iteration left alive is freed, what it freed of the baseline is taken\n"
     "again, and neither counts as a request. Each request is timed by itself;\n"
@@ -91,18 +97,33 @@ static bool parse_trace_device(command *c, const char *text) {
 // False on wrong use.
 static bool obey(command *c, int option) {
   switch (option) {
-    case 'p': options_pools_split(optarg, &c->pools); return true;
-    case 'd': c->device_name = optarg; return true;
-    case 'H': c->html = optarg; return true;
-    case 't': c->touch = true; return true;
-    case 'l': c->list = true; return true;
-    case 'P': options_list_add(&c->plugins, optarg, strlen(optarg)); return true;
-    case 'o': return options_output_parse(c->verb, optarg, &c->output);
-    case 'T': return parse_trace_device(c, optarg);
+    case 'p':
+      options_pools_split(optarg, &c->pools);
+      return true;
+    case 'd':
+      c->device_name = optarg;
+      return true;
+    case 'H':
+      c->html = optarg;
+      return true;
+    case 't':
+      c->touch = true;
+      return true;
+    case 'l':
+      c->list = true;
+      return true;
+    case 'P':
+      options_list_add(&c->plugins, optarg, strlen(optarg));
+      return true;
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    case 'T':
+      return parse_trace_device(c, optarg);
     case 'n':
       return options_count_parse(c->verb, "--iterations", optarg,
                                  ITERATIONS_MAX, &c->iterations);
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -114,9 +135,7 @@ static void set_defaults(command *c) {
   if (c->iterations == 0) c->iterations = 2;
 }
 
-typedef enum parsed { PARSED_RUN, PARSED_HELP, PARSED_WRONG } parsed;
-
-static parsed parse(command *c, int argc, char **argv) {
+static options_outcome parse(command *c, int argc, char **argv) {
   static const struct option known[] = {
       {"pool", required_argument, NULL, 'p'},
       {"device", required_argument, NULL, 'd'},
@@ -132,14 +151,14 @@ static parsed parse(command *c, int argc, char **argv) {
   };
   int option;
   while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
-    if (option == 'h') return PARSED_HELP;
-    if (option == OPTIONS_WRONG || !obey(c, option)) return PARSED_WRONG;
+    if (option == 'h') return OUTCOME_HELP;
+    if (option == OPTIONS_WRONG || !obey(c, option)) return OUTCOME_MISUSE;
   }
   for (int i = optind; i < argc; i++) {
     options_list_add(&c->traces, argv[i], strlen(argv[i]));
   }
   set_defaults(c);
-  return PARSED_RUN;
+  return OUTCOME_RUN;
 }
 
 static void write_list(void) {
@@ -236,19 +255,11 @@ static tool_exit load_traces(command *c) {
   return TOOL_DONE;
 }
 
-static tool_exit load_plugins(const command *c) {
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; i < c->plugins.count && status == TOOL_DONE; i++) {
-    status = options_plugin_load(c->verb, c->plugins.items[i]);
-  }
-  return status;
-}
-
 static tool_exit prepare(command *c) {
   if (c->traces.count == 0) {
     return tool_misuse(c->verb, "which trace? --list names the workloads");
   }
-  tool_exit status = load_plugins(c);
+  tool_exit status = options_plugins_load(c->verb, &c->plugins);
   if (status == TOOL_DONE) status = open_device(c);
   if (status == TOOL_DONE) status = check_pools(c);
   if (status == TOOL_DONE) status = load_traces(c);
@@ -307,10 +318,10 @@ static tool_exit tell_failures(const command *c) {
   for (size_t i = 0; i < c->traces.count * c->pools.count; i++) {
     const replay_result *result = &c->results[i];
     if (result->failed == 0) continue;
-    status = tool_fail(c->verb, "%s: %s: %llu requests failed, the first: %s",
-                       c->traces.items[i / c->pools.count], result->pool,
-                       (unsigned long long)result->failed,
-                       result->first_failure);
+    status =
+        tool_fail(c->verb, "%s: %s: %llu requests failed, the first: %s",
+                  c->traces.items[i / c->pools.count], result->pool,
+                  (unsigned long long)result->failed, result->first_failure);
   }
   return status;
 }
@@ -329,7 +340,8 @@ static tool_exit work(command *c) {
 
 static void deinit(command *c) {
   size_t runs = c->results ? c->traces.count * c->pools.count : 0;
-  for (size_t i = 0; i < runs; i++) replay_result_deinit(&c->results[i]);
+  for (size_t i = 0; i < runs; i++)
+    replay_result_deinit(&c->results[i]);
   for (size_t i = 0; c->loaded != NULL && i < c->traces.count; i++) {
     tarn_trace_destroy(c->loaded[i]);
   }
@@ -345,14 +357,14 @@ static void deinit(command *c) {
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   command c = {.verb = verb};
   tool_exit status = TOOL_MISUSE;
-  parsed what = parse(&c, argc, argv);
-  if (what == PARSED_HELP) {
+  options_outcome outcome = parse(&c, argc, argv);
+  if (outcome == OUTCOME_HELP) {
     fputs(help, stdout);
     status = TOOL_DONE;
-  } else if (what == PARSED_RUN && c.list) {
+  } else if (outcome == OUTCOME_RUN && c.list) {
     write_list();
     status = TOOL_DONE;
-  } else if (what == PARSED_RUN) {
+  } else if (outcome == OUTCOME_RUN) {
     status = prepare(&c);
     if (status == TOOL_DONE) status = work(&c);
   }

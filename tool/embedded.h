@@ -4,6 +4,8 @@
 
 extern const char embedded_picture_html[];
 extern const char embedded_picture_css[];
-extern const char embedded_picture_js[];
+extern const char embedded_picture_model_js[];
+extern const char embedded_picture_draw_js[];
+extern const char embedded_picture_act_js[];
 
 #endif  // TARN_TOOL_EMBEDDED_H_

@@ -13,12 +13,12 @@ static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
 static void scale(uint64_t bytes, uint64_t *out_whole, uint64_t *out_hundredths,
                   size_t *out_unit) {
   size_t unit = 0;
-  while (unit < 6 && bytes >> (10 * (unit + 1)) != 0) unit++;
+  while (unit < 6 && bytes >> (10 * (unit + 1)) != 0)
+    unit++;
   uint64_t rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
-  // The top ten bits of the rest say all that two digits can show.
-  uint64_t top = unit == 0 ? 0 : rest >> (10 * (unit - 1));
+  size_t spare = unit == 6 ? 10 : 0;  // bits without which 100 x rest fits
   *out_whole = bytes >> (10 * unit);
-  *out_hundredths = top * 100 / 1024;
+  *out_hundredths = (rest >> spare) * 100 >> (10 * unit - spare);
   *out_unit = unit;
 }
 

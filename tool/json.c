@@ -122,7 +122,8 @@ void json_text(json *writer, const char *text) {
   before_value(writer);
   fputc('"', writer->out);
   const unsigned char *s = (const unsigned char *)text;
-  while (*s) s += write_character(writer, s);
+  while (*s)
+    s += write_character(writer, s);
   fputc('"', writer->out);
 }
 

@@ -34,7 +34,8 @@ static void join(layout *l, uint64_t gap) {
     layout_range next = l->ranges[i];
     layout_range *last = count > 0 ? &l->ranges[count - 1] : NULL;
     uint64_t distance = last ? next.address - last->address : 0;
-    if (last == NULL || (distance > last->size && distance - last->size > gap)) {
+    if (last == NULL ||
+        (distance > last->size && distance - last->size > gap)) {
       l->ranges[count++] = next;
     } else if (distance + next.size > last->size) {
       last->size = distance + next.size;

@@ -48,7 +48,8 @@ static void write_usage(FILE *out) {
       "  tarn --version    the version\n"
       "\n"
       "Results go to stdout, progress and messages to stderr.\n"
-      "Exit status: 0 done, 1 the answer is no or it could not be done, 2 wrong "
+      "Exit status: 0 done, 1 the answer is no or it could not be done, 2 "
+      "wrong "
       "use.\n",
       out);
 }

@@ -49,7 +49,7 @@ bool options_count_parse(const tool_verb *verb, const char *option,
   return false;
 }
 
-tool_exit options_plugin_load(const tool_verb *verb, const char *path) {
+static tool_exit load_plugin(const tool_verb *verb, const char *path) {
   char *absolute = NULL;
   if (strchr(path, '/') != NULL) {
     absolute = realpath(path, NULL);
@@ -63,13 +63,23 @@ tool_exit options_plugin_load(const tool_verb *verb, const char *path) {
                            : tool_fail(verb, "%s", tarn_last_error());
 }
 
+tool_exit options_plugins_load(const tool_verb *verb,
+                               const options_list *paths) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++) {
+    status = load_plugin(verb, paths->items[i]);
+  }
+  return status;
+}
+
 // ---------------------------------------------------------------------------
 // Lists
 // ---------------------------------------------------------------------------
 
 void options_list_add(options_list *list, const char *text, size_t length) {
   char **items = tool_array(list->count + 1, sizeof *items);
-  for (size_t i = 0; i < list->count; i++) items[i] = list->items[i];
+  for (size_t i = 0; i < list->count; i++)
+    items[i] = list->items[i];
   items[list->count] = tool_array(length + 1, 1);
   memcpy(items[list->count], text, length);
   free(list->items);
@@ -78,7 +88,8 @@ void options_list_add(options_list *list, const char *text, size_t length) {
 }
 
 void options_list_free(options_list *list) {
-  for (size_t i = 0; i < list->count; i++) free(list->items[i]);
+  for (size_t i = 0; i < list->count; i++)
+    free(list->items[i]);
   free(list->items);
   *list = (options_list){0};
 }

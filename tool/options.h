@@ -25,6 +25,13 @@ enum {
 int options_next(const tool_verb *verb, int argc, char **argv,
                  const struct option *known);
 
+// What a command line comes to.
+typedef enum options_outcome {
+  OUTCOME_RUN,
+  OUTCOME_HELP,    // the help is wanted, and nothing else
+  OUTCOME_MISUSE,  // a message has been written
+} options_outcome;
+
 // Each returns false after a message on wrong use.
 
 // "table", "json", "csv" or "md".
@@ -35,10 +42,6 @@ bool options_output_parse(const tool_verb *verb, const char *text,
 bool options_count_parse(const tool_verb *verb, const char *option,
                          const char *text, uint64_t most, uint64_t *out);
 
-// Loads the plug-in that --plugin names; a path with a '/' is made absolute,
-// which is what the library wants. TOOL_DONE, or TOOL_NO after a message.
-tool_exit options_plugin_load(const tool_verb *verb, const char *path);
-
 // A list of texts that grows.
 typedef struct options_list {
   char **items;
@@ -48,6 +51,11 @@ typedef struct options_list {
 // Appends a copy of the first |length| bytes of |text|.
 void options_list_add(options_list *list, const char *text, size_t length);
 void options_list_free(options_list *list);
+
+// Loads the plug-ins that --plugin names; a path with a '/' is made absolute,
+// which is what the library wants. TOOL_DONE, or TOOL_NO after a message.
+tool_exit options_plugins_load(const tool_verb *verb,
+                               const options_list *paths);
 
 // Splits "a,b:page=65536,x=y,c" into "a", "b:page=65536,x=y", "c": a comma in
 // front of key=value goes on with the options of the pool before it.

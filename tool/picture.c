@@ -21,12 +21,18 @@
 
 static const char *entity_of(char c) {
   switch (c) {
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return "&quot;";
-    case '\'': return "&#39;";
-    default: return NULL;
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return NULL;
   }
 }
 
@@ -52,8 +58,11 @@ static void write_cell(const char *text, FILE *out) {
 // Marks
 // ---------------------------------------------------------------------------
 
+// Without its folders: a page is passed on, and where the file lay on one
+// machine is nobody else's business.
 static void write_title(const report *r, FILE *out) {
-  write_text(r->trace->name, out);
+  const char *slash = strrchr(r->trace->name, '/');
+  write_text(slash ? slash + 1 : r->trace->name, out);
 }
 
 static void write_description(const report *r, FILE *out) {
@@ -89,8 +98,7 @@ static double percent_of(uint64_t part, uint64_t whole) {
 }
 
 // A bar: the live peak, and what the pool held beyond it.
-static void write_bar(const report *r, const replay_result *result,
-                      FILE *out) {
+static void write_bar(const report *r, const replay_result *result, FILE *out) {
   uint64_t most = most_reserved(r);
   uint64_t live = r->trace->live_peak_bytes;
   uint64_t held = result->reserved_peak_bytes;
@@ -144,9 +152,19 @@ static void write_css(const report *r, FILE *out) {
   fputs(embedded_picture_css, out);
 }
 
-static void write_js(const report *r, FILE *out) {
+static void write_model(const report *r, FILE *out) {
   (void)r;
-  fputs(embedded_picture_js, out);
+  fputs(embedded_picture_model_js, out);
+}
+
+static void write_draw(const report *r, FILE *out) {
+  (void)r;
+  fputs(embedded_picture_draw_js, out);
+}
+
+static void write_act(const report *r, FILE *out) {
+  (void)r;
+  fputs(embedded_picture_act_js, out);
 }
 
 typedef struct mark {
@@ -155,10 +173,15 @@ typedef struct mark {
 } mark;
 
 static const mark marks[] = {
-    {"{{title}}", write_title},         {"{{description}}", write_description},
-    {"{{sentences}}", write_sentences}, {"{{rows}}", write_rows},
-    {"{{css}}", write_css},             {"{{data}}", picture_data_write},
-    {"{{js}}", write_js},
+    {"{{title}}", write_title},
+    {"{{description}}", write_description},
+    {"{{sentences}}", write_sentences},
+    {"{{rows}}", write_rows},
+    {"{{css}}", write_css},
+    {"{{data}}", picture_data_write},
+    {"{{model}}", write_model},
+    {"{{draw}}", write_draw},
+    {"{{act}}", write_act},
 };
 
 static const mark *mark_at(const char *text) {
@@ -211,7 +234,8 @@ char *picture_file_name(const char *trace, char *out) {
   const char *name = slash ? slash + 1 : trace;
   size_t length = 0;
   if (*name == '@') name++;
-  while (*name == '.') name++;
+  while (*name == '.')
+    name++;
   for (; *name && length < PICTURE_NAME_SIZE - 8; name++) {
     out[length++] = is_harmless(*name) ? *name : '-';
   }

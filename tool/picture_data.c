@@ -21,7 +21,8 @@ typedef double double_of(const void *context, size_t index);
 static void write_uints(json *out, const char *key, size_t count,
                         uint_of *value_of, const void *context) {
   uint32_t *array = tool_array(count, sizeof *array);
-  for (size_t i = 0; i < count; i++) array[i] = htole32(value_of(context, i));
+  for (size_t i = 0; i < count; i++)
+    array[i] = htole32(value_of(context, i));
   json_key(out, key);
   json_base64(out, array, count * sizeof *array);
   free(array);
@@ -110,16 +111,14 @@ static void write_blocks(json *out, const tarn_trace *trace) {
   write_doubles(out, "size", count, size_of, trace);
 }
 
+// "function  file:7", without what is not known.
 static void write_frame(json *out, const tarn_trace_frame *frame) {
-  char text[512];
-  const char *gap = *frame->function && *frame->file ? "  " : "";
-  if (frame->line > 0) {
-    snprintf(text, sizeof text, "%.200s%s%.250s:%" PRIu32, frame->function, gap,
-             frame->file, frame->line);
-  } else {
-    snprintf(text, sizeof text, "%.200s%s%.250s", frame->function, gap,
-             frame->file);
-  }
+  char text[512], line[16] = "";
+  const char *file = strcmp(frame->file, "??") == 0 ? "" : frame->file;
+  const char *gap = *frame->function && *file ? "  " : "";
+  if (frame->line > 0) snprintf(line, sizeof line, ":%" PRIu32, frame->line);
+  snprintf(text, sizeof text, "%.200s%s%.250s%s", frame->function, gap, file,
+           line);
   json_text(out, text);
 }
 
@@ -232,26 +231,14 @@ static void write_pool(json *out, const tarn_trace *trace,
 // All
 // ---------------------------------------------------------------------------
 
-static void write_head(json *out, const report *r) {
-  const tarn_trace *trace = r->trace;
-  bool before = trace->live_peak_event == TARN_TRACE_BASELINE;
-  json_key(out, "trace");
-  json_text(out, trace->name);
-  json_key(out, "device");
-  json_text(out, r->device);
-  json_key(out, "events");
-  json_uint(out, trace->event_count);
-  json_key(out, "baseline");
-  json_uint(out, trace->baseline_count);
-  json_key(out, "live_peak_event");
-  json_int(out, before ? -1 : (int64_t)trace->live_peak_event);
-}
-
 void picture_data_write(const report *r, FILE *out) {
   json writer = json_to(out);
   writer.for_html = true;
   json_begin_object(&writer);
-  write_head(&writer, r);
+  json_key(&writer, "events");
+  json_uint(&writer, r->trace->event_count);
+  json_key(&writer, "baseline");
+  json_uint(&writer, r->trace->baseline_count);
   write_blocks(&writer, r->trace);
   write_clock(&writer, r->trace);
   write_frames(&writer, r->trace);

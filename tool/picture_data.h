@@ -9,7 +9,7 @@
 // Writes |r| as JSON that is safe within a <script> element: no '<', '>' or
 // '&' stands in it. Long lists are base64 of little-endian arrays:
 //
-//   {"trace", "device", "events", "baseline", "live_peak_event",
+//   {"events", "baseline",
 //    "born": u32, "died": u32, "size": f64, "stack": u32,     of each block
 //    "time": f64 in us of each event, then the end; null without a clock
 //    "stacks": [[frame, ...], ...], "frames": ["function file:7", ...],

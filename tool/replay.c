@@ -1,7 +1,8 @@
 // Runs the requests of a trace through one strategy.
 //
 //   use strategy ─► baseline ─► iteration ─► restore ─► iteration ─► ...
-//                                                  ... ─► free all ─► trim ─► 0?
+//                                                  ... ─► free all ─► trim ─►
+//                                                  0?
 #include "replay.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ static size_t size_of(const runner *r, uint32_t index) {
 
 static void write_pages(volatile unsigned char *bytes, size_t size,
                         size_t page) {
-  for (size_t at = 0; at < size; at += page) bytes[at] = 1;
+  for (size_t at = 0; at < size; at += page)
+    bytes[at] = 1;
 }
 
 // Writes to each page of a new block, through the device where the host cannot
@@ -162,7 +164,8 @@ static uint64_t percentile(const uint64_t *sorted, size_t count,
 
 static void sum_up(runner *r, replay_iteration *out) {
   uint64_t total = 0;
-  for (size_t i = 0; i < r->alloc_count; i++) total += r->ticks[i];
+  for (size_t i = 0; i < r->alloc_count; i++)
+    total += r->ticks[i];
   qsort(r->ticks, r->alloc_count, sizeof r->ticks[0], compare_ticks);
   uint64_t median = percentile(r->ticks, r->alloc_count, 50);
   uint64_t p99 = percentile(r->ticks, r->alloc_count, 99);
@@ -185,10 +188,18 @@ static void iterate(runner *r, replay_iteration *out) {
   sum_up(r, out);
 }
 
+static void show_progress(const runner *r, tool_progress *progress,
+                          size_t iteration) {
+  char text[REPLAY_TEXT_SIZE];
+  snprintf(text, sizeof text, "%s, iteration %zu of %.64s", r->options->pool,
+           iteration + 1, r->trace->name);
+  tool_progress_step(progress, text);
+}
+
 static void iterate_all(runner *r, tool_progress *progress) {
   take_baseline(r);
   for (size_t i = 0; i < r->options->iterations; i++) {
-    tool_progress_step(progress, r->options->pool);
+    show_progress(r, progress, i);
     if (i > 0) restore(r);
     iterate(r, &r->result->iterations[i]);
   }
@@ -239,12 +250,25 @@ static bool fail(runner *r, const char *text) {
   return false;
 }
 
+// Memory that is written to is really there: a pool that keeps everything could
+// use up the machine and be killed. It is to refuse instead, in good time.
+static tarn_status limit_to_free(runner *r) {
+  size_t total = 0, free_bytes = 0;
+  if (!r->options->touch) return tarn_pool_limit(r->pool, 0);
+  tarn_status status =
+      tarn_device_memory(r->options->device, &total, &free_bytes);
+  if (status != TARN_OK) return status;
+  size_t limit = free_bytes - free_bytes / 10;
+  return tarn_pool_limit(r->pool, limit > 0 ? limit : 1);
+}
+
 static bool begin(runner *r) {
   tarn_device_info info = {.struct_size = sizeof info};
   long page = sysconf(_SC_PAGESIZE);
   if (tarn_pool_use(r->place, r->options->pool) != TARN_OK ||
       tarn_pool_of(r->place, &r->pool) != TARN_OK ||
       tarn_pool_reset_peaks(r->pool) != TARN_OK ||
+      limit_to_free(r) != TARN_OK ||
       tarn_device_query(r->options->device, &info) != TARN_OK) {
     return fail(r, tarn_last_error());
   }
@@ -318,7 +342,8 @@ const replay_iteration *replay_steady(const replay_result *result) {
   size_t later = result->iteration_count - 1;
   if (later == 0) return &result->iterations[0];
   const replay_iteration **order = tool_array(later, sizeof *order);
-  for (size_t i = 0; i < later; i++) order[i] = &result->iterations[i + 1];
+  for (size_t i = 0; i < later; i++)
+    order[i] = &result->iterations[i + 1];
   qsort(order, later, sizeof *order, compare_iterations);
   const replay_iteration *median = order[later / 2];
   free(order);

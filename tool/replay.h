@@ -7,7 +7,8 @@
 // from the same state; those requests are not the iteration's and not timed.
 //
 // Streams of the trace are numbers of another process: all requests are made
-// for stream NULL. Blocks of 0 bytes are taken as 1 byte.
+// for stream NULL. Blocks of 0 bytes are taken as 1 byte. With touching, the
+// pool may hold 9/10 of what the device has free; without, there is no limit.
 #ifndef TARN_TOOL_REPLAY_H_
 #define TARN_TOOL_REPLAY_H_
 

@@ -14,27 +14,35 @@
 // In words
 // ---------------------------------------------------------------------------
 
+// Requests are the events that a replay repeats; a trace may have others.
 static const char *describe_peak_event(const tarn_trace *trace, char *out) {
-  char count[FORMAT_SIZE];
+  char index[FORMAT_SIZE], count[FORMAT_SIZE];
   if (trace->live_peak_event == TARN_TRACE_BASELINE) {
     return "before the first event";
   }
-  snprintf(out, FORMAT_SIZE, "at event %.32s",
-           format_count(count, trace->live_peak_event));
+  snprintf(out, FORMAT_SIZE, "at event %.20s of %.20s",
+           format_count(index, trace->live_peak_event),
+           format_count(count, trace->event_count));
+  return out;
+}
+
+static const char *describe_baseline(const tarn_trace *trace, char *out,
+                                     size_t out_size) {
+  char bytes[FORMAT_SIZE], blocks[FORMAT_SIZE];
+  if (trace->baseline_count == 0) return "";
+  snprintf(out, out_size, "baseline %s in %s block%s, ",
+           format_bytes(bytes, trace->baseline_bytes),
+           format_count(blocks, trace->baseline_count),
+           trace->baseline_count == 1 ? "" : "s");
   return out;
 }
 
 void report_describe(const tarn_trace *trace, char *out, size_t out_size) {
   char requests[FORMAT_SIZE], peak[FORMAT_SIZE], when[FORMAT_SIZE];
-  char baseline[FORMAT_SIZE], blocks[FORMAT_SIZE], before[160] = "";
-  if (trace->baseline_count > 0) {
-    snprintf(before, sizeof before, "baseline %s in %s block%s, ",
-             format_bytes(baseline, trace->baseline_bytes),
-             format_count(blocks, trace->baseline_count),
-             trace->baseline_count == 1 ? "" : "s");
-  }
-  snprintf(out, out_size, "%s events, %slive peak %s %s",
-           format_count(requests, trace->request_count), before,
+  char baseline[3 * FORMAT_SIZE];
+  snprintf(out, out_size, "%s requests, %slive peak %s %s",
+           format_count(requests, trace->request_count),
+           describe_baseline(trace, baseline, sizeof baseline),
            format_bytes(peak, trace->live_peak_bytes),
            describe_peak_event(trace, when));
 }
@@ -48,9 +56,12 @@ static const replay_result *yardstick(const report *r) {
 
 static const char *iteration_name(const replay_result *result) {
   switch (result->iteration_count) {
-    case 1: return "first iteration";
-    case 2: return "second iteration";
-    default: return "steady iterations";
+    case 1:
+      return "first iteration";
+    case 2:
+      return "second iteration";
+    default:
+      return "steady iterations";
   }
 }
 
@@ -60,6 +71,7 @@ bool report_compare(const report *r, const replay_result *result, char *out,
   double mine = replay_steady(result)->alloc_ms;
   double theirs = replay_steady(base)->alloc_ms;
   if (result == base || !(mine > 0) || !(theirs > 0)) return false;
+  if (result->failed > 0 || base->failed > 0) return false;
   bool faster = mine <= theirs;
   snprintf(out, out_size, "%s: %s %.1f x %s than %s.", result->pool,
            iteration_name(result), faster ? theirs / mine : mine / theirs,
@@ -125,7 +137,8 @@ static void add_summary(table *t, const summary_shape *shape, const report *r,
   table_fixed(t, steady->free_ms, 3);
   table_fixed(t, steady->alloc_ns_median, 0);
   table_fixed(t, steady->alloc_ns_p99, 0);
-  table_percent(t, (double)steady->hits, (double)(steady->hits + steady->misses));
+  table_percent(t, (double)steady->hits,
+                (double)(steady->hits + steady->misses));
   table_bytes(t, result->reserved_peak_bytes);
   table_fixed(t, replay_over_live(r->trace, result), 2);
   if (shape->failures) table_count(t, result->failed);
@@ -215,7 +228,8 @@ static void add_report(table *t, const report *r) {
 static void write_csv(const report *reports, size_t count) {
   table *t =
       table_create(csv_columns, sizeof csv_columns / sizeof csv_columns[0]);
-  for (size_t i = 0; i < count; i++) add_report(t, &reports[i]);
+  for (size_t i = 0; i < count; i++)
+    add_report(t, &reports[i]);
   table_write(t, TABLE_CSV, stdout);
   table_destroy(t);
 }
@@ -285,7 +299,8 @@ static void write_json_report(json *out, const report *r) {
 static void write_json(const report *reports, size_t count) {
   json out = json_to(stdout);
   if (count > 1) json_begin_array(&out);
-  for (size_t i = 0; i < count; i++) write_json_report(&out, &reports[i]);
+  for (size_t i = 0; i < count; i++)
+    write_json_report(&out, &reports[i]);
   if (count > 1) json_end_array(&out);
   json_finish(&out);
 }
@@ -304,9 +319,15 @@ static void write_summaries(const report *reports, size_t count,
 
 void report_write(const report *reports, size_t count, options_output output) {
   switch (output) {
-    case OUTPUT_JSON: write_json(reports, count); return;
-    case OUTPUT_CSV: write_csv(reports, count); return;
-    case OUTPUT_TABLE: write_summaries(reports, count, TABLE_PLAIN); return;
+    case OUTPUT_JSON:
+      write_json(reports, count);
+      return;
+    case OUTPUT_CSV:
+      write_csv(reports, count);
+      return;
+    case OUTPUT_TABLE:
+      write_summaries(reports, count, TABLE_PLAIN);
+      return;
     case OUTPUT_MARKDOWN:
       write_summaries(reports, count, TABLE_MARKDOWN);
       return;

@@ -18,11 +18,12 @@ void report_write(const report *reports, size_t count, options_output output);
 
 // "page_unit_pool: second iteration 21.3 x faster than no_pool.", of |result|
 // against the report's yardstick: no_pool, or the first pool if that is not
-// among them. False if there is nothing to say.
+// among them. False if there is nothing to say: what refused requests is not
+// compared.
 bool report_compare(const report *r, const replay_result *result, char *out,
                     size_t out_size);
 
-// "12 requests, ...; live peak 3.50 MiB at event 7": one line about |trace|.
+// "12 requests, live peak 3.50 MiB at event 7 of 20": one line about |trace|.
 void report_describe(const tarn_trace *trace, char *out, size_t out_size);
 
 enum { REPORT_TEXT_SIZE = 320 };

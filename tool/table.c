@@ -114,7 +114,8 @@ void table_blank(table *t) {
 // Columns on a terminal: every byte but those that continue a character.
 static size_t width_of(const char *text) {
   size_t width = 0;
-  for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;
+  for (; *text; text++)
+    width += ((unsigned char)*text & 0xc0) != 0x80;
   return width;
 }
 
@@ -129,7 +130,8 @@ static void write_shown(const char *text, table_style style, FILE *out) {
 }
 
 static void pad(FILE *out, size_t count) {
-  for (size_t i = 0; i < count; i++) fputc(' ', out);
+  for (size_t i = 0; i < count; i++)
+    fputc(' ', out);
 }
 
 static void write_aligned(const char *text, size_t width, bool right,
@@ -188,14 +190,16 @@ static void write_markdown_row(const table *t, size_t row, FILE *out) {
 static void write_markdown_rule(const table *t, FILE *out) {
   for (size_t i = 0; i < t->column_count; i++) {
     fputs("|", out);
-    for (size_t w = column_width(t, i) + 1; w > 0; w--) fputc('-', out);
+    for (size_t w = column_width(t, i) + 1; w > 0; w--)
+      fputc('-', out);
     fputc(t->columns[i].is_number ? ':' : '-', out);
   }
   fputs("|\n", out);
 }
 
 static void write_plain(const table *t, FILE *out) {
-  for (size_t row = 0; row <= row_count(t); row++) write_plain_row(t, row, out);
+  for (size_t row = 0; row <= row_count(t); row++)
+    write_plain_row(t, row, out);
 }
 
 static void write_markdown(const table *t, FILE *out) {
@@ -238,8 +242,14 @@ static void write_csv(const table *t, FILE *out) {
 
 void table_write(const table *t, table_style style, FILE *out) {
   switch (style) {
-    case TABLE_PLAIN: write_plain(t, out); return;
-    case TABLE_CSV: write_csv(t, out); return;
-    case TABLE_MARKDOWN: write_markdown(t, out); return;
+    case TABLE_PLAIN:
+      write_plain(t, out);
+      return;
+    case TABLE_CSV:
+      write_csv(t, out);
+      return;
+    case TABLE_MARKDOWN:
+      write_markdown(t, out);
+      return;
   }
 }

@@ -39,7 +39,7 @@ void table_destroy(table *t);
 void table_text(table *t, const char *text);
 void table_count(table *t, uint64_t count);
 void table_bytes(table *t, uint64_t bytes);
-void table_fixed(table *t, double value, int decimals);  // NaN: "-"
+void table_fixed(table *t, double value, int decimals);   // NaN: "-"
 void table_percent(table *t, double part, double whole);  // 0 of 0: "-"
 void table_blank(table *t);
 

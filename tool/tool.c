@@ -20,7 +20,9 @@ static void keep_printable(char *text) {
   }
 }
 
-static void say(const tool_verb *verb, const char *format, va_list args) {
+__attribute__((format(printf, 2, 0))) static void say(const tool_verb *verb,
+                                                      const char *format,
+                                                      va_list args) {
   char text[MESSAGE_SIZE];
   vsnprintf(text, sizeof text, format, args);
   keep_printable(text);
@@ -69,7 +71,8 @@ static size_t least(size_t a, size_t b, size_t c) {
 static size_t distance(const char *a, const char *b) {
   size_t row[WORD_MAX + 1];
   size_t columns = strlen(b);
-  for (size_t j = 0; j <= columns; j++) row[j] = j;
+  for (size_t j = 0; j <= columns; j++)
+    row[j] = j;
   for (size_t i = 0; a[i]; i++) {
     size_t diagonal = row[0];
     row[0] = i + 1;
@@ -138,7 +141,8 @@ char *tool_text(const char *text) {
 static void draw(const tool_progress *progress, const char *what) {
   size_t full = progress->done * BAR_WIDTH / progress->total;
   fputs("\r\033[K[", stderr);
-  for (size_t i = 0; i < BAR_WIDTH; i++) fputc(i < full ? '#' : '.', stderr);
+  for (size_t i = 0; i < BAR_WIDTH; i++)
+    fputc(i < full ? '#' : '.', stderr);
   fprintf(stderr, "] %s", what);
   fflush(stderr);
 }
@@ -152,7 +156,7 @@ void tool_progress_begin(tool_progress *progress, size_t total) {
 void tool_progress_step(tool_progress *progress, const char *what) {
   char line[MESSAGE_SIZE];
   if (!progress->shown) return;
-  snprintf(line, sizeof line, "%.48s", what);
+  snprintf(line, sizeof line, "%.64s", what);
   keep_printable(line);
   draw(progress, line);
   if (progress->done < progress->total) progress->done++;

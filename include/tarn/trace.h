@@ -41,6 +41,7 @@ typedef enum tarn_trace_kind {
 #define TARN_TRACE_NEVER UINT32_MAX     // died: not within the trace
 #define TARN_TRACE_NO_STACK UINT32_MAX  // no stack was recorded
 
+// ALLOC, FREE and FREE_REQUESTED always concern a block; the others never do.
 typedef struct tarn_trace_event {
   tarn_trace_kind kind;
   uint32_t block;  // index into blocks, or TARN_TRACE_NO_BLOCK
@@ -53,7 +54,7 @@ typedef struct tarn_trace_event {
 } tarn_trace_event;
 
 typedef struct tarn_trace_block {
-  uint64_t size;     // bytes that were asked for, where known
+  uint64_t size;     // bytes that were asked for, where known; never 0
   uint64_t address;  // where it stood when it was recorded; 0: unknown
   uint64_t stream;   // on which it was allocated
   uint32_t born;     // index of its TARN_TRACE_ALLOC, or TARN_TRACE_BASELINE
@@ -111,13 +112,14 @@ typedef struct tarn_trace {
   uint32_t live_peak_event;  // first event after which that many were alive;
                              // TARN_TRACE_BASELINE: already before the first
   uint32_t device;           // which device of the trace this is
-  uint32_t device_count;     // how many devices of it have a history
+  uint32_t device_count;     // how many devices of it have events or segments
 } tarn_trace;
 
 typedef struct tarn_trace_options {
   size_t struct_size;
   // With |choose_device|: the device of a trace of several to read. Otherwise
-  // the one with most events (the first of equals).
+  // the one with most events; of equals the one with most segments, and then
+  // the first.
   bool choose_device;
   uint32_t device;
 } tarn_trace_options;
@@ -128,8 +130,13 @@ typedef struct tarn_trace_options {
 // pickle.dump(torch.cuda.memory._snapshot()) write them (pickle protocols 2 to
 // 5). Only the opcodes that build data are obeyed; all others, those that call
 // among them, are refused by name, so that reading is safe by construction.
+// Keys, actions and states that are not known are passed over, since newer
+// versions of PyTorch add some.
+//
 // Blocks that are freed without an alloc, and blocks active in the segments
-// that no event allocated, are the baseline, at requested_size where given.
+// at addresses that no event concerned, are the baseline, at requested_size
+// where given. A block active where the events saw one freed was allocated
+// after the last event, and is no part of the trace.
 //
 // Lifetime: free it with tarn_trace_destroy.
 // Cost:     linear in the file; asks for at most 64 x the file's size + 1 MiB
@@ -137,8 +144,9 @@ typedef struct tarn_trace_options {
 // TARN_E_IO       the file cannot be read.
 // TARN_E_CORRUPT  damaged, hostile, or of no known format; the text names the
 //                 file, the byte and what stood there.
-// TARN_E_INVALID  |options| name a device without a history.
+// TARN_E_INVALID  |options| name a device without events and segments.
 // TARN_E_NOMEM    no host memory, or more than the above would be needed.
+// TARN_E_UNSUPPORTED  a file of 4 GiB or more.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_trace_read(const char *path, const tarn_trace_options *options,
                 tarn_trace **out_trace);
@@ -159,7 +167,11 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
 //                  seed
 //
 // The same name always gives the same trace. Each frees all that it
-// allocates, so that it can be repeated.
+// allocates, so that it can be repeated; what outlives an iteration, the
+// parameters, is thus not in it, but their gradients are. Nothing is known of
+// addresses, times and streams. A stack has two frames: the layer, and what
+// the block is for, such as "output" or "gradient"; one, its class of size,
+// for @random.
 //
 // Lifetime: free it with tarn_trace_destroy.
 // TARN_E_INVALID  an unknown name; the text lists the known ones.

@@ -51,7 +51,10 @@ static tarn__cpu_op *take_op(C_Stream stream) {
   return op;
 }
 
+// Under the lock to the last: a forked child must find the mark of |running|
+// either held or gone with it.
 static void keep_op(C_Stream stream, tarn__cpu_op *op) {
+  tarn__cpu_stream_drop(op->mark.stream);
   if (stream->spares == SPARES_MAX) {
     tarn__host_free(op, sizeof *op);
     return;
@@ -108,7 +111,6 @@ static void run_first(C_Stream stream) {
   stream->running = op;
   unlock_stream(stream);
   op->run(op);
-  tarn__cpu_stream_drop(op->mark.stream);
   lock_stream(stream);
   stream->running = NULL;
   stream->done++;
@@ -245,27 +247,37 @@ C_Stream tarn__cpu_stream_open(void) {
   return stream;
 }
 
+// Others may still look at the stream meanwhile, through marks that they hold.
 static void finish(C_Stream stream) {
   lock_stream(stream);
   run_until(stream, stream->queued);
+  free_ops(stream->spare);
+  stream->spare = NULL;
   stream->closing = true;
   pthread_cond_signal(&stream->work);
   unlock_stream(stream);
   if (stream->has_worker) pthread_join(stream->worker, NULL);
 }
 
-// After finish only spare ones are left. In a forked child also what waited,
-// and what the worker was at, which is not there to come back to it.
-static void discard_ops(C_Stream stream) {
+// In a forked child: frees what waited, and what the worker was at, which is
+// not there to come back to it. Where the lock is taken, its owner stayed in
+// the parent half way through a change: then the operations are left behind,
+// for a child may lose a few bytes but not free them twice.
+static void abandon(C_Stream stream) {
+  if (pthread_mutex_trylock(&stream->lock) != 0) return;
   free_ops(stream->first);
   free_ops(stream->running);
   free_ops(stream->spare);
   stream->first = stream->running = stream->spare = NULL;
+  unlock_stream(stream);
 }
 
 void tarn__cpu_stream_close(C_Stream stream) {
-  if (!tarn__cpu_is_stale(&stream->entry)) finish(stream);
-  discard_ops(stream);
+  if (tarn__cpu_is_stale(&stream->entry)) {
+    abandon(stream);
+  } else {
+    finish(stream);
+  }
   tarn__cpu_stream_drop(stream);
 }
 

@@ -109,12 +109,14 @@ tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
   tarn_device *device = NULL;
   if (addr == 0) return tarn__fail(TARN_E_INVALID, "deallocate: address 0");
   tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
+  // Even if the device cannot be made current: not to try is a sure leak.
+  tarn_status entered = tarn__device_enter(device);
   memory_calls calls = calls_of(device->abi, place.kind);
   C_Status result =
       calls.deallocate(&device->handle, tarn__pointer(addr), size);
-  return tarn__device_result(device, calls.deallocate_name, size, result);
+  status = tarn__device_result(device, calls.deallocate_name, size, result);
+  return status != TARN_OK ? status : entered;
 }
 
 static void count_allocations(tarn_place place, size_t change) {

@@ -58,6 +58,14 @@ static tarn_status set_capacity(tarn__budget *budget, tarn__array *array,
   return TARN_OK;
 }
 
+tarn_status tarn__array_make(tarn__budget *budget, tarn__array *array,
+                             size_t count) {
+  if (count == 0) return TARN_OK;
+  tarn_status status = set_capacity(budget, array, count);
+  if (status == TARN_OK) array->count = count;
+  return status;
+}
+
 tarn_status tarn__array_reserve(tarn__budget *budget, tarn__array *array,
                                 size_t extra) {
   size_t needed = 0;

@@ -36,6 +36,12 @@ typedef struct tarn__array {
 
 #define TARN__ARRAY_OF(type) ((tarn__array){.item_size = sizeof(type)})
 
+// Gives an empty array exactly |count| zeroed items.
+//
+// TARN_E_NOMEM  the budget or the host allocator refused; nothing changed.
+TARN_MUST_CHECK tarn_status tarn__array_make(tarn__budget *budget,
+                                             tarn__array *array, size_t count);
+
 // Makes room for |extra| items beyond those that are there.
 //
 // TARN_E_NOMEM  the budget or the host allocator refused; nothing changed.

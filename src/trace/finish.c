@@ -50,26 +50,23 @@ static void renumber(tarn__history *history, const uint32_t *moved) {
 }
 
 static tarn_status sort_blocks(tarn__history *history, size_t *out_baseline) {
-  void *sorted = NULL;
-  void *moved = NULL;
   size_t count = history->blocks.count;
-  tarn__array by_age = TARN__ARRAY_OF(tarn_trace_block);
-  tarn__array moves = TARN__ARRAY_OF(uint32_t);
-  tarn_status status =
-      tarn__array_grow(history->budget, &by_age, count, &sorted);
+  tarn__array sorted = TARN__ARRAY_OF(tarn_trace_block);
+  tarn__array moved = TARN__ARRAY_OF(uint32_t);
+  tarn_status status = tarn__array_make(history->budget, &sorted, count);
   if (status == TARN_OK) {
-    status = tarn__array_grow(history->budget, &moves, count, &moved);
+    status = tarn__array_make(history->budget, &moved, count);
   }
   if (status == TARN_OK) {
     *out_baseline = count_baseline(history);
-    partition(history, *out_baseline, sorted, moved);
-    renumber(history, moved);
-    tarn__array old = history->blocks;
-    history->blocks = by_age;
-    by_age = old;
+    partition(history, *out_baseline, sorted.items, moved.items);
+    renumber(history, moved.items);
+    tarn__array unsorted = history->blocks;
+    history->blocks = sorted;
+    sorted = unsorted;
   }
-  tarn__array_free(history->budget, &moves);
-  tarn__array_free(history->budget, &by_age);
+  tarn__array_free(history->budget, &moved);
+  tarn__array_free(history->budget, &sorted);
   return status;
 }
 
@@ -151,36 +148,32 @@ static void take_arrays(tarn__history *history, owner *made) {
 static tarn_status make_frames(tarn__history *history, owner *made) {
   const tarn__frame *from = history->stacks.frames.bytes.items;
   const tarn__span *texts = history->stacks.texts.spans.items;
-  size_t count = history->stacks.frames.spans.count;
-  tarn__array made_frames = TARN__ARRAY_OF(tarn_trace_frame);
-  void *items = NULL;
-  tarn_status status =
-      tarn__array_grow(history->budget, &made_frames, count, &items);
+  tarn__array shown = TARN__ARRAY_OF(tarn_trace_frame);
+  tarn_status status = tarn__array_make(history->budget, &shown,
+                                        history->stacks.frames.spans.count);
   if (status != TARN_OK) return status;
-  tarn_trace_frame *frames = items;
-  for (size_t i = 0; i < count; i++) {
+  tarn_trace_frame *frames = shown.items;
+  for (size_t i = 0; i < shown.count; i++) {
     frames[i].file = made->texts + texts[from[i].file].first;
     frames[i].function = made->texts + texts[from[i].function].first;
     frames[i].line = from[i].line;
   }
-  made->trace.frames = take(&made_frames, &made->trace.frame_count);
+  made->trace.frames = take(&shown, &made->trace.frame_count);
   return TARN_OK;
 }
 
 static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
   const tarn__span *spans = history->stacks.stacks.spans.items;
-  size_t count = history->stacks.stacks.spans.count;
-  tarn__array made_stacks = TARN__ARRAY_OF(tarn_trace_stack);
-  void *items = NULL;
-  tarn_status status =
-      tarn__array_grow(history->budget, &made_stacks, count, &items);
+  tarn__array shown = TARN__ARRAY_OF(tarn_trace_stack);
+  tarn_status status = tarn__array_make(history->budget, &shown,
+                                        history->stacks.stacks.spans.count);
   if (status != TARN_OK) return status;
-  tarn_trace_stack *stacks = items;
-  for (size_t i = 0; i < count; i++) {
+  tarn_trace_stack *stacks = shown.items;
+  for (size_t i = 0; i < shown.count; i++) {
     stacks[i].first = (uint32_t)(spans[i].first / sizeof(uint32_t));
     stacks[i].count = (uint32_t)(spans[i].size / sizeof(uint32_t));
   }
-  trace->stacks = take(&made_stacks, &trace->stack_count);
+  trace->stacks = take(&shown, &trace->stack_count);
   return TARN_OK;
 }
 

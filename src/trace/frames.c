@@ -11,9 +11,9 @@ enum { SEEN = 2, UNMARKED = 0 };
 
 enum { FILENAME, LINE, NAME, FRAME_KEYS };
 static const tarn__key frame_keys[FRAME_KEYS] = {
-    [FILENAME] = {"filename", TARN__TEXT, false},
-    [LINE] = {"line", TARN__INT, false},
-    [NAME] = {"name", TARN__TEXT, false},
+    [FILENAME] = {.name = "filename", .type = TARN__TEXT},
+    [LINE] = {.name = "line", .type = TARN__INT, .lenient = true},
+    [NAME] = {.name = "name", .type = TARN__TEXT},
 };
 
 void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
@@ -71,29 +71,21 @@ static tarn_status text_number(tarn__frames *frames, tarn__value field,
 
 // --- frames and stacks -----------------------------------------------------
 
-// A line that is no line number, such as -1, is an unknown one.
-static uint32_t line_number(const tarn__pickle *pickle, tarn__value field) {
-  bool negative = false;
-  uint64_t line = 0;
-  if (field.type == TARN__ABSENT) return 0;
-  if (!tarn__pickle_int(pickle, field, &negative, &line)) return 0;
-  return negative || line > UINT32_MAX ? 0 : (uint32_t)line;
-}
-
 static tarn_status read_frame(tarn__frames *frames, tarn__value dict,
                               uint32_t *out_frame) {
-  tarn__value fields[FRAME_KEYS];
+  tarn__field fields[FRAME_KEYS];
   tarn__frame frame = {0};
   tarn_status status =
       tarn__record_read(frames->pickle, dict, frame_keys, FRAME_KEYS, fields);
   if (status == TARN_OK) {
-    status = text_number(frames, fields[FILENAME], &frame.file);
+    status = text_number(frames, fields[FILENAME].value, &frame.file);
   }
   if (status == TARN_OK) {
-    status = text_number(frames, fields[NAME], &frame.function);
+    status = text_number(frames, fields[NAME].value, &frame.function);
   }
   if (status != TARN_OK) return status;
-  frame.line = line_number(frames->pickle, fields[LINE]);
+  uint64_t line = fields[LINE].number;  // -1, say, is an unknown one
+  frame.line = line > UINT32_MAX ? 0 : (uint32_t)line;
   return tarn__stacks_frame(frames->stacks, frame, out_frame);
 }
 

@@ -14,7 +14,7 @@
 // discovery until finish, which moves the baseline to the front.
 #include "trace/history.h"
 
-#include <string.h>
+#include <assert.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -57,6 +57,7 @@ static tarn_trace_block *block_at(const tarn__history *history,
 static uint32_t *find_place(const tarn__history *history, uint64_t address) {
   uint32_t *places = history->places.items;
   size_t mask = history->places.count - 1;
+  assert(places != NULL);
   size_t at =
       (size_t)tarn__hash(history->seed, &address, sizeof address) & mask;
   while (places[at] != 0 &&

@@ -8,6 +8,7 @@
 // change once they are in, they only move when |bytes| grows.
 #include "trace/intern.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/os.h"
@@ -68,6 +69,7 @@ static uint32_t *find_slot(const tarn__intern *set, const void *bytes,
   const char *all = set->bytes.items;
   uint32_t *slots = set->slots.items;
   size_t mask = set->slots.count - 1;
+  assert(slots != NULL);
   size_t at = (size_t)tarn__hash(set->seed, bytes, size) & mask;
   for (; slots[at] != 0; at = (at + 1) & mask) {
     const tarn__span *span = span_of(set, slots[at] - 1);

@@ -16,8 +16,7 @@
 //   - a value below the newest mark is out of reach until that mark is gone.
 #include "trace/pickle.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -53,27 +52,10 @@ struct opcode {
 
 static const opcode opcodes[256];
 
-tarn_status tarn__pickle_corrupt(const tarn__pickle *pickle, size_t at,
-                                 const char *format, ...) {
-  char text[320];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s", pickle->name, at, text);
-}
-
 static tarn_status corrupt_step(const machine *m, const instruction *step,
                                 const char *why) {
   return tarn__pickle_corrupt(m->tree, step->at, "%s %s", step->code->name,
                               why);
-}
-
-uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size) {
-  uint64_t number = 0;
-  for (size_t i = size; i-- > 0;)
-    number = number << 8 | bytes[i];
-  return number;
 }
 
 static uint64_t argument_number(const machine *m, const instruction *step) {
@@ -155,6 +137,7 @@ static tarn_status move_into(machine *m, uint32_t index, size_t count) {
   tarn__value *cells = NULL;
   tarn_status status = add_cells(m, box, count, &cells);
   if (status != TARN_OK) return status;
+  assert(cells != NULL);
   memcpy(cells, stack_values(m) + m->stack.count - count,
          count * sizeof *cells);
   tarn__array_drop(&m->stack, count);
@@ -196,6 +179,7 @@ static tarn_status extend(machine *m, const instruction *step, uint32_t type,
 
 static tarn_status check_keys(machine *m, const instruction *step,
                               size_t count) {
+  if (count == 0) return TARN_OK;  // there may be no stack yet
   const tarn__value *pairs = stack_values(m) + m->stack.count - count;
   if (count % 2 != 0) return corrupt_step(m, step, "finds a key of no value");
   for (size_t i = 0; i < count; i += 2) {
@@ -481,7 +465,9 @@ static tarn_status run(machine *m) {
   while (!m->stopped) {
     instruction step;
     tarn_status status = decode(m->tree, at, &step);
-    if (status == TARN_OK) status = step.code->act(m, &step);
+    if (status != TARN_OK) return status;
+    assert(step.code != NULL);
+    status = step.code->act(m, &step);
     if (status != TARN_OK) return status;
     at = step.argument + step.size;
   }

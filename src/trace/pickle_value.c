@@ -2,9 +2,13 @@
 //
 // Invariant: a scalar's byte is that of an opcode which the machine has found
 // whole, so decoding it again needs no check.
+#include "trace/pickle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "trace/pickle.h"
+#include "base/status.h"
 
 static const char *const type_names[] = {
     [TARN__ABSENT] = "nothing", [TARN__NONE] = "None",
@@ -22,6 +26,23 @@ const char *tarn__value_type_name(uint32_t type) {
 size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value) {
   if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
   return value.at;
+}
+
+tarn_status tarn__pickle_corrupt(const tarn__pickle *pickle, size_t at,
+                                 const char *format, ...) {
+  char text[320];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s", pickle->name, at, text);
+}
+
+uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size) {
+  uint64_t number = 0;
+  for (size_t i = size; i-- > 0;)
+    number = number << 8 | bytes[i];
+  return number;
 }
 
 // Whether |bytes| are all |filler|, which then only extend a number's sign.

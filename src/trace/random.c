@@ -2,6 +2,7 @@
 // order of magnitude; whoever dies next is drawn from all that live.
 //
 // Invariant: at most LIVE_LIMIT bytes live at once.
+#include <assert.h>
 #include <stdio.h>
 
 #include "trace/workload.h"
@@ -60,6 +61,7 @@ static tarn_status birth(crowd *c, size_t size, unsigned bit) {
 
 // One of the living dies, each with the same chance.
 static tarn_status death(crowd *c) {
+  assert(c->living.count != 0);
   member *living = c->living.items;
   size_t chosen = (size_t)(draw(c) % c->living.count);
   member dead = living[chosen];

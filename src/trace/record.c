@@ -38,28 +38,43 @@ static size_t find_key(const tarn__pickle *pickle, tarn__value key,
   return i;
 }
 
-static tarn_status set_field(const tarn__pickle *pickle, tarn__value key,
-                             tarn__value value, const tarn__key *known,
-                             tarn__value *field) {
-  if (field->type != TARN__ABSENT) {
-    return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, key),
-                                "'%s' stands twice in one dict", known->name);
+static tarn_status read_number(const tarn__pickle *pickle, const tarn__key *key,
+                               tarn__field *field) {
+  bool negative = false;
+  uint64_t magnitude = 0;
+  bool fits = tarn__pickle_int(pickle, field->value, &negative, &magnitude);
+  if (fits && !negative) field->number = magnitude;
+  if ((fits && !negative) || key->lenient) return TARN_OK;
+  if (!fits) {
+    return tarn__pickle_corrupt(pickle, field->value.at,
+                                "'%s' is beyond 64 bits", key->name);
   }
-  if (!is_of(value, known->type)) {
-    return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, value),
-                                "'%s' is %s, not %s", known->name,
+  return tarn__pickle_corrupt(pickle, field->value.at,
+                              "'%s' is negative: -%llu", key->name,
+                              (unsigned long long)magnitude);
+}
+
+static tarn_status read_field(const tarn__pickle *pickle, tarn__value value,
+                              const tarn__key *key, tarn__field *field) {
+  size_t at = tarn__pickle_at(pickle, value);
+  if (tarn__field_is_there(field)) {
+    return tarn__pickle_corrupt(pickle, at, "'%s' stands twice in one dict",
+                                key->name);
+  }
+  if (!is_of(value, key->type)) {
+    return tarn__pickle_corrupt(pickle, at, "'%s' is %s, not %s", key->name,
                                 tarn__value_type_name(value.type),
-                                tarn__value_type_name(known->type));
+                                tarn__value_type_name(key->type));
   }
-  *field = value;
-  return TARN_OK;
+  field->value = value;
+  return key->type == TARN__INT ? read_number(pickle, key, field) : TARN_OK;
 }
 
 static tarn_status check_required(const tarn__pickle *pickle, tarn__value dict,
                                   const tarn__key *keys, size_t key_count,
-                                  const tarn__value *fields) {
+                                  const tarn__field *fields) {
   for (size_t i = 0; i < key_count; i++) {
-    if (!keys[i].required || fields[i].type != TARN__ABSENT) continue;
+    if (!keys[i].required || tarn__field_is_there(&fields[i])) continue;
     return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, dict),
                                 "a dict without '%s'", keys[i].name);
   }
@@ -68,35 +83,19 @@ static tarn_status check_required(const tarn__pickle *pickle, tarn__value dict,
 
 tarn_status tarn__record_read(const tarn__pickle *pickle, tarn__value dict,
                               const tarn__key *keys, size_t key_count,
-                              tarn__value *out_fields) {
+                              tarn__field *out_fields) {
   tarn__value key;
   tarn__value value;
   for (size_t i = 0; i < key_count; i++)
-    out_fields[i] = (tarn__value){0};
+    out_fields[i] = (tarn__field){0};
   tarn_status status = tarn__record_enter(pickle, dict, TARN__DICT);
   if (status != TARN_OK) return status;
   tarn__walk walk = tarn__pickle_walk(pickle, dict);
   while (tarn__walk_next(&walk, &key) && tarn__walk_next(&walk, &value)) {
     size_t i = find_key(pickle, key, keys, key_count);
     if (i == key_count) continue;
-    status = set_field(pickle, key, value, &keys[i], &out_fields[i]);
+    status = read_field(pickle, value, &keys[i], &out_fields[i]);
     if (status != TARN_OK) return status;
   }
   return check_required(pickle, dict, keys, key_count, out_fields);
-}
-
-tarn_status tarn__record_number(const tarn__pickle *pickle, tarn__value field,
-                                const char *name, uint64_t *out_number) {
-  bool negative = false;
-  *out_number = 0;
-  if (field.type == TARN__ABSENT) return TARN_OK;
-  if (!tarn__pickle_int(pickle, field, &negative, out_number)) {
-    return tarn__pickle_corrupt(pickle, field.at, "'%s' is beyond 64 bits",
-                                name);
-  }
-  if (!negative) return TARN_OK;
-  unsigned long long magnitude = *out_number;
-  *out_number = 0;
-  return tarn__pickle_corrupt(pickle, field.at, "'%s' is negative: -%llu", name,
-                              magnitude);
 }

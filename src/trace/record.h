@@ -4,31 +4,34 @@
 
 #include "trace/pickle.h"
 
-// What may stand under a key: a list means a list or a tuple.
+// What may stand under a key: a list means a list or a tuple, an integer one
+// of 0 to 2^64 - 1.
 typedef struct tarn__key {
   const char *name;
   tarn__value_type type;
   bool required;
+  bool lenient;  // any integer will do; one beyond 64 bits or below 0 is 0
 } tarn__key;
 
-// Fills |out_fields|[i] with what stands under |keys|[i] of |dict|: absent if
-// it is not there. Other keys are passed over.
+typedef struct tarn__field {
+  tarn__value value;  // absent if the key is not there
+  uint64_t number;    // of an integer, else 0
+} tarn__field;
+
+// Fills |out_fields|[i] with what stands under |keys|[i] of |dict|. Other keys
+// are passed over.
 //
-// TARN_E_CORRUPT  not a dict, a key twice, a value of another type, or a
-//                 required key is missing.
+// TARN_E_CORRUPT  not a dict, a key twice, a value of another type or range,
+//                 or a required key is missing.
 TARN_MUST_CHECK tarn_status tarn__record_read(const tarn__pickle *pickle,
                                               tarn__value dict,
                                               const tarn__key *keys,
                                               size_t key_count,
-                                              tarn__value *out_fields);
+                                              tarn__field *out_fields);
 
-// The number under a key: 0 if absent. |name| is the key, for errors.
-//
-// TARN_E_CORRUPT  negative, or beyond 64 bits.
-TARN_MUST_CHECK tarn_status tarn__record_number(const tarn__pickle *pickle,
-                                                tarn__value field,
-                                                const char *name,
-                                                uint64_t *out_number);
+static inline bool tarn__field_is_there(const tarn__field *field) {
+  return field->value.type != TARN__ABSENT;
+}
 
 // Enters a container. Each has one place in a record, so that one that was
 // entered before stands in two places, or within itself.

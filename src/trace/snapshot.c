@@ -28,43 +28,43 @@ enum { MAX_DEVICES = 256 };  // PyTorch counts devices in 8 bits
 
 enum { SEGMENTS, DEVICE_TRACES, TOP_KEYS };
 static const tarn__key top_keys[TOP_KEYS] = {
-    [SEGMENTS] = {"segments", TARN__LIST, false},
-    [DEVICE_TRACES] = {"device_traces", TARN__LIST, false},
+    [SEGMENTS] = {.name = "segments", .type = TARN__LIST},
+    [DEVICE_TRACES] = {.name = "device_traces", .type = TARN__LIST},
 };
 
 enum { S_ADDRESS, S_SIZE, S_STREAM, S_DEVICE, S_BLOCKS, SEGMENT_KEYS };
 static const tarn__key segment_keys[SEGMENT_KEYS] = {
-    [S_ADDRESS] = {"address", TARN__INT, true},
-    [S_SIZE] = {"total_size", TARN__INT, true},
-    [S_STREAM] = {"stream", TARN__INT, false},
-    [S_DEVICE] = {"device", TARN__INT, false},
-    [S_BLOCKS] = {"blocks", TARN__LIST, true},
+    [S_ADDRESS] = {.name = "address", .type = TARN__INT, .required = true},
+    [S_SIZE] = {.name = "total_size", .type = TARN__INT, .required = true},
+    [S_STREAM] = {.name = "stream", .type = TARN__INT},
+    [S_DEVICE] = {.name = "device", .type = TARN__INT},
+    [S_BLOCKS] = {.name = "blocks", .type = TARN__LIST, .required = true},
 };
 
 enum { B_ADDRESS, B_SIZE, B_ASKED, B_STATE, B_FRAMES, B_HISTORY, BLOCK_KEYS };
 static const tarn__key block_keys[BLOCK_KEYS] = {
-    [B_ADDRESS] = {"address", TARN__INT, false},
-    [B_SIZE] = {"size", TARN__INT, true},
-    [B_ASKED] = {"requested_size", TARN__INT, false},
-    [B_STATE] = {"state", TARN__TEXT, true},
-    [B_FRAMES] = {"frames", TARN__LIST, false},
-    [B_HISTORY] = {"history", TARN__LIST, false},
+    [B_ADDRESS] = {.name = "address", .type = TARN__INT},
+    [B_SIZE] = {.name = "size", .type = TARN__INT, .required = true},
+    [B_ASKED] = {.name = "requested_size", .type = TARN__INT},
+    [B_STATE] = {.name = "state", .type = TARN__TEXT, .required = true},
+    [B_FRAMES] = {.name = "frames", .type = TARN__LIST},
+    [B_HISTORY] = {.name = "history", .type = TARN__LIST},
 };
 
 enum { H_ASKED, H_FRAMES, HISTORY_KEYS };
 static const tarn__key history_keys[HISTORY_KEYS] = {
-    [H_ASKED] = {"real_size", TARN__INT, false},
-    [H_FRAMES] = {"frames", TARN__LIST, false},
+    [H_ASKED] = {.name = "real_size", .type = TARN__INT},
+    [H_FRAMES] = {.name = "frames", .type = TARN__LIST},
 };
 
 enum { E_ACTION, E_ADDRESS, E_SIZE, E_STREAM, E_TIME, E_FRAMES, EVENT_KEYS };
 static const tarn__key event_keys[EVENT_KEYS] = {
-    [E_ACTION] = {"action", TARN__TEXT, true},
-    [E_ADDRESS] = {"addr", TARN__INT, false},
-    [E_SIZE] = {"size", TARN__INT, false},
-    [E_STREAM] = {"stream", TARN__INT, false},
-    [E_TIME] = {"time_us", TARN__INT, false},
-    [E_FRAMES] = {"frames", TARN__LIST, false},
+    [E_ACTION] = {.name = "action", .type = TARN__TEXT, .required = true},
+    [E_ADDRESS] = {.name = "addr", .type = TARN__INT},
+    [E_SIZE] = {.name = "size", .type = TARN__INT},
+    [E_STREAM] = {.name = "stream", .type = TARN__INT},
+    [E_TIME] = {.name = "time_us", .type = TARN__INT},
+    [E_FRAMES] = {.name = "frames", .type = TARN__LIST},
 };
 
 static const struct action {
@@ -104,11 +104,6 @@ typedef struct reader {
   size_t segment_counts[MAX_DEVICES];
 } reader;
 
-static tarn_status number(reader *r, tarn__value field, const char *name,
-                          uint64_t *out_number) {
-  return tarn__record_number(&r->pickle, field, name, out_number);
-}
-
 static tarn_status corrupt(const reader *r, tarn__value value,
                            const char *what) {
   return tarn__pickle_corrupt(&r->pickle, tarn__pickle_at(&r->pickle, value),
@@ -118,34 +113,23 @@ static tarn_status corrupt(const reader *r, tarn__value value,
 // --- segments of all devices -----------------------------------------------
 
 static tarn_status read_segment(reader *r, tarn__value dict) {
-  tarn__value fields[SEGMENT_KEYS];
-  segment made = {0};
-  uint64_t device = 0;
+  tarn__field fields[SEGMENT_KEYS];
   void *fresh = NULL;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, segment_keys, SEGMENT_KEYS, fields);
-  if (status == TARN_OK) {
-    status = number(r, fields[S_ADDRESS], "address", &made.shown.address);
-  }
-  if (status == TARN_OK) {
-    status = number(r, fields[S_SIZE], "total_size", &made.shown.size);
-  }
-  if (status == TARN_OK) {
-    status = number(r, fields[S_STREAM], "stream", &made.shown.stream);
-  }
-  if (status == TARN_OK) {
-    status = number(r, fields[S_DEVICE], "device", &device);
-  }
   if (status != TARN_OK) return status;
+  uint64_t device = fields[S_DEVICE].number;
   if (device >= MAX_DEVICES) {
-    return corrupt(r, fields[S_DEVICE], "'device' is beyond 255");
+    return corrupt(r, fields[S_DEVICE].value, "'device' is beyond 255");
   }
-  made.blocks = fields[S_BLOCKS];
-  made.device = (uint32_t)device;
   status = tarn__array_grow(r->pickle.budget, &r->segments, 1, &fresh);
   if (status != TARN_OK) return status;
-  *(segment *)fresh = made;
   r->segment_counts[device]++;
+  *(segment *)fresh = (segment){.shown = {.address = fields[S_ADDRESS].number,
+                                          .size = fields[S_SIZE].number,
+                                          .stream = fields[S_STREAM].number},
+                                .blocks = fields[S_BLOCKS].value,
+                                .device = (uint32_t)device};
   return TARN_OK;
 }
 
@@ -229,36 +213,23 @@ static const struct action *find_action(const reader *r, tarn__value field) {
   return NULL;
 }
 
-static tarn_status fill_event(reader *r, const tarn__value *fields,
-                              tarn_trace_event *event) {
-  tarn_status status = number(r, fields[E_ADDRESS], "addr", &event->address);
-  if (status == TARN_OK) {
-    status = number(r, fields[E_SIZE], "size", &event->size);
-  }
-  if (status == TARN_OK) {
-    status = number(r, fields[E_STREAM], "stream", &event->stream);
-  }
-  if (status == TARN_OK) {
-    status = number(r, fields[E_TIME], "time_us", &event->time_us);
-  }
-  if (status != TARN_OK) return status;
-  return tarn__frames_stack(&r->frames, fields[E_FRAMES], &event->stack);
-}
-
 static tarn_status read_event(reader *r, tarn__value dict) {
-  tarn__value fields[EVENT_KEYS];
-  tarn_trace_event event = {0};
+  tarn__field fields[EVENT_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields);
   if (status != TARN_OK) return status;
-  const struct action *action = find_action(r, fields[E_ACTION]);
+  const struct action *action = find_action(r, fields[E_ACTION].value);
   if (action == NULL) return TARN_OK;
-  if (action->placed && (fields[E_ADDRESS].type == TARN__ABSENT ||
-                         fields[E_SIZE].type == TARN__ABSENT)) {
+  if (action->placed && !(tarn__field_is_there(&fields[E_ADDRESS]) &&
+                          tarn__field_is_there(&fields[E_SIZE]))) {
     return corrupt(r, dict, "an event without 'addr' or 'size'");
   }
-  event.kind = action->kind;
-  status = fill_event(r, fields, &event);
+  tarn_trace_event event = {.kind = action->kind,
+                            .address = fields[E_ADDRESS].number,
+                            .size = fields[E_SIZE].number,
+                            .time_us = fields[E_TIME].number,
+                            .stream = fields[E_STREAM].number};
+  status = tarn__frames_stack(&r->frames, fields[E_FRAMES].value, &event.stack);
   if (status != TARN_OK) return status;
   r->history.byte = tarn__pickle_at(&r->pickle, dict);
   return tarn__history_event(&r->history, &event);
@@ -291,34 +262,35 @@ static bool is_active(const reader *r, tarn__value state) {
 
 // Older versions: the first of a block's history is its newest allocation.
 static tarn_status read_history(reader *r, tarn__value list,
-                                tarn__value *fields) {
+                                tarn__field *fields) {
   tarn__value dict;
-  tarn__value found[HISTORY_KEYS];
+  tarn__field found[HISTORY_KEYS];
   if (list.type == TARN__ABSENT) return TARN_OK;
   tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
   if (!tarn__walk_next(&walk, &dict)) return TARN_OK;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found);
   if (status != TARN_OK) return status;
-  if (fields[B_ASKED].type == TARN__ABSENT) fields[B_ASKED] = found[H_ASKED];
-  if (fields[B_FRAMES].type == TARN__ABSENT) fields[B_FRAMES] = found[H_FRAMES];
+  if (!tarn__field_is_there(&fields[B_ASKED])) {
+    fields[B_ASKED] = found[H_ASKED];
+  }
+  if (!tarn__field_is_there(&fields[B_FRAMES])) {
+    fields[B_FRAMES] = found[H_FRAMES];
+  }
   return TARN_OK;
 }
 
 // An active block: what was asked for, and by whom.
-static tarn_status hold_block(reader *r, tarn__value dict, tarn__value *fields,
+static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
                               const tarn_trace_block *place) {
   tarn_trace_block block = *place;
-  uint64_t asked = 0;
-  tarn_status status = read_history(r, fields[B_HISTORY], fields);
+  tarn_status status = read_history(r, fields[B_HISTORY].value, fields);
   if (status == TARN_OK) {
-    status = number(r, fields[B_ASKED], "requested_size", &asked);
-  }
-  if (status == TARN_OK) {
-    status = tarn__frames_stack(&r->frames, fields[B_FRAMES], &block.stack);
+    status =
+        tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &block.stack);
   }
   if (status != TARN_OK) return status;
-  if (asked != 0) block.size = asked;
+  if (fields[B_ASKED].number != 0) block.size = fields[B_ASKED].number;
   r->history.byte = tarn__pickle_at(&r->pickle, dict);
   return tarn__history_held(&r->history, &block);
 }
@@ -327,21 +299,19 @@ static tarn_status hold_block(reader *r, tarn__value dict, tarn__value *fields,
 // say, and then where the block after it does.
 static tarn_status read_block(reader *r, tarn__value dict, uint64_t stream,
                               uint64_t *next) {
-  tarn__value fields[BLOCK_KEYS];
-  tarn_trace_block block = {.address = *next, .stream = stream};
+  tarn__field fields[BLOCK_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields);
-  if (status == TARN_OK) {
-    status = number(r, fields[B_SIZE], "size", &block.size);
-  }
-  if (status == TARN_OK && fields[B_ADDRESS].type != TARN__ABSENT) {
-    status = number(r, fields[B_ADDRESS], "address", &block.address);
-  }
   if (status != TARN_OK) return status;
+  tarn_trace_block block = {
+      .size = fields[B_SIZE].number, .address = *next, .stream = stream};
+  if (tarn__field_is_there(&fields[B_ADDRESS])) {
+    block.address = fields[B_ADDRESS].number;
+  }
   if (!tarn_size_add(block.address, block.size, next)) {
     return corrupt(r, dict, "a block beyond the address space");
   }
-  if (!is_active(r, fields[B_STATE])) return TARN_OK;
+  if (!is_active(r, fields[B_STATE].value)) return TARN_OK;
   return hold_block(r, dict, fields, &block);
 }
 
@@ -370,13 +340,13 @@ static tarn_status read_held(reader *r, uint32_t device) {
 // --- the whole -------------------------------------------------------------
 
 static tarn_status read_dict(reader *r) {
-  tarn__value fields[TOP_KEYS];
+  tarn__field fields[TOP_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, r->pickle.root, top_keys, TOP_KEYS, fields);
   if (status != TARN_OK) return status;
-  r->traces = fields[DEVICE_TRACES];
-  if (fields[SEGMENTS].type != TARN__ABSENT) {
-    return read_segments(r, fields[SEGMENTS]);
+  r->traces = fields[DEVICE_TRACES].value;
+  if (tarn__field_is_there(&fields[SEGMENTS])) {
+    return read_segments(r, fields[SEGMENTS].value);
   }
   if (r->traces.type != TARN__ABSENT) return TARN_OK;
   return corrupt(r, r->pickle.root,

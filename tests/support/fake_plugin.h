@@ -1,0 +1,68 @@
+// fake_plugin.h - a test double: a device plug-in whose every habit can be set.
+//
+// It is no device: memory is the C library's, and what is queued on a stream
+// runs only when somebody waits for it. That makes order visible: a copy that
+// nobody waited for has not happened yet. Set its habits, then add it:
+//
+//   fake.missing = FAKE_MISSES(memory_copy_p2p);
+//   fake_add();                               // its devices are "fake:0", ...
+#ifndef TARN_TESTS_SUPPORT_FAKE_PLUGIN_H_
+#define TARN_TESTS_SUPPORT_FAKE_PLUGIN_H_
+
+#include <stddef.h>
+
+#include "tarn/base.h"
+#include "tarn/device_abi.h"
+
+// The bit of a function in fake.missing.
+#define FAKE_MISSES(function) \
+  (UINT64_C(1) << (offsetof(C_DeviceInterface, function) / 8))
+
+typedef struct fake_habits {
+  const char *type;       // "fake"
+  uint64_t missing;       // functions that it leaves NULL
+  size_t devices;         // 2
+  size_t capacity;        // bytes of each device; asking for more is C_FAILED
+  size_t min_chunk;       // 256
+  size_t misalign;        // added to every address that it gives
+  int id_offset;          // init_device adds it to the id
+  bool null_handles;      // streams and events stay NULL
+  bool full_is_null;      // out of memory: C_SUCCESS and NULL
+  bool strikes;           // every call may fail through faults_strike
+  C_Status size_answer;   // of the size queries but min_chunk
+  C_Status copy_answer;   // of copies, which are made all the same
+  C_Status query_answer;  // of query_event and query_stream when not yet
+
+  // How it treats the table that it is given.
+  size_t wants_params;  // leaves if params->size is not this; 0: takes any
+  size_t wants_table;   // the same for interface->size
+  size_t clears;        // clears so many bytes first; 0: none
+  bool clears_size;     // sets interface->size to 0
+} fake_habits;
+
+// What has happened to it, over all devices.
+typedef struct fake_ledger {
+  size_t live_bytes;
+  size_t live_blocks;
+  size_t allocations;
+  size_t streams;
+  size_t events;
+  size_t open_devices;
+  size_t set_device_calls;
+  size_t wrong_device;  // calls for a device that was not the current one
+  size_t wrong_id;      // calls with an id that is none of its own
+  size_t wrong_size;    // deallocations with a size that was never given
+  size_t copies;        // made, queued ones when they ran
+  size_t waits;         // synchronize_stream and _event calls
+} fake_ledger;
+
+extern fake_habits fake;
+extern fake_ledger fake_seen;
+
+// Its InitPlugin.
+void fake_init(CustomRuntimeParams *params);
+
+// Adds it to the library's plug-ins.
+void fake_add(void);
+
+#endif  // TARN_TESTS_SUPPORT_FAKE_PLUGIN_H_

@@ -1,0 +1,88 @@
+// A plug-in as short as the ABI allows: the required functions and nothing
+// else, over the C library's memory. Its one device, "small:0", has 64 MiB,
+// and the host must not touch its memory.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tarn/device_abi.h"
+
+static const size_t capacity = (size_t)64 << 20;
+static size_t used;
+
+static C_Status fine(const C_Device device) {
+  (void)device;
+  return C_SUCCESS;
+}
+
+static C_Status get_device(const C_Device device) {
+  device->id = 0;
+  return C_SUCCESS;
+}
+
+static C_Status allocate(const C_Device device, void **ptr, size_t size) {
+  (void)device;
+  if (size > capacity - used) return C_FAILED;
+  *ptr = aligned_alloc(256, (size + 255) / 256 * 256);
+  if (*ptr == NULL) return C_FAILED;
+  used += size;
+  return C_SUCCESS;
+}
+
+static C_Status deallocate(const C_Device device, void *ptr, size_t size) {
+  (void)device;
+  free(ptr);
+  used -= size;
+  return C_SUCCESS;
+}
+
+static C_Status copy(const C_Device device, void *dst, const void *src,
+                     size_t size) {
+  (void)device;
+  memcpy(dst, src, size);
+  return C_SUCCESS;
+}
+
+static C_Status device_count(size_t *count) {
+  *count = 1;
+  return C_SUCCESS;
+}
+
+static C_Status device_list(size_t *ids) {
+  ids[0] = 0;
+  return C_SUCCESS;
+}
+
+static C_Status stats(const C_Device device, size_t *total, size_t *free_) {
+  (void)device;
+  *total = capacity;
+  *free_ = capacity - used;
+  return C_SUCCESS;
+}
+
+static C_Status min_chunk(const C_Device device, size_t *size) {
+  (void)device;
+  *size = 256;
+  return C_SUCCESS;
+}
+
+void InitPlugin(CustomRuntimeParams *params) {
+  static char type[] = "small";
+  C_DeviceInterface *table = params->interface;
+  params->device_type = type;
+  params->version = (C_RuntimeVersion){0, 1, 1};
+  memset((char *)table + sizeof(size_t), 0, table->size - sizeof(size_t));
+  table->init_device = fine;
+  table->set_device = fine;
+  table->get_device = get_device;
+  table->deinit_device = fine;
+  table->synchronize_device = fine;
+  table->device_memory_allocate = allocate;
+  table->device_memory_deallocate = deallocate;
+  table->memory_copy_h2d = copy;
+  table->memory_copy_d2h = copy;
+  table->memory_copy_d2d = copy;
+  table->get_device_count = device_count;
+  table->get_device_list = device_list;
+  table->device_memory_stats = stats;
+  table->device_min_chunk_size = min_chunk;
+}

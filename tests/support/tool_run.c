@@ -1,0 +1,103 @@
+// Runs the built tool, TARN_TOOL, as a child.
+#include "support/tool_run.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[256];
+
+// ---------------------------------------------------------------------------
+// Files
+// ---------------------------------------------------------------------------
+
+static char *read_stream(FILE *in) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  ck_assert_ptr_nonnull(out);
+  int c;
+  while ((c = getc(in)) != EOF)
+    putc(c, out);
+  fclose(out);
+  return text;
+}
+
+char *tool_read_file(const char *path) {
+  FILE *in = fopen(path, "r");
+  if (in == NULL) return NULL;
+  char *text = read_stream(in);
+  fclose(in);
+  return text;
+}
+
+void tool_files_begin(void) {
+  const char *tmp = getenv("TMPDIR");
+  snprintf(folder, sizeof folder, "%s/tarn-test-XXXXXX", tmp ? tmp : "/tmp");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static int remove_one(const char *path, const struct stat *info, int type,
+                      struct FTW *at) {
+  (void)info;
+  (void)type;
+  (void)at;
+  return remove(path);
+}
+
+void tool_files_end(void) {
+  nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *tool_file(const char *name) {
+  static char path[sizeof folder + 128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+// ---------------------------------------------------------------------------
+// The child
+// ---------------------------------------------------------------------------
+
+static _Noreturn void become_tool(int out_fd, int err_fd,
+                                  const char *const *argv) {
+  signal(SIGPIPE, SIG_DFL);
+  dup2(out_fd, STDOUT_FILENO);
+  dup2(err_fd, STDERR_FILENO);
+  execv(TARN_TOOL, (char *const *)argv);
+  _exit(127);
+}
+
+static int wait_for(pid_t pid) {
+  int status = 0;
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+tool_output tool_run_list(int out_fd, const char *const *argv) {
+  FILE *out = tmpfile(), *err = tmpfile();
+  ck_assert(out != NULL && err != NULL);
+  if (out_fd < 0) out_fd = fileno(out);
+  pid_t pid = fork();
+  ck_assert_int_ge(pid, 0);
+  if (pid == 0) become_tool(out_fd, fileno(err), argv);
+  tool_output output = {.status = wait_for(pid)};
+  rewind(out);
+  rewind(err);
+  output.out = read_stream(out);
+  output.err = read_stream(err);
+  fclose(out);
+  fclose(err);
+  return output;
+}
+
+void tool_output_free(tool_output *output) {
+  free(output->out);
+  free(output->err);
+}

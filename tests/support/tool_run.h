@@ -1,0 +1,35 @@
+// tool_run.h - runs the built tool as a child and keeps what it wrote.
+//
+//   tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
+//   ck_assert_int_eq(o.status, 0);
+//   ... o.out, o.err ...
+//   tool_output_free(&o);
+#ifndef TARN_TESTS_SUPPORT_TOOL_RUN_H_
+#define TARN_TESTS_SUPPORT_TOOL_RUN_H_
+
+#include <stddef.h>
+
+typedef struct tool_output {
+  int status;  // exit status; 128 + the signal that ended it
+  char *out;   // all of stdout and stderr
+  char *err;
+} tool_output;
+
+#define tool_run(...) tool_run_to(-1, __VA_ARGS__)
+
+// The same with stdout on |out_fd| (-1: kept).
+#define tool_run_to(out_fd, ...) \
+  tool_run_list(out_fd, (const char *const[]){"tarn", __VA_ARGS__, NULL})
+
+tool_output tool_run_list(int out_fd, const char *const *argv);
+void tool_output_free(tool_output *output);
+
+// The whole file at |path| as a text, or NULL. Free it.
+char *tool_read_file(const char *path);
+
+// A path in a folder of this test's own, which tool_files_end removes.
+void tool_files_begin(void);
+void tool_files_end(void);
+const char *tool_file(const char *name);  // until the next call
+
+#endif  // TARN_TESTS_SUPPORT_TOOL_RUN_H_

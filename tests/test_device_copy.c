@@ -1,0 +1,283 @@
+// Copies in every direction, on devices of every ability.
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/staging.h"
+#include "support/fake_plugin.h"
+#include "support/run.h"
+#include "tarn/device.h"
+
+enum { SIZE = 3 * TARN__STAGING_SLOT_SIZE + 12345 };
+
+static unsigned char *bytes_of(unsigned seed, size_t size) {
+  unsigned char *bytes = malloc(size);
+  ck_assert_ptr_nonnull(bytes);
+  for (size_t i = 0; i < size; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    bytes[i] = (unsigned char)(seed >> 24);
+  }
+  return bytes;
+}
+
+static tarn_device *open_named(const char *name) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open(name, &device));
+  return device;
+}
+
+static tarn_addr take(tarn_device *device, size_t size) {
+  tarn_addr addr = 0;
+  assert_ok(tarn_device_allocate(tarn_place_on(device), size, &addr));
+  return addr;
+}
+
+static void give(tarn_device *device, tarn_addr addr, size_t size) {
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, size));
+}
+
+// h2d, d2d, d2h: what went in comes out.
+static void round_trip(tarn_device *device, tarn_stream *stream) {
+  unsigned char *in = bytes_of(1, SIZE);
+  unsigned char *out = bytes_of(2, SIZE);
+  tarn_addr a = take(device, SIZE);
+  tarn_addr b = take(device, SIZE);
+  assert_ok(tarn_copy_h2d(device, a, in, SIZE, stream));
+  assert_ok(tarn_copy_d2d(device, b, a, SIZE, stream));
+  assert_ok(tarn_copy_d2h(device, out, b, SIZE, stream));
+  if (stream != NULL) assert_ok(tarn_stream_synchronize(stream));
+  ck_assert_mem_eq(in, out, SIZE);
+
+  assert_ok(tarn_device_set(device, a + 5, 0xab, SIZE - 9, stream));
+  assert_ok(tarn_copy_d2h(device, out, a, SIZE, NULL));
+  ck_assert_mem_eq(out, in, 5);
+  for (size_t i = 5; i < SIZE - 4; i++)
+    ck_assert_uint_eq(out[i], 0xab);
+  ck_assert_mem_eq(out + SIZE - 4, in + SIZE - 4, 4);
+  give(device, a, SIZE);
+  give(device, b, SIZE);
+  free(in);
+  free(out);
+}
+
+static void round_trips(tarn_device *device) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  round_trip(device, NULL);
+  round_trip(device, stream);
+  assert_ok(tarn_stream_destroy(stream));
+}
+
+START_TEST(on_cpu) {
+  tarn_device *device = open_named("cpu:0");
+  round_trips(device);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(on_a_shared_object) {
+  assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
+  tarn_device *device = open_named("twin:0");
+  round_trips(device);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+#define ALL_ASYNC                                                            \
+  (FAKE_MISSES(async_memory_copy_h2d) | FAKE_MISSES(async_memory_copy_d2h) | \
+   FAKE_MISSES(async_memory_copy_d2d) | FAKE_MISSES(async_memory_copy_p2p))
+#define ALL_STREAMS                                              \
+  (FAKE_MISSES(create_stream) | FAKE_MISSES(destroy_stream) |    \
+   FAKE_MISSES(synchronize_stream) | FAKE_MISSES(query_stream) | \
+   FAKE_MISSES(stream_add_callback))
+
+static const uint64_t abilities[] = {
+    0,
+    ALL_ASYNC,
+    ALL_STREAMS,  // its asynchronous copies are of no use without streams
+    ALL_ASYNC | ALL_STREAMS,
+    FAKE_MISSES(device_memory_set),
+    FAKE_MISSES(device_memory_set) | FAKE_MISSES(memory_copy_p2p) | ALL_ASYNC,
+    FAKE_MISSES(set_device) | FAKE_MISSES(get_device) |
+        FAKE_MISSES(init_device) | FAKE_MISSES(deinit_device) |
+        FAKE_MISSES(initialize) | FAKE_MISSES(finalize) |
+        FAKE_MISSES(get_device_list) | FAKE_MISSES(synchronize_device),
+};
+enum { ABILITIES = sizeof abilities / sizeof abilities[0] };
+
+START_TEST(with_and_without_the_optional_functions) {
+  fake.missing = abilities[_i];
+  fake_add();
+  tarn_device *device = open_named("fake:0");
+  round_trips(device);
+  assert_ok(tarn_device_synchronize(device));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+END_TEST
+
+START_TEST(without_handles_everything_is_synchronous) {
+  fake.null_handles = true;
+  fake_add();
+  tarn_device *device = open_named("fake:0");
+  round_trips(device);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(the_right_device_is_current_for_every_call) {
+  fake_add();
+  tarn_device *a = open_named("fake:0");
+  tarn_device *b = open_named("fake:1");
+  fake_seen.wrong_device = 0;
+  for (int i = 0; i < 3; i++) {
+    round_trips(a);
+    round_trips(b);
+  }
+  ck_assert_uint_gt(fake_seen.set_device_calls, 60);
+  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+  ck_assert_uint_eq(fake_seen.wrong_id, 0);
+  assert_ok(tarn_device_close(a));
+  assert_ok(tarn_device_close(b));
+}
+END_TEST
+
+// --- between devices -------------------------------------------------------
+
+static void between(tarn_device *a, tarn_device *b, tarn_stream *stream) {
+  unsigned char *in = bytes_of(3, SIZE);
+  unsigned char *out = bytes_of(4, SIZE);
+  tarn_addr from = take(a, SIZE);
+  tarn_addr to = take(b, SIZE);
+  assert_ok(tarn_copy_h2d(a, from, in, SIZE, stream));
+  assert_ok(tarn_copy_p2p(b, to, a, from, SIZE, stream));
+  if (stream != NULL) assert_ok(tarn_stream_synchronize(stream));
+  assert_ok(tarn_copy_d2h(b, out, to, SIZE, NULL));
+  ck_assert_mem_eq(in, out, SIZE);
+  give(a, from, SIZE);
+  give(b, to, SIZE);
+  free(in);
+  free(out);
+}
+
+static void both_ways(tarn_device *a, tarn_device *b) {
+  tarn_stream *on_a = NULL;
+  tarn_stream *on_b = NULL;
+  assert_ok(tarn_stream_create(a, &on_a));
+  assert_ok(tarn_stream_create(b, &on_b));
+  between(a, b, NULL);
+  between(b, a, NULL);
+  between(a, b, on_a);
+  between(b, a, on_b);
+  assert_ok(tarn_stream_destroy(on_a));
+  assert_ok(tarn_stream_destroy(on_b));
+}
+
+static const uint64_t p2p_abilities[] = {
+    0, FAKE_MISSES(memory_copy_p2p), FAKE_MISSES(async_memory_copy_p2p),
+    FAKE_MISSES(memory_copy_p2p) | FAKE_MISSES(async_memory_copy_p2p)};
+
+START_TEST(within_a_plugin) {
+  fake.missing = p2p_abilities[_i];
+  fake_add();
+  tarn_device *a = open_named("fake:0");
+  tarn_device *b = open_named("fake:1");
+  both_ways(a, b);
+  between(a, a, NULL);
+  assert_ok(tarn_device_close(a));
+  assert_ok(tarn_device_close(b));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);  // its staging memory too
+}
+END_TEST
+
+START_TEST(across_plugins) {
+  fake_add();
+  assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
+  tarn_device *devices[] = {open_named("cpu:0"), open_named("fake:0"),
+                            open_named("twin:0")};
+  for (int i = 0; i < 3; i++) {
+    for (int j = 0; j < i; j++)
+      both_ways(devices[i], devices[j]);
+  }
+  for (int i = 0; i < 3; i++)
+    assert_ok(tarn_device_close(devices[i]));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+END_TEST
+
+// --- what is refused -------------------------------------------------------
+
+START_TEST(bad_ends_are_refused_and_nothing_is_nothing) {
+  tarn_device *device = open_named("cpu:0");
+  char bytes[8] = {0};
+  tarn_addr addr = take(device, 8);
+  assert_status(tarn_copy_h2d(device, 0, bytes, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_h2d(device, addr, NULL, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_d2h(device, NULL, addr, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_d2d(device, addr, 0, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_p2p(device, 0, device, addr, 8, NULL),
+                TARN_E_INVALID);
+  assert_status(tarn_device_set(device, 0, 1, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_h2d(NULL, addr, bytes, 8, NULL), TARN_E_INVALID);
+  assert_status(tarn_copy_p2p(NULL, addr, device, addr, 8, NULL),
+                TARN_E_INVALID);
+  assert_ok(tarn_copy_h2d(device, 0, NULL, 0, NULL));
+  assert_ok(tarn_copy_d2h(device, NULL, 0, 0, NULL));
+  assert_ok(tarn_copy_d2d(device, 0, 0, 0, NULL));
+  assert_ok(tarn_copy_p2p(device, 0, device, 0, 0, NULL));
+  assert_ok(tarn_device_set(device, 0, 1, 0, NULL));
+  give(device, addr, 8);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(a_stream_of_another_device_is_refused) {
+  fake_add();
+  tarn_device *device = open_named("fake:0");
+  tarn_device *cpu = open_named("cpu:0");
+  tarn_stream *stream = NULL;
+  char bytes[8] = {0};
+  assert_ok(tarn_stream_create(cpu, &stream));
+  assert_status(tarn_copy_h2d(device, 4096, bytes, 8, stream), TARN_E_INVALID);
+  assert_error_says("a stream of cpu:0 is none of fake:0");
+  assert_ok(tarn_stream_synchronize(stream));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
+START_TEST(a_failing_copy_names_the_call_and_the_answer) {
+  fake.copy_answer = C_ERROR;
+  fake_add();
+  tarn_device *device = open_named("fake:0");
+  char bytes[8] = {0};
+  tarn_addr addr = take(device, 8);
+  assert_status(tarn_copy_h2d(device, addr, bytes, 8, NULL), TARN_E_DEVICE);
+  assert_error_says("fake:0: memory_copy_h2d of 8 bytes answered 3 (C_ERROR");
+  fake.copy_answer = C_WARNING;  // done, with something to say
+  assert_ok(tarn_copy_h2d(device, addr, bytes, 8, NULL));
+  give(device, addr, 8);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("device: copies");
+  ADD_CASE(suite, "real devices", on_cpu, on_a_shared_object);
+  TCase *fakes = tcase_create("abilities");
+  tcase_set_timeout(fakes, 120);
+  tcase_add_loop_test(fakes, with_and_without_the_optional_functions, 0,
+                      ABILITIES);
+  tcase_add_test(fakes, without_handles_everything_is_synchronous);
+  tcase_add_test(fakes, the_right_device_is_current_for_every_call);
+  suite_add_tcase(suite, fakes);
+  TCase *devices = tcase_create("between devices");
+  tcase_set_timeout(devices, 120);
+  tcase_add_loop_test(devices, within_a_plugin, 0, 4);
+  tcase_add_test(devices, across_plugins);
+  suite_add_tcase(suite, devices);
+  ADD_CASE(suite, "refused", bad_ends_are_refused_and_nothing_is_nothing,
+           a_stream_of_another_device_is_refused,
+           a_failing_copy_names_the_call_and_the_answer);
+  return run_suite(suite);
+}

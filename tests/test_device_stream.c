@@ -1,0 +1,462 @@
+// Streams, events, callbacks, and failures that stick.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/fake_plugin.h"
+#include "support/run.h"
+#include "tarn/device.h"
+
+static tarn_device *open_named(const char *name) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open(name, &device));
+  return device;
+}
+
+static tarn_device *open_fake(void) {
+  fake_add();
+  return open_named("fake:0");
+}
+
+static tarn_stream *stream_on(tarn_device *device) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  return stream;
+}
+
+static tarn_event *event_on(tarn_device *device) {
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(device, &event));
+  return event;
+}
+
+// A copy of |value| into |*cell|, both of the host, queued on the fake.
+static void queue_write(tarn_stream *stream, int *cell, const int *value) {
+  assert_ok(tarn_copy_h2d(tarn_stream_device(stream),
+                          (tarn_addr)(uintptr_t)cell, value, sizeof *cell,
+                          stream));
+}
+
+static const int one = 1;
+static const int two = 2;
+
+// --- streams ---------------------------------------------------------------
+
+START_TEST(serials_are_never_reused) {
+  tarn_device *device = open_fake();
+  uint64_t last = 0;
+  for (int i = 0; i < 100; i++) {
+    tarn_stream *stream = stream_on(device);
+    ck_assert_uint_gt(tarn_stream_serial(stream), last);
+    ck_assert_ptr_eq(tarn_stream_device(stream), device);
+    ck_assert_ptr_nonnull(tarn_stream_native(stream));
+    last = tarn_stream_serial(stream);
+    assert_ok(tarn_stream_destroy(stream));
+  }
+  assert_ok(tarn_stream_destroy(NULL));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(query_says_pending_until_it_is_done) {
+  fake.query_answer = _i == 0 ? C_WARNING : C_FAILED;
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  int cell = 0;
+  assert_ok(tarn_stream_query(stream));
+  queue_write(stream, &cell, &one);
+  assert_status(tarn_stream_query(stream), TARN_PENDING);
+  ck_assert_int_eq(cell, 0);
+  assert_ok(tarn_stream_synchronize(stream));
+  ck_assert_int_eq(cell, 1);
+  assert_ok(tarn_stream_query(stream));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(destroying_does_what_is_queued) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  int cell = 0;
+  queue_write(stream, &cell, &two);
+  assert_ok(tarn_stream_destroy(stream));
+  ck_assert_int_eq(cell, 2);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// --- failures --------------------------------------------------------------
+
+START_TEST(the_first_failure_sticks_with_its_text) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
+  int cell = 0;
+  fake.copy_answer = C_ERROR;
+  assert_status(tarn_copy_h2d(device, (tarn_addr)(uintptr_t)&cell, &one,
+                              sizeof one, stream),
+                TARN_E_DEVICE);
+  char first[512];
+  strcpy(first, tarn_last_error());
+  fake.copy_answer = C_SUCCESS;
+
+  tarn_addr addr = 0;
+  assert_status(tarn_device_allocate(TARN_HOST, 0, &addr), TARN_E_INVALID);
+  assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
+  ck_assert_str_eq(tarn_last_error(), first);
+  assert_status(tarn_stream_query(stream), TARN_E_DEVICE);
+  assert_status(tarn_copy_h2d(device, 4096, &one, 4, stream), TARN_E_DEVICE);
+  ck_assert_str_eq(tarn_last_error(), first);
+  assert_status(tarn_event_record(event, stream), TARN_E_DEVICE);
+  assert_status(tarn_event_synchronize(event), TARN_E_DEVICE);
+  ck_assert_str_eq(tarn_last_error(), first);
+  assert_status(tarn_event_query(event), TARN_E_DEVICE);
+
+  // Another stream of the device is well, and can wait behind the failed one.
+  tarn_stream *other = stream_on(device);
+  assert_status(tarn_stream_wait_event(other, event), TARN_E_DEVICE);
+  assert_ok(tarn_stream_join(other, tarn_stream_serial(stream)));
+  assert_ok(tarn_stream_synchronize(other));
+  assert_ok(tarn_stream_destroy(other));
+  assert_ok(tarn_event_destroy(event));
+  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(synchronizing_waits_even_behind_a_failure) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  int cell = 0;
+  fake.copy_answer = C_ERROR;  // says so, and queues it all the same
+  assert_status(tarn_copy_h2d(device, (tarn_addr)(uintptr_t)&cell, &one,
+                              sizeof one, stream),
+                TARN_E_DEVICE);
+  ck_assert_int_eq(cell, 0);
+  assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
+  ck_assert_int_eq(cell, 1);
+  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(a_bad_argument_does_not_stick) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  assert_status(tarn_copy_h2d(device, 0, &one, 4, stream), TARN_E_INVALID);
+  assert_status(tarn_stream_add_callback(stream, NULL, NULL), TARN_E_INVALID);
+  assert_ok(tarn_stream_synchronize(stream));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_status(tarn_stream_synchronize(NULL), TARN_E_INVALID);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// --- events ----------------------------------------------------------------
+
+START_TEST(an_event_is_a_mark_in_its_stream) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
+  int cells[2] = {0};
+  assert_ok(tarn_event_query(event));  // never recorded
+  assert_ok(tarn_event_synchronize(event));
+  queue_write(stream, &cells[0], &one);
+  assert_ok(tarn_event_record(event, stream));
+  queue_write(stream, &cells[1], &two);
+  assert_status(tarn_event_query(event), TARN_PENDING);
+  assert_ok(tarn_event_synchronize(event));
+  ck_assert_int_eq(cells[0], 1);
+  ck_assert_int_eq(cells[1], 0);
+  assert_ok(tarn_event_query(event));
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_event_destroy(NULL));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(a_stream_waits_for_another) {
+  tarn_device *device = open_fake();
+  tarn_stream *first = stream_on(device);
+  tarn_stream *second = stream_on(device);
+  tarn_event *event = event_on(device);
+  int source = 0;
+  int copy = 0;
+  queue_write(first, &source, &two);
+  assert_ok(tarn_event_record(event, first));
+  assert_ok(tarn_stream_wait_event(second, event));
+  assert_ok(tarn_event_destroy(event));  // the wait stays
+  queue_write(second, &copy, &source);
+  assert_ok(tarn_stream_synchronize(second));
+  ck_assert_int_eq(copy, 2);
+  assert_ok(tarn_stream_destroy(first));
+  assert_ok(tarn_stream_destroy(second));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(join_by_serial_queues_a_wait) {
+  tarn_device *device = open_fake();
+  tarn_stream *first = stream_on(device);
+  tarn_stream *second = stream_on(device);
+  uint64_t serial = tarn_stream_serial(first);
+  int source = 0;
+  int copy = 0;
+  queue_write(first, &source, &one);
+  assert_ok(tarn_stream_join(second, serial));
+  ck_assert_int_eq(source, 0);  // the host did not wait
+  queue_write(second, &copy, &source);
+  assert_ok(tarn_stream_synchronize(second));
+  ck_assert_int_eq(copy, 1);
+
+  queue_write(first, &source, &two);
+  assert_ok(tarn_stream_join(NULL, serial));
+  ck_assert_int_eq(source, 2);  // here it did
+  assert_ok(tarn_stream_join(first, serial));
+  assert_ok(tarn_stream_destroy(first));
+  assert_ok(tarn_stream_join(second, serial));  // gone: nothing to wait for
+  assert_ok(tarn_stream_join(NULL, 0));
+  assert_ok(tarn_stream_destroy(second));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(across_plugins_the_host_waits) {
+  tarn_device *device = open_fake();
+  tarn_device *cpu = open_named("cpu:0");
+  tarn_stream *first = stream_on(device);
+  tarn_stream *second = stream_on(cpu);
+  int cell = 0;
+  queue_write(first, &cell, &one);
+  assert_ok(tarn_stream_join(second, tarn_stream_serial(first)));
+  ck_assert_int_eq(cell, 1);
+  assert_ok(tarn_stream_destroy(first));
+  assert_ok(tarn_stream_destroy(second));
+  assert_ok(tarn_device_close(device));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
+START_TEST(without_handles_recording_waits) {
+  fake.null_handles = true;
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
+  int cell = 0;
+  queue_write(stream, &cell, &one);
+  ck_assert_int_eq(cell, 1);
+  ck_assert_ptr_null(tarn_stream_native(stream));
+  assert_ok(tarn_event_record(event, stream));
+  assert_ok(tarn_event_query(event));
+  assert_ok(tarn_stream_wait_event(stream, event));
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+#define ALL_EVENTS                                               \
+  (FAKE_MISSES(create_event) | FAKE_MISSES(record_event) |       \
+   FAKE_MISSES(destroy_event) | FAKE_MISSES(synchronize_event) | \
+   FAKE_MISSES(query_event) | FAKE_MISSES(stream_wait_event))
+
+START_TEST(without_events_recording_waits) {
+  fake.missing = ALL_EVENTS;
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
+  int cell = 0;
+  queue_write(stream, &cell, &one);
+  ck_assert_int_eq(cell, 0);
+  assert_ok(tarn_event_record(event, stream));
+  ck_assert_int_eq(cell, 1);
+  assert_ok(tarn_event_query(event));
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(events_of_other_devices_and_bad_ones_are_refused) {
+  fake_add();
+  tarn_device *a = open_named("fake:0");
+  tarn_device *b = open_named("fake:1");
+  tarn_stream *stream = stream_on(a);
+  tarn_event *event = event_on(b);
+  assert_status(tarn_event_record(event, stream), TARN_E_INVALID);
+  assert_status(tarn_event_record(NULL, stream), TARN_E_INVALID);
+  assert_status(tarn_event_record(event, NULL), TARN_E_INVALID);
+  assert_status(tarn_event_query(NULL), TARN_E_INVALID);
+  assert_status(tarn_stream_wait_event(stream, NULL), TARN_E_INVALID);
+  assert_ok(tarn_event_query(event));
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(a));
+  assert_ok(tarn_device_close(b));
+}
+END_TEST
+
+// --- callbacks -------------------------------------------------------------
+
+typedef struct call {
+  atomic_int count;
+  tarn_status status;
+} call;
+
+static void on_done(void *context, tarn_status status) {
+  call *c = context;
+  c->status = status;
+  atomic_fetch_add(&c->count, 1);
+}
+
+static const uint64_t callback_abilities[] = {0,
+                                              FAKE_MISSES(stream_add_callback)};
+
+START_TEST(a_callback_comes_behind_what_is_queued) {
+  fake.missing = callback_abilities[_i];
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  int cell = 0;
+  call c = {.status = TARN_E_STATE};
+  queue_write(stream, &cell, &one);
+  assert_ok(tarn_stream_add_callback(stream, on_done, &c));
+  assert_ok(tarn_stream_synchronize(stream));
+  ck_assert_int_eq(cell, 1);
+  ck_assert_int_eq(c.count, 1);
+  ck_assert_int_eq(c.status, TARN_OK);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(callbacks_on_cpu_come_in_order) {
+  tarn_device *cpu = open_named("cpu:0");
+  tarn_stream *stream = stream_on(cpu);
+  call c = {.status = TARN_E_STATE};
+  for (int i = 0; i < 200; i++) {
+    assert_ok(tarn_stream_add_callback(stream, on_done, &c));
+  }
+  assert_ok(tarn_stream_synchronize(stream));
+  ck_assert_int_eq(c.count, 200);
+  ck_assert_int_eq(c.status, TARN_OK);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+enum { THREADS = 4, ROUNDS = 300, CELLS = 64 };
+
+typedef struct worker {
+  tarn_device *device;
+  tarn_stream *shared;
+  tarn_stream *own;
+  long sum;
+} worker;
+
+// Every thread has a chain of copies of its own, some of them on a stream of
+// its own behind the shared one.
+static void *work(void *context) {
+  worker *w = context;
+  long cells[CELLS] = {1};
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 1; i < CELLS; i++) {
+      tarn_stream *stream = i % 2 ? w->shared : w->own;
+      tarn_stream *other = i % 2 ? w->own : w->shared;
+      if (tarn_stream_join(stream, tarn_stream_serial(other)) != TARN_OK) {
+        return NULL;
+      }
+      if (tarn_copy_d2d(w->device, (tarn_addr)(uintptr_t)&cells[i],
+                        (tarn_addr)(uintptr_t)&cells[i - 1], sizeof cells[0],
+                        stream) != TARN_OK) {
+        return NULL;
+      }
+    }
+    if (tarn_stream_synchronize(w->shared) != TARN_OK) return NULL;
+    if (tarn_stream_synchronize(w->own) != TARN_OK) return NULL;
+    w->sum += cells[CELLS - 1];
+    memset(cells, 0, sizeof cells);
+    cells[0] = 1;
+  }
+  return NULL;
+}
+
+START_TEST(threads_share_a_stream_and_chain_their_own) {
+  tarn_device *cpu = open_named("cpu:0");
+  tarn_stream *shared = stream_on(cpu);
+  worker workers[THREADS] = {{0}};
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){cpu, shared, stream_on(cpu), 0};
+    pthread_create(&threads[i], NULL, work, &workers[i]);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    ck_assert_int_eq(workers[i].sum, ROUNDS);
+    assert_ok(tarn_stream_destroy(workers[i].own));
+  }
+  assert_ok(tarn_stream_destroy(shared));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
+static void *make_and_end(void *context) {
+  tarn_device *device = context;
+  for (int i = 0; i < 200; i++) {
+    tarn_device *again = NULL;
+    tarn_stream *stream = NULL;
+    if (tarn_device_open("fake:0", &again) != TARN_OK || again != device ||
+        tarn_stream_create(again, &stream) != TARN_OK ||
+        tarn_stream_join(NULL, tarn_stream_serial(stream) - 1) != TARN_OK ||
+        tarn_stream_destroy(stream) != TARN_OK ||
+        tarn_device_close(again) != TARN_OK) {
+      return (void *)1;
+    }
+  }
+  return NULL;
+}
+
+START_TEST(streams_come_and_go_while_others_join_them) {
+  tarn_device *device = open_fake();
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    pthread_create(&threads[i], NULL, make_and_end, device);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    void *failed = NULL;
+    pthread_join(threads[i], &failed);
+    ck_assert_ptr_null(failed);
+  }
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.streams, 0);
+  ck_assert_uint_eq(fake_seen.events, 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("device: streams and events");
+  TCase *streams = tcase_create("streams");
+  tcase_add_test(streams, serials_are_never_reused);
+  tcase_add_loop_test(streams, query_says_pending_until_it_is_done, 0, 2);
+  tcase_add_test(streams, destroying_does_what_is_queued);
+  suite_add_tcase(suite, streams);
+  ADD_CASE(suite, "failures", the_first_failure_sticks_with_its_text,
+           synchronizing_waits_even_behind_a_failure,
+           a_bad_argument_does_not_stick);
+  ADD_CASE(suite, "events", an_event_is_a_mark_in_its_stream,
+           a_stream_waits_for_another, join_by_serial_queues_a_wait,
+           across_plugins_the_host_waits, without_handles_recording_waits,
+           without_events_recording_waits,
+           events_of_other_devices_and_bad_ones_are_refused);
+  TCase *callbacks = tcase_create("callbacks");
+  tcase_add_loop_test(callbacks, a_callback_comes_behind_what_is_queued, 0, 2);
+  tcase_add_test(callbacks, callbacks_on_cpu_come_in_order);
+  suite_add_tcase(suite, callbacks);
+  ADD_CASE(suite, "threads", threads_share_a_stream_and_chain_their_own,
+           streams_come_and_go_while_others_join_them);
+  return run_suite(suite);
+}

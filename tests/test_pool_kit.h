@@ -1,0 +1,118 @@
+// test_pool_kit.h - what the tests of the pool room have in common.
+#ifndef TARN_TESTS_TEST_POOL_KIT_H_
+#define TARN_TESTS_TEST_POOL_KIT_H_
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/front.h"
+#include "support/run.h"
+#include "tarn/pool.h"
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+// What the user's environment says about pools is no part of a test.
+static inline int run_pool_suite(Suite *suite) {
+  unsetenv("TARN_POOL");
+  return run_suite(suite);
+}
+
+static inline tarn_pool *pool_at(tarn_place place) {
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_of(place, &pool));
+  return pool;
+}
+
+// The host's pool with a fresh |strategy|.
+static inline tarn_pool *host_pool(const char *strategy) {
+  assert_ok(tarn_pool_use(TARN_HOST, strategy));
+  return pool_at(TARN_HOST);
+}
+
+static inline tarn_pool_stats stats_of(tarn_pool *pool) {
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  assert_ok(tarn_pool_query(pool, &stats));
+  return stats;
+}
+
+static inline tarn_pool_tag_stats tag_stats_of(tarn_pool *pool, tarn_tag tag) {
+  tarn_pool_tag_stats stats = {.struct_size = sizeof stats};
+  assert_ok(tarn_pool_query_tag(pool, tag, &stats));
+  return stats;
+}
+
+static inline tarn_tag tag_of(const char *name) {
+  tarn_tag tag = 0;
+  assert_ok(tarn_pool_tag(name, &tag));
+  return tag;
+}
+
+static inline tarn_block take_on(tarn_pool *pool, size_t size,
+                                 tarn_stream *stream) {
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, size, 0, stream, &block));
+  return block;
+}
+
+static inline tarn_block take(tarn_pool *pool, size_t size) {
+  return take_on(pool, size, NULL);
+}
+
+static inline tarn_block take_tagged(tarn_pool *pool, size_t size,
+                                     tarn_tag tag) {
+  tarn_block block;
+  assert_ok(tarn_pool_alloc_tagged(pool, size, 0, NULL, tag, &block));
+  return block;
+}
+
+static inline void give_on(tarn_block block, tarn_stream *stream) {
+  assert_ok(tarn_pool_free(&block, stream));
+}
+
+static inline void give(tarn_block block) {
+  give_on(block, NULL);
+}
+
+// Where the host touches a block of a host pool.
+static inline unsigned char *bytes_of(tarn_block block) {
+  void *ptr = NULL;
+  assert_ok(tarn_device_host_view(tarn_pool_place(block.pool), block.address,
+                                  block.size, &ptr));
+  return ptr;
+}
+
+static inline void assert_zero_block(tarn_block block) {
+  ck_assert_ptr_null(block.pool);
+  ck_assert_uint_eq(block.address, 0);
+  ck_assert_uint_eq(block.size, 0);
+  ck_assert_uint_eq(block.id, 0);
+  ck_assert_uint_eq(block.generation, 0);
+}
+
+static inline void assert_same_block(tarn_block a, tarn_block b) {
+  ck_assert_ptr_eq(a.pool, b.pool);
+  ck_assert_uint_eq(a.address, b.address);
+  ck_assert_uint_eq(a.size, b.size);
+  ck_assert_uint_eq(a.id, b.id);
+  ck_assert_uint_eq(a.generation, b.generation);
+}
+
+// All statistics but |failures|.
+static inline void assert_same_stats(tarn_pool_stats a, tarn_pool_stats b) {
+  ck_assert_str_eq(a.strategy, b.strategy);
+  ck_assert_uint_eq(a.live_bytes, b.live_bytes);
+  ck_assert_uint_eq(a.live_peak_bytes, b.live_peak_bytes);
+  ck_assert_uint_eq(a.live_blocks, b.live_blocks);
+  ck_assert_uint_eq(a.reserved_bytes, b.reserved_bytes);
+  ck_assert_uint_eq(a.reserved_peak_bytes, b.reserved_peak_bytes);
+  ck_assert_uint_eq(a.limit_bytes, b.limit_bytes);
+  ck_assert_uint_eq(a.allocs, b.allocs);
+  ck_assert_uint_eq(a.frees, b.frees);
+  ck_assert_uint_eq(a.hits, b.hits);
+  ck_assert_uint_eq(a.misses, b.misses);
+  ck_assert_uint_eq(a.device_allocs, b.device_allocs);
+  ck_assert_uint_eq(a.device_frees, b.device_frees);
+  ck_assert_uint_eq(a.stream_crossings, b.stream_crossings);
+}
+
+#endif  // TARN_TESTS_TEST_POOL_KIT_H_

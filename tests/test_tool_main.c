@@ -1,0 +1,219 @@
+// The tool as people call it: help, wrong use, `devices`, and what happens
+// when its output cannot be written.
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+// Runs `tarn ...`, which is to be done without a word on stderr.
+#define assert_done(output)                                             \
+  do {                                                                  \
+    ck_assert_msg((output).status == 0, "exit %d: %s", (output).status, \
+                  (output).err);                                        \
+    ck_assert_str_eq((output).err, "");                                 \
+  } while (0)
+
+static void assert_misuse(tool_output o, const char *part) {
+  ck_assert_int_eq(o.status, 2);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// --- help ------------------------------------------------------------------
+
+static void assert_help(tool_output o, const char *first_line) {
+  assert_done(o);
+  ck_assert_msg(strncmp(o.out, first_line, strlen(first_line)) == 0, "%s",
+                o.out);
+  tool_output_free(&o);
+}
+
+START_TEST(help_names_the_verbs) {
+  tool_output o = tool_run("--help");
+  assert_done(o);
+  assert_contains(o.out, "\n  devices ");
+  assert_contains(o.out, "\n  replay ");
+  tool_output_free(&o);
+  assert_help(tool_run("help"), "tarn - ");
+  assert_help(tool_run("-h"), "tarn - ");
+}
+END_TEST
+
+START_TEST(each_verb_has_help) {
+  assert_help(tool_run("help", "replay"), "usage: tarn replay ");
+  assert_help(tool_run("replay", "--help"), "usage: tarn replay ");
+  assert_help(tool_run("replay", "@x", "-h"), "usage: tarn replay ");
+  assert_help(tool_run("help", "devices"), "usage: tarn devices ");
+  assert_help(tool_run("devices", "--help"), "usage: tarn devices ");
+}
+END_TEST
+
+START_TEST(version) {
+  char expected[64];
+  snprintf(expected, sizeof expected, "tarn %s\n", tarn_version());
+  assert_help(tool_run("--version"), expected);
+  assert_help(tool_run("-V"), expected);
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(no_verb) {
+  assert_misuse(tool_run_list(-1, (const char *const[]){"tarn", NULL}),
+                "usage: tarn VERB");
+}
+END_TEST
+
+START_TEST(unknown_verb) {
+  assert_misuse(tool_run("repaly"), "did you mean 'replay'?");
+  assert_misuse(tool_run("help", "device"), "did you mean 'devices'?");
+  assert_misuse(tool_run("xyzzy"), "no verb is named 'xyzzy'\n");
+  assert_misuse(tool_run("\x1b[2J"), "no verb is named '?[2J'");
+  assert_misuse(tool_run("--nothing"), "no option is named '--nothing'");
+  assert_misuse(tool_run("help", "replay", "devices"), "one verb at a time");
+}
+END_TEST
+
+START_TEST(wrong_options) {
+  assert_misuse(tool_run("devices", "--nothing"),
+                "tarn devices: no option is named '--nothing'\n"
+                "Try 'tarn devices --help'.");
+  assert_misuse(tool_run("devices", "-x"), "no option is named '-x'");
+  assert_misuse(tool_run("devices", "-o"), "'-o' needs a value");
+  assert_misuse(tool_run("devices", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("devices", "cpu:0"), "'cpu:0' is too much");
+}
+END_TEST
+
+// --- devices ---------------------------------------------------------------
+
+#define DEVICE_KEYS                                                         \
+  "device,type,plugin,id,total_bytes,free_bytes,host_accessible,"           \
+  "min_chunk,max_chunk,max_alloc,padding,init_size,realloc_size,functions," \
+  "stand_ins"
+
+static void assert_device(const char *json, const char *path) {
+  char keys[512];
+  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), DEVICE_KEYS);
+}
+
+START_TEST(devices_as_json) {
+  tool_output o = tool_run("devices", "-o", "json");
+  assert_done(o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_device(o.out, "devices.0");
+  ck_assert(json_is(o.out, "devices.0.device", "\"cpu:0\""));
+  ck_assert(json_is(o.out, "devices.0.type", "\"cpu\""));
+  ck_assert(json_is(o.out, "devices.0.host_accessible", "true"));
+  double total = json_number(o.out, "devices.0.total_bytes");
+  ck_assert_double_gt(total, 0);
+  ck_assert_double_le(json_number(o.out, "devices.0.free_bytes"), total);
+  ck_assert_uint_eq(json_size(o.out, "devices.0.functions") +
+                        json_size(o.out, "devices.0.stand_ins"),
+                    16);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(devices_for_people) {
+  tool_output o = tool_run("devices");
+  assert_done(o);
+  assert_contains(o.out, "device ");
+  assert_contains(o.out, "\ncpu:0 ");
+  assert_contains(o.out, "\n  stand-ins");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(devices_for_spreadsheets) {
+  tool_output o = tool_run("devices", "-o", "csv");
+  assert_done(o);
+  assert_contains(o.out, "device,total_bytes,");
+  assert_contains(o.out, "\ncpu:0,");
+  tool_output_free(&o);
+  o = tool_run("devices", "--output", "md");
+  assert_done(o);
+  assert_contains(o.out, "| device |");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(missing_plugin) {
+  tool_output o = tool_run("devices", "--plugin", "./nowhere.so");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, "./nowhere.so: No such file");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A path that is not absolute is meant from the current directory.
+START_TEST(plugin_by_relative_path) {
+  char *folder = strdup(TARN_SMALL_PLUGIN);
+  char *slash = strrchr(folder, '/');
+  char relative[256];
+  *slash = '\0';
+  ck_assert_int_eq(chdir(folder), 0);
+  snprintf(relative, sizeof relative, "./%s", slash + 1);
+  tool_output o = tool_run("devices", "--plugin", relative, "-o", "json");
+  assert_done(o);
+  ck_assert(json_valid(o.out));
+  assert_device(o.out, "devices.1");
+  ck_assert(json_is(o.out, "devices.1.device", "\"small:0\""));
+  ck_assert(json_is(o.out, "devices.1.host_accessible", "false"));
+  ck_assert_double_eq(json_number(o.out, "devices.1.total_bytes"), 64 << 20);
+  ck_assert_uint_eq(json_size(o.out, "devices.1.functions"), 0);
+  ck_assert_uint_eq(json_size(o.out, "devices.1.stand_ins"), 16);
+  tool_output_free(&o);
+  free(folder);
+}
+END_TEST
+
+// --- output that does not arrive ------------------------------------------
+
+static void assert_lost(tool_output o) {
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "could not be written");
+  tool_output_free(&o);
+}
+
+START_TEST(full_disk) {
+  int full = open("/dev/full", O_WRONLY);
+  ck_assert_int_ge(full, 0);
+  assert_lost(tool_run_to(full, "--help"));
+  assert_lost(tool_run_to(full, "devices", "-o", "json"));
+  assert_lost(tool_run_to(full, "replay", "@bert-layer"));
+  close(full);
+}
+END_TEST
+
+START_TEST(closed_pipe) {
+  int ends[2];
+  ck_assert_int_eq(pipe(ends), 0);
+  close(ends[0]);
+  assert_lost(tool_run_to(ends[1], "devices"));
+  close(ends[1]);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_main");
+  ADD_CASE(suite, "help", help_names_the_verbs, each_verb_has_help, version);
+  ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options);
+  ADD_CASE(suite, "devices", devices_as_json, devices_for_people,
+           devices_for_spreadsheets, missing_plugin, plugin_by_relative_path);
+  ADD_CASE(suite, "output", full_disk, closed_pipe);
+  return run_suite(suite);
+}

@@ -1,0 +1,385 @@
+// The tool's parts, without running it: numbers for people, JSON, tables, the
+// stopwatch, folded addresses, slips of names, lists of pools.
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "json.h"
+#include "layout.h"
+#include "options.h"
+#include "stopwatch.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "table.h"
+#include "tool.h"
+
+// --- format ----------------------------------------------------------------
+
+static void assert_bytes(uint64_t bytes, const char *expected) {
+  char text[FORMAT_SIZE];
+  ck_assert_str_eq(format_bytes(text, bytes), expected);
+}
+
+START_TEST(bytes_have_units) {
+  assert_bytes(0, "0 B");
+  assert_bytes(1023, "1023 B");
+  assert_bytes(1024, "1.00 KiB");
+  assert_bytes(1536, "1.50 KiB");
+  assert_bytes(1610612736, "1.50 GiB");
+  assert_bytes(UINT64_C(1) << 60, "1.00 EiB");
+}
+END_TEST
+
+// Never rounded up into the next unit, nor beyond what there is.
+START_TEST(bytes_are_cut) {
+  assert_bytes(1048575, "1023.99 KiB");
+  assert_bytes(1034, "1.00 KiB");  // 1.0098
+  assert_bytes(1035, "1.01 KiB");  // 1.0107
+  assert_bytes((UINT64_C(1) << 50) - 1, "1023.99 TiB");
+  assert_bytes(UINT64_MAX, "15.99 EiB");
+}
+END_TEST
+
+START_TEST(exact_bytes_name_both) {
+  char text[FORMAT_SIZE];
+  ck_assert_str_eq(format_bytes_exact(text, 1), "1 byte");
+  ck_assert_str_eq(format_bytes_exact(text, 1000), "1000 bytes");
+  ck_assert_str_eq(format_bytes_exact(text, 1572864),
+                   "1.50 MiB (1572864 bytes)");
+  ck_assert_str_eq(format_bytes_exact(text, UINT64_MAX),
+                   "15.99 EiB (18446744073709551615 bytes)");
+}
+END_TEST
+
+START_TEST(counts_have_commas) {
+  char text[FORMAT_SIZE];
+  ck_assert_str_eq(format_count(text, 0), "0");
+  ck_assert_str_eq(format_count(text, 999), "999");
+  ck_assert_str_eq(format_count(text, 1000), "1,000");
+  ck_assert_str_eq(format_count(text, 1234567), "1,234,567");
+  ck_assert_str_eq(format_count(text, UINT64_MAX),
+                   "18,446,744,073,709,551,615");
+}
+END_TEST
+
+START_TEST(fixed_fits_every_number) {
+  char text[FORMAT_SIZE];
+  ck_assert_str_eq(format_fixed(text, 21.349, 1), "21.3");
+  ck_assert_str_eq(format_fixed(text, NAN, 2), "-");
+  ck_assert_str_eq(format_fixed(text, INFINITY, 2), "-");
+  ck_assert_uint_lt(strlen(format_fixed(text, DBL_MAX, 3)), FORMAT_SIZE);
+  ck_assert_uint_lt(strlen(format_fixed(text, -DBL_MAX, 3)), FORMAT_SIZE);
+}
+END_TEST
+
+// --- json ------------------------------------------------------------------
+
+static char *text_of;
+static size_t text_size;
+
+static json open_json(void) {
+  return json_to(open_memstream(&text_of, &text_size));
+}
+
+static void assert_written(json *writer, const char *expected) {
+  fclose(writer->out);
+  ck_assert_str_eq(text_of, expected);
+  ck_assert(json_valid(text_of));
+  free(text_of);
+}
+
+static void assert_text(const char *text, const char *expected) {
+  json writer = open_json();
+  json_text(&writer, text);
+  assert_written(&writer, expected);
+}
+
+START_TEST(json_nests) {
+  json writer = open_json();
+  json_begin_object(&writer);
+  json_key(&writer, "a");
+  json_begin_array(&writer);
+  json_uint(&writer, UINT64_MAX);
+  json_int(&writer, INT64_MIN);
+  json_begin_object(&writer);
+  json_end_object(&writer);
+  json_bool(&writer, true);
+  json_end_array(&writer);
+  json_key(&writer, "b");
+  json_bool(&writer, false);
+  json_end_object(&writer);
+  json_finish(&writer);
+  assert_written(&writer,
+                 "{\"a\":[18446744073709551615,-9223372036854775808,{},true],"
+                 "\"b\":false}\n");
+}
+END_TEST
+
+START_TEST(json_escapes) {
+  assert_text("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
+  assert_text("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"");
+  assert_text("\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"");
+  assert_text("</script>", "\"</script>\"");
+}
+END_TEST
+
+START_TEST(json_keeps_only_utf8) {
+  assert_text("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+              "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+  assert_text("a\xff", "\"a\\ufffd\"");
+  assert_text("\xc3", "\"\\ufffd\"");                        // cut short
+  assert_text("\xc0\xaf", "\"\\ufffd\\ufffd\"");             // overlong
+  assert_text("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"");  // surrogate
+  assert_text("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+END_TEST
+
+START_TEST(json_is_inert_in_html) {
+  json writer = open_json();
+  writer.for_html = true;
+  json_text(&writer, "</script>&<!--");
+  assert_written(&writer, "\"\\u003c/script\\u003e\\u0026\\u003c!--\"");
+}
+END_TEST
+
+static void assert_double(double value, const char *expected) {
+  json writer = open_json();
+  json_double(&writer, value);
+  assert_written(&writer, expected);
+}
+
+START_TEST(json_doubles_come_back) {
+  assert_double(0, "0");
+  assert_double(0.1, "0.1");
+  assert_double(1.0 / 3, "0.3333333333333333");
+  assert_double(1e300, "1e+300");
+  assert_double(NAN, "null");
+  assert_double(-INFINITY, "null");
+}
+END_TEST
+
+START_TEST(json_base64_pads) {
+  json writer = open_json();
+  json_begin_array(&writer);
+  json_base64(&writer, "", 0);
+  json_base64(&writer, "f", 1);
+  json_base64(&writer, "fo", 2);
+  json_base64(&writer, "foobar", 6);
+  json_end_array(&writer);
+  assert_written(&writer, "[\"\",\"Zg==\",\"Zm8=\",\"Zm9vYmFy\"]");
+}
+END_TEST
+
+// The checker that the other tests rely on must refuse what is no JSON.
+START_TEST(checker_is_strict) {
+  static const char *const wrong[] = {
+      "",      "{",       "[1,]",     "{\"a\":1,}",  "[1 2]",  "01",
+      "1.",    ".5",      "nan",      "'a'",         "\"\t\"", "\"\\x\"",
+      "[1]]",  "{\"a\"}", "\"\xff\"", "\"\\u12g4\"", "tru",    "+1",
+      "{1:2}", "[",       "1e",       "\"a",         "[1],",   "-"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    ck_assert_msg(!json_valid(wrong[i]), "'%s' passed", wrong[i]);
+  }
+  ck_assert(json_valid(" {\"a\" : [1, -2.5e+3, \"\\u00e9\", null]} \n"));
+}
+END_TEST
+
+// --- table -----------------------------------------------------------------
+
+static const table_column columns[] = {
+    {"pool", "pool", false},
+    {"held", "reserved_peak_bytes", true},
+    {"hits", "hit_percent", true},
+};
+
+static char *write_table(table_style style) {
+  FILE *out = open_memstream(&text_of, &text_size);
+  table *t = table_create(columns, 3);
+  table_text(t, "no_pool");
+  table_bytes(t, 1536);
+  table_percent(t, 1, 8);
+  table_text(t, "a,\"b|\x1b");
+  table_count(t, 12345);
+  table_percent(t, 0, 0);
+  table_write(t, style, out);
+  table_destroy(t);
+  fclose(out);
+  return text_of;
+}
+
+static void assert_table(table_style style, const char *expected) {
+  char *text = write_table(style);
+  ck_assert_str_eq(text, expected);
+  free(text);
+}
+
+START_TEST(table_aligns) {
+  assert_table(TABLE_PLAIN,
+               "pool         held   hits\n"
+               "no_pool  1.50 KiB  12.5%\n"
+               "a,\"b|?     12,345      -\n");
+}
+END_TEST
+
+START_TEST(table_as_csv) {
+  assert_table(TABLE_CSV,
+               "pool,reserved_peak_bytes,hit_percent\n"
+               "no_pool,1536,12.5\n"
+               "\"a,\"\"b|\x1b\",12345,\n");
+}
+END_TEST
+
+START_TEST(table_as_markdown) {
+  assert_table(TABLE_MARKDOWN,
+               "| pool    |     held |  hits |\n"
+               "|---------|---------:|------:|\n"
+               "| no_pool | 1.50 KiB | 12.5% |\n"
+               "| a,\"b\\|?  |   12,345 |     - |\n");
+}
+END_TEST
+
+START_TEST(table_without_rows) {
+  FILE *out = open_memstream(&text_of, &text_size);
+  table *t = table_create(columns, 3);
+  table_write(t, TABLE_CSV, out);
+  table_destroy(t);
+  fclose(out);
+  ck_assert_str_eq(text_of, "pool,reserved_peak_bytes,hit_percent\n");
+  free(text_of);
+}
+END_TEST
+
+// --- stopwatch -------------------------------------------------------------
+
+START_TEST(stopwatch_agrees_with_the_clock) {
+  stopwatch watch = stopwatch_start();
+  uint64_t begin_ns = stopwatch_clock_ns();
+  uint64_t begin = stopwatch_now(&watch);
+  while (stopwatch_clock_ns() - begin_ns < 20000000) {
+  }
+  double ns = stopwatch_ns(&watch, (double)stopwatch_since(&watch, begin));
+  double clock = (double)(stopwatch_clock_ns() - begin_ns);
+  ck_assert_double_gt(ns, 0.5 * clock);
+  ck_assert_double_lt(ns, 1.5 * clock);
+}
+END_TEST
+
+// Nothing takes about no time: at least half of all empty measurements are 0.
+START_TEST(stopwatch_takes_its_own_cost_off) {
+  enum { COUNT = 1000 };
+  stopwatch watch = stopwatch_start();
+  size_t zeros = 0;
+  for (int i = 0; i < COUNT; i++) {
+    uint64_t begin = stopwatch_now(&watch);
+    uint64_t ticks = stopwatch_since(&watch, begin);
+    if (stopwatch_ns(&watch, (double)ticks) < 20) zeros++;
+  }
+  ck_assert_uint_ge(zeros, COUNT / 4);
+}
+END_TEST
+
+// --- layout ----------------------------------------------------------------
+
+enum { KB = 1024 };
+
+START_TEST(layout_folds_gaps) {
+  static const tarn_trace_block blocks[] = {
+      {.size = 8 * KB}, {.size = 8 * KB}, {.size = 8 * KB}, {.size = 4 * KB}};
+  static const tarn_addr addresses[] = {0x7f0000000000, 0x550000000000,
+                                        0x550000002000, 0x550000001000};
+  layout l = layout_make(blocks, addresses, 4);
+  ck_assert_uint_eq(l.range_count, 2);
+  ck_assert_uint_eq(l.ranges[0].address, 0x550000000000);
+  ck_assert_uint_eq(l.ranges[0].size, 16 * KB);
+  ck_assert_uint_eq(l.height, 24 * KB);
+  ck_assert_uint_eq(layout_height(&l, 0x550000000000), 0);
+  ck_assert_uint_eq(layout_height(&l, 0x550000002000), 8 * KB);
+  ck_assert_uint_eq(layout_height(&l, 0x7f0000000000), 16 * KB);
+  layout_deinit(&l);
+}
+END_TEST
+
+START_TEST(layout_keeps_small_gaps) {
+  static const tarn_trace_block blocks[] = {{.size = 64 * KB},
+                                            {.size = 64 * KB}};
+  static const tarn_addr addresses[] = {0x100000, 0x110010};
+  layout l = layout_make(blocks, addresses, 2);
+  ck_assert_uint_eq(l.range_count, 1);
+  ck_assert_uint_eq(l.height, 128 * KB + 16);
+  layout_deinit(&l);
+}
+END_TEST
+
+START_TEST(layout_passes_over_refused_blocks) {
+  static const tarn_trace_block blocks[] = {{.size = 5}, {.size = 0}};
+  static const tarn_addr addresses[] = {0, UINT64_MAX};
+  layout l = layout_make(blocks, addresses, 2);
+  ck_assert_uint_eq(l.range_count, 1);
+  ck_assert_uint_eq(l.height, 1);
+  ck_assert_uint_eq(layout_height(&l, UINT64_MAX), 0);
+  layout_deinit(&l);
+  l = layout_make(blocks, addresses, 1);
+  ck_assert_uint_eq(l.height, 0);
+  layout_deinit(&l);
+}
+END_TEST
+
+// --- names and lists -------------------------------------------------------
+
+static const char *name_of(size_t index) {
+  static const char *const names[] = {"devices", "replay", "page_unit_pool"};
+  return index < 3 ? names[index] : NULL;
+}
+
+START_TEST(nearest_name) {
+  ck_assert_str_eq(tool_nearest("reply", name_of), "replay");
+  ck_assert_str_eq(tool_nearest("device", name_of), "devices");
+  ck_assert_str_eq(tool_nearest("page_unit", name_of), "page_unit_pool");
+  ck_assert_str_eq(tool_nearest("dveices", name_of), "devices");
+  ck_assert_ptr_null(tool_nearest("xyzzy", name_of));
+  ck_assert_ptr_null(tool_nearest("", name_of));
+}
+END_TEST
+
+static void assert_pools(const char *text, const char *expected) {
+  options_list pools = {0};
+  char joined[256] = "";
+  options_pools_split(text, &pools);
+  for (size_t i = 0; i < pools.count; i++) {
+    strcat(joined, i > 0 ? " " : "");
+    strcat(joined, pools.items[i]);
+  }
+  ck_assert_str_eq(joined, expected);
+  options_list_free(&pools);
+}
+
+START_TEST(pools_keep_their_options) {
+  assert_pools("a", "a");
+  assert_pools("a,b", "a b");
+  assert_pools("a:x=1,y=2,b", "a:x=1,y=2 b");
+  assert_pools("a,b:x=1,y=2", "a b:x=1,y=2");
+  assert_pools("a:x=1,b:y=2,z=3,c", "a:x=1 b:y=2,z=3 c");
+  assert_pools("a,,b", "a  b");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_parts");
+  ADD_CASE(suite, "format", bytes_have_units, bytes_are_cut,
+           exact_bytes_name_both, counts_have_commas, fixed_fits_every_number);
+  ADD_CASE(suite, "json", json_nests, json_escapes, json_keeps_only_utf8,
+           json_is_inert_in_html, json_doubles_come_back, json_base64_pads,
+           checker_is_strict);
+  ADD_CASE(suite, "table", table_aligns, table_as_csv, table_as_markdown,
+           table_without_rows);
+  ADD_CASE(suite, "stopwatch", stopwatch_agrees_with_the_clock,
+           stopwatch_takes_its_own_cost_off);
+  ADD_CASE(suite, "layout", layout_folds_gaps, layout_keeps_small_gaps,
+           layout_passes_over_refused_blocks);
+  ADD_CASE(suite, "names", nearest_name, pools_keep_their_options);
+  return run_suite(suite);
+}

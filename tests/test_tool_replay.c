@@ -1,0 +1,366 @@
+// `tarn replay`: figures, several traces, bad traces, refused requests.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/json_check.h"
+#include "support/pickle_writer.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+#include "tarn/pool.h"
+#include "tarn/trace.h"
+
+#define NOBODY_HAS (UINT64_C(1) << 60)  // bytes: every device refuses
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+static void assert_done(const tool_output *o) {
+  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
+  ck_assert_str_eq(o->err, "");
+}
+
+static void assert_fails(tool_output o, int status, const char *part) {
+  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// --- snapshots made by hand ------------------------------------------------
+
+static pickle_writer w;
+
+static void begin_snapshot(void) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+}
+
+// Writes what there is of the snapshot, up to |size| bytes.
+static const char *write_part(const char *name, size_t size) {
+  const char *path = tool_file(name);
+  FILE *out = fopen(path, "wb");
+  ck_assert_ptr_nonnull(out);
+  ck_assert_uint_eq(fwrite(w.bytes, 1, size, out), size);
+  ck_assert_int_eq(fclose(out), 0);
+  pickle_free(&w);
+  return path;
+}
+
+static const char *write_snapshot(const char *name) {
+  pickle_finish(&w);
+  return write_part(name, w.size);
+}
+
+// --- figures ---------------------------------------------------------------
+
+static double number_at(const char *json, const char *path) {
+  double value = json_number(json, path);
+  ck_assert_msg(!isnan(value), "no number at %s in %s", path, json);
+  return value;
+}
+
+static double iteration_at(const char *json, int pool, int iteration,
+                           const char *key) {
+  char path[128];
+  snprintf(path, sizeof path, "results.%d.iterations.%d.%s", pool, iteration,
+           key);
+  return number_at(json, path);
+}
+
+static double result_at(const char *json, int pool, const char *key) {
+  char path[128];
+  snprintf(path, sizeof path, "results.%d.%s", pool, key);
+  return number_at(json, path);
+}
+
+static void assert_keys(const char *json, const char *path,
+                        const char *expected) {
+  char keys[256];
+  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
+}
+
+START_TEST(json_has_the_published_keys) {
+  tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_keys(o.out, "", "trace,events,live_peak_bytes,results");
+  assert_keys(o.out, "results.1",
+              "pool,device,iterations,reserved_peak_bytes,reserved_over_live,"
+              "failed");
+  assert_keys(o.out, "results.1.iterations.1",
+              "alloc_ms,alloc_ns_median,alloc_ns_p99,hits,misses,free_ms");
+  ck_assert(json_is(o.out, "trace", "\"@bert-layer\""));
+  ck_assert(json_is(o.out, "results.0.pool", "\"no_pool\""));
+  ck_assert(json_is(o.out, "results.1.pool", "\"page_unit_pool\""));
+  ck_assert(json_is(o.out, "results.1.device", "\"cpu:0\""));
+  ck_assert_uint_eq(json_size(o.out, "results"), 2);
+  ck_assert_uint_eq(json_size(o.out, "results.0.iterations"), 2);
+  tool_output_free(&o);
+}
+END_TEST
+
+static double count_allocs(const tarn_trace *trace) {
+  double count = 0;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    count += trace->events[i].kind == TARN_TRACE_ALLOC;
+  }
+  return count;
+}
+
+static void assert_result(const char *json, int pool, double allocs) {
+  for (int i = 0; i < 2; i++) {
+    double hits = iteration_at(json, pool, i, "hits");
+    double misses = iteration_at(json, pool, i, "misses");
+    double median = iteration_at(json, pool, i, "alloc_ns_median");
+    ck_assert_double_eq(hits + misses, allocs);
+    ck_assert_double_gt(iteration_at(json, pool, i, "alloc_ms"), 0);
+    ck_assert_double_ge(iteration_at(json, pool, i, "alloc_ns_p99"), median);
+  }
+  ck_assert_double_eq(result_at(json, pool, "failed"), 0);
+  double over = result_at(json, pool, "reserved_over_live");
+  ck_assert_double_ge(over, 1);
+  ck_assert_double_eq_tol(over,
+                          result_at(json, pool, "reserved_peak_bytes") /
+                              json_number(json, "live_peak_bytes"),
+                          1e-9);
+}
+
+START_TEST(figures_agree_with_the_trace) {
+  tarn_trace *trace;
+  assert_ok(tarn_trace_make("@bert-layer", &trace));
+  tool_output o = tool_run("replay", "@bert-layer", "-o", "json", "--touch");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "events"),
+                      (double)trace->request_count);
+  ck_assert_double_eq(json_number(o.out, "live_peak_bytes"),
+                      (double)trace->live_peak_bytes);
+  assert_result(o.out, 0, count_allocs(trace));
+  assert_result(o.out, 1, count_allocs(trace));
+  // What the pool is for: the second time nothing is asked of the device.
+  ck_assert_double_eq(iteration_at(o.out, 1, 1, "misses"), 0);
+  ck_assert_double_eq(iteration_at(o.out, 0, 1, "hits"), 0);
+  tarn_trace_destroy(trace);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(every_workload_replays) {
+  for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
+    tool_output o = tool_run("replay", tarn_trace_workload(i), "-o", "json",
+                             "--pool", "page_unit_pool");
+    assert_done(&o);
+    ck_assert_double_eq(iteration_at(o.out, 0, 1, "misses"), 0);
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+START_TEST(several_traces_are_an_array) {
+  tool_output o = tool_run("replay", "@bert-layer", "@bert-layer", "-o", "json",
+                           "--iterations", "3", "--pool",
+                           "page_unit_pool:page=65536,no_pool");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_uint_eq(json_size(o.out, ""), 2);
+  ck_assert_uint_eq(json_size(o.out, "1.results.0.iterations"), 3);
+  ck_assert(
+      json_is(o.out, "1.results.0.pool", "\"page_unit_pool:page=65536\""));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(table_for_people) {
+  tool_output o = tool_run("replay", "@bert-layer");
+  assert_done(&o);
+  assert_contains(o.out, "@bert-layer on cpu:0\n192 requests, live peak ");
+  assert_contains(o.out, "\npage_unit_pool ");
+  assert_contains(o.out, "100.0%");
+  assert_contains(o.out, "\npage_unit_pool: second iteration ");
+  assert_contains(o.out, " than no_pool.\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+static size_t count_lines(const char *text) {
+  size_t count = 0;
+  for (; *text; text++)
+    count += *text == '\n';
+  return count;
+}
+
+START_TEST(csv_has_a_row_per_iteration) {
+  tool_output o =
+      tool_run("replay", "@bert-layer", "-o", "csv", "--iterations", "4");
+  assert_done(&o);
+  assert_contains(o.out, "trace,pool,device,iteration,alloc_ms,");
+  assert_contains(o.out, "\n@bert-layer,page_unit_pool,cpu:0,4,");
+  ck_assert_uint_eq(count_lines(o.out), 1 + 2 * 4);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(list_names_workloads_and_pools) {
+  tool_output o = tool_run("replay", "--list");
+  assert_done(&o);
+  assert_contains(o.out, "\n  @bert-layer\n");
+  assert_contains(o.out, "\n  page_unit_pool\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- baseline, sizes, refusals ---------------------------------------------
+
+// The baseline is freed within the trace, and two blocks stay alive at its end:
+// every iteration must find the same state again.
+START_TEST(iterations_start_alike) {
+  begin_snapshot();
+  pickle_event(&w, "free_completed", 0x1000, 5000);
+  pickle_event(&w, "alloc", 0x2000, 5000);
+  pickle_event(&w, "alloc", 0x3000, 1);
+  tool_output o = tool_run("replay", write_snapshot("a.pickle"), "-o", "json",
+                           "--iterations", "3", "--pool", "page_unit_pool");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "events"), 3);
+  ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 5001);
+  for (int i = 0; i < 3; i++) {
+    double hits = iteration_at(o.out, 0, i, "hits");
+    double misses = iteration_at(o.out, 0, i, "misses");
+    ck_assert_double_eq(hits + misses, 2);
+    ck_assert_double_eq(misses, i == 0 ? 1 : 0);
+  }
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(refused_requests_are_counted) {
+  begin_snapshot();
+  pickle_event(&w, "alloc", 0x1000, 4096);
+  pickle_event(&w, "alloc", 0x2000, NOBODY_HAS);
+  pickle_event(&w, "free_completed", 0x2000, NOBODY_HAS);
+  pickle_event(&w, "free_completed", 0x1000, 4096);
+  tool_output o =
+      tool_run("replay", write_snapshot("big.pickle"), "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert(json_valid(o.out));
+  ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);
+  ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
+  assert_contains(o.err, "no_pool: 2 requests failed, the first: ");
+  assert_contains(o.err, "page_unit_pool: 2 requests failed, the first: ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(a_trace_of_nothing) {
+  begin_snapshot();
+  pickle_event(&w, "snapshot", 0, 0);
+  const char *path = write_snapshot("empty.pickle");
+  tool_output o = tool_run("replay", path, "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_double_eq(json_number(o.out, "events"), 0);
+  ck_assert(json_is(o.out, "results.0.reserved_over_live", "null"));
+  tool_output_free(&o);
+  o = tool_run("replay", path);
+  assert_done(&o);
+  assert_contains(o.out, "\nno_pool ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// The host cannot write to this device's memory: touching goes through the
+// device, for which Tarn stands in.
+START_TEST(another_device) {
+  tool_output o = tool_run("replay", "@bert-layer", "--plugin",
+                           TARN_SMALL_PLUGIN, "--device", "small:0", "--touch",
+                           "--pool", "no_pool", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_is(o.out, "results.0.device", "\"small:0\""));
+  ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+// 64 MiB do not hold what page_unit_pool keeps of 32 images.
+START_TEST(a_device_too_small) {
+  tool_output o = tool_run("replay", "@resnet50-b32", "--plugin",
+                           TARN_SMALL_PLUGIN, "--device", "small:0");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "requests failed, the first: ");
+  assert_contains(o.out, "  failed\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- wrong use and bad traces ----------------------------------------------
+
+START_TEST(wrong_names) {
+  assert_fails(tool_run("replay"), 2, "which trace?");
+  assert_fails(tool_run("replay", "@bert"), 2, "did you mean '@bert-layer'?");
+  assert_fails(tool_run("replay", "@x"), 2, "there are: @bert-layer, ");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "page_unit_pol"), 2,
+               "did you mean 'page_unit_pool'?");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,"), 2,
+               "no pool is named ''");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool:x=1"), 2,
+               "tarn replay: ");
+  assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
+               "cpu");
+}
+END_TEST
+
+START_TEST(wrong_numbers) {
+  static const char *const wrong[] = {
+      "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_fails(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
+                 "--iterations wants a whole number");
+  }
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "x"), 2,
+               "--trace-device wants a number");
+  assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
+               "'yaml' is no output");
+}
+END_TEST
+
+START_TEST(missing_file) {
+  assert_fails(tool_run("replay", tool_file("nowhere.pickle")), 1,
+               "nowhere.pickle");
+}
+END_TEST
+
+START_TEST(truncated_snapshot) {
+  begin_snapshot();
+  pickle_event(&w, "alloc", 0x1000, 4096);
+  pickle_finish(&w);
+  const char *path = write_part("cut.pickle", w.size / 2);
+  assert_fails(tool_run("replay", path), 1, "cut.pickle: byte ");
+  // One bad trace among good ones: no half a document.
+  assert_fails(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
+               "cut.pickle: byte ");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_replay");
+  ADD_CASE(suite, "figures", json_has_the_published_keys,
+           figures_agree_with_the_trace, every_workload_replays,
+           several_traces_are_an_array, table_for_people,
+           csv_has_a_row_per_iteration, list_names_workloads_and_pools);
+  ADD_CASE(suite, "devices", another_device, a_device_too_small);
+  TCase *files = tcase_create("files");
+  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
+  tcase_set_timeout(files, 240);
+  tcase_add_test(files, iterations_start_alike);
+  tcase_add_test(files, refused_requests_are_counted);
+  tcase_add_test(files, a_trace_of_nothing);
+  tcase_add_test(files, missing_file);
+  tcase_add_test(files, truncated_snapshot);
+  suite_add_tcase(suite, files);
+  ADD_CASE(suite, "misuse", wrong_names, wrong_numbers);
+  return run_suite(suite);
+}

@@ -1,0 +1,273 @@
+// Snapshots that are damaged, or made to cost much: every answer is a status,
+// within the time and the memory that the file's size allows.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/pickle_writer.h"
+#include "support/run.h"
+#include "tarn/trace.h"
+
+static pickle_writer w;
+
+static void begin(void) {
+  w = (pickle_writer){0};
+}
+
+static void end(void) {
+  pickle_free(&w);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+
+// One of everything, with shared frames.
+static void small_snapshot(int protocol) {
+  pickle_snapshot(&w, protocol);
+  pickle_open_segment(&w, 4096, 4096);
+  pickle_block(&w, 4096, 512, 500, "active_allocated");
+  pickle_block(&w, 4608, 512, 0, "inactive");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  for (uint64_t i = 0; i < 3; i++) {
+    pickle_open_dict(&w);
+    pickle_text(&w, "action");
+    pickle_text(&w, i == 1 ? "free_completed" : "alloc");
+    pickle_text(&w, "addr");
+    pickle_int(&w, 4608);
+    pickle_text(&w, "size");
+    pickle_int(&w, 100);
+    pickle_text(&w, "frames");
+    if (i == 0) {
+      pickle_open_list(&w);
+      pickle_frame(&w, "model.py", 12, "forward");
+      pickle_close_list(&w);
+      pickle_put(&w, 0);
+    } else {
+      pickle_get(&w, 0);
+    }
+    pickle_close_dict(&w);
+  }
+  pickle_finish(&w);
+}
+
+static tarn_status read_and_drop(const void *bytes, size_t size) {
+  tarn_trace *trace = NULL;
+  faults_peak_reset();
+  size_t before = tarn_host_memory();
+  tarn_status status =
+      tarn_trace_read_bytes(bytes, size, "hostile", NULL, &trace);
+  ck_assert_uint_le(faults_peak() - before, 64 * size + (1 << 20));
+  ck_assert((status == TARN_OK) == (trace != NULL));
+  tarn_trace_destroy(trace);
+  return status;
+}
+
+START_TEST(cut_at_every_byte_is_corrupt) {
+  small_snapshot(_i);
+  ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
+  for (size_t size = 0; size < w.size; size++) {
+    // A copy of its own, so that a sanitizer sees a read beyond the cut.
+    unsigned char *cut = malloc(size + 1);
+    ck_assert_ptr_nonnull(cut);
+    memcpy(cut, w.bytes, size);
+    unsigned char *exact = realloc(cut, size == 0 ? 1 : size);
+    assert_status(read_and_drop(exact, size), TARN_E_CORRUPT);
+    free(exact);
+  }
+}
+END_TEST
+
+static uint64_t next_random(uint64_t *state) {
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  return *state;
+}
+
+START_TEST(mutations_never_do_harm) {
+  enum { ROUNDS = 10000 };
+  uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
+  size_t refused = 0;
+  small_snapshot(4);
+  unsigned char *mutant = malloc(w.size);
+  ck_assert_ptr_nonnull(mutant);
+  for (int round = 0; round < ROUNDS; round++) {
+    memcpy(mutant, w.bytes, w.size);
+    for (int change = round % 4; change >= 0; change--) {
+      uint64_t random = next_random(&state);
+      size_t at = (size_t)(random >> 16) % w.size;
+      if (random & 1) mutant[at] ^= (unsigned char)(1u << (random >> 1 & 7));
+      if (!(random & 1)) mutant[at] = (unsigned char)(random >> 8);
+    }
+    if (read_and_drop(mutant, w.size) != TARN_OK) refused++;
+  }
+  ck_assert_uint_gt(refused, ROUNDS / 2);
+  free(mutant);
+}
+END_TEST
+
+// --- much out of little ----------------------------------------------------
+
+START_TEST(a_bomb_of_lists_is_not_unfolded) {
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_close_list(&w);
+  pickle_close_list(&w);
+  pickle_text(&w, "bomb");
+  pickle_op(&w, ']');
+  for (int level = 0; level < 64; level++) {  // 2^64 when unfolded
+    pickle_op_number(&w, 'q', (uint64_t)level, 1);
+    pickle_op(&w, '0');
+    pickle_open_list(&w);
+    pickle_op_number(&w, 'h', (uint64_t)level, 1);
+    pickle_op_number(&w, 'h', (uint64_t)level, 1);
+    pickle_close_list(&w);
+  }
+  pickle_close_dict(&w);
+  pickle_end(&w);
+  ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
+}
+END_TEST
+
+// |events| events whose frames are one list of |frames| references to one
+// frame, whose name is a text of |text| bytes that other frames have too.
+static void shared_stack(int events, int frames) {
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  for (int i = 0; i < events; i++) {
+    pickle_open_dict(&w);
+    pickle_text(&w, "action");
+    pickle_text(&w, "oom");
+    pickle_text(&w, "frames");
+    if (i == 0) {
+      pickle_open_list(&w);
+      pickle_frame(&w, "a.py", 1, "f");
+      pickle_op_number(&w, 'q', 0, 1);
+      for (int j = 1; j < frames; j++)
+        pickle_op_number(&w, 'h', 0, 1);
+      pickle_close_list(&w);
+      pickle_op_number(&w, 'q', 1, 1);
+    } else {
+      pickle_op_number(&w, 'h', 1, 1);
+    }
+    pickle_close_dict(&w);
+  }
+  pickle_finish(&w);
+}
+
+START_TEST(a_shared_stack_is_read_once) {
+  shared_stack(50000, 200000);  // 10^10 frames when unfolded
+  ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
+}
+END_TEST
+
+START_TEST(a_shared_text_is_read_once) {
+  enum { FRAMES = 50000, TEXT = 1 << 20 };  // 5 x 10^10 bytes when unfolded
+  char *text = malloc(TEXT + 1);
+  ck_assert_ptr_nonnull(text);
+  memset(text, 'x', TEXT);
+  text[TEXT] = '\0';
+  pickle_begin(&w, 4);
+  pickle_text(&w, text);
+  pickle_op_number(&w, 'q', 0, 1);
+  pickle_op(&w, '0');
+  pickle_raw(&w, "}(", 2);
+  pickle_text(&w, "device_traces");
+  pickle_open_list(&w);
+  pickle_open_list(&w);
+  pickle_open_dict(&w);
+  pickle_text(&w, "action");
+  pickle_text(&w, "oom");
+  pickle_text(&w, "frames");
+  pickle_open_list(&w);
+  for (int i = 0; i < FRAMES; i++) {
+    pickle_open_dict(&w);
+    pickle_text(&w, "name");
+    pickle_op_number(&w, 'h', 0, 1);
+    pickle_text(&w, "line");
+    pickle_op_number(&w, 'M', (uint64_t)i, 2);
+    pickle_close_dict(&w);
+  }
+  pickle_close_list(&w);
+  pickle_close_dict(&w);
+  pickle_finish(&w);
+  ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
+  free(text);
+}
+END_TEST
+
+START_TEST(a_shared_segment_is_refused) {
+  pickle_begin(&w, 4);
+  pickle_open_list(&w);
+  pickle_open_segment(&w, 4096, 512);
+  pickle_block(&w, 4096, 512, 512, "active_allocated");
+  pickle_close_segment(&w);
+  pickle_op_number(&w, 'q', 0, 1);
+  for (int i = 0; i < 1000; i++)
+    pickle_op_number(&w, 'h', 0, 1);
+  pickle_close_list(&w);
+  pickle_end(&w);
+  assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
+  assert_error_says("a dict stands in two places");
+}
+END_TEST
+
+START_TEST(deep_nesting_is_refused_as_a_shape) {
+  enum { DEPTH = 1000000 };
+  pickle_begin(&w, 4);
+  for (int i = 0; i < DEPTH; i++)
+    pickle_op(&w, ']');
+  for (int i = 1; i < DEPTH; i++)
+    pickle_op(&w, 'a');
+  pickle_end(&w);
+  assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
+  assert_error_says("a list stands where a dict should");
+}
+END_TEST
+
+START_TEST(an_error_text_is_printable) {
+  tarn_trace *trace = NULL;
+  assert_status(
+      tarn_trace_read_bytes("\x80\x04i", 3, "a\x1b[31m\n.pickle", NULL, &trace),
+      TARN_E_CORRUPT);
+  ck_assert_ptr_null(strchr(tarn_last_error(), '\x1b'));
+  ck_assert_ptr_null(strchr(tarn_last_error(), '\n'));
+}
+END_TEST
+
+// --- memory that fails -----------------------------------------------------
+
+static void read_scenario(void *context) {
+  tarn_trace *trace = NULL;
+  (void)context;
+  tarn_status status =
+      tarn_trace_read_bytes(w.bytes, w.size, "swept", NULL, &trace);
+  ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
+  ck_assert((status == TARN_OK) == (trace != NULL));
+  tarn_trace_destroy(trace);
+}
+
+START_TEST(every_failing_allocation_is_survived) {
+  small_snapshot(4);
+  ck_assert_uint_gt(faults_sweep(read_scenario, NULL), 20);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("trace_hostile");
+  faults_install();
+  TCase *all = tcase_create("all");
+  tcase_add_checked_fixture(all, begin, end);
+  tcase_set_timeout(all, 120);
+  tcase_add_loop_test(all, cut_at_every_byte_is_corrupt, 2, 6);
+  tcase_add_loop_test(all, mutations_never_do_harm, 0, 4);
+  tcase_add_test(all, a_bomb_of_lists_is_not_unfolded);
+  tcase_add_test(all, a_shared_stack_is_read_once);
+  tcase_add_test(all, a_shared_text_is_read_once);
+  tcase_add_test(all, a_shared_segment_is_refused);
+  tcase_add_test(all, deep_nesting_is_refused_as_a_shape);
+  tcase_add_test(all, an_error_text_is_printable);
+  tcase_add_test(all, every_failing_allocation_is_survived);
+  suite_add_tcase(suite, all);
+  return run_suite(suite);
+}
