@@ -50,8 +50,8 @@ static void round_trip(tarn_device *device, tarn_stream *stream) {
   assert_ok(tarn_device_set(device, a + 5, 0xab, SIZE - 9, stream));
   assert_ok(tarn_copy_d2h(device, out, a, SIZE, NULL));
   ck_assert_mem_eq(out, in, 5);
-  for (size_t i = 5; i < SIZE - 4; i++)
-    ck_assert_uint_eq(out[i], 0xab);
+  ck_assert_uint_eq(out[5], 0xab);
+  ck_assert_mem_eq(out + 5, out + 6, SIZE - 10);  // all like the first
   ck_assert_mem_eq(out + SIZE - 4, in + SIZE - 4, 4);
   give(device, a, SIZE);
   give(device, b, SIZE);

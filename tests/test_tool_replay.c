@@ -296,6 +296,21 @@ START_TEST(a_device_too_small) {
 }
 END_TEST
 
+// Of 64 MiB free, 57.6 may be held when pages are touched: no_pool's 50 fit,
+// page_unit_pool's 84 are refused by the limit before the device is asked.
+START_TEST(touching_leaves_room) {
+  tool_output o =
+      tool_run("replay", "@bert-layer", "--plugin", TARN_SMALL_PLUGIN,
+               "--device", "small:0", "--touch", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
+  ck_assert_double_gt(result_at(o.out, 1, "failed"), 0);
+  ck_assert_double_le(result_at(o.out, 1, "reserved_peak_bytes"),
+                      0.9 * (64 << 20) + 1);
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- wrong use and bad traces ----------------------------------------------
 
 START_TEST(wrong_names) {
@@ -351,7 +366,8 @@ int main(void) {
            figures_agree_with_the_trace, every_workload_replays,
            several_traces_are_an_array, table_for_people,
            csv_has_a_row_per_iteration, list_names_workloads_and_pools);
-  ADD_CASE(suite, "devices", another_device, a_device_too_small);
+  ADD_CASE(suite, "devices", another_device, a_device_too_small,
+           touching_leaves_room);
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
   tcase_set_timeout(files, 240);

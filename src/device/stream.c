@@ -166,15 +166,18 @@ void *tarn_stream_native(const tarn_stream *stream) {
 
 // --- waiting ---------------------------------------------------------------
 
-// Waits even for a stream that has failed: what is behind the failure may
-// still be running, and its memory is about to be reused.
+// Waits even for a stream that has failed, and even if the device cannot be
+// made current: what is queued may still be running, and its memory is about
+// to be reused.
 tarn_status tarn_stream_synchronize(tarn_stream *stream) {
   tarn_status status = tarn__stream_belongs(stream, NULL);
-  if (status == TARN_OK) status = tarn__device_enter(stream->device);
   if (status != TARN_OK) return status;
+  tarn_device *device = stream->device;
+  tarn_status entered = tarn__device_enter(device);
+  (void)tarn__stream_settle(stream, entered);
   C_Status result =
-      stream->abi->synchronize_stream(&stream->device->handle, stream->native);
-  status = tarn__device_result(stream->device, "synchronize_stream", 0, result);
+      stream->abi->synchronize_stream(&device->handle, stream->native);
+  status = tarn__device_result(device, "synchronize_stream", 0, result);
   (void)tarn__stream_settle(stream, status);
   return tarn__stream_failure(stream);
 }

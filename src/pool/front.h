@@ -8,6 +8,8 @@
 #include "pool/strategy.h"
 #include "tarn/pool.h"
 
+enum { TARN__TAGS_MAX = 65535 };
+
 typedef struct tarn__tag_count {
   size_t live_bytes;
   size_t live_peak_bytes;

@@ -38,6 +38,9 @@ static void raise_peak(size_t value, size_t *peak) {
 // Room for |tag|, before anything is taken for it.
 static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   if (tag < pool->tag_count) return TARN_OK;
+  if (tag > TARN__TAGS_MAX) {
+    return tarn__fail(TARN_E_INVALID, "pool: %u is no tag", tag);
+  }
   size_t count = pool->tag_count ? pool->tag_count : 8;
   while (count <= tag)
     count *= 2;
@@ -154,13 +157,15 @@ static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
 
 // Lets |stream| wait for the one that used the memory last. If that cannot be
 // arranged the block goes back as it came.
-static tarn_status order(tarn_pool *pool, tarn__piece *piece,
-                         tarn_stream *stream, uint64_t last) {
+static tarn_status order(tarn_pool *pool, const tarn__request *request,
+                         tarn__piece *piece, tarn_stream *stream,
+                         uint64_t last) {
   tarn_status status = tarn_stream_join(stream, last);
   pthread_mutex_lock(&pool->lock);
   if (status == TARN_OK) {
     pool->stats.stream_crossings++;
   } else {
+    if (!request->asked) pool->stats.hits--;
     pool->stats.allocs--;
     pool->stats.failures++;
     (void)give_locked(pool, piece, last);
@@ -192,7 +197,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
   }
   pthread_mutex_unlock(&pool->lock);
   if (status == TARN_OK && last != 0 && last != request.serial) {
-    status = order(pool, piece, stream, last);
+    status = order(pool, &request, piece, stream, last);
   }
   if (status == TARN_OK) *out_block = block;
   return status;
@@ -218,22 +223,35 @@ static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
   return status;
 }
 
-static tarn_status not_ours(const tarn_pool *pool, const tarn_block *block) {
-  char place[64];
-  return tarn__fail(TARN_E_INVALID,
-                    "free: no block of the pool of %s (address 0x%llx, id %u)",
-                    tarn_place_text(pool->place, place, sizeof place),
-                    (unsigned long long)block->address, block->id);
+// What is known of the memory at an address, for the end of a message.
+static const char *stands_there(const tarn__piece *piece) {
+  if (piece == NULL) return "";
+  return piece->live ? "; what stands there now is "
+                     : "; what stood there last was ";
 }
 
+static tarn_status not_ours(const tarn_pool *pool, const tarn_block *block) {
+  char place[64];
+  const tarn__piece *there = tarn__pieces_find(&pool->pieces, block->address);
+  return tarn__fail(TARN_E_INVALID,
+                    "free: no block of the pool of %s (address 0x%llx, id %u)"
+                    "%s%s",
+                    tarn_place_text(pool->place, place, sizeof place),
+                    (unsigned long long)block->address, block->id,
+                    stands_there(there),
+                    there != NULL ? tarn_pool_tag_name(there->tag) : "");
+}
+
+// |piece| has the block's id. It may have got other memory since.
 static tarn_status freed_before(const tarn__piece *piece,
                                 const tarn_block *block) {
+  bool same = piece->generation == block->generation;
+  bool known = same || piece->address == block->address;
   return tarn__fail(TARN_E_INVALID,
-                    "free: the block at 0x%llx was freed before; %s there now "
-                    "is %s",
+                    "free: the block at 0x%llx was freed before%s%s",
                     (unsigned long long)block->address,
-                    piece->live ? "what stands" : "what stood",
-                    tarn_pool_tag_name(piece->tag));
+                    same ? "; it was " : stands_there(known ? piece : NULL),
+                    known ? tarn_pool_tag_name(piece->tag) : "");
 }
 
 static tarn_status free_locked(tarn_pool *pool, const tarn_block *block,

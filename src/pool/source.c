@@ -29,23 +29,48 @@ static bool is_aligned(tarn_addr addr, size_t align) {
   return (addr & (align - 1)) == 0;
 }
 
+// One call of the device, charged to the pool while it lasts.
+static tarn_status ask_device(tarn_pool *pool, size_t size,
+                              tarn__piece *piece) {
+  pool->pending += size;
+  pool->stats.device_allocs++;
+  pthread_mutex_unlock(&pool->lock);
+  tarn_status status = tarn__device_take(pool->place, size, &piece->base);
+  pthread_mutex_lock(&pool->lock);
+  pool->pending -= size;
+  piece->base_size = size;
+  return status;
+}
+
+static tarn_status return_unfit(tarn_pool *pool, tarn__piece *piece) {
+  tarn_addr base = piece->base;
+  size_t size = piece->base_size;
+  piece->base = 0;
+  pool->pending += size;
+  pool->stats.device_frees++;
+  pthread_mutex_unlock(&pool->lock);
+  tarn_status status = tarn__device_give(pool->place, base, size);
+  pthread_mutex_lock(&pool->lock);
+  pool->pending -= size;
+  return status;
+}
+
 // The device's memory as it comes if that is aligned; else with |align| bytes
-// more, so that an aligned part of the size fits in.
+// more, so that an aligned part of the size fits in, if the limit allows it.
 static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
                                 tarn__piece *piece) {
-  tarn_status status = tarn__device_take(pool->place, size, &piece->base);
-  piece->base_size = size;
+  tarn_status status = ask_device(pool, size, piece);
   if (status != TARN_OK) return status;
   if (!is_aligned(piece->base, align)) {
-    tarn_addr unfit = piece->base;
-    piece->base = 0;
-    status = tarn__device_give(pool->place, unfit, size);
+    size_t padded = 0;
+    status = return_unfit(pool, piece);
     if (status != TARN_OK) return status;
-    if (!tarn_size_add(size, align, &piece->base_size)) {
+    if (!tarn_size_add(size, align, &padded)) {
       return tarn__fail(TARN_E_INVALID, "pool: %zu bytes aligned to %zu", size,
                         align);
     }
-    status = tarn__device_take(pool->place, piece->base_size, &piece->base);
+    if (!within_limit(pool, padded)) return over_limit(pool, padded);
+    status = ask_device(pool, padded, piece);
     if (status != TARN_OK) return status;
   }
   piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
@@ -72,16 +97,10 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   piece->size = size;
   piece->align = request->align;
   request->asked = true;
-  pool->pending += size;
-  pool->stats.device_allocs++;
+
   strategy->inside++;
-
-  pthread_mutex_unlock(&pool->lock);
   tarn_status status = take_aligned(pool, size, request->align, piece);
-  pthread_mutex_lock(&pool->lock);
-
   strategy->inside--;
-  pool->pending -= size;
   if (status != TARN_OK) {
     piece->base = 0;
     tarn__pieces_leave(&pool->pieces, piece);

@@ -89,9 +89,8 @@ static tarn_status parse(tarn__options *options, const char *text) {
   char *colon = strchr(options->text, ':');
   if (colon == NULL) return TARN_OK;
   *colon = '\0';
-  char *rest = NULL;
-  for (char *part = strtok_r(colon + 1, ",", &rest); part != NULL;
-       part = strtok_r(NULL, ",", &rest)) {
+  char *rest = colon + 1;
+  for (char *part; (part = strsep(&rest, ",")) != NULL;) {
     tarn_status status = add_option(options, part);
     if (status != TARN_OK) return status;
   }

@@ -7,8 +7,6 @@
 #include "base/status.h"
 #include "pool/front.h"
 
-enum { TAGS_MAX = 65535 };
-
 static struct {
   pthread_mutex_t lock;  // guards |names|
   tarn__names names;     // the n-th of them is tag n + 1
@@ -17,9 +15,9 @@ static struct {
 static tarn_status intern(const char *name, tarn_tag *out_tag) {
   tarn__name *entry = tarn__names_find(&registry.names, name);
   if (entry == NULL) {
-    if (registry.names.count == TAGS_MAX) {
+    if (registry.names.count == TARN__TAGS_MAX) {
       return tarn__fail(TARN_E_INVALID, "tag '%s': there are %d already", name,
-                        TAGS_MAX);
+                        TARN__TAGS_MAX);
     }
     tarn_status status = tarn__names_add(&registry.names, name, NULL);
     if (status != TARN_OK) return status;
