@@ -286,6 +286,7 @@ int main(void) {
            test_waiting_for_an_event_does_the_work_before_it,
            test_the_worker_runs_what_nobody_waits_for);
   ADD_CASE(suite, "no threads", test_without_threads_the_caller_does_all,
-           test_a_thread_is_asked_for_again, test_many_callers_without_threads);
+           test_a_thread_is_asked_for_again, test_many_callers_without_threads,
+           test_a_caller_that_leaves_wakes_the_next);
   return run_suite(suite);
 }

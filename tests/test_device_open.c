@@ -397,6 +397,30 @@ START_TEST(a_child_has_its_own_devices) {
 }
 END_TEST
 
+// A child has nothing of the parent's on its hands once it destroyed it.
+START_TEST(a_child_frees_what_the_parent_had_on_cpu) {
+  tarn_device *cpu = open_named("cpu:0");
+  size_t held = tarn_host_memory();
+  tarn_stream *stream = NULL;
+  tarn_event *event = NULL;
+  assert_ok(tarn_stream_create(cpu, &stream));
+  assert_ok(tarn_event_create(cpu, &event));
+  assert_ok(tarn_event_record(event, stream));
+  pid_t child = fork();
+  if (child == 0) {
+    bool destroyed = tarn_event_destroy(event) == TARN_OK &&
+                     tarn_stream_destroy(stream) == TARN_OK;
+    _exit(destroyed && tarn_host_memory() == held ? 0 : 1);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("device: opening");
   TCase *names_case = tcase_create("names");
@@ -424,6 +448,7 @@ int main(void) {
   suite_add_tcase(suite, memory);
   ADD_CASE(suite, "closing", a_device_in_use_does_not_close,
            attached_rooms_are_asked_and_then_ended_from_above);
-  ADD_CASE(suite, "forks", a_child_has_its_own_devices);
+  ADD_CASE(suite, "forks", a_child_has_its_own_devices,
+           a_child_frees_what_the_parent_had_on_cpu);
   return run_suite(suite);
 }

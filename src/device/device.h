@@ -57,6 +57,14 @@ TARN_MUST_CHECK tarn_status tarn__device_host(tarn_device **out_device);
 // program may change that behind Tarn's back, so it is done before each call.
 TARN_MUST_CHECK tarn_status tarn__device_enter(tarn_device *device);
 
+// The handle to end an object with that a parent made, where its plug-in can do
+// that in a child: the built-in cpu, whose handles are nothing but memory.
+static inline bool tarn__plugin_ends_after_fork(const tarn__plugin *plugin,
+                                                struct C_Device_st *out) {
+  out->id = plugin->is_host ? (int)plugin->ids[0] : -1;
+  return plugin->is_host;
+}
+
 // A device of |plugin|, initialised and asked for its sizes, not yet listed.
 // Caller holds the registry's lock, as for the next two.
 TARN_MUST_CHECK tarn_status tarn__device_create(tarn__plugin *plugin,
@@ -83,6 +91,7 @@ TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
 
 struct tarn_stream {
   tarn_device *device;
+  const tarn__plugin *plugin;    // the device's, for when that is gone
   const C_DeviceInterface *abi;  // the device's, or abi_sync without a handle
   C_Stream native;
   uint64_t serial;

@@ -11,6 +11,7 @@
 
 struct tarn_event {
   tarn_device *device;
+  const tarn__plugin *plugin;  // the device's, for when that is gone
   C_Event native;
   uint32_t generation;
 
@@ -48,6 +49,7 @@ tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
   tarn_event *event = tarn__host_alloc(sizeof *event);
   if (event == NULL) return TARN_E_NOMEM;
   event->device = device;
+  event->plugin = device->plugin;
   event->generation = tarn__os_generation();
   pthread_mutex_init(&event->lock, NULL);
   C_Status result = device->abi->create_event(&device->handle, &event->native);
@@ -74,10 +76,21 @@ static tarn_status end(tarn_event *event) {
   return status;
 }
 
+static void end_after_fork(tarn_event *event) {
+  struct C_Device_st handle;
+  if (tarn__plugin_ends_after_fork(event->plugin, &handle)) {
+    (void)event->plugin->abi.destroy_event(&handle, event->native);
+  }
+}
+
 tarn_status tarn_event_destroy(tarn_event *event) {
   if (event == NULL) return TARN_OK;
-  bool ours = event->generation == tarn__os_generation();
-  tarn_status status = ours ? end(event) : TARN_OK;
+  tarn_status status = TARN_OK;
+  if (event->generation == tarn__os_generation()) {
+    status = end(event);
+  } else {
+    end_after_fork(event);
+  }
   release(event);
   return status;
 }

@@ -98,6 +98,7 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   tarn_stream *stream = tarn__host_alloc(sizeof *stream);
   if (stream == NULL) return TARN_E_NOMEM;
   stream->device = device;
+  stream->plugin = device->plugin;
   stream->generation = tarn__os_generation();
   pthread_mutex_init(&stream->lock, NULL);
   C_Status result =
@@ -136,15 +137,24 @@ static tarn_status end(tarn_stream *stream) {
   return status != TARN_OK ? status : ended;
 }
 
+// In a child of the process that made it: who pinned it does not run here, and
+// the device may be gone.
+static void end_after_fork(tarn_stream *stream) {
+  struct C_Device_st handle;
+  stream->pins = 0;
+  delist(stream);
+  if (tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
+    (void)stream->abi->destroy_stream(&handle, stream->native);
+  }
+}
+
 tarn_status tarn_stream_destroy(tarn_stream *stream) {
   if (stream == NULL) return TARN_OK;
   tarn_status status = TARN_OK;
   if (stream->generation == tarn__os_generation()) {
     status = end(stream);
-  } else {  // the parent's: its device and driver are not this process's, and
-            // who pinned it there does not run here
-    stream->pins = 0;
-    delist(stream);
+  } else {
+    end_after_fork(stream);
   }
   release(stream);
   return status;
