@@ -87,6 +87,30 @@ START_TEST(destroying_does_what_is_queued) {
 }
 END_TEST
 
+static const uint64_t waiting_abilities[] = {0,
+                                             FAKE_MISSES(synchronize_device)};
+
+START_TEST(synchronizing_a_device_waits_for_its_streams) {
+  fake.missing = waiting_abilities[_i];
+  tarn_device *device = open_fake();
+  tarn_device *second = open_named("fake:1");
+  tarn_stream *streams[3] = {stream_on(device), stream_on(second),
+                             stream_on(device)};
+  int cells[3] = {0};
+  for (int i = 0; i < 3; i++)
+    queue_write(streams[i], &cells[i], &one);
+  assert_ok(tarn_device_synchronize(device));
+  ck_assert_int_eq(cells[0], 1);
+  ck_assert_int_eq(cells[1], 0);
+  ck_assert_int_eq(cells[2], 1);
+  for (int i = 0; i < 3; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  assert_ok(tarn_device_synchronize(device));
+  assert_ok(tarn_device_close(second));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- failures --------------------------------------------------------------
 
 START_TEST(the_first_failure_sticks_with_its_text) {
@@ -443,6 +467,8 @@ int main(void) {
   tcase_add_test(streams, serials_are_never_reused);
   tcase_add_loop_test(streams, query_says_pending_until_it_is_done, 0, 2);
   tcase_add_test(streams, destroying_does_what_is_queued);
+  tcase_add_loop_test(streams, synchronizing_a_device_waits_for_its_streams, 0,
+                      2);
   suite_add_tcase(suite, streams);
   ADD_CASE(suite, "failures", the_first_failure_sticks_with_its_text,
            synchronizing_waits_even_behind_a_failure,

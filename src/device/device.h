@@ -119,6 +119,10 @@ tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 // The text of a stream's failure becomes the last error.
 tarn_status tarn__stream_failure(tarn_stream *stream);
 
+// Waits for every stream of |device|; the first failure among them.
+TARN_MUST_CHECK tarn_status
+tarn__streams_synchronize(const tarn_device *device);
+
 // The lock of the list of all streams: taken around a fork.
 void tarn__streams_lock(void);
 void tarn__streams_unlock(void);

@@ -11,6 +11,7 @@
 //   device_extra_padding_size   0
 //   streams, events             everything is synchronous
 //   query_*                     wait, then yes
+//   synchronize_device          wait for each of its streams
 //   stream_add_callback         wait, then call it
 //   stream_wait_event           the host waits
 //   init_device and the like    nothing to do
@@ -71,6 +72,11 @@ static C_Status add_callback_now(const C_Device device, C_Stream stream,
   C_Status status = C_SUCCESS;
   callback(device, stream, user_data, &status);
   return C_SUCCESS;
+}
+
+static C_Status synchronize_streams(const C_Device device) {
+  tarn_status status = tarn__streams_synchronize(device_of(device));
+  return status == TARN_OK ? C_SUCCESS : C_INTERNAL_ERROR;
 }
 
 static C_Status no_event(const C_Device device, C_Event *event) {
@@ -259,7 +265,7 @@ static void complete_devices(C_DeviceInterface *abi) {
   (void)COMPLETE(set_device, nothing_for_device);
   (void)COMPLETE(get_device, nothing_for_device);
   (void)COMPLETE(deinit_device, nothing_for_device);
-  (void)COMPLETE(synchronize_device, nothing_for_device);
+  (void)COMPLETE(synchronize_device, synchronize_streams);
   (void)COMPLETE(get_device_list, count_up_ids);
 }
 

@@ -214,26 +214,42 @@ tarn_status tarn_device_synchronize(tarn_device *device) {
 
 // --- one stream behind another ---------------------------------------------
 
-static tarn_stream *find_locked(uint64_t serial) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &streams.all) {
-    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
-    if (stream->serial == serial) return stream;
-  }
-  return NULL;
+static bool is_busy(const tarn_stream *stream) {
+  return stream->native != NULL && stream->generation == tarn__os_generation();
 }
 
 // The stream with |serial|, which cannot be destroyed until it is unpinned;
 // NULL if there is nothing to wait for: it is gone, a parent's, or one on
 // which nothing is ever queued.
 static tarn_stream *pin(uint64_t serial) {
+  tarn_stream *found = NULL;
+  tarn_list *node = NULL;
   tarn__streams_lock();
-  tarn_stream *stream = find_locked(serial);
-  bool busy = stream != NULL && stream->native != NULL &&
-              stream->generation == tarn__os_generation();
-  if (busy) stream->pins++;
+  tarn_list_for_each (node, &streams.all) {
+    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
+    if (stream->serial == serial && is_busy(stream)) found = stream;
+  }
+  if (found != NULL) found->pins++;
   tarn__streams_unlock();
-  return busy ? stream : NULL;
+  return found;
+}
+
+// The first stream of |device| behind |serial|, pinned; NULL if there is none.
+static tarn_stream *pin_behind(const tarn_device *device, uint64_t serial) {
+  tarn_stream *found = NULL;
+  tarn_list *node = NULL;
+  tarn__streams_lock();
+  tarn_list_for_each (node, &streams.all) {
+    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
+    bool next = stream->device == device && stream->serial > serial;
+    if (next && is_busy(stream)) {
+      found = stream;
+      break;  // serials rise along the list
+    }
+  }
+  if (found != NULL) found->pins++;
+  tarn__streams_unlock();
+  return found;
 }
 
 static void unpin(tarn_stream *stream) {
@@ -270,6 +286,19 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   }
   unpin(other);
   return status;
+}
+
+tarn_status tarn__streams_synchronize(const tarn_device *device) {
+  tarn_status first = TARN_OK;
+  tarn_stream *stream = pin_behind(device, 0);
+  while (stream != NULL) {
+    uint64_t serial = stream->serial;
+    tarn_status status = tarn_stream_synchronize(stream);
+    if (first == TARN_OK) first = status;
+    unpin(stream);
+    stream = pin_behind(device, serial);
+  }
+  return first;
 }
 
 // --- callbacks -------------------------------------------------------------

@@ -41,7 +41,7 @@ struct C_Stream_st {
   operation *ops;
   size_t queued;
   size_t done;
-  C_Stream ended;  // another one that has
+  C_Stream next;  // in the list of those alive, or ended
 };
 
 struct C_Event_st {
@@ -49,6 +49,7 @@ struct C_Event_st {
   size_t position;
 };
 
+static C_Stream live_streams;
 static C_Stream ended_streams;
 
 static struct {
@@ -137,7 +138,11 @@ static C_Status create_stream(const C_Device device, C_Stream *stream) {
   (*stream)->ops = calloc(OPS_MAX, sizeof *(*stream)->ops);
   ck_assert_ptr_nonnull((*stream)->ops);
   (*stream)->device = *device;
-  count(&fake_seen.streams, 1);
+  pthread_mutex_lock(&lock);
+  (*stream)->next = live_streams;
+  live_streams = *stream;
+  fake_seen.streams++;
+  pthread_mutex_unlock(&lock);
   return C_SUCCESS;
 }
 
@@ -183,7 +188,11 @@ static C_Status destroy_stream(const C_Device device, C_Stream stream) {
   run_to(stream, stream->queued);
   free(stream->ops);
   stream->ops = NULL;
-  stream->ended = ended_streams;
+  C_Stream *link = &live_streams;
+  while (*link != stream)
+    link = &(*link)->next;
+  *link = stream->next;
+  stream->next = ended_streams;
   ended_streams = stream;
   fake_seen.streams--;
   pthread_mutex_unlock(&lock);
@@ -206,8 +215,12 @@ static C_Status stream_add_callback(const C_Device device, C_Stream stream,
 }
 
 static C_Status synchronize_device(const C_Device device) {
-  if (struck(device)) return C_INTERNAL_ERROR;
-  return C_SUCCESS;
+  pthread_mutex_lock(&lock);
+  for (C_Stream stream = live_streams; stream != NULL; stream = stream->next) {
+    if (stream->device.id == device->id) run_to(stream, stream->queued);
+  }
+  pthread_mutex_unlock(&lock);
+  return struck(device) ? C_INTERNAL_ERROR : C_SUCCESS;
 }
 
 // --- events ----------------------------------------------------------------
