@@ -1,4 +1,5 @@
 // Places, and memory straight from the driver.
+#include <assert.h>
 #include <stdio.h>
 
 #include "device/device.h"
@@ -94,6 +95,7 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   if (status == TARN_OK) status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
 
+  assert(device != NULL);
   memory_calls calls = calls_of(device->abi, place.kind);
   void *ptr = NULL;
   C_Status result = calls.allocate(&device->handle, &ptr, size);
@@ -110,6 +112,7 @@ tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
   if (addr == 0) return tarn__fail(TARN_E_INVALID, "deallocate: address 0");
   tarn_status status = tarn__place_device(place, &device);
   if (status != TARN_OK) return status;
+  assert(device != NULL);
   // Even if the device cannot be made current: not to try is a sure leak.
   tarn_status entered = tarn__device_enter(device);
   memory_calls calls = calls_of(device->abi, place.kind);
@@ -122,6 +125,7 @@ tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
 static void count_allocations(tarn_place place, size_t change) {
   tarn_device *device = NULL;
   if (tarn__place_device(place, &device) != TARN_OK) return;
+  assert(device != NULL);
   pthread_mutex_lock(&device->lock);
   device->allocations += change;
   pthread_mutex_unlock(&device->lock);

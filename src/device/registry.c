@@ -5,6 +5,7 @@
 //
 // What a parent opened before a fork stays in the child's list until it is
 // closed there, but is not found by name: it is not the child's.
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,7 @@ static tarn_device *find_open(device_name name) {
 // --- opening ---------------------------------------------------------------
 
 static tarn_status open_new_locked(device_name name, tarn_device **out) {
+  assert(name.plugin != NULL);
   tarn_status status = tarn__plugin_initialize(name.plugin);
   if (status != TARN_OK) return status;
   if (name.ordinal >= name.plugin->id_count) {
@@ -165,6 +167,7 @@ static tarn_status open_named_locked(const char *text, tarn_device **out) {
   tarn_device *device = find_open(name);
   if (device == NULL) status = open_new_locked(name, &device);
   if (status != TARN_OK) return status;
+  assert(device != NULL);
   device->open_count++;
   *out = device;
   return TARN_OK;

@@ -1,6 +1,7 @@
 // Strategies by name, and their options.
 #include "pool/strategy.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static tarn_status parse(tarn__options *options, const char *text) {
     return tarn__fail(TARN_E_INVALID, "pool: no name, or one over %d bytes",
                       TEXT_MAX);
   }
-  strcpy(options->text, text);
+  memcpy(options->text, text, strlen(text) + 1);
   options->strategy = options->text;
   char *colon = strchr(options->text, ':');
   if (colon == NULL) return TARN_OK;
@@ -144,6 +145,7 @@ tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
   tarn__options options;
   tarn_status status = parse(&options, text);
   if (status != TARN_OK) return status;
+  assert(options.strategy != NULL);
   const tarn__strategy_type *type = find_type(options.strategy);
   if (type == NULL) return no_such_strategy(options.strategy);
 
