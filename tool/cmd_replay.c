@@ -57,7 +57,7 @@ static const char help[] =
     "Exit status: 1 if a trace cannot be read or a request failed, 2 if a\n"
     "pool, device or workload does not exist.\n";
 
-enum { NAMES_SIZE = 1024, ITERATIONS_MAX = 1000000 };
+enum { ITERATIONS_MAX = 1000000 };
 
 typedef struct command {
   const tool_verb *verb;
@@ -176,36 +176,12 @@ static void write_list(void) {
 // Is all there that was named?
 // ---------------------------------------------------------------------------
 
-// Wrong use, with what is known and what may have been meant.
-static tool_exit unknown(const command *c, const char *what, const char *name,
-                         tool_name_fn *name_of) {
-  char known[NAMES_SIZE];
-  const char *nearest = tool_nearest(name, name_of);
-  tool_join(name_of, known, sizeof known);
-  if (nearest == NULL) {
-    return tool_misuse(c->verb, "no %s is named '%s'; there are: %s", what,
-                       name, known);
-  }
-  return tool_misuse(c->verb,
-                     "no %s is named '%s'; did you mean '%s'? There are: %s",
-                     what, name, nearest, known);
-}
-
-static bool is_known(const char *name, size_t length, tool_name_fn *name_of) {
-  for (size_t i = 0; name_of(i) != NULL; i++) {
-    if (strncmp(name, name_of(i), length) == 0 && name_of(i)[length] == '\0') {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Their names, and, by trying each once, their options.
 static tool_exit check_pools(const command *c) {
   for (size_t i = 0; i < c->pools.count; i++) {
     char *pool = c->pools.items[i];
-    if (!is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
-      return unknown(c, "pool", pool, tarn_pool_strategy_name);
+    if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
+      return options_unknown(c->verb, "pool", pool, tarn_pool_strategy_name);
     }
     tarn_status status = tarn_pool_use(tarn_place_on(c->device), pool);
     if (status == TARN_E_INVALID) {
@@ -227,8 +203,9 @@ static tool_exit open_device(command *c) {
 static tool_exit load_trace(const command *c, const char *name,
                             tarn_trace **out_trace) {
   bool is_workload = name[0] == '@';
-  if (is_workload && !is_known(name, strlen(name), tarn_trace_workload)) {
-    return unknown(c, "workload", name, tarn_trace_workload);
+  if (is_workload &&
+      !options_is_known(name, strlen(name), tarn_trace_workload)) {
+    return options_unknown(c->verb, "workload", name, tarn_trace_workload);
   }
   tarn_status status =
       is_workload ? tarn_trace_make(name, out_trace)

@@ -61,7 +61,7 @@ char *format_count(char *out, uint64_t count) {
 
 char *format_fixed(char *out, double value, int decimals) {
   if (!isfinite(value)) {
-    strcpy(out, "-");
+    snprintf(out, FORMAT_SIZE, "-");
   } else if (fabs(value) < 1e18) {
     snprintf(out, FORMAT_SIZE, "%.*f", decimals, value);
   } else {

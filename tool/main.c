@@ -10,6 +10,7 @@
 static const tool_verb *const verbs[] = {
     &verb_devices,
     &verb_replay,
+    &verb_bench,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAMES_SIZE = 1024 };
+
 int options_next(const tool_verb *verb, int argc, char **argv,
                  const struct option *known) {
   opterr = 0;
@@ -48,6 +50,37 @@ bool options_count_parse(const tool_verb *verb, const char *option,
               (unsigned long long)most, text);
   return false;
 }
+
+// ---------------------------------------------------------------------------
+// Names
+// ---------------------------------------------------------------------------
+
+bool options_is_known(const char *name, size_t length, tool_name_fn *name_of) {
+  for (size_t i = 0; name_of(i) != NULL; i++) {
+    if (strncmp(name, name_of(i), length) == 0 && name_of(i)[length] == '\0') {
+      return true;
+    }
+  }
+  return false;
+}
+
+tool_exit options_unknown(const tool_verb *verb, const char *what,
+                          const char *name, tool_name_fn *name_of) {
+  char known[NAMES_SIZE];
+  const char *nearest = tool_nearest(name, name_of);
+  tool_join(name_of, known, sizeof known);
+  if (nearest == NULL) {
+    return tool_misuse(verb, "no %s is named '%s'; there are: %s", what, name,
+                       known);
+  }
+  return tool_misuse(verb,
+                     "no %s is named '%s'; did you mean '%s'? There are: %s",
+                     what, name, nearest, known);
+}
+
+// ---------------------------------------------------------------------------
+// Plug-ins
+// ---------------------------------------------------------------------------
 
 static tool_exit load_plugin(const tool_verb *verb, const char *path) {
   char *absolute = NULL;

@@ -42,6 +42,14 @@ bool options_output_parse(const tool_verb *verb, const char *text,
 bool options_count_parse(const tool_verb *verb, const char *option,
                          const char *text, uint64_t most, uint64_t *out);
 
+// Whether the first |length| bytes of |name| are one of the names.
+bool options_is_known(const char *name, size_t length, tool_name_fn *name_of);
+
+// Wrong use: no |what| has that name. Says which there are, and which may have
+// been meant. TOOL_MISUSE.
+tool_exit options_unknown(const tool_verb *verb, const char *what,
+                          const char *name, tool_name_fn *name_of);
+
 // A list of texts that grows.
 typedef struct options_list {
   char **items;

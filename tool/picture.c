@@ -237,12 +237,16 @@ char *picture_file_name(const char *trace, char *out) {
   while (*name == '.')
     name++;
   for (; *name && length < PICTURE_NAME_SIZE - 8; name++) {
-    out[length++] = is_harmless(*name) ? *name : '-';
+    char c = *name;
+    if (!is_harmless(c)) c = '-';
+    out[length++] = c;
   }
   out[length] = '\0';
   char *dot = strrchr(out, '.');
   if (dot != NULL) *dot = '\0';
-  strcat(out, *out ? ".html" : "trace.html");
+  length = strlen(out);
+  snprintf(out + length, PICTURE_NAME_SIZE - length, "%s",
+           length > 0 ? ".html" : "trace.html");
   return out;
 }
 

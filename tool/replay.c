@@ -11,8 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "requests.h"
+
 typedef struct runner {
   const tarn_trace *trace;
+  request_list requests;  // of the trace
   const replay_options *options;
   const stopwatch *watch;
   replay_result *result;
@@ -39,11 +42,6 @@ static bool is_out(const runner *r, uint32_t index) {
   return r->blocks[index].pool != NULL;
 }
 
-static size_t size_of(const runner *r, uint32_t index) {
-  size_t size = r->trace->blocks[index].size;
-  return size > 0 ? size : 1;
-}
-
 static void write_pages(volatile unsigned char *bytes, size_t size,
                         size_t page) {
   for (size_t at = 0; at < size; at += page)
@@ -54,7 +52,7 @@ static void write_pages(volatile unsigned char *bytes, size_t size,
 // reach; |*out_ticks| is what that took.
 static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
   tarn_addr address = r->blocks[index].address;
-  size_t size = size_of(r, index);
+  size_t size = requests_size(r->trace, index);
   void *bytes = NULL;
   tarn_status status = TARN_OK;
   if (r->host_touches) {
@@ -73,8 +71,7 @@ static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
 
 // What is timed touches none of the replayer's own memory but the stack: first
 // touches of its arrays would be counted as the pool's.
-static void request_alloc(runner *r, uint32_t index) {
-  size_t size = size_of(r, index);
+static void request_alloc(runner *r, uint32_t index, size_t size) {
   tarn_block block = {0};
   uint64_t touch_ticks = 0;
   uint64_t begin = stopwatch_now(r->watch);
@@ -96,15 +93,17 @@ static void request_free(runner *r, uint32_t index) {
   if (!served) note_failure(r);
 }
 
-static void request(runner *r, const tarn_trace_event *event) {
-  if (event->block == TARN_TRACE_NO_BLOCK) return;
-  if (event->kind == TARN_TRACE_ALLOC) request_alloc(r, event->block);
-  if (event->kind == TARN_TRACE_FREE) request_free(r, event->block);
+static void run_request(runner *r, const request *item) {
+  if (item->size > 0) {
+    request_alloc(r, item->slot, item->size);
+  } else {
+    request_free(r, item->slot);
+  }
 }
 
 // The same untimed. A failed call leaves the block zero: not out.
 static bool take(runner *r, uint32_t index) {
-  return tarn_pool_alloc(r->pool, size_of(r, index), 0, NULL,
+  return tarn_pool_alloc(r->pool, requests_size(r->trace, index), 0, NULL,
                          &r->blocks[index]) == TARN_OK;
 }
 
@@ -150,25 +149,13 @@ static tarn_pool_stats query(const runner *r) {
   return stats;
 }
 
-static int compare_ticks(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-// The smallest of |count| sorted values that |percent| of them do not exceed.
-static uint64_t percentile(const uint64_t *sorted, size_t count,
-                           size_t percent) {
-  size_t rank = (count * percent + 99) / 100;
-  return count > 0 ? sorted[rank > 0 ? rank - 1 : 0] : 0;
-}
-
 static void sum_up(runner *r, replay_iteration *out) {
   uint64_t total = 0;
   for (size_t i = 0; i < r->alloc_count; i++)
     total += r->ticks[i];
-  qsort(r->ticks, r->alloc_count, sizeof r->ticks[0], compare_ticks);
-  uint64_t median = percentile(r->ticks, r->alloc_count, 50);
-  uint64_t p99 = percentile(r->ticks, r->alloc_count, 99);
+  stopwatch_sort(r->ticks, r->alloc_count);
+  uint64_t median = stopwatch_percentile(r->ticks, r->alloc_count, 50);
+  uint64_t p99 = stopwatch_percentile(r->ticks, r->alloc_count, 99);
   out->alloc_ms = stopwatch_ns(r->watch, (double)total) / 1e6;
   out->free_ms = stopwatch_ns(r->watch, (double)r->free_ticks) / 1e6;
   out->alloc_ns_median = stopwatch_ns(r->watch, (double)median);
@@ -179,8 +166,8 @@ static void iterate(runner *r, replay_iteration *out) {
   r->alloc_count = 0;
   r->free_ticks = 0;
   tarn_pool_stats before = query(r);
-  for (size_t i = 0; i < r->trace->event_count; i++) {
-    request(r, &r->trace->events[i]);
+  for (size_t i = 0; i < r->requests.count; i++) {
+    run_request(r, &r->requests.items[i]);
   }
   tarn_pool_stats after = query(r);
   out->hits = after.hits - before.hits;
@@ -305,13 +292,15 @@ bool replay_run(const tarn_trace *trace, const replay_options *options,
               .place = tarn_place_on(options->device)};
   if (!begin(&r)) return false;
   r.blocks = tool_array(trace->block_count, sizeof *r.blocks);
-  r.ticks = tool_array(trace->event_count, sizeof *r.ticks);
+  r.requests = requests_make(trace);
+  r.ticks = tool_array(r.requests.count, sizeof *r.ticks);
   out_result->iterations =
       tool_array(options->iterations, sizeof(replay_iteration));
   iterate_all(&r, progress);
   if (options->history) record_history(&r);
   bool ended = end(&r);
   free(r.ticks);
+  requests_deinit(&r.requests);
   free(r.blocks);
   return ended;
 }

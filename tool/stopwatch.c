@@ -1,4 +1,4 @@
-// Finds out how long a tick is and what reading the clock costs.
+// Finds out how long a tick is and what reading the clock costs; sorts ticks.
 #include "stopwatch.h"
 
 #include <stdlib.h>
@@ -37,14 +37,24 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+void stopwatch_sort(uint64_t *ticks, size_t count) {
+  qsort(ticks, count, sizeof ticks[0], compare);
+}
+
+uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,
+                              size_t percent) {
+  size_t rank = (count * percent + 99) / 100;
+  return count > 0 ? sorted[rank > 0 ? rank - 1 : 0] : 0;
+}
+
 static uint64_t median_empty(const stopwatch *watch) {
   uint64_t samples[EMPTY_SAMPLES];
   for (size_t i = 0; i < EMPTY_SAMPLES; i++) {
     uint64_t begin = stopwatch_now(watch);
     samples[i] = stopwatch_now(watch) - begin;
   }
-  qsort(samples, EMPTY_SAMPLES, sizeof samples[0], compare);
-  return samples[EMPTY_SAMPLES / 2];
+  stopwatch_sort(samples, EMPTY_SAMPLES);
+  return stopwatch_percentile(samples, EMPTY_SAMPLES, 50);
 }
 
 stopwatch stopwatch_start(void) {

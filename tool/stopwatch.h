@@ -14,6 +14,7 @@
 #define TARN_TOOL_STOPWATCH_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -57,5 +58,13 @@ static inline uint64_t stopwatch_since(const stopwatch *watch, uint64_t begin) {
 static inline double stopwatch_ns(const stopwatch *watch, double ticks) {
   return ticks * watch->ns_per_tick;
 }
+
+// Sorts |count| measurements, the shortest first.
+void stopwatch_sort(uint64_t *ticks, size_t count);
+
+// The smallest of |count| sorted measurements that |percent| of them do not
+// exceed; 0 if there are none.
+uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,
+                              size_t percent);
 
 #endif  // TARN_TOOL_STOPWATCH_H_

@@ -228,6 +228,7 @@ static void write_csv_cell(const char *text, FILE *out) {
 }
 
 static void write_csv(const table *t, FILE *out) {
+  assert(t->column_count > 0);
   for (size_t i = 0; i < t->column_count; i++) {
     if (i > 0) fputc(',', out);
     write_csv_cell(t->columns[i].key, out);

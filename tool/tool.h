@@ -22,6 +22,7 @@ typedef struct tool_verb {
   tool_exit (*run)(const struct tool_verb *verb, int argc, char **argv);
 } tool_verb;
 
+extern const tool_verb verb_bench;
 extern const tool_verb verb_devices;
 extern const tool_verb verb_replay;
 

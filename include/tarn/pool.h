@@ -124,7 +124,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
                                                      tarn_stream *stream,
                                                      tarn_block *out_block);
 
-// The same, accounted under |tag|.
+// The same, accounted under |tag|; TARN_E_INVALID also for one that
+// tarn_pool_tag has not given.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
     tarn_pool *pool, size_t size, size_t align, tarn_stream *stream,
     tarn_tag tag, tarn_block *out_block);

@@ -5,18 +5,31 @@
 #include "base/status.h"
 
 static struct {
-  pthread_mutex_t lock;  // guards all below, and one call at a time
+  pthread_mutex_t lock;  // guards all below, and one call at a time; taken
+                         // around a fork
   tarn_log_fn *log;
   void *context;
   tarn_log_level level;
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void tarn_log_set(tarn_log_fn *log, void *context, tarn_log_level level) {
+static void lock_sink(void) {
   pthread_mutex_lock(&sink.lock);
+}
+
+static void unlock_sink(void) {
+  pthread_mutex_unlock(&sink.lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(lock_sink, unlock_sink, unlock_sink);
+}
+
+void tarn_log_set(tarn_log_fn *log, void *context, tarn_log_level level) {
+  lock_sink();
   sink.log = log;
   sink.context = context;
   sink.level = level;
-  pthread_mutex_unlock(&sink.lock);
+  unlock_sink();
 }
 
 void tarn__log(tarn_log_level level, const char *format, ...) {
@@ -26,9 +39,9 @@ void tarn__log(tarn_log_level level, const char *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
 
-  pthread_mutex_lock(&sink.lock);
+  lock_sink();
   if (sink.log != NULL && level <= sink.level) {
     sink.log(sink.context, level, text);
   }
-  pthread_mutex_unlock(&sink.lock);
+  unlock_sink();
 }

@@ -41,6 +41,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   pool->natural_align = align;
   pool->stats.struct_size = sizeof pool->stats;
   pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
   status =
       tarn__strategy_create(pool, tarn__strategy_default(), &pool->current);
@@ -62,6 +63,11 @@ void tarn__front_forget(tarn_pool *pool) {
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
+  // In a child of fork, threads of the parent may count as waiting there, and
+  // destroying it would wait for them.
+  if (pool->generation == tarn__os_generation()) {
+    pthread_cond_destroy(&pool->returned);
+  }
   pthread_mutex_destroy(&pool->lock);
   tarn__host_free(pool, sizeof *pool);
 }

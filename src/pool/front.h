@@ -25,7 +25,9 @@ struct tarn_pool {
   tarn__strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pieces pieces;
-  size_t pending;  // bytes that the device is being asked for
+  size_t pending;           // bytes that are on their way from or to the device
+  size_t returning;         // pieces that are on their way to the device
+  pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
@@ -53,6 +55,9 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
 //
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
+
+// Whether tarn_pool_tag has given |tag|; 0 is always known.
+bool tarn__tag_is_known(tarn_tag tag);
 
 // One line about the blocks that are out, by tag, into |out|.
 void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size);

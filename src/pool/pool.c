@@ -79,13 +79,16 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
 // --- taking ----------------------------------------------------------------
 
 static tarn_status check_request(const tarn_pool *pool, size_t size,
-                                 size_t align) {
+                                 size_t align, tarn_tag tag) {
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
   if (align != 0 && !tarn_is_power_of_two(align)) {
     return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
                       align);
+  }
+  if (!tarn__tag_is_known(tag)) {
+    return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
   }
   return TARN_OK;
 }
@@ -111,16 +114,26 @@ static tarn_status trim_locked(tarn_pool *pool) {
   return status;
 }
 
-// If there is no room, all idle memory goes back to the device, which is then
-// asked once more.
+// Gives all idle memory back, and if another thread is about to give some back
+// waits for that. False if there was neither: no room can be made.
+static bool make_room(tarn_pool *pool) {
+  uint64_t frees = pool->stats.device_frees;
+  (void)trim_locked(pool);
+  if (pool->stats.device_frees != frees) return true;
+  if (pool->returning == 0) return false;
+  pthread_cond_wait(&pool->returned, &pool->lock);
+  return true;
+}
+
+// As long as there is no room but some can be made, the strategy is asked
+// again: others may have been quicker to use it.
 static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
                               tarn__piece **out_piece) {
   tarn_status status = ask_strategy(pool, request, out_piece);
-  if (status != TARN_FULL) return status;
-  uint64_t frees = pool->stats.device_frees;
-  (void)trim_locked(pool);
-  if (pool->stats.device_frees == frees) return status;
-  return ask_strategy(pool, request, out_piece);
+  while (status == TARN_FULL && make_room(pool)) {
+    status = ask_strategy(pool, request, out_piece);
+  }
+  return status;
 }
 
 static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
@@ -178,7 +191,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
   *out_block = (tarn_block){0};
-  tarn_status status = check_request(pool, size, align);
+  tarn_status status = check_request(pool, size, align, tag);
   if (status != TARN_OK) return status;
   tarn__request request = {
       .size = size,

@@ -120,6 +120,7 @@ tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *piece) {
   // before this thread is back.
   tarn__pieces_leave(&pool->pieces, piece);
   pool->pending += size;
+  pool->returning++;
   pool->stats.reserved_bytes -= size;
   pool->stats.device_frees++;
   strategy->inside++;
@@ -132,5 +133,7 @@ tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *piece) {
 
   strategy->inside--;
   pool->pending -= size;
+  pool->returning--;
+  pthread_cond_broadcast(&pool->returned);
   return status != TARN_OK ? status : waited;
 }

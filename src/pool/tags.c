@@ -1,5 +1,6 @@
 // Tags: names for what memory is used for. One registry for the process.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +9,28 @@
 #include "pool/front.h"
 
 static struct {
-  pthread_mutex_t lock;  // guards |names|
+  pthread_mutex_t lock;  // guards |names|; taken around a fork
   tarn__names names;     // the n-th of them is tag n + 1
+  atomic_uint count;     // of them, to be read without the lock
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_registry(void) {
+  pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock_registry(void) {
+  pthread_mutex_unlock(&registry.lock);
+}
+
+// Handlers run in reverse: registered at load, before those of the floors
+// below, so that this leaf is locked last.
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
+bool tarn__tag_is_known(tarn_tag tag) {
+  return tag <= atomic_load_explicit(&registry.count, memory_order_acquire);
+}
 
 static tarn_status intern(const char *name, tarn_tag *out_tag) {
   tarn__name *entry = tarn__names_find(&registry.names, name);
@@ -22,6 +42,8 @@ static tarn_status intern(const char *name, tarn_tag *out_tag) {
     tarn_status status = tarn__names_add(&registry.names, name, NULL);
     if (status != TARN_OK) return status;
     entry = tarn__names_find(&registry.names, name);
+    atomic_store_explicit(&registry.count, (unsigned)registry.names.count,
+                          memory_order_release);
   }
   *out_tag = (tarn_tag)(entry - registry.names.entries) + 1;
   return TARN_OK;
@@ -32,20 +54,20 @@ tarn_status tarn_pool_tag(const char *name, tarn_tag *out_tag) {
   if (name == NULL || *name == '\0') {
     return tarn__fail(TARN_E_INVALID, "tag: an empty name");
   }
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_status status = intern(name, out_tag);
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return status;
 }
 
 // A name's text never moves and is never freed, so it outlives the lock.
 const char *tarn_pool_tag_name(tarn_tag tag) {
   const char *name = "untagged";
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   if (tag != 0 && tag <= registry.names.count) {
     name = registry.names.entries[tag - 1].name;
   }
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return name;
 }
 

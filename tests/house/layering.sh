@@ -4,11 +4,11 @@
 #   layering.sh ROOT    checks the tree at ROOT; prints FILE:LINE for each
 #
 # Each row: files below a path; the public headers they may include
-# (tarn/NAME.h); the folders of src/ whose private headers, or the single
-# private headers, they may include. The longest path that fits decides.
-# "-": none. "*": any. "users": what programs that use the library see, which
-# is every public header but those for plug-ins. A file without a folder in
-# its #include is looked for beside the includer.
+# (tarn/NAME.h); the folders, of src/ or of the root, whose private headers, or
+# the single private headers, they may include. The longest path that fits
+# decides. "-": none. "*": any. "users": what programs that use the library
+# see, which is every public header but those for plug-ins. A file without a
+# folder in its #include is looked for beside the includer.
 #
 #        floor 4         model
 #        floor 3   synced     whole
@@ -42,8 +42,10 @@ record/                    base,trace,device_abi               base
 plugins/                   base,device_abi,device_ext          base
 mpi/                       base,whole                          -
 tool/                      users                               -
+tool/cmd_bench.c           users                               bench
+tool/bench_report.         users                               bench
 examples/                  users                               -
-bench/                     users                               -
+bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
 tests/                     users,device_abi,device_ext         *
 '

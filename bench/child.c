@@ -1,0 +1,102 @@
+// A child of fork, a pipe, and what became of the two.
+#include "child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// ---------------------------------------------------------------------------
+// In the child
+// ---------------------------------------------------------------------------
+
+static bool write_all(int fd, const char *bytes, size_t size) {
+  while (size > 0) {
+    ssize_t written = write(fd, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes += written;
+    size -= (size_t)written;
+  }
+  return true;
+}
+
+// Leaves without the parent's exit handlers and buffers.
+static _Noreturn void work_and_leave(child_work *work, void *context, int fd,
+                                     size_t size) {
+  void *result = calloc(1, size);
+  if (result == NULL) _exit(EXIT_FAILURE);
+  work(context, result);
+  _exit(write_all(fd, result, size) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+// ---------------------------------------------------------------------------
+// In the parent
+// ---------------------------------------------------------------------------
+
+// Up to |size| bytes, or what there is until the other end closes.
+static size_t read_all(int fd, char *bytes, size_t size) {
+  size_t used = 0;
+  while (used < size) {
+    ssize_t got = read(fd, bytes + used, size - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    used += (size_t)got;
+  }
+  return used;
+}
+
+static int wait_for(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return status;
+}
+
+static void explain(int status, char *why) {
+  if (status != -1 && WIFSIGNALED(status)) {
+    snprintf(why, CHILD_TEXT_SIZE, "the process was ended by signal %d (%s)",
+             WTERMSIG(status), strsignal(WTERMSIG(status)));
+  } else {
+    snprintf(why, CHILD_TEXT_SIZE,
+             "the process ended with status %d and no result",
+             status == -1 ? -1 : WEXITSTATUS(status));
+  }
+}
+
+static bool collect(pid_t pid, int fd, void *out_result, size_t size,
+                    char *why) {
+  size_t got = read_all(fd, out_result, size);
+  int status = wait_for(pid);
+  if (got == size && status != -1 && WIFEXITED(status)) return true;
+  explain(status, why);
+  memset(out_result, 0, size);
+  return false;
+}
+
+static bool no_child(char *why) {
+  snprintf(why, CHILD_TEXT_SIZE, "no process to run it in: %s",
+           strerror(errno));
+  return false;
+}
+
+bool child_run(child_work *work, void *context, void *out_result, size_t size,
+               char *why) {
+  int ends[2];
+  memset(out_result, 0, size);
+  if (pipe(ends) != 0) return no_child(why);
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[0]);
+    work_and_leave(work, context, ends[1], size);
+  }
+  close(ends[1]);
+  bool done =
+      pid > 0 ? collect(pid, ends[0], out_result, size, why) : no_child(why);
+  close(ends[0]);
+  return done;
+}

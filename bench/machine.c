@@ -1,0 +1,50 @@
+// The machine and the build, in one line.
+#include "machine.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { LINE_SIZE = 256, MODEL_SIZE = 96 };
+
+#if !defined(__OPTIMIZE__)
+#define BUILD ", NOT OPTIMISED"
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BUILD ", WITH SANITIZERS"
+#else
+#define BUILD ""
+#endif
+
+// The value of "model name	: Intel(R) ...".
+static bool model_in(const char *line, char *out) {
+  const char *colon = strchr(line, ':');
+  if (strncmp(line, "model name", 10) != 0 || colon == NULL) return false;
+  const char *value = colon + 1 + strspn(colon + 1, " \t");
+  snprintf(out, MODEL_SIZE, "%.*s", (int)strcspn(value, "\n"), value);
+  return *out != '\0';
+}
+
+// Not every processor has a line for its name; then |out| stays as it is.
+static void read_model(char *out) {
+  char line[LINE_SIZE];
+  FILE *in = fopen("/proc/cpuinfo", "r");
+  if (in == NULL) return;
+  while (fgets(line, sizeof line, in) != NULL) {
+    if (model_in(line, out)) break;
+  }
+  fclose(in);
+}
+
+char *machine_describe(char *out) {
+  struct utsname system = {0};
+  char model[MODEL_SIZE];
+  (void)uname(&system);
+  snprintf(model, sizeof model, "%.64s", system.machine);
+  read_model(model);
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  snprintf(out, MACHINE_SIZE, "%s, %ld core%s, %.32s %.64s" BUILD, model, cores,
+           cores == 1 ? "" : "s", system.sysname, system.release);
+  return out;
+}

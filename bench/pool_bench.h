@@ -1,0 +1,52 @@
+// pool_bench.h - what one allocator takes for the requests of one workload.
+//
+// A pass is all requests, in order. Requests take a few nanoseconds, less than
+// it takes to read a clock, so whole passes are timed and divided:
+//
+//   first    from nothing
+//   second   the first that can reuse
+//   steady   the median of those after, over the count of requests
+//
+// How much of that is alloc and how much free says a second row of passes, in
+// which each request is timed by itself, less what timing no request takes in
+// the same loop: the middle of each request over those passes, summed up by
+// kind, is the proportion in which the steady pass is split. p99 is of those
+// samples. A last pass asks after each request what is held.
+#ifndef TARN_BENCH_POOL_BENCH_H_
+#define TARN_BENCH_POOL_BENCH_H_
+
+#include "child.h"
+#include "tool/requests.h"
+#include "tool/stopwatch.h"
+
+typedef struct pool_bench {
+  const tarn_trace *trace;       // which frees all that it allocates
+  const request_list *requests;  // its requests
+  const stopwatch *watch;
+  const char *name;  // of the allocator, as peer_find knows it
+  size_t passes;     // that count; 0: at least 31, 5 if one takes over 0.1 s
+} pool_bench;
+
+enum { POOL_BENCH_FIRST, POOL_BENCH_SECOND, POOL_BENCH_STEADY };
+
+// NaN: not known, or not to be had.
+typedef struct pool_bench_result {
+  double alloc_ns_median;
+  double free_ns_median;
+  double alloc_ns_p99;
+  double by_address_ns_median;   // alloc and free, where free has the address
+  double iteration_ms[3];        // of the passes above
+  double mops;                   // million requests a second, steady
+  double reserved_over_live;     // peaks
+  double pair_ns;                // alloc and free: pass / (requests / 2)
+  char failed[CHILD_TEXT_SIZE];  // why there are no figures; "": there are
+} pool_bench_result;
+
+// Measures in a process of its own. Failing is a result.
+pool_bench_result pool_bench_run(const pool_bench *bench);
+
+// Whether the allocator can be had at all: a name can have wrong options.
+// False: |why|, CHILD_TEXT_SIZE bytes, says why not.
+bool pool_bench_try(const pool_bench *bench, char *why);
+
+#endif  // TARN_BENCH_POOL_BENCH_H_

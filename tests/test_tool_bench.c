@@ -1,0 +1,406 @@
+// `tarn bench`: rows, keys, wrong use; and its parts: the process of a row,
+// requests, percentiles. No figure is compared with a time.
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/child.h"
+#include "bench/pool_bench.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+#include "tool/requests.h"
+
+#define NOBODY_HAS ((size_t)1 << 60)  // bytes: every allocator refuses
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+static void assert_done(const tool_output *o) {
+  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
+  ck_assert_str_eq(o->err, "");
+}
+
+static void assert_misuse(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// --- figures ---------------------------------------------------------------
+
+#define RESULT "workloads.0.results."
+
+static double figure(const char *json, int row, const char *key) {
+  char path[128];
+  snprintf(path, sizeof path, RESULT "%d.%s", row, key);
+  return json_number(json, path);
+}
+
+static bool is_at(const char *json, int row, const char *key,
+                  const char *value) {
+  char path[128];
+  snprintf(path, sizeof path, RESULT "%d.%s", row, key);
+  return json_is(json, path, value);
+}
+
+static void assert_keys(const char *json, const char *path,
+                        const char *expected) {
+  char keys[256];
+  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
+}
+
+START_TEST(json_has_the_published_keys) {
+  tool_output o =
+      tool_run("bench", "pool", "--workload", "@bert-layer", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_keys(o.out, "", "workloads,machine");
+  assert_keys(o.out, "workloads.0", "name,threads,touched,results");
+  ck_assert(json_is(o.out, "workloads.0.name", "\"@bert-layer\""));
+  ck_assert(json_is(o.out, "workloads.0.threads", "1"));
+  ck_assert(json_is(o.out, "workloads.0.touched", "false"));
+  for (int row = 0; row < 4; row++) {
+    char path[64];
+    snprintf(path, sizeof path, RESULT "%d", row);
+    assert_keys(o.out, path,
+                "name,alloc_ns_median,free_ns_median,alloc_ns_p99,"
+                "by_address_ns_median,iteration_ms,mops,reserved_over_live,"
+                "failed,pair_ns,over_free_list");
+  }
+  tool_output_free(&o);
+}
+END_TEST
+
+static void assert_row(const char *json, int row, const char *quoted_name) {
+  double pair = figure(json, row, "pair_ns");
+  double alloc = figure(json, row, "alloc_ns_median");
+  double over = figure(json, row, "over_free_list");
+  ck_assert(is_at(json, row, "name", quoted_name));
+  ck_assert(is_at(json, row, "failed", "null"));
+  ck_assert_double_gt(pair, 0);
+  ck_assert_double_eq_tol(alloc + figure(json, row, "free_ns_median"), pair,
+                          1e-6 * pair);
+  ck_assert_double_gt(figure(json, row, "alloc_ns_p99"), 0);
+  ck_assert_double_eq_tol(figure(json, row, "mops"), 2e3 / pair, 1e-6 / pair);
+  ck_assert_double_eq_tol(over, pair / figure(json, 0, "pair_ns"), 1e-6 * over);
+  // 192 requests are 96 pairs.
+  ck_assert_double_eq_tol(figure(json, row, "iteration_ms.2"), 96 * pair / 1e6,
+                          1e-6 * pair);
+  ck_assert_double_gt(figure(json, row, "iteration_ms.0"), 0);
+  ck_assert_double_gt(figure(json, row, "iteration_ms.1"), 0);
+}
+
+START_TEST(figures_agree) {
+  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--passes", "3", "-o", "json");
+  assert_done(&o);
+  assert_row(o.out, 0, "\"free_list\"");
+  assert_row(o.out, 1, "\"glibc\"");
+  assert_row(o.out, 2, "\"no_pool\"");
+  assert_row(o.out, 3, "\"page_unit_pool\"");
+  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 4);
+  ck_assert(is_at(o.out, 0, "over_free_list", "1"));
+  ck_assert(is_at(o.out, 0, "by_address_ns_median", "null"));
+  ck_assert(is_at(o.out, 1, "by_address_ns_median", "null"));
+  ck_assert_double_gt(figure(o.out, 2, "by_address_ns_median"), 0);
+  ck_assert_double_gt(figure(o.out, 3, "by_address_ns_median"), 0);
+  ck_assert(is_at(o.out, 2, "reserved_over_live", "1"));
+  ck_assert_double_ge(figure(o.out, 0, "reserved_over_live"), 1);
+  ck_assert_double_ge(figure(o.out, 3, "reserved_over_live"), 1);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(rows_as_they_were_asked_for) {
+  tool_output o = tool_run("bench", "pool", "--workload", "all", "--pool",
+                           "page_unit_pool:page=65536,no_pool", "--passes", "1",
+                           "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 5);
+  ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
+  ck_assert_uint_eq(json_size(o.out, "workloads.4.results"), 2);
+  ck_assert(is_at(o.out, 0, "name", "\"page_unit_pool:page=65536\""));
+  ck_assert(is_at(o.out, 1, "name", "\"no_pool\""));
+  ck_assert(is_at(o.out, 0, "over_free_list", "null"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(table_for_people) {
+  tool_output o = tool_run("bench", "pool", "--passes", "1");
+  assert_done(&o);
+  char *end = strchr(o.out, '\n');
+  ck_assert_ptr_nonnull(end);
+  *end = '\0';
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(end + 1, "\n@bert-layer, 1 thread, untouched\n192 requests");
+  assert_contains(end + 1, "\n@resnet50-b8, 1 thread, untouched\n");
+  assert_contains(end + 1, "  x free_list ");
+  assert_contains(end + 1, "\nfree_list ");
+  assert_contains(end + 1, "\npage_unit_pool ");
+  ck_assert_ptr_null(strstr(end + 1, "failed"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables_for_programs) {
+  tool_output o = tool_run("bench", "pool", "--passes", "1", "-o", "csv");
+  assert_done(&o);
+  assert_contains(o.out, "workload,threads,touched,name,alloc_ns_median,");
+  assert_contains(o.out, "\n@bert-layer,1,false,free_list,");
+  assert_contains(o.out, "\n@resnet50-b8,1,false,page_unit_pool,");
+  tool_output_free(&o);
+  o = tool_run("bench", "pool", "--passes", "1", "-o", "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
+  assert_contains(o.out, "\n| pool ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A default strategy that does not exist: Tarn's rows cannot begin.
+START_TEST(a_row_that_fails_stays) {
+  setenv("TARN_POOL", "no_such_pool", 1);
+  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--passes", "1", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "@bert-layer: no_pool: no pool 'no_such_pool'");
+  ck_assert(json_valid(o.out));
+  ck_assert(is_at(o.out, 1, "failed", "null"));
+  ck_assert(is_at(o.out, 2, "name", "\"no_pool\""));
+  ck_assert(!is_at(o.out, 2, "failed", "null"));
+  ck_assert(is_at(o.out, 2, "pair_ns", "null"));
+  ck_assert(is_at(o.out, 2, "iteration_ms.2", "null"));
+  ck_assert(is_at(o.out, 2, "over_free_list", "null"));
+  tool_output_free(&o);
+  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--passes", "1");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "  failed\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(help) {
+  tool_output o = tool_run("bench", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench pool ");
+  tool_output_free(&o);
+  o = tool_run("bench", "pool", "-h");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench pool ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_names) {
+  assert_misuse(tool_run("bench"), "There are: pool");
+  assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
+  assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
+  assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is too much");
+  assert_misuse(tool_run("bench", "pool", "--workload", "bert-layer"),
+                "did you mean '@bert-layer'?");
+  assert_misuse(tool_run("bench", "pool", "--workload", "all,@random"),
+                "no workload is named 'all'");
+  assert_misuse(tool_run("bench", "pool", "--pool", "gilbc"),
+                "did you mean 'glibc'?");
+  assert_misuse(tool_run("bench", "pool", "--pool", "glibc:page=1"),
+                "no pool is named 'glibc:page=1'");
+  assert_misuse(tool_run("bench", "pool", "--pool", "page_unit_pool:page=3"),
+                "page=3 is no power of two");
+}
+END_TEST
+
+START_TEST(wrong_values) {
+  assert_misuse(tool_run("bench", "pool", "--passes", "0"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "pool", "--passes", "many"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "pool", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "pool", "--thread", "2"),
+                "no option is named '--thread'");
+}
+END_TEST
+
+// --- the process of a row --------------------------------------------------
+
+static void answer(void *context, void *out_result) {
+  *(int *)out_result = *(int *)context + 1;
+}
+
+static void leave(void *context, void *out_result) {
+  (void)out_result;
+  _exit(*(int *)context);
+}
+
+static void be_killed(void *context, void *out_result) {
+  (void)out_result;
+  raise(*(int *)context);
+}
+
+START_TEST(a_child_answers) {
+  char why[CHILD_TEXT_SIZE] = "";
+  int what = 6, result = 0;
+  ck_assert(child_run(answer, &what, &result, sizeof result, why));
+  ck_assert_int_eq(result, 7);
+}
+END_TEST
+
+START_TEST(a_child_that_does_not_answer) {
+  char why[CHILD_TEXT_SIZE] = "";
+  int status = 3, result = 1;
+  ck_assert(!child_run(leave, &status, &result, sizeof result, why));
+  assert_contains(why, "ended with status 3 and no result");
+  ck_assert_int_eq(result, 0);
+  status = 0;
+  ck_assert(!child_run(leave, &status, &result, sizeof result, why));
+  assert_contains(why, "ended with status 0 and no result");
+}
+END_TEST
+
+START_TEST(a_child_that_is_killed) {
+  char why[CHILD_TEXT_SIZE] = "";
+  int number = SIGKILL, result = 1;
+  ck_assert(!child_run(be_killed, &number, &result, sizeof result, why));
+  assert_contains(why, "ended by signal 9 (");
+  ck_assert_int_eq(result, 0);
+}
+END_TEST
+
+// More than a pipe holds: the child must not wait for its own end.
+typedef struct large {
+  char bytes[1 << 20];
+} large;
+
+static void fill(void *context, void *out_result) {
+  memset(((large *)out_result)->bytes, *(int *)context, sizeof(large));
+}
+
+START_TEST(a_large_answer) {
+  char why[CHILD_TEXT_SIZE] = "";
+  int value = 5;
+  large *result = malloc(sizeof *result);
+  ck_assert_ptr_nonnull(result);
+  ck_assert(child_run(fill, &value, result, sizeof *result, why));
+  ck_assert_int_eq(result->bytes[sizeof result->bytes - 1], 5);
+  free(result);
+}
+END_TEST
+
+// --- requests --------------------------------------------------------------
+
+// Three blocks, of 64, 0 and 64 bytes; an event that is no request.
+static tarn_trace_block blocks[] = {{.size = 64}, {.size = 0}, {.size = 64}};
+static tarn_trace_event events[] = {
+    {.kind = TARN_TRACE_ALLOC, .block = 0},
+    {.kind = TARN_TRACE_ALLOC, .block = 1},
+    {.kind = TARN_TRACE_SNAPSHOT, .block = TARN_TRACE_NO_BLOCK},
+    {.kind = TARN_TRACE_FREE, .block = 0},
+    {.kind = TARN_TRACE_FREE_REQUESTED, .block = 1},
+    {.kind = TARN_TRACE_ALLOC, .block = 2},
+    {.kind = TARN_TRACE_FREE, .block = 1},
+    {.kind = TARN_TRACE_FREE, .block = 2},
+};
+static const tarn_trace small = {.name = "small",
+                                 .events = events,
+                                 .event_count = 8,
+                                 .blocks = blocks,
+                                 .block_count = 3,
+                                 .request_count = 6,
+                                 .live_peak_bytes = 65};
+
+static void assert_request(const request *r, uint32_t slot, uint32_t rank,
+                           size_t size) {
+  ck_assert_uint_eq(r->slot, slot);
+  ck_assert_uint_eq(r->size_rank, rank);
+  ck_assert_uint_eq(r->size, size);
+}
+
+START_TEST(requests_of_a_trace) {
+  request_list list = requests_make(&small);
+  ck_assert_uint_eq(list.count, 6);
+  ck_assert_uint_eq(list.slot_count, 3);
+  ck_assert_uint_eq(list.rank_count, 2);
+  assert_request(&list.items[0], 0, 1, 64);
+  assert_request(&list.items[1], 1, 0, 1);
+  assert_request(&list.items[2], 0, 1, 0);
+  assert_request(&list.items[3], 2, 1, 64);
+  assert_request(&list.items[4], 1, 0, 0);
+  assert_request(&list.items[5], 2, 1, 0);
+  requests_deinit(&list);
+  ck_assert_uint_eq(list.count, 0);
+}
+END_TEST
+
+START_TEST(percentiles) {
+  uint64_t ticks[] = {50, 10, 40, 20, 30};
+  stopwatch_sort(ticks, 5);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 50), 30);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 99), 50);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 20), 10);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 0), 10);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, 0, 50), 0);
+}
+END_TEST
+
+// --- one row ---------------------------------------------------------------
+
+static pool_bench_result run_small(const request_list *list, const char *name) {
+  stopwatch watch = {.ns_per_tick = 1};
+  pool_bench bench = {.trace = &small,
+                      .requests = list,
+                      .watch = &watch,
+                      .name = name,
+                      .passes = 2};
+  return pool_bench_run(&bench);
+}
+
+// 64 bytes are reused: two blocks of 64 bytes and one of 1 are never out at
+// once. The free list rounds up to 64.
+START_TEST(what_a_row_holds) {
+  request_list list = requests_make(&small);
+  pool_bench_result result = run_small(&list, "free_list");
+  ck_assert_str_eq(result.failed, "");
+  ck_assert_double_eq_tol(result.reserved_over_live, 128.0 / 65, 1e-9);
+  result = run_small(&list, "page_unit_pool");
+  ck_assert_str_eq(result.failed, "");
+  ck_assert_double_eq_tol(result.reserved_over_live, 8192.0 / 65, 1e-9);
+  requests_deinit(&list);
+}
+END_TEST
+
+START_TEST(a_request_is_refused) {
+  static const char *const names[] = {"free_list", "no_pool", "page_unit_pool"};
+  request_list list = requests_make(&small);
+  list.items[1].size = NOBODY_HAS;
+  for (size_t i = 0; i < 3; i++) {
+    pool_bench_result result = run_small(&list, names[i]);
+    ck_assert_str_ne(result.failed, "");
+    ck_assert(isnan(result.pair_ns) && isnan(result.iteration_ms[0]));
+  }
+  assert_contains(run_small(&list, "no_pool").failed, "a request was refused");
+  assert_contains(run_small(&list, "abacus").failed, "nothing has this name");
+  requests_deinit(&list);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench");
+  ADD_CASE(suite, "figures", json_has_the_published_keys, figures_agree,
+           rows_as_they_were_asked_for, table_for_people, tables_for_programs,
+           a_row_that_fails_stays);
+  ADD_CASE(suite, "misuse", help, wrong_names, wrong_values);
+  ADD_CASE(suite, "child", a_child_answers, a_child_that_does_not_answer,
+           a_child_that_is_killed, a_large_answer);
+  ADD_CASE(suite, "parts", requests_of_a_trace, percentiles);
+  ADD_CASE(suite, "row", what_a_row_holds, a_request_is_refused);
+  return run_suite(suite);
+}

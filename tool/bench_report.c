@@ -1,0 +1,232 @@
+// The figures of `tarn bench`: a table for each workload for people, a row for
+// each figure's owner for spreadsheets, one object for programs.
+#include "bench_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "report.h"
+#include "table.h"
+
+// pair_ns over that of the bare free list of the same run; NaN if that has
+// none.
+static double over_free_list(const bench_report *r, size_t index) {
+  for (size_t i = 0; i < r->result_count; i++) {
+    if (strcmp(r->names[i], "free_list") != 0) continue;
+    return r->results[index].pair_ns / r->results[i].pair_ns;
+  }
+  return NAN;
+}
+
+static bool any_failed(const bench_report *r) {
+  for (size_t i = 0; i < r->result_count; i++) {
+    if (r->results[i].failed[0] != '\0') return true;
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------------------
+// Rows
+// ---------------------------------------------------------------------------
+
+static const table_column columns[] = {
+    {"workload", "workload", false},
+    {"threads", "threads", true},
+    {"touched", "touched", false},
+    {"pool", "name", false},
+    {"alloc ns", "alloc_ns_median", true},
+    {"free ns", "free_ns_median", true},
+    {"both ns", "pair_ns", true},
+    {"x free_list", "over_free_list", true},
+    {"by address", "by_address_ns_median", true},
+    {"alloc p99", "alloc_ns_p99", true},
+    {"1st ms", "first_ms", true},
+    {"2nd ms", "second_ms", true},
+    {"steady ms", "steady_ms", true},
+    {"Mops", "mops", true},
+    {"over live", "reserved_over_live", true},
+    {"failed", "failed", false},
+    {"machine", "machine", false},
+};
+
+// The columns above by where they begin.
+enum {
+  COLUMN_NAME = 3,
+  COLUMN_FAILED = 15,
+  COLUMN_MACHINE = 16,
+  COLUMN_COUNT = sizeof columns / sizeof columns[0]
+};
+
+static void add_figures(table *t, const bench_report *r, size_t index) {
+  const pool_bench_result *result = &r->results[index];
+  table_text(t, r->names[index]);
+  table_fixed(t, result->alloc_ns_median, 1);
+  table_fixed(t, result->free_ns_median, 1);
+  table_fixed(t, result->pair_ns, 1);
+  table_fixed(t, over_free_list(r, index), 2);
+  table_fixed(t, result->by_address_ns_median, 1);
+  table_fixed(t, result->alloc_ns_p99, 1);
+  for (size_t i = 0; i < 3; i++)
+    table_fixed(t, result->iteration_ms[i], 4);
+  table_fixed(t, result->mops, 2);
+  table_fixed(t, result->reserved_over_live, 2);
+}
+
+// ---------------------------------------------------------------------------
+// Table and Markdown
+// ---------------------------------------------------------------------------
+
+static void write_title(const bench_report *r, table_style style) {
+  char text[REPORT_TEXT_SIZE];
+  report_describe(r->trace, text, sizeof text);
+  printf("\n%s%s, %zu thread%s, %s\n%s\n\n",
+         style == TABLE_MARKDOWN ? "### " : "", r->trace->name, r->threads,
+         r->threads == 1 ? "" : "s", r->touched ? "touched" : "untouched",
+         text);
+}
+
+// The column for failures is left out if there are none.
+static void write_one(const bench_report *r, table_style style) {
+  bool failures = any_failed(r);
+  size_t end = failures ? COLUMN_MACHINE : COLUMN_FAILED;
+  table *t = table_create(&columns[COLUMN_NAME], end - COLUMN_NAME);
+  for (size_t i = 0; i < r->result_count; i++) {
+    add_figures(t, r, i);
+    if (failures) table_text(t, r->results[i].failed);
+  }
+  write_title(r, style);
+  table_write(t, style, stdout);
+  table_destroy(t);
+}
+
+static void write_tables(const bench_report *reports, size_t count,
+                         const char *machine, table_style style) {
+  puts(machine);
+  for (size_t i = 0; i < count; i++)
+    write_one(&reports[i], style);
+}
+
+// ---------------------------------------------------------------------------
+// CSV
+// ---------------------------------------------------------------------------
+
+static void add_row(table *t, const bench_report *r, size_t index,
+                    const char *machine) {
+  table_text(t, r->trace->name);
+  table_count(t, r->threads);
+  table_text(t, r->touched ? "true" : "false");
+  add_figures(t, r, index);
+  table_text(t, r->results[index].failed);
+  table_text(t, machine);
+}
+
+static void write_csv(const bench_report *reports, size_t count,
+                      const char *machine) {
+  table *t = table_create(columns, COLUMN_COUNT);
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < reports[i].result_count; k++) {
+      add_row(t, &reports[i], k, machine);
+    }
+  }
+  table_write(t, TABLE_CSV, stdout);
+  table_destroy(t);
+}
+
+// ---------------------------------------------------------------------------
+// JSON
+// ---------------------------------------------------------------------------
+
+static void write_figure(json *out, const char *key, double value) {
+  json_key(out, key);
+  json_double(out, value);
+}
+
+static void write_iterations(json *out, const pool_bench_result *result) {
+  json_key(out, "iteration_ms");
+  json_begin_array(out);
+  for (size_t i = 0; i < 3; i++)
+    json_double(out, result->iteration_ms[i]);
+  json_end_array(out);
+}
+
+static void write_failed(json *out, const char *failed) {
+  json_key(out, "failed");
+  if (*failed == '\0') {
+    json_double(out, NAN);  // null
+  } else {
+    json_text(out, failed);
+  }
+}
+
+static void write_result(json *out, const bench_report *r, size_t index) {
+  const pool_bench_result *result = &r->results[index];
+  json_begin_object(out);
+  json_key(out, "name");
+  json_text(out, r->names[index]);
+  write_figure(out, "alloc_ns_median", result->alloc_ns_median);
+  write_figure(out, "free_ns_median", result->free_ns_median);
+  write_figure(out, "alloc_ns_p99", result->alloc_ns_p99);
+  write_figure(out, "by_address_ns_median", result->by_address_ns_median);
+  write_iterations(out, result);
+  write_figure(out, "mops", result->mops);
+  write_figure(out, "reserved_over_live", result->reserved_over_live);
+  write_failed(out, result->failed);
+  write_figure(out, "pair_ns", result->pair_ns);
+  write_figure(out, "over_free_list", over_free_list(r, index));
+  json_end_object(out);
+}
+
+static void write_workload(json *out, const bench_report *r) {
+  json_begin_object(out);
+  json_key(out, "name");
+  json_text(out, r->trace->name);
+  json_key(out, "threads");
+  json_uint(out, r->threads);
+  json_key(out, "touched");
+  json_bool(out, r->touched);
+  json_key(out, "results");
+  json_begin_array(out);
+  for (size_t i = 0; i < r->result_count; i++)
+    write_result(out, r, i);
+  json_end_array(out);
+  json_end_object(out);
+}
+
+static void write_json(const bench_report *reports, size_t count,
+                       const char *machine) {
+  json out = json_to(stdout);
+  json_begin_object(&out);
+  json_key(&out, "workloads");
+  json_begin_array(&out);
+  for (size_t i = 0; i < count; i++)
+    write_workload(&out, &reports[i]);
+  json_end_array(&out);
+  json_key(&out, "machine");
+  json_text(&out, machine);
+  json_end_object(&out);
+  json_finish(&out);
+}
+
+// ---------------------------------------------------------------------------
+// All of them
+// ---------------------------------------------------------------------------
+
+void bench_report_write(const bench_report *reports, size_t count,
+                        const char *machine, options_output output) {
+  switch (output) {
+    case OUTPUT_JSON:
+      write_json(reports, count, machine);
+      return;
+    case OUTPUT_CSV:
+      write_csv(reports, count, machine);
+      return;
+    case OUTPUT_TABLE:
+      write_tables(reports, count, machine, TABLE_PLAIN);
+      return;
+    case OUTPUT_MARKDOWN:
+      write_tables(reports, count, machine, TABLE_MARKDOWN);
+      return;
+  }
+}

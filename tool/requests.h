@@ -1,0 +1,30 @@
+// requests.h - the requests of a trace as a list that a loop runs through.
+//
+// All that can be known beforehand is: a loop that is timed only takes and
+// gives back. What a trace holds besides, such as its segments, is left out.
+#ifndef TARN_TOOL_REQUESTS_H_
+#define TARN_TOOL_REQUESTS_H_
+
+#include <tarn/tarn.h>
+
+typedef struct request {
+  uint32_t slot;       // where to keep the block: its index in the trace
+  uint32_t size_rank;  // its size is the so-manieth smallest of the trace
+  size_t size;         // bytes to take; 0: give the block back
+} request;
+
+typedef struct request_list {
+  request *items;
+  size_t count;
+  size_t slot_count;  // slots are below this
+  size_t rank_count;  // how many different sizes there are
+} request_list;
+
+// The ALLOC and FREE events of |trace|, in order.
+request_list requests_make(const tarn_trace *trace);
+void requests_deinit(request_list *list);
+
+// Bytes to take for a block of a trace: 1 for one of 0 bytes.
+size_t requests_size(const tarn_trace *trace, uint32_t block);
+
+#endif  // TARN_TOOL_REQUESTS_H_
