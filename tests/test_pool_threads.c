@@ -1,8 +1,10 @@
 // One pool and many threads: blocks that change hands, strategies that change
 // meanwhile, limits, streams.
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
+#include "support/fake_plugin.h"
 #include "test_pool_kit.h"
 
 enum { WORKERS = 4, ROUNDS = 5000, SLOTS = 64 };
@@ -219,6 +221,50 @@ START_TEST(a_limit_is_never_exceeded_without_a_pool) {
 }
 END_TEST
 
+// --- a device that refuses -------------------------------------------------
+
+static tarn_device *device;
+static atomic_bool asking;
+
+static void *ask_for_too_much(void *unused) {
+  (void)unused;
+  tarn_pool *pool = NULL;
+  expect(tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK);
+  while (atomic_load(&asking)) {
+    tarn_block block;
+    expect(tarn_pool_alloc(pool, 2 * MIB, 0, NULL, &block) == TARN_FULL);
+  }
+  return NULL;
+}
+
+// It is replaced while the device is asked on its behalf, which comes to
+// nothing: whoever asked is the last to leave it.
+START_TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
+  enum { THREADS = 3, SWITCHES = 1000 };
+  pthread_t threads[THREADS];
+  fake.capacity = MIB;
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &device));
+  tarn_place place = tarn_place_on(device);
+  tarn_pool *pool = pool_at(place);
+  atomic_store(&asking, true);
+  for (int i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, ask_for_too_much, NULL);
+  while (stats_of(pool).failures == 0)
+    sched_yield();
+  for (int i = 0; i < SWITCHES; i++)
+    assert_ok(tarn_pool_use(place, i % 2 ? "page_unit_pool" : "no_pool"));
+  atomic_store(&asking, false);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+END_TEST
+
 // --- streams ---------------------------------------------------------------
 
 enum { FLIGHTS = 16, LARGE = 96 * KIB };
@@ -348,6 +394,7 @@ int main(void) {
            blocks_change_hands_in_peace);
   ADD_CASE(suite, "limits", a_limit_is_never_exceeded,
            a_limit_is_never_exceeded_without_a_pool);
+  ADD_CASE(suite, "refusals", a_strategy_ends_when_the_last_thread_has_left_it);
   ADD_CASE(suite, "streams", memory_that_crosses_streams_keeps_order,
            memory_goes_back_behind_its_stream);
   ADD_CASE(suite, "making", all_threads_get_the_same_pool,

@@ -271,6 +271,14 @@ static tarn_status wait_for(tarn_stream *stream, tarn_stream *other) {
   return status;
 }
 
+// Where no event can be had, or |other| has failed, the host waits for it. A
+// failure that it had before is not the waiter's: what matters here is only
+// that it has come to an end.
+static tarn_status wait_on_host(tarn_stream *other, bool had_failed) {
+  tarn_status status = tarn_stream_synchronize(other);
+  return had_failed ? TARN_OK : status;
+}
+
 tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   if (stream != NULL) {
     tarn_status status = tarn__stream_check(stream, NULL);
@@ -278,11 +286,12 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   }
   tarn_stream *other = pin(serial);
   if (other == NULL) return TARN_OK;
-  tarn_status status = wait_for(stream, other);
-  if (status < TARN_OK && tarn__stream_failure(other) != TARN_OK) {
-    // The other's failure is not this one's: only that it has come to an end
-    // matters here, and then the host has to see it.
-    if (tarn_stream_synchronize(other) != TARN_OK) status = TARN_OK;
+  bool had_failed = tarn__stream_failure(other) != TARN_OK;
+  tarn_status status = had_failed ? TARN_E_STATE : wait_for(stream, other);
+  bool waiter_failed =
+      stream != NULL && tarn__stream_failure(stream) != TARN_OK;
+  if (status != TARN_OK && !waiter_failed) {
+    status = wait_on_host(other, had_failed);
   }
   unpin(other);
   return status;

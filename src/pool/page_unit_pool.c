@@ -3,7 +3,8 @@
 //   classes   hash of (rounded size, alignment)
 //     │
 //     └► class ─► shelf of stream 7 ─► piece ─► piece      last in, first out
-//                 shelf of the host ─► piece
+//          ▲      shelf of the host ─► piece
+//          └────── home of each of its pieces, wherever they are
 //
 // A request takes from the shelf of its own stream, then from the host's (no
 // one need wait), then from any other (its stream waits for that one). Only if
@@ -29,8 +30,9 @@ typedef struct shelf {
   tarn__piece *first;  // NULL: the shelf may be given to another stream
 } shelf;
 
+// Stays where it is for as long as the strategy: pieces point to it.
 typedef struct size_class {
-  size_t size;  // rounded; 0: an empty slot of the table
+  size_t size;  // rounded
   size_t align;
   shelf *shelves;
   size_t shelf_count;
@@ -39,8 +41,8 @@ typedef struct size_class {
 typedef struct page_unit {
   tarn__strategy base;
   size_t page;
-  size_class *classes;  // open addressing
-  size_t class_slots;   // a power of two, or 0
+  size_class **classes;  // open addressing; NULL: an empty slot
+  size_t class_slots;    // a power of two, or 0
   size_t class_count;
 } page_unit;
 
@@ -50,49 +52,66 @@ static page_unit *self_of(tarn__strategy *strategy) {
 
 // --- classes ---------------------------------------------------------------
 
-static size_class *slot_of(const page_unit *self, size_t size, size_t align) {
+// Where the class stands in the table, or would stand.
+static size_class **slot_of(const page_unit *self, size_t size, size_t align) {
   uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
   size_t mask = self->class_slots - 1;
   for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
-    size_class *c = &self->classes[at];
-    if (c->size == 0 || (c->size == size && c->align == align)) return c;
+    size_class **slot = &self->classes[at];
+    if (*slot == NULL) return slot;
+    if ((*slot)->size == size && (*slot)->align == align) return slot;
   }
 }
 
 static tarn_status grow_classes(page_unit *self) {
   page_unit grown = *self;
   grown.class_slots = self->class_slots ? self->class_slots * 2 : FIRST_CLASSES;
-  grown.classes = tarn__host_array(grown.class_slots, sizeof(size_class));
+  grown.classes = tarn__host_array(grown.class_slots, sizeof(size_class *));
   if (grown.classes == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = &self->classes[i];
-    if (c->size != 0) *slot_of(&grown, c->size, c->align) = *c;
+    size_class *c = self->classes[i];
+    if (c != NULL) *slot_of(&grown, c->size, c->align) = c;
   }
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class));
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
   self->classes = grown.classes;
   self->class_slots = grown.class_slots;
   return TARN_OK;
 }
 
-// The class of |size| and |align|, with a first shelf: what is freed into it
-// later always finds a place.
-static tarn_status class_of(page_unit *self, size_t size, size_t align,
-                            size_class **out) {
-  if (self->class_slots != 0) {
-    *out = slot_of(self, size, align);
-    if ((*out)->size != 0) return TARN_OK;
-  }
+static void free_class(size_class *c) {
+  if (c == NULL) return;
+  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(shelf));
+  tarn__host_free(c, sizeof *c);
+}
+
+// With a first shelf, for what is freed into it by one stream alone.
+static size_class *make_class(size_t size, size_t align) {
+  size_class *c = tarn__host_alloc(sizeof *c);
+  if (c == NULL) return NULL;
+  *c = (size_class){.size = size, .align = align, .shelf_count = 1};
+  c->shelves = tarn__host_array(1, sizeof(shelf));
+  if (c->shelves != NULL) return c;
+  free_class(c);
+  return NULL;
+}
+
+static tarn_status add_class(page_unit *self, size_t size, size_t align,
+                             size_class **out) {
   if (self->class_count * 2 >= self->class_slots) {
     tarn_status status = grow_classes(self);
     if (status != TARN_OK) return status;
-    *out = slot_of(self, size, align);
   }
-  shelf *shelves = tarn__host_array(1, sizeof *shelves);
-  if (shelves == NULL) return TARN_E_NOMEM;
-  **out = (size_class){
-      .size = size, .align = align, .shelves = shelves, .shelf_count = 1};
+  *out = make_class(size, align);
+  if (*out == NULL) return TARN_E_NOMEM;
+  *slot_of(self, size, align) = *out;
   self->class_count++;
   return TARN_OK;
+}
+
+static tarn_status class_of(page_unit *self, size_t size, size_t align,
+                            size_class **out) {
+  *out = self->class_slots != 0 ? *slot_of(self, size, align) : NULL;
+  return *out != NULL ? TARN_OK : add_class(self, size, align, out);
 }
 
 // --- shelves ---------------------------------------------------------------
@@ -159,11 +178,9 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
 
 static void deinit(tarn__strategy *strategy) {
   page_unit *self = self_of(strategy);
-  for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = &self->classes[i];
-    tarn__host_free_array(c->shelves, c->shelf_count, sizeof(shelf));
-  }
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class));
+  for (size_t i = 0; i < self->class_slots; i++)
+    free_class(self->classes[i]);
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
@@ -181,14 +198,15 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   if (status != TARN_OK) return status;
   *out_piece = find_idle(c, request->serial);
   if (*out_piece != NULL) return TARN_OK;
-  return tarn__source_grow(strategy, request, rounded, out_piece);
+  status = tarn__source_grow(strategy, request, rounded, out_piece);
+  if (status == TARN_OK) (*out_piece)->home = c;
+  return status;
 }
 
-// The class is there, or the piece could not have come from it; only a shelf
-// for a stream that is new to it can fail, and then the memory goes back.
+// Only a shelf for a stream that is new to the class can fail; then the memory
+// goes back to the device.
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  page_unit *self = self_of(strategy);
-  size_class *c = slot_of(self, piece->size, piece->align);
+  size_class *c = piece->home;
   shelf *s = shelf_of(c, piece->freed_on);
   if (s == NULL) s = add_shelf(c, piece->freed_on);
   if (s == NULL) return tarn__source_shrink(strategy, piece);
@@ -201,8 +219,8 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 static tarn__piece *collect(page_unit *self) {
   tarn__piece *all = NULL;
   for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = &self->classes[i];
-    for (size_t j = 0; j < c->shelf_count; j++) {
+    size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       while (c->shelves[j].first != NULL) {
         tarn__piece *piece = pop(&c->shelves[j]);
         piece->next = all;
@@ -228,8 +246,8 @@ static tarn_status trim(tarn__strategy *strategy) {
 static tarn_status check_idle(const page_unit *self, const size_class *c,
                               const shelf *s, const tarn__piece *piece) {
   bool right = !piece->live && piece->owner == &self->base &&
-               piece->size == c->size && piece->freed_on == s->serial &&
-               piece->size % self->page == 0;
+               piece->home == c && piece->size == c->size &&
+               piece->freed_on == s->serial && piece->size % self->page == 0;
   if (right) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,
                     "page_unit_pool: piece %u on a shelf that is not its own",
@@ -240,8 +258,8 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   const page_unit *self = self_of(strategy);
   *out_idle = 0;
   for (size_t i = 0; i < self->class_slots; i++) {
-    const size_class *c = &self->classes[i];
-    for (size_t j = 0; j < c->shelf_count; j++) {
+    const size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const shelf *s = &c->shelves[j];
       for (const tarn__piece *p = s->first; p != NULL; p = p->next) {
         tarn_status status = check_idle(self, c, s, p);

@@ -3,29 +3,17 @@
 
 #include "base/hostmem.h"
 
-enum {
-  SLAB = 128,
-  FIRST_INDEX = 256,
-};
+enum { FIRST_INDEX = 256 };
 
 void tarn__pieces_deinit(tarn__pieces *pieces) {
   for (size_t i = 0; i < pieces->slab_count; i++) {
-    tarn__host_free_array(pieces->slabs[i], SLAB, sizeof(tarn__piece));
+    tarn__host_free_array(pieces->slabs[i], TARN__SLAB, sizeof(tarn__piece));
   }
   tarn__host_free_array(pieces->slabs, pieces->slab_capacity,
                         sizeof *pieces->slabs);
   tarn__host_free_array(pieces->index, pieces->index_size,
                         sizeof *pieces->index);
   *pieces = (tarn__pieces){0};
-}
-
-size_t tarn__pieces_count(const tarn__pieces *pieces) {
-  return pieces->slab_count * SLAB;
-}
-
-tarn__piece *tarn__pieces_at(const tarn__pieces *pieces, uint32_t id) {
-  if (id >= tarn__pieces_count(pieces)) return NULL;
-  return &pieces->slabs[id / SLAB][id % SLAB];
 }
 
 // --- the index -------------------------------------------------------------
@@ -114,11 +102,11 @@ static bool add_slab(tarn__pieces *pieces) {
   if (pieces->slab_count == pieces->slab_capacity && !grow_directory(pieces)) {
     return false;
   }
-  tarn__piece *slab = tarn__host_array(SLAB, sizeof *slab);
+  tarn__piece *slab = tarn__host_array(TARN__SLAB, sizeof *slab);
   if (slab == NULL) return false;
-  uint32_t first = (uint32_t)(pieces->slab_count * SLAB);
+  uint32_t first = (uint32_t)(pieces->slab_count * TARN__SLAB);
   pieces->slabs[pieces->slab_count++] = slab;
-  for (uint32_t i = SLAB; i-- > 0;) {
+  for (uint32_t i = TARN__SLAB; i-- > 0;) {
     slab[i].id = first + i;
     slab[i].next = pieces->unused;
     pieces->unused = &slab[i];

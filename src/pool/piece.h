@@ -19,11 +19,11 @@ typedef struct tarn__strategy tarn__strategy;
 typedef struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
-  size_t align;       // what |address| was asked to be a multiple of
   tarn_addr base;     // what the device gave, at or below |address|; 0: unused
   size_t base_size;
 
   tarn__strategy *owner;
+  void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t freed_on;         // serial of the stream of its last use; 0: none
 
@@ -55,11 +55,21 @@ void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece);
 // Takes it out of the index, if it is in there, and makes it unused.
 void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece);
 
-// By id and by address of its start; NULL if there is none.
-tarn__piece *tarn__pieces_at(const tarn__pieces *pieces, uint32_t id);
-tarn__piece *tarn__pieces_find(const tarn__pieces *pieces, tarn_addr address);
+enum { TARN__SLAB = 128 };
 
-// How many ids there are: all below can be asked for with tarn__pieces_at.
-size_t tarn__pieces_count(const tarn__pieces *pieces);
+// How many ids there are: all below can be asked for.
+static inline size_t tarn__pieces_count(const tarn__pieces *pieces) {
+  return pieces->slab_count * TARN__SLAB;
+}
+
+// By id; NULL if there is none.
+static inline tarn__piece *tarn__pieces_at(const tarn__pieces *pieces,
+                                           uint32_t id) {
+  if (id >= tarn__pieces_count(pieces)) return NULL;
+  return &pieces->slabs[id / TARN__SLAB][id % TARN__SLAB];
+}
+
+// By the address of its start; NULL if there is none.
+tarn__piece *tarn__pieces_find(const tarn__pieces *pieces, tarn_addr address);
 
 #endif  // TARN_POOL_PIECE_H_

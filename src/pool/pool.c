@@ -16,6 +16,9 @@
 #include "base/status.h"
 #include "pool/front.h"
 
+// How often room is made for one request.
+enum { ATTEMPTS = 16 };
+
 static tarn_status check_pool(const tarn_pool *pool) {
   if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
   if (pool->generation != tarn__os_generation()) {
@@ -101,7 +104,9 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
   strategy->inside--;
-  if (status != TARN_OK) tarn__front_retire(pool, strategy);
+  if (strategy != pool->current && status != TARN_OK) {
+    tarn__front_retire(pool, strategy);
+  }
   return status;
 }
 
@@ -126,11 +131,13 @@ static bool make_room(tarn_pool *pool) {
 }
 
 // As long as there is no room but some can be made, the strategy is asked
-// again: others may have been quicker to use it.
+// again: others may have been quicker to use it. Not for ever, since what is
+// asked for may be more than ever comes free.
 static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
                               tarn__piece **out_piece) {
   tarn_status status = ask_strategy(pool, request, out_piece);
-  while (status == TARN_FULL && make_room(pool)) {
+  for (int i = 0; i < ATTEMPTS && status == TARN_FULL; i++) {
+    if (!make_room(pool)) break;
     status = ask_strategy(pool, request, out_piece);
   }
   return status;
@@ -155,14 +162,13 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   return TARN_OK;
 }
 
-static tarn_block block_of(tarn_pool *pool, const tarn__piece *piece) {
-  return (tarn_block){
-      .pool = pool,
-      .address = piece->address,
-      .size = piece->size,
-      .id = piece->id,
-      .generation = piece->generation,
-  };
+static void describe(tarn_pool *pool, const tarn__piece *piece,
+                     tarn_block *out_block) {
+  out_block->pool = pool;
+  out_block->address = piece->address;
+  out_block->size = piece->size;
+  out_block->id = piece->id;
+  out_block->generation = piece->generation;
 }
 
 static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
@@ -199,20 +205,19 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
       .serial = serial_of(stream),
   };
   tarn__piece *piece = NULL;
-  tarn_block block = {0};
   uint64_t last = 0;
   pthread_mutex_lock(&pool->lock);
   status = take_locked(pool, &request, tag, &piece);
   if (status == TARN_OK) {
-    block = block_of(pool, piece);
+    describe(pool, piece, out_block);
     last = piece->freed_on;
     piece->freed_on = 0;
   }
   pthread_mutex_unlock(&pool->lock);
   if (status == TARN_OK && last != 0 && last != request.serial) {
     status = order(pool, &request, piece, stream, last);
+    if (status != TARN_OK) *out_block = (tarn_block){0};
   }
-  if (status == TARN_OK) *out_block = block;
   return status;
 }
 
@@ -232,7 +237,8 @@ static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
                            : tarn__source_shrink(owner, piece);
-  tarn__front_retire(pool, owner);
+  // It may have been the last block of one that was replaced, be it meanwhile.
+  if (owner != pool->current) tarn__front_retire(pool, owner);
   return status;
 }
 
@@ -339,7 +345,7 @@ tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
   tarn__piece *piece = NULL;
   pthread_mutex_lock(&pool->lock);
   status = find_locked(pool, address, &piece);
-  if (status == TARN_OK) *out_block = block_of(pool, piece);
+  if (status == TARN_OK) describe(pool, piece, out_block);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }

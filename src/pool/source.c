@@ -95,7 +95,6 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;
   piece->size = size;
-  piece->align = request->align;
   request->asked = true;
 
   strategy->inside++;
