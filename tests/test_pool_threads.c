@@ -2,7 +2,9 @@
 // meanwhile, limits, streams.
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "support/fake_plugin.h"
 #include "test_pool_kit.h"
@@ -221,6 +223,66 @@ START_TEST(a_limit_is_never_exceeded_without_a_pool) {
 }
 END_TEST
 
+// Holds a stream up until the gate is opened.
+static void pass_gate(void *context, tarn_status status) {
+  expect(status == TARN_OK);
+  while (sem_wait(context) != 0)
+    continue;
+}
+
+static void *trim_host(void *unused) {
+  (void)unused;
+  tarn_pool *pool = NULL;
+  expect(tarn_pool_of(TARN_HOST, &pool) == TARN_OK);
+  expect(tarn_pool_trim(pool) == TARN_OK);
+  return NULL;
+}
+
+static void *take_and_give(void *unused) {
+  (void)unused;
+  tarn_pool *pool = NULL;
+  tarn_block block;
+  expect(tarn_pool_of(TARN_HOST, &pool) == TARN_OK);
+  expect(tarn_pool_alloc(pool, 4096, 0, NULL, &block) == TARN_OK);
+  expect(tarn_pool_free(&block, NULL) == TARN_OK);
+  return NULL;
+}
+
+// One thread gives all that the limit allows back, and waits for its stream to
+// do so; another that wants some of it is not told that there is no room.
+START_TEST(room_that_another_thread_makes_is_waited_for) {
+  tarn_pool *pool = host_pool("page_unit_pool");
+  tarn_device *cpu = NULL;
+  tarn_stream *stream = NULL;
+  pthread_t trimmer;
+  pthread_t taker;
+  sem_t gate;
+  sem_init(&gate, 0, 0);
+  assert_ok(tarn_device_open("cpu:0", &cpu));
+  assert_ok(tarn_stream_create(cpu, &stream));
+  assert_ok(tarn_pool_limit(pool, 8192));
+  tarn_block block = take_on(pool, 8192, stream);
+  assert_ok(tarn_stream_add_callback(stream, pass_gate, &gate));
+  give_on(block, stream);
+  pthread_create(&trimmer, NULL, trim_host, NULL);
+  while (stats_of(pool).device_frees == 0)
+    sched_yield();
+  pthread_create(&taker, NULL, take_and_give, NULL);
+  usleep(50000);  // so that the taker is there before the memory is
+  ck_assert_uint_eq(stats_of(pool).allocs, 1);
+  sem_post(&gate);
+  pthread_join(trimmer, NULL);
+  pthread_join(taker, NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  ck_assert_uint_eq(stats_of(pool).allocs, 2);
+  ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 8192);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(cpu));
+  sem_destroy(&gate);
+  assert_at_rest(pool);
+}
+END_TEST
+
 // --- a device that refuses -------------------------------------------------
 
 static tarn_device *device;
@@ -393,7 +455,8 @@ int main(void) {
   ADD_CASE(suite, "hands", blocks_change_hands_while_strategies_change,
            blocks_change_hands_in_peace);
   ADD_CASE(suite, "limits", a_limit_is_never_exceeded,
-           a_limit_is_never_exceeded_without_a_pool);
+           a_limit_is_never_exceeded_without_a_pool,
+           room_that_another_thread_makes_is_waited_for);
   ADD_CASE(suite, "refusals", a_strategy_ends_when_the_last_thread_has_left_it);
   ADD_CASE(suite, "streams", memory_that_crosses_streams_keeps_order,
            memory_goes_back_behind_its_stream);
