@@ -346,6 +346,29 @@ START_TEST(closing_tells_what_the_driver_refused) {
 }
 END_TEST
 
+// What a device wants behind each allocation is its own: no block has it.
+START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
+  fake.padding = 1000;
+  fake_add();
+  tarn_device *device = NULL;
+  tarn_pool *pool = NULL;
+  tarn_block block;
+  assert_ok(tarn_device_open("fake:0", &device));
+  assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
+  assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
+  ck_assert_uint_eq(block.size, 8192);
+  ck_assert_uint_eq(fake_seen.live_bytes, 9192);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 9192);
+  assert_ok(tarn_pool_limit(pool, 2 * 9192 - 1));
+  tarn_block second;
+  assert_status(tarn_pool_alloc(pool, 5000, 0, NULL, &second), TARN_FULL);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_free(&block, NULL));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: devices");
   ADD_CASE(suite, "no room", a_full_device_is_full,
@@ -358,6 +381,7 @@ int main(void) {
            a_limit_holds_on_a_device_that_does_not_align);
   ADD_CASE(suite, "places", every_kind_of_memory_has_its_own_pool,
            memory_that_a_device_lacks_has_no_pool,
+           padding_is_taken_of_the_device_and_not_given_out,
            a_block_of_another_pool_is_refused);
   ADD_CASE(suite, "closing", a_device_with_blocks_out_stays_open,
            closing_returns_all_memory_of_all_strategies,

@@ -93,6 +93,7 @@ static const bad_text bad_texts[] = {
     {"page_unit_pool:page=", "page= "},
     {"page_unit_pool:page=-4096", "page=-4096 "},
     {"page_unit_pool:page= 4096", "page= 4096 "},
+    {"page_unit_pool:page=4K,page=8K", "twice"},
     {"page_unit_pool:page=4096B", "page=4096B "},
     {"page_unit_pool:page=4k", "page=4k "},
     {"page_unit_pool:page=4KK", "page=4KK "},

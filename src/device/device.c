@@ -211,7 +211,11 @@ void tarn__device_forget(tarn_device *device) {
 }
 
 void tarn__device_free(tarn_device *device) {
-  tarn__staging_deinit(&device->staging);
+  // In a child of fork, threads of the parent may count as waiting there, and
+  // ending it would wait for them.
+  if (device->generation == tarn__os_generation()) {
+    tarn__staging_deinit(&device->staging);
+  }
   pthread_mutex_destroy(&device->lock);
   tarn__host_free_text(device->name);
   tarn__host_free(device, sizeof *device);

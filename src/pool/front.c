@@ -14,7 +14,7 @@
 
 // --- making and ending -----------------------------------------------------
 
-static tarn_status natural_align(tarn_place place, size_t *out_align) {
+static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
   tarn_device *device = NULL;
   tarn_device_info info = {.struct_size = sizeof info};
   tarn_status status = tarn__place_device(place, &device);
@@ -25,26 +25,26 @@ static tarn_status natural_align(tarn_place place, size_t *out_align) {
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no unified memory",
                       info.name);
   }
-  *out_align = info.min_chunk;
+  pool->place = place;
+  pool->natural_align = info.min_chunk;
+  pool->padding = place.kind == TARN_PLACE_DEVICE ? info.padding : 0;
   return status;
 }
 
 tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   *out_pool = NULL;
-  size_t align = 0;
-  tarn_status status = natural_align(place, &align);
-  if (status != TARN_OK) return status;
   tarn_pool *pool = tarn__host_alloc(sizeof *pool);
   if (pool == NULL) return TARN_E_NOMEM;
-  pool->place = place;
   pool->generation = tarn__os_generation();
-  pool->natural_align = align;
   pool->stats.struct_size = sizeof pool->stats;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
-  status =
-      tarn__strategy_create(pool, tarn__strategy_default(), &pool->current);
+  const char *strategy = tarn__strategy_default();
+  tarn_status status = adopt_device(pool, place);
+  if (status == TARN_OK) {
+    status = tarn__strategy_create(pool, strategy, &pool->current);
+  }
   if (status != TARN_OK) {
     tarn__front_forget(pool);
     return status;

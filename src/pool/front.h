@@ -20,6 +20,7 @@ struct tarn_pool {
   tarn_place place;
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
+  size_t padding;        // what the device wants behind each allocation
 
   pthread_mutex_t lock;  // guards all below, and every strategy behind it
   tarn__strategy *current;

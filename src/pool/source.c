@@ -8,11 +8,18 @@
 #include "pool/front.h"
 
 static tarn_status over_limit(const tarn_pool *pool, size_t size) {
+  const tarn_pool_stats *stats = &pool->stats;
+  if (stats->limit_bytes == 0) {
+    return tarn__fail(TARN_FULL,
+                      "pool: %zu bytes more than the %zu reserved are more "
+                      "than can be addressed",
+                      size, stats->reserved_bytes);
+  }
   return tarn__fail(TARN_FULL,
                     "pool: %zu bytes more would exceed the limit of %zu: %zu "
                     "are reserved, %zu of them live",
-                    size, pool->stats.limit_bytes, pool->stats.reserved_bytes,
-                    pool->stats.live_bytes);
+                    size, stats->limit_bytes, stats->reserved_bytes,
+                    stats->live_bytes);
 }
 
 static bool within_limit(const tarn_pool *pool, size_t size) {
@@ -62,15 +69,12 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
   tarn_status status = ask_device(pool, size, piece);
   if (status != TARN_OK) return status;
   if (!is_aligned(piece->base, align)) {
-    size_t padded = 0;
+    size_t enough = 0;
     status = return_unfit(pool, piece);
     if (status != TARN_OK) return status;
-    if (!tarn_size_add(size, align, &padded)) {
-      return tarn__fail(TARN_E_INVALID, "pool: %zu bytes aligned to %zu", size,
-                        align);
-    }
-    if (!within_limit(pool, padded)) return over_limit(pool, padded);
-    status = ask_device(pool, padded, piece);
+    if (!tarn_size_add(size, align, &enough)) return over_limit(pool, size);
+    if (!within_limit(pool, enough)) return over_limit(pool, enough);
+    status = ask_device(pool, enough, piece);
     if (status != TARN_OK) return status;
   }
   piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
@@ -89,8 +93,12 @@ static void commit_grow(tarn_pool *pool, tarn__piece *piece) {
 tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
                               size_t size, tarn__piece **out_piece) {
   tarn_pool *pool = strategy->pool;
+  size_t padded = 0;
   *out_piece = NULL;
-  if (!within_limit(pool, size)) return over_limit(pool, size);
+  if (!tarn_size_add(size, pool->padding, &padded)) {
+    return over_limit(pool, size);
+  }
+  if (!within_limit(pool, padded)) return over_limit(pool, padded);
   tarn__piece *piece = tarn__pieces_take(&pool->pieces);
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;
@@ -98,7 +106,7 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   request->asked = true;
 
   strategy->inside++;
-  tarn_status status = take_aligned(pool, size, request->align, piece);
+  tarn_status status = take_aligned(pool, padded, request->align, piece);
   strategy->inside--;
   if (status != TARN_OK) {
     piece->base = 0;

@@ -75,6 +75,11 @@ static tarn_status add_option(tarn__options *options, char *text) {
                       options->strategy, OPTIONS_MAX);
   }
   *equals = '\0';
+  for (size_t i = 0; i < options->count; i++) {
+    if (strcmp(options->list[i].key, text) != 0) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: '%s' is given twice",
+                      options->strategy, text);
+  }
   options->list[options->count++] = (option){.key = text, .value = equals + 1};
   return TARN_OK;
 }

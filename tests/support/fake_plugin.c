@@ -388,6 +388,12 @@ static C_Status min_chunk(const C_Device device, size_t *size) {
   return C_SUCCESS;
 }
 
+static C_Status padding(const C_Device device, size_t *size) {
+  if (struck(device)) return C_INTERNAL_ERROR;
+  *size = fake.padding;
+  return fake.size_answer;
+}
+
 static C_Status some_size(const C_Device device, size_t *size) {
   if (struck(device)) return C_INTERNAL_ERROR;
   *size = (size_t)1 << 20;
@@ -436,7 +442,7 @@ static const C_DeviceInterface complete = {
     .device_min_chunk_size = min_chunk,
     .device_max_chunk_size = some_size,
     .device_max_alloc_size = some_size,
-    .device_extra_padding_size = some_size,
+    .device_extra_padding_size = padding,
     .device_init_alloc_size = some_size,
     .device_realloc_size = some_size,
 };

@@ -24,6 +24,7 @@ typedef struct fake_habits {
   size_t devices;         // 2
   size_t capacity;        // bytes of each device; asking for more is C_FAILED
   size_t min_chunk;       // 256
+  size_t padding;         // 0
   size_t misalign;        // added to every address that it gives
   int id_offset;          // init_device adds it to the id
   bool null_handles;      // streams and events stay NULL
