@@ -51,6 +51,12 @@ START_TEST(a_long_line_is_cut_and_controls_are_neutralised) {
   ck_assert_uint_eq(strlen(tarn_last_error()), 511);
   ck_assert_int_eq(tarn__fail(TARN_E_IO, "a\x1b[31mb\nc\x7f"), TARN_E_IO);
   ck_assert_str_eq(tarn_last_error(), "a?[31mb?c?");
+  // U+009B is another way to say ESC [; U+00E4 is a letter.
+  ck_assert_int_eq(tarn__fail(TARN_E_IO,
+                              "a\xc2\x9b"
+                              "31m \xc3\xa4 \xc2"),
+                   TARN_E_IO);
+  ck_assert_str_eq(tarn_last_error(), "a??31m \xc3\xa4 \xc2");
 }
 END_TEST
 

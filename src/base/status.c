@@ -8,10 +8,17 @@ enum { TEXT_SIZE = 512 };
 
 static _Thread_local char last_error[TEXT_SIZE];
 
+static bool is_control(const unsigned char *text) {
+  return text[0] < 0x20 || text[0] == 0x7f ||
+         (text[0] == 0xc2 && text[1] >= 0x80 && text[1] < 0xa0);  // U+0080..9F
+}
+
+// Names out of files stand in these texts, and they end on terminals.
 static void keep_printable(char *text) {
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x20 || c == 0x7f) *text = '?';
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
+    if (!is_control(c)) continue;
+    if (*c == 0xc2) *c++ = '?';
+    *c = '?';
   }
 }
 
