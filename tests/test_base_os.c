@@ -1,4 +1,5 @@
 // The operating system's side.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,41 @@ START_TEST(memory_of_the_machine_is_plausible) {
 }
 END_TEST
 
+START_TEST(reserved_addresses_are_nobodys) {
+  size_t size = (size_t)1 << 36;
+  char *ptr = tarn__os_reserve(size);
+  ck_assert_ptr_nonnull(ptr);
+  ck_assert_int_eq(write(STDOUT_FILENO, ptr, 1), -1);  // EFAULT, not a signal
+  ck_assert_int_eq(errno, EFAULT);
+  tarn__os_unmap(ptr, size);
+}
+END_TEST
+
+START_TEST(sparse_memory_is_zero_again_when_discarded) {
+  size_t size = (size_t)1 << 36;
+  size_t page = tarn__os_page();
+  char *ptr = tarn__os_map_sparse(size);
+  ck_assert_ptr_nonnull(ptr);
+  memset(ptr + size - 3 * page, 1, 3 * page);
+  tarn__os_discard(ptr + size - 2 * page, page);
+  ck_assert_int_eq(ptr[size - 2 * page - 1], 1);
+  ck_assert_int_eq(ptr[size - 2 * page], 0);
+  ck_assert_int_eq(ptr[size - page - 1], 0);
+  ck_assert_int_eq(ptr[size - page], 1);
+  tarn__os_unmap(ptr, size);
+}
+END_TEST
+
+START_TEST(a_wait_is_no_shorter_than_asked) {
+  for (uint64_t ns = 1; ns < 10000000; ns *= 10) {
+    uint64_t deadline = tarn__os_now_ns() + ns;
+    tarn__os_wait_until(deadline);
+    ck_assert_uint_ge(tarn__os_now_ns(), deadline);
+  }
+  tarn__os_wait_until(0);
+}
+END_TEST
+
 START_TEST(the_clock_goes_forward) {
   uint64_t before = tarn__os_now_ns();
   usleep(2000);
@@ -81,12 +117,12 @@ START_TEST(files_are_read_whole) {
   unsigned char *bytes = NULL;
   size_t size = 0;
   write_file(path_of("a"), "twelve bytes");
-  assert_ok(tarn__os_read_file(path_of("a"), &bytes, &size));
+  assert_ok(tarn__os_read_file(path_of("a"), SIZE_MAX, &bytes, &size));
   ck_assert_uint_eq(size, 12);
   ck_assert_mem_eq(bytes, "twelve bytes", 12);
   tarn__host_free(bytes, size);
   write_file(path_of("empty"), "");
-  assert_ok(tarn__os_read_file(path_of("empty"), &bytes, &size));
+  assert_ok(tarn__os_read_file(path_of("empty"), SIZE_MAX, &bytes, &size));
   ck_assert_uint_eq(size, 0);
   tarn__host_free(bytes, size);
   ck_assert_uint_eq(tarn_host_memory(), 0);
@@ -96,21 +132,50 @@ END_TEST
 START_TEST(what_is_no_file_is_named) {
   unsigned char *bytes = NULL;
   size_t size = 0;
-  assert_status(tarn__os_read_file(path_of("missing"), &bytes, &size),
+  assert_status(tarn__os_read_file(path_of("missing"), SIZE_MAX, &bytes, &size),
                 TARN_E_IO);
   assert_error_says("missing: No such file");
-  assert_status(tarn__os_read_file(folder, &bytes, &size), TARN_E_IO);
+  assert_status(tarn__os_read_file(folder, SIZE_MAX, &bytes, &size), TARN_E_IO);
   ck_assert_int_eq(mkfifo(path_of("pipe"), 0600), 0);
-  assert_status(tarn__os_read_file(path_of("pipe"), &bytes, &size), TARN_E_IO);
+  assert_status(tarn__os_read_file(path_of("pipe"), SIZE_MAX, &bytes, &size),
+                TARN_E_IO);
   assert_error_says("not a regular file");
   ck_assert_ptr_null(bytes);
+}
+END_TEST
+
+START_TEST(lines_are_appended) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  ck_assert(tarn__os_append_file(path_of("b"), "one\n", 4));
+  ck_assert(tarn__os_append_file(path_of("b"), "two\n", 4));
+  ck_assert(!tarn__os_append_file(folder, "x", 1));
+  assert_ok(tarn__os_read_file(path_of("b"), SIZE_MAX, &bytes, &size));
+  ck_assert_uint_eq(size, 8);
+  ck_assert_mem_eq(bytes, "one\ntwo\n", 8);
+  tarn__host_free(bytes, size);
+}
+END_TEST
+
+START_TEST(a_file_beyond_the_bound_is_not_read) {
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  write_file(path_of("a"), "twelve bytes");
+  assert_ok(tarn__os_read_file(path_of("a"), 12, &bytes, &size));
+  tarn__host_free(bytes, size);
+  faults_peak_reset();
+  assert_status(tarn__os_read_file(path_of("a"), 11, &bytes, &size),
+                TARN_E_UNSUPPORTED);
+  assert_error_says("/a: 12 bytes; files of at most 11 are read");
+  ck_assert_ptr_null(bytes);
+  ck_assert_uint_eq(faults_peak(), 0);
 }
 END_TEST
 
 static void read_it(void *context) {
   unsigned char *bytes = NULL;
   size_t size = 0;
-  tarn_status status = tarn__os_read_file(context, &bytes, &size);
+  tarn_status status = tarn__os_read_file(context, SIZE_MAX, &bytes, &size);
   ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
   tarn__host_free(bytes, size);
 }
@@ -127,13 +192,17 @@ int main(void) {
   faults_install();
   Suite *suite = suite_create("base: os");
   ADD_CASE(suite, "memory", mapped_memory_is_zero_and_goes_away,
+           reserved_addresses_are_nobodys,
+           sparse_memory_is_zero_again_when_discarded,
            memory_of_the_machine_is_plausible);
   ADD_CASE(suite, "time and forks", the_clock_goes_forward,
-           a_fork_is_another_generation);
+           a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, make_folder, remove_folder);
   tcase_add_test(files, files_are_read_whole);
+  tcase_add_test(files, lines_are_appended);
   tcase_add_test(files, what_is_no_file_is_named);
+  tcase_add_test(files, a_file_beyond_the_bound_is_not_read);
   tcase_add_test(files, reading_survives_every_fault);
   suite_add_tcase(suite, files);
   return run_suite(suite);

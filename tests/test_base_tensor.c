@@ -93,6 +93,8 @@ START_TEST(an_empty_tensor_is_empty_whatever_the_rest) {
   const int64_t dims[] = {INT64_MAX, INT64_MAX, 0};
   assert_ok(tarn_shape_count(shape_of(dims, 3), 1, &out));
   ck_assert_uint_eq(out, 0);
+  const int64_t bad[] = {0, -5};
+  assert_status(tarn_shape_count(shape_of(bad, 2), 1, &out), TARN_E_INVALID);
 }
 END_TEST
 

@@ -261,6 +261,24 @@ START_TEST(a_failing_copy_names_the_call_and_the_answer) {
 }
 END_TEST
 
+// Every piece may come with a warning, and every piece is set.
+START_TEST(a_warning_does_not_end_the_stand_in_for_setting) {
+  fake.missing = FAKE_MISSES(device_memory_set);
+  fake.copy_answer = C_WARNING;
+  fake_add();
+  tarn_device *device = open_named("fake:0");
+  unsigned char *bytes = bytes_of(5, SIZE);
+  tarn_addr addr = take(device, SIZE);
+  assert_ok(tarn_device_set(device, addr, 0x5a, SIZE, NULL));
+  assert_ok(tarn_copy_d2h(device, bytes, addr, SIZE, NULL));
+  ck_assert_uint_eq(bytes[0], 0x5a);
+  ck_assert_mem_eq(bytes, bytes + 1, SIZE - 1);  // all like the first
+  give(device, addr, SIZE);
+  free(bytes);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("device: copies");
   ADD_CASE(suite, "real devices", on_cpu, on_a_shared_object);
@@ -278,6 +296,7 @@ int main(void) {
   suite_add_tcase(suite, devices);
   ADD_CASE(suite, "refused", bad_ends_are_refused_and_nothing_is_nothing,
            a_stream_of_another_device_is_refused,
-           a_failing_copy_names_the_call_and_the_answer);
+           a_failing_copy_names_the_call_and_the_answer,
+           a_warning_does_not_end_the_stand_in_for_setting);
   return run_suite(suite);
 }

@@ -46,7 +46,7 @@ START_TEST(a_bad_name_is_refused) {
   assert_status(tarn_device_open(bad_names[_i], &device), TARN_E_INVALID);
   ck_assert_ptr_null(device);
   assert_error_says(strcmp(bad_names[_i], "fake:2") == 0 ? "fake has 2"
-                                                         : "cpu, fake");
+                                                         : "cpu, sim, fake");
   assert_status(tarn_device_open(NULL, &device), TARN_E_INVALID);
 }
 END_TEST
@@ -61,7 +61,7 @@ static tarn_status collect(void *context, const char *name) {
   n->count++;
   strcat(n->text, name);
   strcat(n->text, " ");
-  return n->count == 3 ? TARN_FULL : TARN_OK;
+  return n->count == 5 ? TARN_FULL : TARN_OK;
 }
 
 START_TEST(each_visits_all_and_can_be_stopped) {
@@ -69,7 +69,7 @@ START_TEST(each_visits_all_and_can_be_stopped) {
   fake_add();
   names n = {0};
   assert_status(tarn_device_each(collect, &n), TARN_FULL);
-  ck_assert_str_eq(n.text, "cpu:0 fake:0 fake:1 ");
+  ck_assert_str_eq(n.text, "cpu:0 sim:0 sim:1 fake:0 fake:1 ");
   assert_status(tarn_device_each(NULL, NULL), TARN_E_INVALID);
 }
 END_TEST

@@ -150,7 +150,16 @@ START_TEST(too_many_devices_are_an_error) {
   fake_add();
   int seen = 0;
   assert_status(tarn_device_each(count_names, &seen), TARN_E_DEVICE);
-  ck_assert_int_eq(seen, 1);  // cpu:0 came first
+  ck_assert_int_eq(seen, 3);  // cpu:0, sim:0 and sim:1 came first
+}
+END_TEST
+
+START_TEST(a_plugin_may_fork_while_it_is_opened) {
+  fake.forks = true;
+  fake_add();
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("fake:0", &device));
+  assert_ok(tarn_device_close(device));
 }
 END_TEST
 
@@ -222,6 +231,7 @@ int main(void) {
   tcase_add_test(refused, one_that_no_offer_contents_is_refused);
   tcase_add_test(refused, a_type_is_taken_once);
   tcase_add_test(refused, too_many_devices_are_an_error);
+  tcase_add_test(refused, a_plugin_may_fork_while_it_is_opened);
   suite_add_tcase(suite, refused);
   ADD_CASE(suite, "shared objects", a_real_shared_object_is_loaded,
            a_file_name_stands_in_the_configured_directory,

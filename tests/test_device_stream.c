@@ -178,6 +178,23 @@ START_TEST(a_bad_argument_does_not_stick) {
 }
 END_TEST
 
+START_TEST(what_could_not_be_queued_does_not_stick) {
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  int cell = 0;
+  fake.copy_answer = C_FAILED;
+  assert_status(tarn_copy_h2d(device, (tarn_addr)(uintptr_t)&cell, &one,
+                              sizeof one, stream),
+                TARN_E_NOMEM);
+  fake.copy_answer = C_SUCCESS;
+  assert_ok(tarn_stream_synchronize(stream));
+  queue_write(stream, &cell, &two);
+  assert_ok(tarn_stream_destroy(stream));
+  ck_assert_int_eq(cell, 2);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- events ----------------------------------------------------------------
 
 START_TEST(an_event_is_a_mark_in_its_stream) {
@@ -371,6 +388,42 @@ START_TEST(callbacks_on_cpu_come_in_order) {
 }
 END_TEST
 
+typedef struct caller {
+  tarn_device *device;
+  tarn_stream *stream;
+  tarn_event *event;
+  tarn_status statuses[7];
+} caller;
+
+static void call_the_library(void *context, tarn_status status) {
+  (void)status;
+  caller *c = context;
+  tarn_addr addr = 0;
+  tarn_device *device = NULL;
+  c->statuses[0] = tarn_stream_synchronize(c->stream);
+  c->statuses[1] = tarn_event_synchronize(c->event);
+  c->statuses[2] = tarn_device_open("cpu:0", &device);
+  c->statuses[3] = tarn_device_close(c->device);
+  c->statuses[4] = tarn_device_allocate(TARN_HOST, 64, &addr);
+  c->statuses[5] = tarn_stream_destroy(c->stream);
+  c->statuses[6] = tarn_stream_join(NULL, tarn_stream_serial(c->stream));
+}
+
+// A callback that waited for its own stream would wait for ever.
+START_TEST(a_callback_that_calls_the_library_is_refused) {
+  tarn_device *cpu = open_named("cpu:0");
+  caller c = {cpu, stream_on(cpu), event_on(cpu), {TARN_OK}};
+  assert_ok(tarn_stream_add_callback(c.stream, call_the_library, &c));
+  assert_ok(tarn_stream_synchronize(c.stream));
+  for (int i = 0; i < 7; i++)
+    ck_assert_int_eq(c.statuses[i], TARN_E_STATE);
+  assert_ok(tarn_stream_synchronize(c.stream));  // the thread is free again
+  assert_ok(tarn_event_destroy(c.event));
+  assert_ok(tarn_stream_destroy(c.stream));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
 // --- threads ---------------------------------------------------------------
 
 enum { THREADS = 4, ROUNDS = 300, CELLS = 64 };
@@ -472,7 +525,8 @@ int main(void) {
   suite_add_tcase(suite, streams);
   ADD_CASE(suite, "failures", the_first_failure_sticks_with_its_text,
            synchronizing_waits_even_behind_a_failure,
-           a_bad_argument_does_not_stick);
+           a_bad_argument_does_not_stick,
+           what_could_not_be_queued_does_not_stick);
   ADD_CASE(suite, "events", an_event_is_a_mark_in_its_stream,
            a_stream_waits_for_another, join_by_serial_queues_a_wait,
            across_plugins_the_host_waits, without_handles_recording_waits,
@@ -481,6 +535,7 @@ int main(void) {
   TCase *callbacks = tcase_create("callbacks");
   tcase_add_loop_test(callbacks, a_callback_comes_behind_what_is_queued, 0, 2);
   tcase_add_test(callbacks, callbacks_on_cpu_come_in_order);
+  tcase_add_test(callbacks, a_callback_that_calls_the_library_is_refused);
   suite_add_tcase(suite, callbacks);
   ADD_CASE(suite, "threads", threads_share_a_stream_and_chain_their_own,
            streams_come_and_go_while_others_join_them);

@@ -182,11 +182,12 @@ START_TEST(addresses_that_are_not_aligned_are_mended) {
     ck_assert_uint_eq(blocks[i].size, 8192);
     memset((void *)(uintptr_t)blocks[i].address, 1, blocks[i].size);
   }
-  // Each was asked for, given back, and asked for with room to align in.
+  // The first was asked for, given back, and asked for with room to align in;
+  // the others with room at once.
   tarn_pool_stats stats = stats_of(pool);
   ck_assert_uint_eq(stats.misses, 8);
-  ck_assert_uint_eq(stats.device_allocs, 16);
-  ck_assert_uint_eq(stats.device_frees, 8);
+  ck_assert_uint_eq(stats.device_allocs, 9);
+  ck_assert_uint_eq(stats.device_frees, 1);
   ck_assert_uint_eq(stats.reserved_bytes, fake_seen.live_bytes);
   assert_ok(tarn__front_check(pool));
   for (int i = 0; i < 8; i++)

@@ -176,10 +176,52 @@ START_TEST(a_fork_may_come_at_any_time) {
 }
 END_TEST
 
+// --- a pool that was being changed -----------------------------------------
+
+static void close_the_parent_s(void) {
+  MUST(tarn_device_close(device) == TARN_OK);
+}
+
+// As if another thread had been inside at the fork: what it left half done must
+// not be walked.
+START_TEST(a_torn_pool_is_left_behind) {
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &device));
+  pool = pool_at(tarn_place_on(device));
+  block = take(pool, 100);
+  pthread_mutex_lock(&pool->lock);
+  pool->current->type = NULL;  // half done
+  fork_and_run(close_the_parent_s);
+  _exit(0);
+}
+END_TEST
+
+static tarn_stream *stream;
+
+static void use_the_parent_s_stream(void) {
+  tarn_block other;
+  MUST(tarn_pool_alloc(pool_at(TARN_HOST), 100, 0, stream, &other) ==
+       TARN_E_STATE);
+  MUST(tarn_pool_alloc(pool_at(TARN_HOST), 100, 0, NULL, &other) == TARN_OK);
+  MUST(tarn_pool_free(&other, stream) == TARN_E_STATE);
+  MUST(tarn_pool_free(&other, NULL) == TARN_OK);
+}
+
+START_TEST(a_parent_s_stream_is_refused_in_a_child) {
+  assert_ok(tarn_device_open("cpu:0", &device));
+  assert_ok(tarn_stream_create(device, &stream));
+  fork_and_run(use_the_parent_s_stream);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: forks");
   ADD_CASE(suite, "a parent's pool", a_child_cannot_use_its_parent_s_pool,
            a_child_may_end_its_parent_s_pool);
   ADD_CASE(suite, "among threads", a_fork_may_come_at_any_time);
+  ADD_CASE(suite, "torn and stale", a_torn_pool_is_left_behind,
+           a_parent_s_stream_is_refused_in_a_child);
   return run_pool_suite(suite);
 }

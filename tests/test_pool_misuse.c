@@ -227,6 +227,29 @@ START_TEST(a_stale_block_never_frees_however_often_its_memory_is_used) {
 }
 END_TEST
 
+START_TEST(a_generation_that_wraps_is_never_that_of_no_block) {
+  tarn_pool *pool = host_pool("page_unit_pool");
+  tarn_block first = take(pool, 100);
+  give(first);
+  tarn__pieces_at(&pool->pieces, first.id)->generation = UINT32_MAX;
+  tarn_block wrapped = take(pool, 100);
+  ck_assert_uint_eq(wrapped.id, first.id);
+  ck_assert_uint_eq(wrapped.generation, 1);
+  give(wrapped);
+  assert_status(tarn_pool_free(&wrapped, NULL), TARN_E_INVALID);
+}
+END_TEST
+
+START_TEST(a_query_that_fails_keeps_struct_size) {
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  tarn_pool_tag_stats tag = {.struct_size = sizeof tag};
+  assert_status(tarn_pool_query(NULL, &stats), TARN_E_INVALID);
+  ck_assert_uint_eq(stats.struct_size, sizeof stats);
+  assert_status(tarn_pool_query_tag(NULL, 0, &tag), TARN_E_INVALID);
+  ck_assert_uint_eq(tag.struct_size, sizeof tag);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: misuse");
   ADD_CASE(suite, "twice", a_second_free_names_the_tag,
@@ -240,5 +263,7 @@ int main(void) {
   ADD_CASE(suite, "forged", a_zero_block_is_refused, forged_ids_are_refused,
            forged_generations_are_refused, forged_addresses_are_refused,
            what_a_block_says_of_its_size_is_not_believed);
+  ADD_CASE(suite, "edges", a_generation_that_wraps_is_never_that_of_no_block,
+           a_query_that_fails_keeps_struct_size);
   return run_pool_suite(suite);
 }

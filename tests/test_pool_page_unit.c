@@ -266,6 +266,38 @@ START_TEST(growing_sizes_reuse_nothing) {
 }
 END_TEST
 
+// Sizes that never come again leave nothing behind once they are trimmed.
+START_TEST(a_trim_forgets_sizes_that_are_not_out) {
+  tarn_pool *pool = host_pool("page_unit_pool");
+  tarn_block kept = take(pool, 12345);
+  give(take(pool, 4096));
+  assert_ok(tarn_pool_trim(pool));
+  size_t held = tarn_host_memory();
+  for (size_t i = 1; i <= 500; i++)
+    give(take(pool, i * 4096));
+  ck_assert_uint_gt(tarn_host_memory(), held + 500 * sizeof(void *));
+  assert_ok(tarn_pool_trim(pool));
+  // Records of pieces stay for the next ones; classes do not.
+  size_t records = 512 * sizeof(tarn__piece) + 2048 * sizeof(uint32_t) + 512;
+  ck_assert_uint_le(tarn_host_memory(), held + records);
+  assert_ok(tarn__front_check(pool));
+  give(kept);
+  give(take(pool, 12345));
+  ck_assert_uint_eq(stats_of(pool).hits, 1);
+}
+END_TEST
+
+START_TEST(what_can_never_fit_gives_nothing_back) {
+  tarn_pool *pool = host_pool("page_unit_pool");
+  tarn_block block;
+  give(take(pool, MIB));
+  assert_ok(tarn_pool_limit(pool, 2 * MIB));
+  assert_status(tarn_pool_alloc(pool, 3 * MIB, 0, NULL, &block), TARN_FULL);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: page_unit_pool");
   ADD_CASE(suite, "rounding", requests_are_rounded_up_to_a_page,
@@ -278,5 +310,7 @@ int main(void) {
            trim_gives_all_idle_memory_back, a_scripted_sequence_counts_exactly,
            a_second_iteration_asks_the_device_for_nothing,
            growing_sizes_reuse_nothing);
+  ADD_CASE(suite, "forgetting", a_trim_forgets_sizes_that_are_not_out,
+           what_can_never_fit_gives_nothing_back);
   return run_pool_suite(suite);
 }

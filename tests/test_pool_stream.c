@@ -333,6 +333,103 @@ START_TEST(giving_back_waits_even_without_host_memory) {
 }
 END_TEST
 
+// --- blocks that were not used ---------------------------------------------
+
+// Taken for the second stream, whose wait for the first is only queued, and
+// freed without any use: the memory is still the first stream's to write.
+START_TEST(an_unused_block_is_still_behind_its_last_user) {
+  char out[8] = "";
+  open_fake("page_unit_pool");
+  tarn_stream *third = stream_of(device);
+  tarn_stream *freed_on[] = {NULL, b, third};
+  tarn_block block = take_on(pool, SIZE, a);
+  queue_use(block, a, "first  ", out);
+  give_on(block, a);
+  block = take_on(pool, SIZE, b);
+  give_on(block, freed_on[_i]);
+  ck_assert_str_eq(out, "");
+  block = take(pool, SIZE);  // for the host: now it must be over
+  ck_assert_str_eq(out, "first  ");
+  give(block);
+  assert_ok(tarn_stream_destroy(third));
+  close_fake();
+}
+END_TEST
+
+// --- streams that are gone -------------------------------------------------
+
+START_TEST(streams_that_are_gone_leave_nothing_behind) {
+  enum { STREAMS = 500 };
+  open_fake("page_unit_pool");
+  tarn_block blocks[STREAMS];
+  for (int i = 0; i < STREAMS; i++)
+    blocks[i] = take(pool, SIZE);
+  size_t held = tarn_host_memory();
+  for (int i = 0; i < STREAMS; i++) {
+    tarn_stream *stream = stream_of(device);
+    give_on(blocks[i], stream);
+    assert_ok(tarn_stream_destroy(stream));
+  }
+  ck_assert_uint_le(tarn_host_memory(), held + 256);
+  assert_ok(tarn__front_check(pool));
+  for (int i = 0; i < STREAMS; i++)
+    blocks[i] = take(pool, SIZE);
+  ck_assert_uint_eq(stats_of(pool).misses, STREAMS);
+  for (int i = 0; i < STREAMS; i++)
+    give(blocks[i]);
+  close_fake();
+}
+END_TEST
+
+START_TEST(many_streams_have_a_shelf_each) {
+  enum { STREAMS = 40 };
+  open_fake("page_unit_pool");
+  tarn_stream *streams[STREAMS];
+  tarn_block blocks[STREAMS];
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = stream_of(device);
+    blocks[i] = take_on(pool, SIZE, streams[i]);
+  }
+  for (int i = 0; i < STREAMS; i++)
+    give_on(blocks[i], streams[i]);
+  assert_ok(tarn__front_check(pool));
+  for (int i = STREAMS; i-- > 0;) {
+    tarn_block again = take_on(pool, SIZE, streams[i]);
+    ck_assert_uint_eq(again.address, blocks[i].address);
+    give_on(again, streams[i]);
+  }
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  for (int i = 0; i < STREAMS; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  close_fake();
+}
+END_TEST
+
+// --- callbacks -------------------------------------------------------------
+
+static void free_in_callback(void *context, tarn_status status) {
+  (void)status;
+  tarn_block *blocks = context;
+  tarn_status freed = tarn_pool_free(&blocks[0], NULL);
+  tarn_status taken = tarn_pool_alloc(pool, SIZE, 0, NULL, &blocks[1]);
+  tarn_status trimmed = tarn_pool_trim(pool);
+  if (freed == TARN_E_STATE && taken == TARN_E_STATE &&
+      trimmed == TARN_E_STATE) {
+    blocks[1].size = 1;
+  }
+}
+
+START_TEST(a_callback_cannot_use_a_pool) {
+  open_fake("page_unit_pool");
+  tarn_block blocks[2] = {take(pool, SIZE), {0}};
+  assert_ok(tarn_stream_add_callback(a, free_in_callback, blocks));
+  assert_ok(tarn_stream_synchronize(a));
+  ck_assert_uint_eq(blocks[1].size, 1);
+  give(blocks[0]);
+  close_fake();
+}
+END_TEST
+
 // --- streams of other devices ----------------------------------------------
 
 START_TEST(a_block_may_be_used_on_a_stream_of_another_device) {
@@ -391,5 +488,12 @@ int main(void) {
   ADD_CASE(suite, "other devices",
            a_block_may_be_used_on_a_stream_of_another_device,
            streams_without_handles_need_no_waiting);
+  TCase *more = tcase_create("unused, gone, callbacks");
+  tcase_add_loop_test(more, an_unused_block_is_still_behind_its_last_user, 0,
+                      3);
+  tcase_add_test(more, streams_that_are_gone_leave_nothing_behind);
+  tcase_add_test(more, many_streams_have_a_shelf_each);
+  tcase_add_test(more, a_callback_cannot_use_a_pool);
+  suite_add_tcase(suite, more);
   return run_pool_suite(suite);
 }

@@ -209,7 +209,13 @@ START_TEST(wrong_names) {
   assert_misuse(tool_run("bench", "pool", "--workload", "bert-layer"),
                 "did you mean '@bert-layer'?");
   assert_misuse(tool_run("bench", "pool", "--workload", "all,@random"),
-                "no workload is named 'all'");
+                "'all' stands for every workload: it is named alone");
+  assert_misuse(tool_run("bench", "pool", "--workload", "@random,all"),
+                "it is named alone");
+  assert_misuse(tool_run("bench", "pool", "--workload", "@random,@random"),
+                "workload '@random' is named twice");
+  assert_misuse(tool_run("bench", "pool", "--pool", "no_pool,glibc,no_pool"),
+                "pool 'no_pool' is named twice");
   assert_misuse(tool_run("bench", "pool", "--pool", "gilbc"),
                 "did you mean 'glibc'?");
   assert_misuse(tool_run("bench", "pool", "--pool", "glibc:page=1"),
@@ -297,8 +303,8 @@ END_TEST
 
 // --- requests --------------------------------------------------------------
 
-// Three blocks, of 64, 0 and 64 bytes; an event that is no request.
-static tarn_trace_block blocks[] = {{.size = 64}, {.size = 0}, {.size = 64}};
+// Three blocks, of 64, 1 and 64 bytes; an event that is no request.
+static tarn_trace_block blocks[] = {{.size = 64}, {.size = 1}, {.size = 64}};
 static tarn_trace_event events[] = {
     {.kind = TARN_TRACE_ALLOC, .block = 0},
     {.kind = TARN_TRACE_ALLOC, .block = 1},

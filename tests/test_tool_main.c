@@ -96,6 +96,38 @@ START_TEST(wrong_options) {
 }
 END_TEST
 
+// The cases of getopt's one answer.
+START_TEST(options_that_are_almost_right) {
+  assert_misuse(tool_run("replay", "@bert-layer", "--touch=1"),
+                "tarn replay: '--touch' takes no value\n");
+  assert_misuse(tool_run("replay", "--to=1"), "'--touch' takes no value\n");
+  assert_misuse(tool_run("replay", "--p", "x"),
+                "'--p' may be --pool, --plugin\n");
+  assert_misuse(tool_run("replay", "--p=x"), "'--p=x' may be --pool, ");
+  assert_misuse(tool_run("replay", "--nothing=1"),
+                "no option is named '--nothing=1'\n");
+  assert_misuse(tool_run("replay", "--touch", "-xh"),
+                "no option is named '-x'\n");
+  assert_misuse(tool_run("replay", "--html=t", "-th"),
+                "no option is named '-t'\n");
+}
+END_TEST
+
+// What stands behind a word is an option all the same.
+START_TEST(posix_changes_nothing) {
+  setenv("POSIXLY_CORRECT", "1", 1);
+  tool_output o =
+      tool_run("replay", "@bert-layer", "--pool", "no_pool", "-o", "json");
+  assert_done(o);
+  ck_assert_uint_eq(json_size(o.out, "results"), 1);
+  tool_output_free(&o);
+  o = tool_run("replay", "--", "--list");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "--list: No such file");
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- devices ---------------------------------------------------------------
 
 #define DEVICE_KEYS                                                         \
@@ -211,7 +243,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_main");
   ADD_CASE(suite, "help", help_names_the_verbs, each_verb_has_help, version);
-  ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options);
+  ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options,
+           options_that_are_almost_right, posix_changes_nothing);
   ADD_CASE(suite, "devices", devices_as_json, devices_for_people,
            devices_for_spreadsheets, missing_plugin, plugin_by_relative_path);
   ADD_CASE(suite, "output", full_disk, closed_pipe);

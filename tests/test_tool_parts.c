@@ -11,10 +11,12 @@
 #include "json.h"
 #include "layout.h"
 #include "options.h"
+#include "replay.h"
 #include "stopwatch.h"
 #include "support/json_check.h"
 #include "support/run.h"
 #include "table.h"
+#include "text.h"
 #include "tool.h"
 
 // --- format ----------------------------------------------------------------
@@ -138,6 +140,13 @@ START_TEST(json_keeps_only_utf8) {
 }
 END_TEST
 
+// The value stays, but a terminal that it is shown on does not obey it.
+START_TEST(json_escapes_what_terminals_obey) {
+  assert_text("\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\"");
+  assert_text("\xe2\x80\xae\xe2\x81\xa6", "\"\\u202e\\u2066\"");
+}
+END_TEST
+
 START_TEST(json_is_inert_in_html) {
   json writer = open_json();
   writer.for_html = true;
@@ -229,7 +238,7 @@ START_TEST(table_as_csv) {
   assert_table(TABLE_CSV,
                "pool,reserved_peak_bytes,hit_percent\n"
                "no_pool,1536,12.5\n"
-               "\"a,\"\"b|\x1b\",12345,\n");
+               "\"a,\"\"b|?\",12345,\n");
 }
 END_TEST
 
@@ -250,6 +259,114 @@ START_TEST(table_without_rows) {
   fclose(out);
   ck_assert_str_eq(text_of, "pool,reserved_peak_bytes,hit_percent\n");
   free(text_of);
+}
+END_TEST
+
+// A line break can be told in CSV, and nothing else that a terminal obeys.
+START_TEST(csv_keeps_line_breaks) {
+  static const table_column one[] = {{"trace", "trace", false}};
+  FILE *out = open_memstream(&text_of, &text_size);
+  table *t = table_create(one, 1);
+  table_text(t, "a\nb\r\x1b\xc2\x9b\x9b");
+  table_write(t, TABLE_CSV, out);
+  table_write(t, TABLE_PLAIN, out);
+  table_destroy(t);
+  fclose(out);
+  ck_assert_str_eq(text_of, "trace\n\"a\nb????\"\ntrace\na?b????\n");
+  free(text_of);
+}
+END_TEST
+
+// --- text ------------------------------------------------------------------
+
+static void assert_neutral(const char *text, const char *expected) {
+  char copy[64];
+  snprintf(copy, sizeof copy, "%s", text);
+  text_neutralise(copy, "");
+  ck_assert_str_eq(copy, expected);
+}
+
+START_TEST(text_without_controls) {
+  assert_neutral("", "");
+  assert_neutral("a b~", "a b~");
+  assert_neutral("\x1b[2J\n\t\x7f", "?[2J???");
+  assert_neutral("\xc2\x80-\xc2\x9b-\xc2\x9f-\xc2\xa0", "?-?-?-\xc2\xa0");
+  assert_neutral("\x80\x9b\x9f", "???");  // C1 as one byte
+  assert_neutral("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+                 "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+  assert_neutral("a\xc3", "a?");
+  assert_neutral("\xe2\x82", "??");
+  assert_neutral("\xc0\x9b", "??");  // an overlong ESC
+}
+END_TEST
+
+START_TEST(text_in_one_direction) {
+  assert_neutral("\xe2\x80\xa9-\xe2\x80\xaa-\xe2\x80\xae-\xe2\x80\xaf",
+                 "\xe2\x80\xa9-?-?-\xe2\x80\xaf");
+  assert_neutral("\xe2\x81\xa5-\xe2\x81\xa6-\xe2\x81\xa9-\xe2\x81\xaa",
+                 "\xe2\x81\xa5-?-?-\xe2\x81\xaa");
+}
+END_TEST
+
+START_TEST(text_keeps_what_it_is_told) {
+  char text[] = "a\nb\rc\x7f";
+  text_neutralise(text, "\n\x7f");
+  ck_assert_str_eq(text, "a\nb?c?");
+}
+END_TEST
+
+START_TEST(joined_texts_are_cut) {
+  char text[8] = "";
+  tool_append(text, sizeof text, ", ", "ab");
+  ck_assert_str_eq(text, "ab");
+  tool_append(text, sizeof text, ", ", "cdefgh");
+  ck_assert_str_eq(text, "ab, cde");
+  tool_append(text, sizeof text, ", ", "x");
+  ck_assert_str_eq(text, "ab, cde");
+}
+END_TEST
+
+// --- figures ---------------------------------------------------------------
+
+// 1, 2, ... |count|, the largest first.
+static void assert_percentile(size_t count, size_t percent, uint64_t expected) {
+  uint64_t ticks[1000];
+  for (size_t i = 0; i < count; i++)
+    ticks[i] = count - i;
+  stopwatch_sort(ticks, count);
+  ck_assert_uint_eq(stopwatch_percentile(ticks, count, percent), expected);
+}
+
+START_TEST(percentiles_of_known_arrays) {
+  assert_percentile(1, 50, 1);
+  assert_percentile(2, 50, 1);  // the lower of two
+  assert_percentile(3, 50, 2);
+  assert_percentile(4, 50, 2);
+  assert_percentile(1, 99, 1);
+  assert_percentile(99, 99, 99);
+  assert_percentile(100, 99, 99);
+  assert_percentile(101, 99, 100);
+  assert_percentile(1000, 99, 990);
+  assert_percentile(1000, 100, 1000);
+}
+END_TEST
+
+static double steady_of(const double *ms, size_t count) {
+  replay_iteration iterations[8] = {{0}};
+  for (size_t i = 0; i < count; i++)
+    iterations[i].alloc_ms = ms[i];
+  replay_result result = {.iterations = iterations, .iteration_count = count};
+  return replay_steady(&result)->alloc_ms;
+}
+
+START_TEST(steady_is_the_lower_median) {
+  static const double ms[] = {9, 4, 2, 3, 1, 5};
+  ck_assert_double_eq(steady_of(ms, 1), 9);
+  ck_assert_double_eq(steady_of(ms, 2), 4);
+  ck_assert_double_eq(steady_of(ms, 3), 2);  // of 4, 2
+  ck_assert_double_eq(steady_of(ms, 4), 3);  // of 4, 2, 3
+  ck_assert_double_eq(steady_of(ms, 5), 2);  // of 4, 2, 3, 1
+  ck_assert_double_eq(steady_of(ms, 6), 3);
 }
 END_TEST
 
@@ -372,10 +489,14 @@ int main(void) {
   ADD_CASE(suite, "format", bytes_have_units, bytes_are_cut,
            exact_bytes_name_both, counts_have_commas, fixed_fits_every_number);
   ADD_CASE(suite, "json", json_nests, json_escapes, json_keeps_only_utf8,
-           json_is_inert_in_html, json_doubles_come_back, json_base64_pads,
-           checker_is_strict);
+           json_escapes_what_terminals_obey, json_is_inert_in_html,
+           json_doubles_come_back, json_base64_pads, checker_is_strict);
   ADD_CASE(suite, "table", table_aligns, table_as_csv, table_as_markdown,
-           table_without_rows);
+           table_without_rows, csv_keeps_line_breaks);
+  ADD_CASE(suite, "text", text_without_controls, text_in_one_direction,
+           text_keeps_what_it_is_told, joined_texts_are_cut);
+  ADD_CASE(suite, "figures", percentiles_of_known_arrays,
+           steady_is_the_lower_median);
   ADD_CASE(suite, "stopwatch", stopwatch_agrees_with_the_clock,
            stopwatch_takes_its_own_cost_off);
   ADD_CASE(suite, "layout", layout_folds_gaps, layout_keeps_small_gaps,

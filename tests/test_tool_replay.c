@@ -119,6 +119,7 @@ static void assert_result(const char *json, int pool, double allocs) {
     double median = iteration_at(json, pool, i, "alloc_ns_median");
     ck_assert_double_eq(hits + misses, allocs);
     ck_assert_double_gt(iteration_at(json, pool, i, "alloc_ms"), 0);
+    ck_assert_double_gt(iteration_at(json, pool, i, "free_ms"), 0);
     ck_assert_double_ge(iteration_at(json, pool, i, "alloc_ns_p99"), median);
   }
   ck_assert_double_eq(result_at(json, pool, "failed"), 0);
@@ -272,6 +273,108 @@ START_TEST(a_trace_of_nothing) {
 }
 END_TEST
 
+// Figures that were never measured are none: NaN in words is '-'.
+START_TEST(no_alloc_no_figures) {
+  begin_snapshot();
+  pickle_event(&w, "free_completed", 0x1000, 4096);
+  const char *path = write_snapshot("frees.pickle");
+  tool_output o = tool_run("replay", path, "-o", "json");
+  assert_done(&o);
+  ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ms", "null"));
+  ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_median", "null"));
+  ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_p99", "null"));
+  ck_assert_double_gt(iteration_at(o.out, 0, 1, "free_ms"), 0);
+  tool_output_free(&o);
+  o = tool_run("replay", path, "--pool", "no_pool");
+  assert_done(&o);
+  ck_assert_ptr_null(strstr(o.out, "0.000  "));
+  tool_output_free(&o);
+}
+END_TEST
+
+// Blocks that are alive, and nothing of how they came to be.
+START_TEST(no_history_is_told) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 0x10000, 1 << 20);
+  pickle_block(&w, 0x10000, 4096, 4096, "active_allocated");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  tool_output o = tool_run("replay", write_snapshot("no.pickle"), "-o", "json");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.err,
+                  "no.pickle: no events recorded; call "
+                  "torch.cuda.memory._record_memory_history() first\n");
+  ck_assert(json_valid(o.out));
+  ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 4096);
+  ck_assert(json_is(o.out, "results.0.iterations.0.alloc_ms", "null"));
+  ck_assert(json_is(o.out, "results.0.iterations.0.free_ms", "null"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// Device 0 has three requests, device 1 has one.
+static const char *write_two_devices(void) {
+  begin_snapshot();
+  pickle_event(&w, "alloc", 0x1000, 4096);
+  pickle_event(&w, "alloc", 0x3000, 4096);
+  pickle_event(&w, "free_completed", 0x1000, 4096);
+  pickle_close_list(&w);
+  pickle_open_list(&w);
+  pickle_event(&w, "alloc", 0x1000, 1 << 20);
+  return write_snapshot("two.pickle");
+}
+
+START_TEST(one_of_several_devices) {
+  const char *path = write_two_devices();
+  tool_output o = tool_run("replay", path, "-o", "json");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.err,
+                  "two.pickle: 2 devices have a history; this is device "
+                  "0 (--trace-device chooses another)");
+  ck_assert_double_eq(json_number(o.out, "events"), 3);
+  tool_output_free(&o);
+  o = tool_run("replay", path, "-o", "json", "--trace-device", "1");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "events"), 1);
+  ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 1 << 20);
+  tool_output_free(&o);
+}
+END_TEST
+
+// No name of a file reaches the terminal as it is, in any format.
+START_TEST(hostile_names_are_neutral) {
+  static const char *const formats[] = {"table", "json", "csv", "md"};
+  begin_snapshot();
+  pickle_event(&w, "alloc", 0x1000, 4096);
+  const char *path = write_snapshot("a\x1b[2J\xc2\x9b\xe2\x80\xae\x9b.pickle");
+  for (size_t i = 0; i < 4; i++) {
+    tool_output o = tool_run("replay", path, "-o", formats[i]);
+    assert_done(&o);
+    assert_contains(
+        o.out, i == 1 ? "[2J\\u009b\\u202e\\ufffd.pickle" : "a?[2J???.pickle");
+    ck_assert_ptr_null(strchr(o.out, 0x1b));
+    ck_assert_ptr_null(strchr(o.out, (char)0x9b));
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+static long peak_kib(const char *option) {
+  tool_output o =
+      tool_run("replay", "@bert-layer", "--pool", "no_pool", option);
+  assert_done(&o);
+  long peak = o.peak_kib;
+  tool_output_free(&o);
+  return peak;
+}
+
+// 50 MiB are alive at the peak; memory that is not written to is not there.
+START_TEST(touching_writes_to_each_page) {
+  ck_assert_int_gt(peak_kib("--touch"), peak_kib("--iterations=2") + 30 * 1024);
+}
+END_TEST
+
 // The host cannot write to this device's memory: touching goes through the
 // device, for which Tarn stands in.
 START_TEST(another_device) {
@@ -320,6 +423,8 @@ START_TEST(wrong_names) {
                "did you mean 'page_unit_pool'?");
   assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,"), 2,
                "no pool is named ''");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,no_pool"),
+               2, "pool 'no_pool' is named twice");
   assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool:x=1"), 2,
                "tarn replay: ");
   assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
@@ -335,7 +440,11 @@ START_TEST(wrong_numbers) {
                  "--iterations wants a whole number");
   }
   assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "x"), 2,
-               "--trace-device wants a number");
+               "--trace-device wants a whole number from 0 to 4294967295");
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "-1"), 2,
+               "--trace-device wants a whole number");
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
+               "--trace-device is for snapshots: @bert-layer has none");
   assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
                "'yaml' is no output");
 }
@@ -364,7 +473,8 @@ int main(void) {
   ADD_CASE(suite, "figures", json_has_the_published_keys,
            figures_agree_with_the_trace, every_workload_replays,
            several_traces_are_an_array, table_for_people,
-           csv_has_a_row_per_iteration, list_names_workloads_and_pools);
+           csv_has_a_row_per_iteration, touching_writes_to_each_page,
+           list_names_workloads_and_pools);
   ADD_CASE(suite, "devices", another_device, a_device_too_small,
            touching_leaves_room);
   TCase *files = tcase_create("files");
@@ -373,6 +483,10 @@ int main(void) {
   tcase_add_test(files, iterations_start_alike);
   tcase_add_test(files, refused_requests_are_counted);
   tcase_add_test(files, a_trace_of_nothing);
+  tcase_add_test(files, no_alloc_no_figures);
+  tcase_add_test(files, no_history_is_told);
+  tcase_add_test(files, one_of_several_devices);
+  tcase_add_test(files, hostile_names_are_neutral);
   tcase_add_test(files, missing_file);
   tcase_add_test(files, truncated_snapshot);
   suite_add_tcase(suite, files);

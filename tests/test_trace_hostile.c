@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "support/faults.h"
 #include "support/pickle_writer.h"
@@ -59,6 +61,15 @@ static tarn_status read_and_drop(const void *bytes, size_t size) {
   ck_assert_uint_le(faults_peak() - before, 64 * size + (1 << 20));
   ck_assert((status == TARN_OK) == (trace != NULL));
   tarn_trace_destroy(trace);
+  return status;
+}
+
+// What costs much would take minutes; a sanitizer makes the rest some seconds.
+static tarn_status read_and_drop_soon(const void *bytes, size_t size) {
+  enum { SECONDS = 5 };
+  clock_t before = clock();
+  tarn_status status = read_and_drop(bytes, size);
+  ck_assert_int_lt(clock() - before, SECONDS * CLOCKS_PER_SEC);
   return status;
 }
 
@@ -191,8 +202,90 @@ START_TEST(a_shared_text_is_read_once) {
   pickle_close_list(&w);
   pickle_close_dict(&w);
   pickle_finish(&w);
-  ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
+  ck_assert_int_eq(read_and_drop_soon(w.bytes, w.size), TARN_OK);
   free(text);
+}
+END_TEST
+
+// An oom event with |key| and the value in slot 0, in a stack if it is of one.
+static void event_with(const char *key, bool in_frame) {
+  pickle_open_dict(&w);
+  pickle_text(&w, "action");
+  pickle_text(&w, "oom");
+  if (in_frame) pickle_text(&w, "frames");
+  if (in_frame) pickle_raw(&w, "](}(", 4);
+  pickle_text(&w, key);
+  pickle_op_number(&w, 'h', 0, 1);
+  if (in_frame) pickle_raw(&w, "ue", 2);
+  pickle_close_dict(&w);
+}
+
+// The number 1 in half a megabyte, and as much of events that have it.
+static void long_integer(const char *key, bool in_frame) {
+  enum { WHOLE = 1 << 20, HALF = WHOLE / 2 };
+  pickle_begin(&w, 4);
+  pickle_op_number(&w, 0x8b, HALF, 4);
+  pickle_op(&w, 1);
+  for (int i = 1; i < HALF; i++)
+    pickle_op(&w, 0);
+  pickle_raw(&w,
+             "q\0"
+             "0}(",
+             5);
+  pickle_text(&w, "device_traces");
+  pickle_open_list(&w);
+  pickle_open_list(&w);
+  while (w.size < WHOLE)
+    event_with(key, in_frame);
+  pickle_finish(&w);
+}
+
+START_TEST(a_long_integer_is_refused) {
+  long_integer("size", false);
+  assert_status(read_and_drop_soon(w.bytes, w.size), TARN_E_CORRUPT);
+  assert_error_says("hostile: byte 2: 'size' is written in 524288 bytes");
+}
+END_TEST
+
+// Lines may be any number.
+START_TEST(a_long_line_is_not_read) {
+  long_integer("line", true);
+  ck_assert_int_eq(read_and_drop_soon(w.bytes, w.size), TARN_OK);
+}
+END_TEST
+
+// Events that are none take no memory before they are refused.
+START_TEST(a_list_of_nothing_is_corrupt) {
+  enum { COUNT = 4 << 20 };
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  size_t byte = w.size;
+  for (int i = 0; i < COUNT; i++)
+    pickle_op(&w, 'N');
+  pickle_finish(&w);
+  assert_status(read_and_drop_soon(w.bytes, w.size), TARN_E_CORRUPT);
+  ck_assert_uint_le(faults_peak(), 48 * w.size);  // the tree alone takes 40
+  char want[64];
+  snprintf(want, sizeof want, "byte %zu: None stands where a dict", byte);
+  assert_error_says(want);
+}
+END_TEST
+
+START_TEST(a_file_of_4_gib_is_not_read) {
+  char path[] = "/tmp/tarn-trace-XXXXXX";
+  tarn_trace *trace = NULL;
+  int fd = mkstemp(path);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(ftruncate(fd, (off_t)UINT32_MAX), 0);  // a hole
+  close(fd);
+  faults_peak_reset();
+  tarn_status status = tarn_trace_read(path, NULL, &trace);
+  unlink(path);
+  assert_status(status, TARN_E_UNSUPPORTED);
+  assert_error_says(path);
+  assert_error_says("4294967295 bytes");
+  assert_error_says("4294967294");
+  ck_assert_uint_lt(faults_peak(), 1 << 20);
 }
 END_TEST
 
@@ -264,6 +357,10 @@ int main(void) {
   tcase_add_test(all, a_bomb_of_lists_is_not_unfolded);
   tcase_add_test(all, a_shared_stack_is_read_once);
   tcase_add_test(all, a_shared_text_is_read_once);
+  tcase_add_test(all, a_long_integer_is_refused);
+  tcase_add_test(all, a_long_line_is_not_read);
+  tcase_add_test(all, a_list_of_nothing_is_corrupt);
+  tcase_add_test(all, a_file_of_4_gib_is_not_read);
   tcase_add_test(all, a_shared_segment_is_refused);
   tcase_add_test(all, deep_nesting_is_refused_as_a_shape);
   tcase_add_test(all, an_error_text_is_printable);

@@ -35,6 +35,13 @@ static void assert_refused(const char *text) {
   assert_error_says(text);
 }
 
+static void assert_refused_at(size_t byte, const char *text) {
+  char want[320];
+  snprintf(want, sizeof want, "made: byte %zu: ", byte);
+  assert_refused(text);
+  assert_error_says(want);
+}
+
 // --- baseline --------------------------------------------------------------
 
 START_TEST(events_become_blocks) {
@@ -111,6 +118,10 @@ START_TEST(active_without_event_is_baseline) {
   ck_assert_uint_eq(trace->segment_count, 1);
   ck_assert_uint_eq(trace->segments[0].address, 4096);
   ck_assert_uint_eq(trace->segments[0].size, 8192);
+  ck_assert_uint_eq(trace->ignored_count, 1);
+  ck_assert_uint_eq(trace->ignored_bytes, 505);
+  for (size_t i = 0; i < trace->block_count; i++)
+    ck_assert_uint_eq(trace->blocks[i].reserved, 0);
 }
 END_TEST
 
@@ -126,6 +137,52 @@ START_TEST(a_baseline_alone_has_its_peak_before_the_first_event) {
   ck_assert_uint_eq(trace->live_peak_bytes, 512);
   ck_assert_uint_eq(trace->live_peak_event, TARN_TRACE_BASELINE);
   ck_assert_uint_eq(trace->events[0].block, TARN_TRACE_NO_BLOCK);
+}
+END_TEST
+
+START_TEST(of_equal_peaks_the_first_is_told) {
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 4096, 60);
+  pickle_event(&w, "alloc", 8192, 40);
+  pickle_event(&w, "free_completed", 8192, 40);
+  pickle_event(&w, "alloc", 8192, 40);
+  pickle_finish(&w);
+  assert_ok(read_made());
+  ck_assert_uint_eq(trace->live_peak_bytes, 100);
+  ck_assert_uint_eq(trace->live_peak_event, 1);
+}
+END_TEST
+
+START_TEST(a_peak_of_the_baseline_comes_before_an_equal_one) {
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "free_completed", 4096, 100);
+  pickle_event(&w, "alloc", 4096, 100);
+  pickle_finish(&w);
+  assert_ok(read_made());
+  ck_assert_uint_eq(trace->live_peak_bytes, 100);
+  ck_assert_uint_eq(trace->live_peak_event, TARN_TRACE_BASELINE);
+}
+END_TEST
+
+// What shows itself late lived at every earlier moment, none of the later.
+START_TEST(a_late_baseline_raises_the_peaks_before_it) {
+  pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 65536, 512);
+  pickle_block(&w, 65536, 512, 7, "active_allocated");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 4096, 10);
+  pickle_event(&w, "free_completed", 4096, 10);
+  pickle_event(&w, "free_completed", 8192, 1000);
+  pickle_event(&w, "alloc", 4096, 900);
+  pickle_finish(&w);
+  assert_ok(read_made());
+  ck_assert_uint_eq(trace->baseline_bytes, 1007);
+  ck_assert_uint_eq(trace->live_peak_bytes, 1017);
+  ck_assert_uint_eq(trace->live_peak_event, 0);
+  ck_assert_uint_eq(trace->ignored_count, 0);
 }
 END_TEST
 
@@ -161,7 +218,7 @@ END_TEST
 
 // A segment as older versions wrote it: blocks without addresses, in them a
 // history.
-static void old_segment(uint64_t device, uint64_t address) {
+static void old_segment(uint64_t device, uint64_t address, uint64_t asked) {
   pickle_open_dict(&w);
   pickle_text(&w, "device");
   pickle_int(&w, device);
@@ -181,7 +238,7 @@ static void old_segment(uint64_t device, uint64_t address) {
     pickle_open_list(&w);
     pickle_open_dict(&w);
     pickle_text(&w, "real_size");
-    pickle_int(&w, 1000);
+    pickle_int(&w, asked);
     pickle_text(&w, "frames");
     pickle_open_list(&w);
     pickle_frame(&w, "old.py", 7, "forward");
@@ -197,7 +254,7 @@ static void old_segment(uint64_t device, uint64_t address) {
 START_TEST(a_bare_list_is_the_older_form) {
   pickle_begin(&w, 3);
   pickle_open_list(&w);
-  old_segment(0, 4096);
+  old_segment(0, 4096, 1000);
   pickle_close_list(&w);
   pickle_end(&w);
   assert_ok(read_made());
@@ -214,13 +271,25 @@ START_TEST(a_bare_list_is_the_older_form) {
 }
 END_TEST
 
+// PyTorch keeps the history of an older, larger block when it stops recording.
+START_TEST(a_history_that_does_not_fit_is_of_an_older_block) {
+  pickle_begin(&w, 3);
+  pickle_open_list(&w);
+  old_segment(0, 4096, 1025);
+  pickle_close_list(&w);
+  pickle_end(&w);
+  assert_ok(read_made());
+  ck_assert_uint_eq(trace->baseline_bytes, 2048);
+}
+END_TEST
+
 // Devices 0 with one event, 1 with none, 2 with two, 3 with a segment only.
 static void four_devices(void) {
   pickle_begin(&w, 4);
   pickle_open_dict(&w);
   pickle_text(&w, "segments");
   pickle_open_list(&w);
-  old_segment(3, 4096);
+  old_segment(3, 4096, 1000);
   pickle_close_list(&w);
   pickle_text(&w, "device_traces");
   pickle_open_list(&w);
@@ -353,48 +422,179 @@ END_TEST
 
 // --- errors ----------------------------------------------------------------
 
+// The last event is the wrong one.
 static const struct wrong {
-  const char *actions[4];
-  uint64_t addresses[4];
-  uint64_t size;
+  const char *actions[3];
+  uint64_t addresses[3];
+  uint64_t sizes[3];
   const char *text;
 } wrongs[] = {
-    {{"alloc", "alloc"}, {512, 512}, 8, "an alloc where a block lives"},
+    {{"alloc", "alloc"},
+     {512, 512},
+     {8, 8},
+     "an alloc of 8 bytes where a block of 8 lives at address 0x200"},
     {{"alloc", "free_completed", "free_completed"},
      {512, 512, 512},
-     8,
-     "a free of a block freed before at address 512"},
-    {{"free_completed", "free_completed"}, {512, 512}, 8, "freed before"},
+     {8, 8, 8},
+     "a free of a block freed before at address 0x200"},
+    {{"free_completed", "free_completed"}, {512, 512}, {8, 8}, "freed before"},
     {{"alloc", "free_completed", "free_requested"},
      {512, 512, 512},
-     8,
+     {8, 8, 8},
      "freed before"},
-    {{"free_requested", "alloc"}, {512, 512}, 8, "where a block lives"},
-    {{"alloc"}, {512}, 0, "size 0 at address 512"},
-    {{"alloc"}, {UINT64_MAX}, 1, "a size beyond the address space"},
-    {{"alloc"}, {1}, UINT64_MAX, "a size beyond the address space"},
+    {{"free_requested", "alloc"}, {512, 512}, {8, 8}, "where a block of 8"},
+    {{"alloc"}, {512}, {0}, "a block of 0 bytes at address 0x200"},
+    {{"free_completed"}, {512}, {0}, "a block of 0 bytes at address 0x200"},
+    {{"alloc"},
+     {UINT64_MAX},
+     {1},
+     "a block of 1 bytes beyond the address space at address "
+     "0xffffffffffffffff"},
+    {{"alloc"}, {1}, {UINT64_MAX}, "beyond the address space"},
+    {{"alloc", "free_completed"},
+     {512, 512},
+     {512, 1ull << 40},
+     "a free of 1099511627776 bytes of a block of 512 at address 0x200"},
+    {{"alloc", "free_requested"},
+     {512, 512},
+     {512, 500},
+     "a free of 500 bytes of a block of 512 at address 0x200"},
+    {{"free_requested", "free_completed"},
+     {512, 512},
+     {512, 1 << 20},
+     "a free of 1048576 bytes of a block of 512 at address 0x200"},
+    {{"alloc", "alloc"},
+     {1, 2},
+     {UINT64_MAX - 1, UINT64_MAX - 2},
+     "more than 2^64 bytes are alive at once with a block of "
+     "18446744073709551613 bytes at address 0x2"},
+    {{"alloc", "free_completed", "free_completed"},
+     {1, 1, 2},
+     {UINT64_MAX - 1, UINT64_MAX - 1, 2},
+     "more than 2^64 bytes are alive at once with a block of 2 bytes"},
 };
 
 START_TEST(impossible_events_are_told) {
+  const struct wrong *wrong = &wrongs[_i];
+  size_t byte = 0;
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
-  for (int i = 0; i < 4 && wrongs[_i].actions[i] != NULL; i++) {
-    pickle_event(&w, wrongs[_i].actions[i], wrongs[_i].addresses[i],
-                 wrongs[_i].size);
+  for (int i = 0; i < 3 && wrong->actions[i] != NULL; i++) {
+    byte = w.size;
+    pickle_event(&w, wrong->actions[i], wrong->addresses[i], wrong->sizes[i]);
   }
   pickle_finish(&w);
-  assert_refused(wrongs[_i].text);
+  assert_refused_at(byte, wrong->text);
 }
 END_TEST
 
-START_TEST(more_than_an_address_space_alive_is_told) {
+// Blocks of a segment of 4096 bytes at 4096; the last one is the wrong one.
+static const struct wrong_block {
+  uint64_t address[2];
+  uint64_t size[2];
+  uint64_t asked[2];
+  const char *state[2];
+  const char *text;
+} wrong_blocks[] = {
+    {{4096},
+     {512},
+     {513},
+     {"active_allocated"},
+     "513 bytes were asked for in a block of 512 at address 0x1000"},
+    {{4095},
+     {512},
+     {512},
+     {"active_allocated"},
+     "a block of 512 bytes outside its segment at address 0xfff"},
+    {{7681}, {512}, {512}, {"active_allocated"}, "outside its segment"},
+    {{8192}, {1}, {1}, {"inactive"}, "outside its segment"},
+    {{4096}, {4097}, {1}, {"active_allocated"}, "outside its segment"},
+    {{UINT64_MAX}, {2}, {2}, {"active_allocated"}, "outside its segment"},
+    {{4096}, {0}, {0}, {"active_allocated"}, "a block of 0 bytes"},
+    {{4096, 4096},
+     {512, 512},
+     {512, 512},
+     {"active_allocated", "active_allocated"},
+     "a block of 512 bytes within the one before it at address 0x1000"},
+    {{4096, 4607},
+     {512, 512},
+     {512, 512},
+     {"active_allocated", "active_allocated"},
+     "within the one before it at address 0x11ff"},
+    {{4608, 4096},
+     {512, 512},
+     {512, 512},
+     {"inactive", "active_allocated"},
+     "within the one before it at address 0x1000"},
+};
+
+START_TEST(impossible_blocks_are_told) {
+  const struct wrong_block *wrong = &wrong_blocks[_i];
+  size_t byte = 0;
   pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 4096, 4096);
+  for (int i = 0; i < 2 && wrong->state[i] != NULL; i++) {
+    byte = w.size;
+    pickle_block(&w, wrong->address[i], wrong->size[i], wrong->asked[i],
+                 wrong->state[i]);
+  }
+  pickle_close_segment(&w);
   pickle_middle(&w);
-  pickle_event(&w, "alloc", 1, UINT64_MAX - 1);
-  pickle_event(&w, "alloc", 2, UINT64_MAX - 2);
   pickle_finish(&w);
-  assert_status(read_made(), TARN_E_CORRUPT);
-  assert_error_says("more than 2^64 bytes");
+  assert_refused_at(byte, wrong->text);
+}
+END_TEST
+
+// What blocks that are active twice are to the history: of the baseline, alive
+// by an event, or born after the last one.
+START_TEST(two_active_blocks_at_one_address_are_told) {
+  size_t byte = 0;
+  pickle_snapshot(&w, 4);
+  for (int i = 0; i < 2; i++) {
+    pickle_open_segment(&w, 4096, 512);
+    byte = w.size;
+    pickle_block(&w, 4096, 512, 512, "active_allocated");
+    pickle_close_segment(&w);
+  }
+  pickle_middle(&w);
+  if (_i >= 1) pickle_event(&w, "alloc", 4096, 512);
+  if (_i >= 2) pickle_event(&w, "free_completed", 4096, 512);
+  pickle_finish(&w);
+  assert_refused_at(byte, "a second active block at address 0x1000");
+}
+END_TEST
+
+START_TEST(held_blocks_count_towards_the_address_space) {
+  size_t byte = 0;
+  pickle_snapshot(&w, 4);
+  for (uint64_t i = 0; i < 2; i++) {
+    pickle_open_segment(&w, i, UINT64_MAX - 1);
+    byte = w.size;
+    pickle_block(&w, i, UINT64_MAX - 1, 0, "active_allocated");
+    pickle_close_segment(&w);
+  }
+  pickle_middle(&w);
+  for (uint64_t i = 0; i < 2 && _i == 1; i++) {  // then both are ignored
+    pickle_event(&w, "alloc", i, 1);
+    pickle_event(&w, "free_completed", i, 1);
+  }
+  pickle_finish(&w);
+  assert_refused_at(byte,
+                    "more than 2^64 bytes are alive at once with a block "
+                    "of 18446744073709551614 bytes at address 0x1");
+}
+END_TEST
+
+START_TEST(a_segment_beyond_the_address_space_is_told) {
+  pickle_snapshot(&w, 4);
+  size_t byte = w.size;
+  pickle_open_segment(&w, UINT64_MAX, 512);
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  pickle_finish(&w);
+  assert_refused_at(byte,
+                    "a segment of 512 bytes beyond the address space at "
+                    "address 0xffffffffffffffff");
 }
 END_TEST
 
@@ -454,6 +654,10 @@ static const struct shape {
           "device_traces](](}(\x8c\x06"
           "action\x8c\x03oom\x8c\x04size\x8a\x09\0\0\0\0\0\0\0\0\x01uees.",
           "'size' is beyond 64 bits"),
+    SHAPE("\x80\x04}\x8c\x0d"
+          "device_traces](](}(\x8c\x06"
+          "action\x8c\x03oom\x8c\x04size\x8a\x0a\0\0\0\0\0\0\0\0\0\0uees.",
+          "'size' is written in 10 bytes"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](](}(\x8c\x06"
           "action\x8c\x03oom\x8c\x06"
@@ -532,7 +736,15 @@ int main(void) {
   tcase_add_test(all, wrong_calls_are_refused);
   tcase_add_test(all, equal_stacks_are_one);
   tcase_add_test(all, a_line_that_is_none_is_unknown);
-  tcase_add_test(all, more_than_an_address_space_alive_is_told);
+  tcase_add_test(all, of_equal_peaks_the_first_is_told);
+  tcase_add_test(all, a_peak_of_the_baseline_comes_before_an_equal_one);
+  tcase_add_test(all, a_late_baseline_raises_the_peaks_before_it);
+  tcase_add_test(all, a_history_that_does_not_fit_is_of_an_older_block);
+  tcase_add_test(all, a_segment_beyond_the_address_space_is_told);
+  tcase_add_loop_test(all, two_active_blocks_at_one_address_are_told, 0, 3);
+  tcase_add_loop_test(all, held_blocks_count_towards_the_address_space, 0, 2);
+  tcase_add_loop_test(all, impossible_blocks_are_told, 0,
+                      (int)(sizeof wrong_blocks / sizeof *wrong_blocks));
   tcase_add_loop_test(all, a_device_can_be_chosen, 0, 6);
   tcase_add_loop_test(all, impossible_events_are_told, 0,
                       (int)(sizeof wrongs / sizeof *wrongs));

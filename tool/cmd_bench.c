@@ -27,8 +27,9 @@ static const char help[] =
     "  --pool A,B       which rows (default: free_list,glibc,no_pool,\n"
     "                   page_unit_pool); Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536\n"
-    "  --passes N       passes that count (default: as many as take 0.25 s,\n"
-    "                   but at least 31; 5 if one takes over 0.1 s)\n"
+    "  --passes N       passes that count, up to 1000000 (default: as many as\n"
+    "                   take 0.25 s, but at least 31; 5 if one takes over "
+    "0.1 s)\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -65,7 +66,8 @@ typedef struct command {
 // ---------------------------------------------------------------------------
 
 // False on wrong use.
-static bool obey(command *c, int option) {
+static bool obey(void *context, int option) {
+  command *c = context;
   switch (option) {
     case 'w':
       options_pools_split(optarg, &c->workloads);
@@ -74,8 +76,8 @@ static bool obey(command *c, int option) {
       options_pools_split(optarg, &c->pools);
       return true;
     case 'n':
-      return options_count_parse(c->verb, "--passes", optarg, PASSES_MAX,
-                                 &c->passes);
+      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
+                                  &c->passes);
     case 'o':
       return options_output_parse(c->verb, optarg, &c->output);
     default:
@@ -103,28 +105,6 @@ static void set_defaults(command *c) {
   }
 }
 
-static options_outcome parse(command *c, int argc, char **argv) {
-  static const struct option known[] = {
-      {"workload", required_argument, NULL, 'w'},
-      {"pool", required_argument, NULL, 'p'},
-      {"passes", required_argument, NULL, 'n'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
-      {0},
-  };
-  int option;
-  while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
-    if (option == 'h') return OUTCOME_HELP;
-    if (option == OPTIONS_WRONG || !obey(c, option)) return OUTCOME_MISUSE;
-  }
-  if (optind < argc) {
-    tool_misuse(c->verb, "'%s' is too much", argv[optind]);
-    return OUTCOME_MISUSE;
-  }
-  set_defaults(c);
-  return OUTCOME_RUN;
-}
-
 // ---------------------------------------------------------------------------
 // Is all there that was named?
 // ---------------------------------------------------------------------------
@@ -132,6 +112,10 @@ static options_outcome parse(command *c, int argc, char **argv) {
 static tool_exit check_workloads(const command *c) {
   for (size_t i = 0; i < c->workloads.count; i++) {
     const char *name = c->workloads.items[i];
+    if (strcmp(name, "all") == 0) {
+      return tool_misuse(c->verb,
+                         "'all' stands for every workload: it is named alone");
+    }
     if (!options_is_known(name, strlen(name), tarn_trace_workload)) {
       return options_unknown(c->verb, "workload", name, tarn_trace_workload);
     }
@@ -184,6 +168,10 @@ static tool_exit check_pool_options(const command *c) {
 
 static tool_exit prepare(command *c) {
   tool_exit status = check_workloads(c);
+  if (status == TOOL_DONE) {
+    status = options_once(c->verb, "workload", &c->workloads);
+  }
+  if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
   if (status == TOOL_DONE) status = check_pool_names(c);
   if (status == TOOL_DONE) status = make_requests(c);
   if (status == TOOL_DONE) status = check_pool_options(c);
@@ -221,7 +209,7 @@ static void make_reports(command *c) {
   }
 }
 
-static tool_exit work(command *c) {
+static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
   tool_progress progress;
   tool_exit status = TOOL_DONE;
@@ -253,17 +241,25 @@ static void deinit(command *c) {
   options_list_free(&c->pools);
 }
 
+static tool_exit work(void *context) {
+  command *c = context;
+  set_defaults(c);
+  tool_exit status = prepare(c);
+  return status == TOOL_DONE ? measure_all(c) : status;
+}
+
 static tool_exit run_pool(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"workload", required_argument, NULL, 'w'},
+      {"pool", required_argument, NULL, 'p'},
+      {"passes", required_argument, NULL, 'n'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
   command c = {.verb = verb};
-  tool_exit status = TOOL_MISUSE;
-  options_outcome outcome = parse(&c, argc, argv);
-  if (outcome == OUTCOME_HELP) {
-    fputs(help, stdout);
-    status = TOOL_DONE;
-  } else if (outcome == OUTCOME_RUN) {
-    status = prepare(&c);
-    if (status == TOOL_DONE) status = work(&c);
-  }
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
   deinit(&c);
   return status;
 }

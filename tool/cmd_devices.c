@@ -6,6 +6,7 @@
 #include "json.h"
 #include "options.h"
 #include "table.h"
+#include "text.h"
 #include "tool.h"
 
 static const char help[] =
@@ -94,14 +95,10 @@ static const char *function_name(const found *item, int bit, bool own) {
 }
 
 static const char *join_functions(const found *item, bool own, char *out) {
-  size_t used = 0;
   out[0] = '\0';
-  for (int bit = 0; bit < FUNCTION_BITS && used < NAMES_SIZE; bit++) {
+  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
     const char *name = function_name(item, bit, own);
-    if (name == NULL) continue;
-    int n =
-        snprintf(out + used, NAMES_SIZE - used, "%s%s", used ? " " : "", name);
-    used += n > 0 ? (size_t)n : 0;
+    if (name != NULL) tool_append(out, NAMES_SIZE, " ", name);
   }
   return out;
 }
@@ -215,7 +212,11 @@ static void write_wrapped(const char *title, const char *words) {
 
 static void write_functions(const found *item) {
   char names[NAMES_SIZE];
-  printf("\n%s (%s)\n", item->info.name, item->info.plugin);
+  putchar('\n');
+  text_write(item->info.name, stdout);
+  fputs(" (", stdout);
+  text_write(item->info.plugin, stdout);
+  fputs(")\n", stdout);
   write_wrapped("its own", join_functions(item, true, names));
   write_wrapped("stand-ins", join_functions(item, false, names));
 }
@@ -270,38 +271,35 @@ typedef struct command {
   options_list plugins;
 } command;
 
-static options_outcome parse(command *c, int argc, char **argv) {
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'p':
+      options_list_add(&c->plugins, optarg, strlen(optarg));
+      return true;
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    default:
+      return false;
+  }
+}
+
+static tool_exit work(void *context) {
+  const command *c = context;
+  tool_exit status = options_plugins_load(c->verb, &c->plugins);
+  return status == TOOL_DONE ? list(c->verb, c->output) : status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
       {"help", no_argument, NULL, 'h'},
       {"output", required_argument, NULL, 'o'},
       {"plugin", required_argument, NULL, 'p'},
       {0},
   };
-  int option;
-  while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
-    if (option == 'h') return OUTCOME_HELP;
-    if (option == OPTIONS_WRONG) return OUTCOME_MISUSE;
-    if (option == 'p') options_list_add(&c->plugins, optarg, strlen(optarg));
-    if (option == 'o' && !options_output_parse(c->verb, optarg, &c->output)) {
-      return OUTCOME_MISUSE;
-    }
-  }
-  if (optind == argc) return OUTCOME_RUN;
-  tool_misuse(c->verb, "'%s' is too much", argv[optind]);
-  return OUTCOME_MISUSE;
-}
-
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   command c = {.verb = verb};
-  tool_exit status = TOOL_MISUSE;
-  options_outcome outcome = parse(&c, argc, argv);
-  if (outcome == OUTCOME_HELP) {
-    fputs(help, stdout);
-    status = TOOL_DONE;
-  } else if (outcome == OUTCOME_RUN) {
-    status = options_plugins_load(verb, &c.plugins);
-    if (status == TOOL_DONE) status = list(verb, c.output);
-  }
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
   options_list_free(&c.plugins);
   return status;
 }

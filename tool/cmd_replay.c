@@ -1,7 +1,7 @@
 // tarn replay: traces through strategies, and what each of them costs.
 //
-//   options ─► pools, device, traces are there? ─► replay each trace through
-//   each pool ─► pictures ─► report
+//   options ─► pools, device, traces, room for pictures are there? ─► replay
+//   each trace through each pool ─► pictures ─► report
 //
 // Nothing is written to stdout before all is done: a reader of JSON gets one
 // whole document or none.
@@ -30,11 +30,12 @@ static const char help[] =
     "  --pool A,B          strategies (default: no_pool,page_unit_pool), with\n"
     "                      options as in page_unit_pool:page=65536\n"
     "  --device NAME       where (default: cpu:0); see 'tarn devices'\n"
-    "  --iterations N      how often (default: 2)\n"
+    "  --iterations N      how often, up to 1000000 (default: 2)\n"
     "  --touch             write to each page of each new block; that counts "
     "as\n"
     "                      part of its request\n"
-    "  --trace-device N    of a trace of several devices, this one (default:\n"
+    "  --trace-device N    of a snapshot of several devices, this one "
+    "(default:\n"
     "                      the one with most events)\n"
     "  --plugin FILE       load this plug-in first; may be given several "
     "times\n"
@@ -50,9 +51,9 @@ static const char help[] =
     "iteration left alive is freed, what it freed of the baseline is taken\n"
     "again, and neither counts as a request. Each request is timed by itself;\n"
     "the cost of reading the clock is taken off. All requests are made for no\n"
-    "stream. Blocks of 0 bytes are taken as 1 byte. 'steady' is the median of\n"
-    "all iterations from the second on; frees, median, p99 and hits are those\n"
-    "of that iteration.\n"
+    "stream. 'steady' is the median of all iterations from the second on, of\n"
+    "an even number the faster of the middle two; frees, median, p99 and hits\n"
+    "are those of that iteration.\n"
     "\n"
     "Exit status: 1 if a trace cannot be read or a request failed, 2 if a\n"
     "pool, device or workload does not exist.\n";
@@ -72,6 +73,7 @@ typedef struct command {
   tarn_trace_options trace_options;
   options_output output;
 
+  options_list pictures;  // where each goes; empty: nowhere
   tarn_device *device;
   tarn_trace **loaded;     // of each of traces
   replay_result *results;  // trace by trace, pool by pool
@@ -83,19 +85,19 @@ typedef struct command {
 // ---------------------------------------------------------------------------
 
 static bool parse_trace_device(command *c, const char *text) {
-  char *end = NULL;
-  unsigned long value = strtoul(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end != '\0' || value > UINT32_MAX) {
-    tool_misuse(c->verb, "--trace-device wants a number, not '%s'", text);
+  uint64_t device = 0;
+  if (!options_number_parse(c->verb, "--trace-device", text, 0, UINT32_MAX,
+                            &device)) {
     return false;
   }
   c->trace_options.choose_device = true;
-  c->trace_options.device = (uint32_t)value;
+  c->trace_options.device = (uint32_t)device;
   return true;
 }
 
 // False on wrong use.
-static bool obey(command *c, int option) {
+static bool obey(void *context, int option) {
+  command *c = context;
   switch (option) {
     case 'p':
       options_pools_split(optarg, &c->pools);
@@ -120,11 +122,16 @@ static bool obey(command *c, int option) {
     case 'T':
       return parse_trace_device(c, optarg);
     case 'n':
-      return options_count_parse(c->verb, "--iterations", optarg,
-                                 ITERATIONS_MAX, &c->iterations);
+      return options_number_parse(c->verb, "--iterations", optarg, 1,
+                                  ITERATIONS_MAX, &c->iterations);
     default:
       return false;
   }
+}
+
+static void take_trace(void *context, const char *name) {
+  command *c = context;
+  options_list_add(&c->traces, name, strlen(name));
 }
 
 static void set_defaults(command *c) {
@@ -133,32 +140,6 @@ static void set_defaults(command *c) {
   }
   if (c->device_name == NULL) c->device_name = "cpu:0";
   if (c->iterations == 0) c->iterations = 2;
-}
-
-static options_outcome parse(command *c, int argc, char **argv) {
-  static const struct option known[] = {
-      {"pool", required_argument, NULL, 'p'},
-      {"device", required_argument, NULL, 'd'},
-      {"iterations", required_argument, NULL, 'n'},
-      {"touch", no_argument, NULL, 't'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"plugin", required_argument, NULL, 'P'},
-      {"html", required_argument, NULL, 'H'},
-      {"list", no_argument, NULL, 'l'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
-      {0},
-  };
-  int option;
-  while ((option = options_next(c->verb, argc, argv, known)) != OPTIONS_END) {
-    if (option == 'h') return OUTCOME_HELP;
-    if (option == OPTIONS_WRONG || !obey(c, option)) return OUTCOME_MISUSE;
-  }
-  for (int i = optind; i < argc; i++) {
-    options_list_add(&c->traces, argv[i], strlen(argv[i]));
-  }
-  set_defaults(c);
-  return OUTCOME_RUN;
 }
 
 static void write_list(void) {
@@ -200,16 +181,33 @@ static tool_exit open_device(command *c) {
              : tool_fail(c->verb, "%s", tarn_last_error());
 }
 
-static tool_exit load_trace(const command *c, const char *name,
-                            tarn_trace **out_trace) {
-  bool is_workload = name[0] == '@';
-  if (is_workload &&
-      !options_is_known(name, strlen(name), tarn_trace_workload)) {
+static bool is_workload(const char *trace) {
+  return trace[0] == '@';
+}
+
+static tool_exit check_workload(const command *c, const char *name) {
+  if (!options_is_known(name, strlen(name), tarn_trace_workload)) {
     return options_unknown(c->verb, "workload", name, tarn_trace_workload);
   }
+  if (!c->trace_options.choose_device) return TOOL_DONE;
+  return tool_misuse(c->verb, "--trace-device is for snapshots: %s has none",
+                     name);
+}
+
+static tool_exit check_workloads(const command *c) {
+  for (size_t i = 0; i < c->traces.count; i++) {
+    const char *name = c->traces.items[i];
+    tool_exit status = is_workload(name) ? check_workload(c, name) : TOOL_DONE;
+    if (status != TOOL_DONE) return status;
+  }
+  return TOOL_DONE;
+}
+
+static tool_exit load_trace(const command *c, const char *name,
+                            tarn_trace **out_trace) {
   tarn_status status =
-      is_workload ? tarn_trace_make(name, out_trace)
-                  : tarn_trace_read(name, &c->trace_options, out_trace);
+      is_workload(name) ? tarn_trace_make(name, out_trace)
+                        : tarn_trace_read(name, &c->trace_options, out_trace);
   if (status == TARN_OK) return TOOL_DONE;
   return tool_fail(c->verb, "%s", tarn_last_error());
 }
@@ -222,24 +220,44 @@ static void note_other_devices(const command *c, const tarn_trace *trace) {
            trace->name, trace->device_count, trace->device);
 }
 
+static void note_no_history(const command *c, const tarn_trace *trace) {
+  if (trace->event_count > 0) return;
+  tool_say(c->verb,
+           "%s: no events recorded; call "
+           "torch.cuda.memory._record_memory_history() first",
+           trace->name);
+}
+
 static tool_exit load_traces(command *c) {
   c->loaded = tool_array(c->traces.count, sizeof(tarn_trace *));
   for (size_t i = 0; i < c->traces.count; i++) {
     tool_exit status = load_trace(c, c->traces.items[i], &c->loaded[i]);
     if (status != TOOL_DONE) return status;
     note_other_devices(c, c->loaded[i]);
+    note_no_history(c, c->loaded[i]);
   }
   return TOOL_DONE;
+}
+
+// Nothing is replayed for pictures that have no place.
+static tool_exit prepare_pictures(command *c) {
+  if (c->html == NULL) return TOOL_DONE;
+  return picture_paths_make(c->verb, &c->traces, c->html, &c->pictures)
+             ? TOOL_DONE
+             : TOOL_NO;
 }
 
 static tool_exit prepare(command *c) {
   if (c->traces.count == 0) {
     return tool_misuse(c->verb, "which trace? --list names the workloads");
   }
-  tool_exit status = options_plugins_load(c->verb, &c->plugins);
+  tool_exit status = check_workloads(c);
+  if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
+  if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
   if (status == TOOL_DONE) status = open_device(c);
   if (status == TOOL_DONE) status = check_pools(c);
   if (status == TOOL_DONE) status = load_traces(c);
+  if (status == TOOL_DONE) status = prepare_pictures(c);
   return status;
 }
 
@@ -303,16 +321,25 @@ static tool_exit tell_failures(const command *c) {
   return status;
 }
 
-static tool_exit work(command *c) {
+// What was measured is told even if it cannot be drawn.
+static tool_exit replay_and_tell(command *c) {
   if (!replay_all(c)) return TOOL_NO;
   make_reports(c);
   tool_exit status = tell_failures(c);
-  if (c->html != NULL &&
-      !picture_write_all(c->verb, c->reports, c->traces.count, c->html)) {
-    return TOOL_NO;
-  }
+  if (!picture_write_all(c->verb, c->reports, &c->pictures)) status = TOOL_NO;
   report_write(c->reports, c->traces.count, c->output);
   return status;
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  if (c->list) {
+    write_list();
+    return TOOL_DONE;
+  }
+  set_defaults(c);
+  tool_exit status = prepare(c);
+  return status == TOOL_DONE ? replay_and_tell(c) : status;
 }
 
 static void deinit(command *c) {
@@ -327,24 +354,32 @@ static void deinit(command *c) {
   free(c->results);
   free(c->loaded);
   options_list_free(&c->traces);
+  options_list_free(&c->pictures);
   options_list_free(&c->pools);
   options_list_free(&c->plugins);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"pool", required_argument, NULL, 'p'},
+      {"device", required_argument, NULL, 'd'},
+      {"iterations", required_argument, NULL, 'n'},
+      {"touch", no_argument, NULL, 't'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"plugin", required_argument, NULL, 'P'},
+      {"html", required_argument, NULL, 'H'},
+      {"list", no_argument, NULL, 'l'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
   command c = {.verb = verb};
-  tool_exit status = TOOL_MISUSE;
-  options_outcome outcome = parse(&c, argc, argv);
-  if (outcome == OUTCOME_HELP) {
-    fputs(help, stdout);
-    status = TOOL_DONE;
-  } else if (outcome == OUTCOME_RUN && c.list) {
-    write_list();
-    status = TOOL_DONE;
-  } else if (outcome == OUTCOME_RUN) {
-    status = prepare(&c);
-    if (status == TOOL_DONE) status = work(&c);
-  }
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_trace,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
   deinit(&c);
   return status;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 json json_to(FILE *out) {
   return (json){.out = out};
 }
@@ -60,70 +62,45 @@ void json_key(json *writer, const char *name) {
 // Texts
 // ---------------------------------------------------------------------------
 
-static bool is_between(unsigned char c, unsigned char low, unsigned char high) {
-  return c >= low && c <= high;
-}
-
-// Length of the well-formed UTF-8 sequence of more than one byte at |s|, by
-// table 3-7 of the Unicode standard; 0 if there is none.
-static size_t sequence_length(const unsigned char *s) {
-  unsigned char low = 0x80, high = 0xbf;
-  size_t length = is_between(s[0], 0xc2, 0xdf)   ? 2
-                  : is_between(s[0], 0xe0, 0xef) ? 3
-                  : is_between(s[0], 0xf0, 0xf4) ? 4
-                                                 : 0;
-  if (s[0] == 0xe0) low = 0xa0;   // overlong
-  if (s[0] == 0xed) high = 0x9f;  // surrogates
-  if (s[0] == 0xf0) low = 0x90;   // overlong
-  if (s[0] == 0xf4) high = 0x8f;  // beyond U+10FFFF
-  if (length == 0 || !is_between(s[1], low, high)) return 0;
-  for (size_t i = 2; i < length; i++) {
-    if (!is_between(s[i], 0x80, 0xbf)) return 0;
-  }
-  return length;
-}
-
-static bool write_short_escape(FILE *out, unsigned char c) {
+static bool write_short_escape(FILE *out, uint32_t code) {
   static const char from[] = "\"\\\b\f\n\r\t";
   static const char to[] = "\"\\bfnrt";
-  const char *at = c ? strchr(from, c) : NULL;
+  const char *at = code < 0x80 ? strchr(from, (int)code) : NULL;
   if (at == NULL) return false;
   fputc('\\', out);
   fputc(to[at - from], out);
   return true;
 }
 
-static bool needs_escape(const json *writer, unsigned char c) {
-  if (c < 0x20 || c == 0x7f) return true;
-  return writer->for_html && (c == '<' || c == '>' || c == '&');
+// What a terminal would obey is escaped like what JSON wants escaped: the value
+// stays the same, and who looks at it is safe.
+static bool needs_escape(const json *writer, uint32_t code) {
+  if (text_is_control(code)) return true;
+  return writer->for_html && (code == '<' || code == '>' || code == '&');
 }
 
-// Writes one character and returns how many bytes of |s| it was.
-static size_t write_character(const json *writer, const unsigned char *s) {
-  if (write_short_escape(writer->out, s[0])) return 1;
-  if (needs_escape(writer, s[0])) {
-    fprintf(writer->out, "\\u%04x", s[0]);
-    return 1;
-  }
-  if (s[0] < 0x80) {
-    fputc(s[0], writer->out);
-    return 1;
-  }
-  size_t length = sequence_length(s);
+// Writes one character and returns how many bytes of |text| it was.
+static size_t write_character(const json *writer, const char *text) {
+  uint32_t code = 0;
+  size_t length = text_character(text, &code);
   if (length == 0) {
     fputs("\\ufffd", writer->out);
     return 1;
   }
-  fwrite(s, 1, length, writer->out);
+  if (write_short_escape(writer->out, code)) return length;
+  if (needs_escape(writer, code)) {
+    fprintf(writer->out, "\\u%04" PRIx32, code);
+  } else {
+    fwrite(text, 1, length, writer->out);
+  }
   return length;
 }
 
 void json_text(json *writer, const char *text) {
   before_value(writer);
   fputc('"', writer->out);
-  const unsigned char *s = (const unsigned char *)text;
-  while (*s)
-    s += write_character(writer, s);
+  while (*text)
+    text += write_character(writer, text);
   fputc('"', writer->out);
 }
 

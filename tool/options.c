@@ -2,27 +2,145 @@
 #include "options.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_SIZE = 1024 };
 
-int options_next(const tool_verb *verb, int argc, char **argv,
-                 const struct option *known) {
-  opterr = 0;
-  int found = getopt_long(argc, argv, ":ho:", known, NULL);
-  if (found == ':') {
-    tool_misuse(verb, "option '%s' needs a value", argv[optind - 1]);
-    return OPTIONS_WRONG;
-  }
-  if (found != '?') return found;
-  if (optopt > ' ' && optopt < 0x7f && argv[optind - 1][1] != '-') {
-    tool_misuse(verb, "no option is named '-%c'", optopt);
-  } else {
-    tool_misuse(verb, "no option is named '%s'", argv[optind - 1]);
-  }
-  return OPTIONS_WRONG;
+// ---------------------------------------------------------------------------
+// Finding them
+// ---------------------------------------------------------------------------
+
+// What getopt_long answers, with a '-' in front of the short options.
+enum { END = -1, WRONG = '?', NO_VALUE = ':', WORD = 1 };
+
+// How many bytes of |word|, "--name=value", are "name".
+static size_t name_length(const char *word) {
+  return strcspn(word + 2, "=");
 }
+
+// The options that |word| begins, joined into |out|; all that is known of one
+// is its name. Returns how many there are, and the last of them.
+static size_t find_begun(const struct option *known, const char *word,
+                         const struct option **out_last, char *out) {
+  size_t count = 0;
+  out[0] = '\0';
+  for (; known->name != NULL; known++) {
+    if (strncmp(known->name, word + 2, name_length(word)) != 0) continue;
+    tool_append(out, NAMES_SIZE, ", --", known->name);
+    *out_last = known;
+    count++;
+  }
+  return count;
+}
+
+static void refuse_long(const tool_verb *verb, const struct option *known,
+                        const char *word) {
+  char names[NAMES_SIZE];
+  const struct option *last = NULL;
+  size_t count = find_begun(known, word, &last, names);
+  if (count == 0) {
+    tool_misuse(verb, "no option is named '%s'", word);
+  } else if (count > 1) {
+    tool_misuse(verb, "'%s' may be --%s", word, names);
+  } else {
+    tool_misuse(verb, "'--%s' takes no value", last->name);
+  }
+}
+
+// getopt leaves 0 in optopt for a long option that it does not know, and for
+// one that takes no value what stands for it in |known|.
+static bool is_long(const char *word, const struct option *known) {
+  char names[NAMES_SIZE];
+  const struct option *last = NULL;
+  if (strncmp(word, "--", 2) != 0) return false;
+  if (optopt == 0) return true;
+  return strchr(word, '=') != NULL &&
+         find_begun(known, word, &last, names) == 1 &&
+         last->has_arg == no_argument && last->val == optopt;
+}
+
+static void refuse(const tool_verb *verb, const struct option *known,
+                   const char *word) {
+  if (is_long(word, known)) {
+    refuse_long(verb, known, word);
+  } else {
+    tool_misuse(verb, "no option is named '-%c'", optopt);
+  }
+}
+
+// ---------------------------------------------------------------------------
+// A whole command line
+// ---------------------------------------------------------------------------
+
+typedef enum outcome {
+  OUTCOME_RUN,
+  OUTCOME_HELP,    // the help is wanted, and nothing else
+  OUTCOME_MISUSE,  // a message has been written
+} outcome;
+
+static bool take_word(const options_spec *spec, void *command,
+                      const char *word) {
+  if (spec->word != NULL) {
+    spec->word(command, word);
+    return true;
+  }
+  tool_misuse(spec->verb, "'%s' is too much", word);
+  return false;
+}
+
+static bool take_option(const options_spec *spec, void *command, int option,
+                        char **argv) {
+  switch (option) {
+    case WORD:
+      return take_word(spec, command, optarg);
+    case NO_VALUE:
+      tool_misuse(spec->verb, "option '%s' needs a value", argv[optind - 1]);
+      return false;
+    case WRONG:
+      refuse(spec->verb, spec->known, argv[optind - 1]);
+      return false;
+    default:
+      return spec->obey(command, option);
+  }
+}
+
+// The '-' has the words come in their order among the options, whatever
+// POSIXLY_CORRECT says.
+static outcome parse(const options_spec *spec, void *command, int argc,
+                     char **argv) {
+  int option;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "-:ho:", spec->known, NULL)) !=
+         END) {
+    if (option == 'h') return OUTCOME_HELP;
+    if (!take_option(spec, command, option, argv)) return OUTCOME_MISUSE;
+  }
+  for (; optind < argc; optind++) {
+    if (!take_word(spec, command, argv[optind])) return OUTCOME_MISUSE;
+  }
+  return OUTCOME_RUN;
+}
+
+tool_exit options_run(const options_spec *spec, void *command, int argc,
+                      char **argv) {
+  switch (parse(spec, command, argc, argv)) {
+    case OUTCOME_HELP:
+      fputs(spec->verb->help, stdout);
+      return TOOL_DONE;
+    case OUTCOME_RUN:
+      return spec->run(command);
+    case OUTCOME_MISUSE:
+      break;
+  }
+  return TOOL_MISUSE;
+}
+
+// ---------------------------------------------------------------------------
+// Values
+// ---------------------------------------------------------------------------
 
 bool options_output_parse(const tool_verb *verb, const char *text,
                           options_output *out) {
@@ -36,18 +154,20 @@ bool options_output_parse(const tool_verb *verb, const char *text,
   return false;
 }
 
-bool options_count_parse(const tool_verb *verb, const char *option,
-                         const char *text, uint64_t most, uint64_t *out) {
+bool options_number_parse(const tool_verb *verb, const char *option,
+                          const char *text, uint64_t least, uint64_t most,
+                          uint64_t *out) {
   char *end = NULL;
   errno = 0;
   unsigned long long value = strtoull(text, &end, 10);
   bool is_number = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
-  if (is_number && value >= 1 && value <= most) {
+  if (is_number && value >= least && value <= most) {
     *out = value;
     return true;
   }
-  tool_misuse(verb, "%s wants a whole number from 1 to %llu, not '%s'", option,
-              (unsigned long long)most, text);
+  tool_misuse(verb, "%s wants a whole number from %llu to %llu, not '%s'",
+              option, (unsigned long long)least, (unsigned long long)most,
+              text);
   return false;
 }
 
@@ -76,6 +196,23 @@ tool_exit options_unknown(const tool_verb *verb, const char *what,
   return tool_misuse(verb,
                      "no %s is named '%s'; did you mean '%s'? There are: %s",
                      what, name, nearest, known);
+}
+
+static bool has_before(const options_list *list, size_t index) {
+  for (size_t i = 0; i < index; i++) {
+    if (strcmp(list->items[i], list->items[index]) == 0) return true;
+  }
+  return false;
+}
+
+tool_exit options_once(const tool_verb *verb, const char *what,
+                       const options_list *list) {
+  for (size_t i = 0; i < list->count; i++) {
+    if (has_before(list, i)) {
+      return tool_misuse(verb, "%s '%s' is named twice", what, list->items[i]);
+    }
+  }
+  return TOOL_DONE;
 }
 
 // ---------------------------------------------------------------------------

@@ -15,22 +15,22 @@ typedef enum options_output {
   OUTPUT_MARKDOWN,
 } options_output;
 
-// What getopt_long answers beside a verb's own values.
-enum {
-  OPTIONS_END = -1,
-  OPTIONS_WRONG = '?',  // a message has been written
-};
+// A command line: what may stand on it, and what it sets going.
+typedef struct options_spec {
+  const tool_verb *verb;
+  const struct option *known;  // long options; -h and -o are known anyway
+  // Obeys an option, its value in optarg; false after a message on wrong use.
+  bool (*obey)(void *command, int option);
+  // Takes a word that is no option; NULL: there must be none.
+  void (*word)(void *command, const char *word);
+  // All was taken: does the work.
+  tool_exit (*run)(void *command);
+} options_spec;
 
-// The next option, as getopt_long finds it; a message where it finds none.
-int options_next(const tool_verb *verb, int argc, char **argv,
-                 const struct option *known);
-
-// What a command line comes to.
-typedef enum options_outcome {
-  OUTCOME_RUN,
-  OUTCOME_HELP,    // the help is wanted, and nothing else
-  OUTCOME_MISUSE,  // a message has been written
-} options_outcome;
+// Reads the command line into |command| and runs it; or writes the verb's help,
+// or says what is wrong.
+tool_exit options_run(const options_spec *spec, void *command, int argc,
+                      char **argv);
 
 // Each returns false after a message on wrong use.
 
@@ -38,9 +38,10 @@ typedef enum options_outcome {
 bool options_output_parse(const tool_verb *verb, const char *text,
                           options_output *out);
 
-// A whole number from 1 to |most|.
-bool options_count_parse(const tool_verb *verb, const char *option,
-                         const char *text, uint64_t most, uint64_t *out);
+// A whole number from |least| to |most|.
+bool options_number_parse(const tool_verb *verb, const char *option,
+                          const char *text, uint64_t least, uint64_t most,
+                          uint64_t *out);
 
 // Whether the first |length| bytes of |name| are one of the names.
 bool options_is_known(const char *name, size_t length, tool_name_fn *name_of);
@@ -59,6 +60,11 @@ typedef struct options_list {
 // Appends a copy of the first |length| bytes of |text|.
 void options_list_add(options_list *list, const char *text, size_t length);
 void options_list_free(options_list *list);
+
+// Wrong use if two of |list| are the same |what|: one would be measured twice
+// and told apart by nobody. TOOL_DONE, or TOOL_MISUSE after a message.
+tool_exit options_once(const tool_verb *verb, const char *what,
+                       const options_list *list);
 
 // Loads the plug-ins that --plugin names; a path with a '/' is made absolute,
 // which is what the library wants. TOOL_DONE, or TOOL_NO after a message.

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "embedded.h"
 #include "format.h"
 #include "picture_data.h"
+#include "text.h"
 
 // ---------------------------------------------------------------------------
 // HTML text
@@ -37,15 +39,17 @@ static const char *entity_of(char c) {
 }
 
 static void write_text(const char *text, FILE *out) {
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    const char *entity = entity_of(*text);
+  char *harmless = tool_text(text);
+  text_neutralise(harmless, "");
+  for (const char *at = harmless; *at; at++) {
+    const char *entity = entity_of(*at);
     if (entity != NULL) {
       fputs(entity, out);
     } else {
-      fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+      fputc(*at, out);
     }
   }
+  free(harmless);
 }
 
 static void write_cell(const char *text, FILE *out) {
@@ -210,19 +214,115 @@ static void write_page(const report *r, FILE *out) {
 // Files
 // ---------------------------------------------------------------------------
 
+// A page comes into being beside its place and is moved there when it is whole:
+// what stood there stays until then. What is no plain file, such as
+// /dev/stdout, is written to as it is.
+static bool is_special(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
+// Where |path| leads, if it is a link: the link is to stay. Free it.
+static char *resolve(const char *path) {
+  char *target = realpath(path, NULL);
+  return target ? target : tool_text(path);
+}
+
+// The rights of the file that is there, or those of a new one.
+static mode_t mode_for(const char *path) {
+  struct stat found;
+  if (stat(path, &found) == 0) return found.st_mode & 0777;
+  mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+// A new file beside |path|, whose name replaces |*out_name|; -1 and errno if
+// there can be none.
+static int open_beside(const char *path, char **out_name) {
+  size_t size = strlen(path) + sizeof ".XXXXXX";
+  *out_name = tool_array(size, 1);
+  if (access(path, F_OK) == 0 && access(path, W_OK) != 0) return -1;
+  snprintf(*out_name, size, "%s.XXXXXX", path);
+  int fd = mkstemp(*out_name);
+  if (fd >= 0) (void)fchmod(fd, mode_for(path));
+  return fd;
+}
+
+static bool say_why(const tool_verb *verb, const char *path, int number) {
+  tool_say(verb, "%s: %s", path, strerror(number));
+  return false;
+}
+
+static bool finish(FILE *out, const report *r) {
+  write_page(r, out);
+  bool written = ferror(out) == 0;
+  return fclose(out) == 0 && written;
+}
+
+static bool write_special(const report *r, const char *path) {
+  FILE *out = fopen(path, "w");
+  return out != NULL && finish(out, r);
+}
+
+static bool write_beside(const report *r, const char *path) {
+  char *name;
+  int fd = open_beside(path, &name);
+  FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+  bool written = out != NULL && finish(out, r) && rename(name, path) == 0;
+  int number = errno;
+  if (fd >= 0 && !written) unlink(name);
+  free(name);
+  errno = number;
+  return written;
+}
+
 static bool write_file(const tool_verb *verb, const report *r,
                        const char *path) {
-  FILE *out = fopen(path, "w");
-  if (out == NULL) {
-    tool_say(verb, "%s: %s", path, strerror(errno));
-    return false;
-  }
-  write_page(r, out);
-  bool failed = ferror(out) != 0;
-  if (fclose(out) != 0) failed = true;
-  if (failed) tool_say(verb, "%s: could not be written", path);
-  return !failed;
+  char *target = resolve(path);
+  errno = 0;
+  bool written =
+      is_special(target) ? write_special(r, target) : write_beside(r, target);
+  int number = errno ? errno : EIO;
+  free(target);
+  return written || say_why(verb, path, number);
 }
+
+// Whether a file can be made beside |path|.
+static bool try_beside(const char *path) {
+  char *name;
+  int fd = open_beside(path, &name);
+  int number = errno;
+  if (fd >= 0) {
+    close(fd);
+    unlink(name);
+  }
+  free(name);
+  errno = number;
+  return fd >= 0;
+}
+
+// Not opened for a try: who waits at the other end of a pipe would take it for
+// the end.
+static bool try_special(const char *path) {
+  struct stat found;
+  bool is_folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+  if (!is_folder) return access(path, W_OK) == 0;
+  errno = EISDIR;
+  return false;
+}
+
+static bool try_file(const tool_verb *verb, const char *path) {
+  char *target = resolve(path);
+  bool can = is_special(target) ? try_special(target) : try_beside(target);
+  int number = errno;
+  free(target);
+  return can || say_why(verb, path, number);
+}
+
+// ---------------------------------------------------------------------------
+// Their names
+// ---------------------------------------------------------------------------
 
 static bool is_harmless(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -250,31 +350,27 @@ char *picture_file_name(const char *trace, char *out) {
   return out;
 }
 
-// How many traces before |index| have the same file name.
-static size_t count_same(const report *reports, size_t index) {
-  char name[PICTURE_NAME_SIZE], other[PICTURE_NAME_SIZE];
-  size_t same = 0;
-  picture_file_name(reports[index].trace->name, name);
-  for (size_t i = 0; i < index; i++) {
-    picture_file_name(reports[i].trace->name, other);
-    if (strcmp(name, other) == 0) same++;
+static bool is_taken(const options_list *paths, const char *path) {
+  for (size_t i = 0; i < paths->count; i++) {
+    if (strcmp(paths->items[i], path) == 0) return true;
   }
-  return same;
+  return false;
 }
 
-// FOLDER/bert-layer.html; the second of that name is 2-bert-layer.html.
-static bool write_into(const tool_verb *verb, const report *reports,
-                       size_t index, const char *folder) {
-  char name[PICTURE_NAME_SIZE], number[24] = "";
-  size_t same = count_same(reports, index);
-  if (same > 0) snprintf(number, sizeof number, "%zu-", same + 1);
-  picture_file_name(reports[index].trace->name, name);
-  size_t size = strlen(folder) + strlen(number) + strlen(name) + 2;
+// FOLDER/bert-layer.html; the second of that name is 2-bert-layer.html, unless
+// another trace is called that already.
+static void add_path(const char *trace, const char *folder,
+                     options_list *paths) {
+  char name[PICTURE_NAME_SIZE];
+  size_t size = strlen(folder) + PICTURE_NAME_SIZE + 24;
   char *path = tool_array(size, 1);
-  snprintf(path, size, "%s/%s%s", folder, number, name);
-  bool written = write_file(verb, &reports[index], path);
+  picture_file_name(trace, name);
+  snprintf(path, size, "%s/%s", folder, name);
+  for (size_t number = 2; is_taken(paths, path); number++) {
+    snprintf(path, size, "%s/%zu-%s", folder, number, name);
+  }
+  options_list_add(paths, path, strlen(path));
   free(path);
-  return written;
 }
 
 static bool make_folder(const tool_verb *verb, const char *path) {
@@ -287,12 +383,25 @@ static bool make_folder(const tool_verb *verb, const char *path) {
   return false;
 }
 
-bool picture_write_all(const tool_verb *verb, const report *reports,
-                       size_t count, const char *path) {
-  if (count == 1) return write_file(verb, &reports[0], path);
+bool picture_paths_make(const tool_verb *verb, const options_list *traces,
+                        const char *path, options_list *out_paths) {
+  if (traces->count == 1) {
+    options_list_add(out_paths, path, strlen(path));
+    return try_file(verb, path);
+  }
   if (!make_folder(verb, path)) return false;
-  for (size_t i = 0; i < count; i++) {
-    if (!write_into(verb, reports, i, path)) return false;
+  for (size_t i = 0; i < traces->count; i++) {
+    add_path(traces->items[i], path, out_paths);
+    if (!try_file(verb, out_paths->items[i])) return false;
   }
   return true;
+}
+
+bool picture_write_all(const tool_verb *verb, const report *reports,
+                       const options_list *paths) {
+  bool written = true;
+  for (size_t i = 0; i < paths->count; i++) {
+    if (!write_file(verb, &reports[i], paths->items[i])) written = false;
+  }
+  return written;
 }

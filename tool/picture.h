@@ -4,11 +4,18 @@
 
 #include "report.h"
 
-// Draws one report into the file at |path|, or several into the folder at
-// |path|, which is made if needed: <trace>.html each. The results need their
-// history. False after a message.
+// Where the pictures of |traces| go: of one to the file at |path|, of several
+// into the folder at |path|, which is made if needed: <trace>.html each, all
+// different. False after a message if one could not be written there; what is
+// there already stays as it is.
+bool picture_paths_make(const tool_verb *verb, const options_list *traces,
+                        const char *path, options_list *out_paths);
+
+// Draws a report into each of |paths|. The results need their history. A file
+// that was there is replaced by a whole page or not at all. False if any
+// failed, after a message for each.
 bool picture_write_all(const tool_verb *verb, const report *reports,
-                       size_t count, const char *path);
+                       const options_list *paths);
 
 // A file's name for a trace's: "@bert-layer" and "/a/bert-layer.pickle" give
 // "bert-layer.html". Only letters, digits, '-', '_' and '.' stay; |out| has

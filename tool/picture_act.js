@@ -19,7 +19,8 @@ function writeNote(panel, columns) {
     return;
   }
   const event = eventAt(view.cursor);
-  panel.note.textContent = `event ${countText(event)}: ` +
+  const when = data.events === 0 ? 'no events' : `event ${countText(event)}`;
+  panel.note.textContent = `${when}: ` +
       `${bytesText(live[event + 1])} asked, ` +
       `${bytesText(panel.pool.held[event + 1])} held`;
 }

@@ -10,6 +10,8 @@
 #include "json.h"
 #include "layout.h"
 
+enum { PATH_SHOWN = 250 };  // bytes of the path of a frame
+
 // ---------------------------------------------------------------------------
 // Arrays in base64
 // ---------------------------------------------------------------------------
@@ -111,14 +113,27 @@ static void write_blocks(json *out, const tarn_trace *trace) {
   write_doubles(out, "size", count, size_of, trace);
 }
 
+// The end of |file| that fits, which tells more than its beginning; |*out_cut|
+// says that something is missing in front.
+static const char *end_of_path(const char *file, bool *out_cut) {
+  size_t length = strlen(file);
+  const char *end = length > PATH_SHOWN ? file + length - PATH_SHOWN : file;
+  *out_cut = end != file;
+  while (*out_cut && ((unsigned char)*end & 0xc0) == 0x80)
+    end++;  // not within a character
+  return end;
+}
+
 // "function  file:7", without what is not known.
 static void write_frame(json *out, const tarn_trace_frame *frame) {
   char text[512], line[16] = "";
-  const char *file = strcmp(frame->file, "??") == 0 ? "" : frame->file;
+  bool cut = false;
+  const char *file =
+      strcmp(frame->file, "??") == 0 ? "" : end_of_path(frame->file, &cut);
   const char *gap = *frame->function && *file ? "  " : "";
   if (frame->line > 0) snprintf(line, sizeof line, ":%" PRIu32, frame->line);
-  snprintf(text, sizeof text, "%.200s%s%.250s%s", frame->function, gap, file,
-           line);
+  snprintf(text, sizeof text, "%.200s%s%s%.250s%s", frame->function, gap,
+           cut ? "\xe2\x80\xa6" : "", file, line);
   json_text(out, text);
 }
 

@@ -58,9 +58,11 @@ function drawCursor(context, canvas, height) {
 // The chart: bytes asked for and held
 // ---------------------------------------------------------------------------
 
-// The largest value within each pixel column.
+// The largest value within each pixel column; in the first, what was before the
+// first event as well.
 function columnsOf(values, canvas) {
   const columns = new Float64Array(Math.ceil(plotWidth(canvas)));
+  if (view.x0 === 0) columns[0] = values[0];
   const toX = xScale(canvas);
   for (let i = eventAt(view.x0); i < eventCount; i++) {
     if (position(i) > view.x1) break;

@@ -14,9 +14,11 @@ function decode(text, Type) {
   return new Type(bytes.buffer);
 }
 
-const eventCount = data.events;
+// Without events, what was there all the time is drawn as if through one.
+const eventCount = Math.max(data.events, 1);
 const born = decode(data.born, Uint32Array);
-const died = decode(data.died, Uint32Array);
+const died = decode(data.died, Uint32Array)
+    .map(event => event === data.events ? eventCount : event);
 const size = decode(data.size, Float64Array);
 const stack = decode(data.stack, Uint32Array);
 const time = data.time === null ? null : decode(data.time, Float64Array);
@@ -95,7 +97,9 @@ function lifeText(b) {
 }
 
 function durationText(b) {
-  const events = `${countText(died[b] - born[b])} events`;
+  if (data.events === 0) return 'no events';
+  const count = died[b] - born[b];
+  const events = `${countText(count)} event${count === 1 ? '' : 's'}`;
   if (time === null) return events;
   return `${events}, ${timeText(time[died[b]] - time[born[b]])}`;
 }

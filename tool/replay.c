@@ -24,8 +24,9 @@ typedef struct runner {
   tarn_block *blocks;  // of each block of the trace; pool NULL: not out
   uint64_t *ticks;     // of each alloc of the present iteration
   size_t alloc_count;
-  uint64_t free_ticks;
-  bool host_touches;  // the host can write to the device's memory
+  size_t free_count;
+  uint64_t free_ticks;  // of them all
+  bool host_touches;    // the host can write to the device's memory
   size_t page;
 } runner;
 
@@ -52,7 +53,7 @@ static void write_pages(volatile unsigned char *bytes, size_t size,
 // reach; |*out_ticks| is what that took.
 static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
   tarn_addr address = r->blocks[index].address;
-  size_t size = requests_size(r->trace, index);
+  size_t size = r->trace->blocks[index].size;
   void *bytes = NULL;
   tarn_status status = TARN_OK;
   if (r->host_touches) {
@@ -89,6 +90,7 @@ static void request_free(runner *r, uint32_t index) {
   uint64_t begin = stopwatch_now(r->watch);
   bool served = tarn_pool_free(&block, NULL) == TARN_OK;
   r->free_ticks += stopwatch_since(r->watch, begin);
+  r->free_count++;
   r->blocks[index] = (tarn_block){0};
   if (!served) note_failure(r);
 }
@@ -103,7 +105,7 @@ static void run_request(runner *r, const request *item) {
 
 // The same untimed. A failed call leaves the block zero: not out.
 static bool take(runner *r, uint32_t index) {
-  return tarn_pool_alloc(r->pool, requests_size(r->trace, index), 0, NULL,
+  return tarn_pool_alloc(r->pool, r->trace->blocks[index].size, 0, NULL,
                          &r->blocks[index]) == TARN_OK;
 }
 
@@ -149,21 +151,30 @@ static tarn_pool_stats query(const runner *r) {
   return stats;
 }
 
-static void sum_up(runner *r, replay_iteration *out) {
+// What no request was timed for has no figure.
+static void sum_up_frees(const runner *r, replay_iteration *out) {
+  out->free_ms = NAN;
+  if (r->free_count == 0) return;
+  out->free_ms = stopwatch_ns(r->watch, (double)r->free_ticks) / 1e6;
+}
+
+static void sum_up_allocs(runner *r, replay_iteration *out) {
   uint64_t total = 0;
+  out->alloc_ms = out->alloc_ns_median = out->alloc_ns_p99 = NAN;
+  if (r->alloc_count == 0) return;
   for (size_t i = 0; i < r->alloc_count; i++)
     total += r->ticks[i];
   stopwatch_sort(r->ticks, r->alloc_count);
   uint64_t median = stopwatch_percentile(r->ticks, r->alloc_count, 50);
   uint64_t p99 = stopwatch_percentile(r->ticks, r->alloc_count, 99);
   out->alloc_ms = stopwatch_ns(r->watch, (double)total) / 1e6;
-  out->free_ms = stopwatch_ns(r->watch, (double)r->free_ticks) / 1e6;
   out->alloc_ns_median = stopwatch_ns(r->watch, (double)median);
   out->alloc_ns_p99 = stopwatch_ns(r->watch, (double)p99);
 }
 
 static void iterate(runner *r, replay_iteration *out) {
   r->alloc_count = 0;
+  r->free_count = 0;
   r->free_ticks = 0;
   tarn_pool_stats before = query(r);
   for (size_t i = 0; i < r->requests.count; i++) {
@@ -172,7 +183,8 @@ static void iterate(runner *r, replay_iteration *out) {
   tarn_pool_stats after = query(r);
   out->hits = after.hits - before.hits;
   out->misses = after.misses - before.misses;
-  sum_up(r, out);
+  sum_up_allocs(r, out);
+  sum_up_frees(r, out);
 }
 
 static void show_progress(const runner *r, tool_progress *progress,
@@ -334,7 +346,7 @@ const replay_iteration *replay_steady(const replay_result *result) {
   for (size_t i = 0; i < later; i++)
     order[i] = &result->iterations[i + 1];
   qsort(order, later, sizeof *order, compare_iterations);
-  const replay_iteration *median = order[later / 2];
+  const replay_iteration *median = order[(later - 1) / 2];
   free(order);
   return median;
 }

@@ -7,8 +7,8 @@
 // from the same state; those requests are not the iteration's and not timed.
 //
 // Streams of the trace are numbers of another process: all requests are made
-// for stream NULL. Blocks of 0 bytes are taken as 1 byte. With touching, the
-// pool may hold 9/10 of what the device has free; without, there is no limit.
+// for stream NULL. With touching, the pool may hold 9/10 of what the device has
+// free; without, there is no limit.
 #ifndef TARN_TOOL_REPLAY_H_
 #define TARN_TOOL_REPLAY_H_
 
@@ -25,7 +25,8 @@ typedef struct replay_options {
   bool history;       // afterwards, one more iteration for the picture
 } replay_options;
 
-// Times are of the requests alone, the cost of reading the clock taken off.
+// Times are of the requests alone, the cost of reading the clock taken off; NaN
+// where there was no such request.
 typedef struct replay_iteration {
   double alloc_ms;  // of all allocs together, with their first touch
   double free_ms;
@@ -69,7 +70,8 @@ void replay_result_deinit(replay_result *result);
 double replay_over_live(const tarn_trace *trace, const replay_result *result);
 
 // The iteration that stands for all from the second on: their median by
-// alloc_ms; the first if there is no other.
+// alloc_ms, of an even number the faster of the middle two; the first if there
+// is no other.
 const replay_iteration *replay_steady(const replay_result *result);
 
 #endif  // TARN_TOOL_REPLAY_H_

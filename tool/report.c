@@ -9,6 +9,7 @@
 #include "format.h"
 #include "json.h"
 #include "table.h"
+#include "text.h"
 
 // ---------------------------------------------------------------------------
 // In words
@@ -148,10 +149,10 @@ static void write_title(const report *r, table_style style) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
   fputs(style == TABLE_MARKDOWN ? "### " : "", stdout);
-  for (const char *c = r->trace->name; *c; c++) {
-    putchar((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
-  }
-  printf(" on %s\n%s\n\n", r->device, text);
+  text_write(r->trace->name, stdout);
+  fputs(" on ", stdout);
+  text_write(r->device, stdout);
+  printf("\n%s\n\n", text);
 }
 
 static void write_comparisons(const report *r) {
@@ -159,7 +160,9 @@ static void write_comparisons(const report *r) {
   bool any = false;
   for (size_t i = 0; i < r->result_count; i++) {
     if (!report_compare(r, &r->results[i], text, sizeof text)) continue;
-    printf("%s%s\n", any ? "" : "\n", text);
+    if (!any) putchar('\n');
+    text_write(text, stdout);
+    putchar('\n');
     any = true;
   }
 }

@@ -5,21 +5,11 @@
 
 #include "tool.h"
 
-size_t requests_size(const tarn_trace *trace, uint32_t block) {
-  size_t size = trace->blocks[block].size;
-  return size > 0 ? size : 1;
-}
-
 // ---------------------------------------------------------------------------
 // Ranks of sizes
 // ---------------------------------------------------------------------------
 
-static int compare(const void *a, const void *b) {
-  size_t x = *(const size_t *)a, y = *(const size_t *)b;
-  return (x > y) - (x < y);
-}
-
-static size_t drop_repeated(size_t *sorted, size_t count) {
+static size_t drop_repeated(uint64_t *sorted, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; i++) {
     if (kept == 0 || sorted[i] != sorted[kept - 1]) sorted[kept++] = sorted[i];
@@ -28,18 +18,19 @@ static size_t drop_repeated(size_t *sorted, size_t count) {
 }
 
 // The different sizes of all blocks, the smallest first. Free it.
-static size_t *sizes_of(const tarn_trace *trace, size_t *out_count) {
-  size_t *sizes = tool_array(trace->block_count, sizeof *sizes);
+static uint64_t *sizes_of(const tarn_trace *trace, size_t *out_count) {
+  uint64_t *sizes = tool_array(trace->block_count, sizeof *sizes);
   for (size_t i = 0; i < trace->block_count; i++) {
-    sizes[i] = requests_size(trace, (uint32_t)i);
+    sizes[i] = trace->blocks[i].size;
   }
-  qsort(sizes, trace->block_count, sizeof *sizes, compare);
+  qsort(sizes, trace->block_count, sizeof *sizes, tool_compare_uint64);
   *out_count = drop_repeated(sizes, trace->block_count);
   return sizes;
 }
 
-static uint32_t rank_of(const size_t *sizes, size_t count, size_t size) {
-  const size_t *found = bsearch(&size, sizes, count, sizeof size, compare);
+static uint32_t rank_of(const uint64_t *sizes, size_t count, uint64_t size) {
+  const uint64_t *found =
+      bsearch(&size, sizes, count, sizeof size, tool_compare_uint64);
   return (uint32_t)(found - sizes);
 }
 
@@ -53,12 +44,12 @@ static bool is_request(const tarn_trace_event *event) {
 
 request_list requests_make(const tarn_trace *trace) {
   request_list list = {.slot_count = trace->block_count};
-  size_t *sizes = sizes_of(trace, &list.rank_count);
+  uint64_t *sizes = sizes_of(trace, &list.rank_count);
   list.items = tool_array(trace->request_count, sizeof *list.items);
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
     if (!is_request(event)) continue;
-    size_t size = requests_size(trace, event->block);
+    uint64_t size = trace->blocks[event->block].size;
     list.items[list.count++] = (request){
         .slot = event->block,
         .size_rank = rank_of(sizes, list.rank_count, size),

@@ -24,7 +24,4 @@ typedef struct request_list {
 request_list requests_make(const tarn_trace *trace);
 void requests_deinit(request_list *list);
 
-// Bytes to take for a block of a trace: 1 for one of 0 bytes.
-size_t requests_size(const tarn_trace *trace, uint32_t block);
-
 #endif  // TARN_TOOL_REQUESTS_H_

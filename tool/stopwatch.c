@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "tool.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -32,13 +34,8 @@ static double calibrate(const stopwatch *watch) {
   return ticks > 0 ? (double)elapsed_ns / (double)ticks : 0;
 }
 
-static int compare(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 void stopwatch_sort(uint64_t *ticks, size_t count) {
-  qsort(ticks, count, sizeof ticks[0], compare);
+  qsort(ticks, count, sizeof ticks[0], tool_compare_uint64);
 }
 
 uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,

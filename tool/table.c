@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "text.h"
 #include "tool.h"
 
 enum { COLUMN_GAP = 2, FIRST_CAPACITY = 64 };
@@ -58,10 +59,13 @@ static void grow(table *t) {
   t->capacity = capacity;
 }
 
+// Texts may come from files: they are made harmless here, once for all styles.
 static void add(table *t, const char *shown, const char *value) {
   if (t->cell_count == t->capacity) grow(t);
-  t->cells[t->cell_count++] =
-      (cell){.shown = tool_text(shown), .value = tool_text(value)};
+  cell new = {.shown = tool_text(shown), .value = tool_text(value)};
+  text_neutralise(new.shown, "");
+  text_neutralise(new.value, "\n");  // CSV can say what it is
+  t->cells[t->cell_count++] = new;
 }
 
 void table_text(table *t, const char *text) {
@@ -119,13 +123,11 @@ static size_t width_of(const char *text) {
   return width;
 }
 
-// Names come from files: what would move the cursor is shown as '?', and in
-// Markdown a bar would end the cell.
+// In Markdown a bar would end the cell.
 static void write_shown(const char *text, table_style style, FILE *out) {
   for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (style == TABLE_MARKDOWN && c == '|') fputc('\\', out);
-    fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    if (style == TABLE_MARKDOWN && *text == '|') fputc('\\', out);
+    fputc(*text, out);
   }
 }
 
@@ -215,7 +217,7 @@ static void write_markdown(const table *t, FILE *out) {
 // ---------------------------------------------------------------------------
 
 static void write_csv_cell(const char *text, FILE *out) {
-  if (strpbrk(text, ",\"\r\n") == NULL) {
+  if (strpbrk(text, ",\"\n") == NULL) {
     fputs(text, out);
     return;
   }

@@ -7,25 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "text.h"
+
 enum { MESSAGE_SIZE = 1024, WORD_MAX = 63, BAR_WIDTH = 24 };
 
 // ---------------------------------------------------------------------------
 // Messages
 // ---------------------------------------------------------------------------
 
-static void keep_printable(char *text) {
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x20 || c == 0x7f) *text = '?';
-  }
-}
-
 __attribute__((format(printf, 2, 0))) static void say(const tool_verb *verb,
                                                       const char *format,
                                                       va_list args) {
   char text[MESSAGE_SIZE];
   vsnprintf(text, sizeof text, format, args);
-  keep_printable(text);
+  text_neutralise(text, "");
   if (verb == NULL) {
     fprintf(stderr, "tarn: %s\n", text);
   } else {
@@ -107,14 +102,16 @@ const char *tool_nearest(const char *word, tool_name_fn *name_of) {
   return best;
 }
 
+void tool_append(char *out, size_t out_size, const char *gap,
+                 const char *text) {
+  size_t used = strlen(out);
+  snprintf(out + used, out_size - used, "%s%s", used > 0 ? gap : "", text);
+}
+
 char *tool_join(tool_name_fn *name_of, char *out, size_t out_size) {
-  size_t used = 0;
   out[0] = '\0';
-  for (size_t i = 0; name_of(i) != NULL && used < out_size; i++) {
-    int n = snprintf(out + used, out_size - used, "%s%s", i ? ", " : "",
-                     name_of(i));
-    used += n > 0 ? (size_t)n : 0;
-  }
+  for (size_t i = 0; name_of(i) != NULL; i++)
+    tool_append(out, out_size, ", ", name_of(i));
   return out;
 }
 
@@ -132,6 +129,15 @@ void *tool_array(size_t count, size_t size) {
 char *tool_text(const char *text) {
   size_t size = strlen(text) + 1;
   return memcpy(tool_array(size, 1), text, size);
+}
+
+// ---------------------------------------------------------------------------
+// Numbers
+// ---------------------------------------------------------------------------
+
+int tool_compare_uint64(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
 }
 
 // ---------------------------------------------------------------------------
@@ -157,7 +163,7 @@ void tool_progress_step(tool_progress *progress, const char *what) {
   char line[MESSAGE_SIZE];
   if (!progress->shown) return;
   snprintf(line, sizeof line, "%.64s", what);
-  keep_printable(line);
+  text_neutralise(line, "");
   draw(progress, line);
   if (progress->done < progress->total) progress->done++;
 }

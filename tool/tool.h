@@ -26,8 +26,8 @@ extern const tool_verb verb_bench;
 extern const tool_verb verb_devices;
 extern const tool_verb verb_replay;
 
-// "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". Control characters
-// in the text, which may come from a file, are shown as '?'.
+// "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". The text, parts of
+// which may come from a file, is neutralised as in text.h.
 void tool_say(const tool_verb *verb, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -45,6 +45,10 @@ typedef const char *tool_name_fn(size_t index);
 // The name that |word| is most likely a slip of; NULL if it is like none.
 const char *tool_nearest(const char *word, tool_name_fn *name_of);
 
+// Adds |text| to the text in |out|, after |gap| unless that is empty; cut to
+// |out_size| bytes.
+void tool_append(char *out, size_t out_size, const char *gap, const char *text);
+
 // "a, b, c" into |out|, cut to |out_size| bytes. Returns |out|.
 char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
 
@@ -52,6 +56,9 @@ char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
 // the tool with a message. Free it with free().
 void *tool_array(size_t count, size_t size);
 char *tool_text(const char *text);
+
+// For qsort and bsearch: the smaller first.
+int tool_compare_uint64(const void *a, const void *b);
 
 // How far a long piece of work has come, as a bar on stderr if that is a
 // terminal and nothing otherwise.

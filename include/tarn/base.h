@@ -67,10 +67,11 @@ typedef enum tarn_status {
 // The constant's name, "TARN_E_INVALID"; "TARN_?" for a number that is none.
 TARN_API const char *tarn_status_name(tarn_status status);
 
-// One line about the newest call on this thread that returned an error (or
-// TARN_FULL), from the function that decided on it. "" if there was none yet.
+// One line about the call on this thread that has just returned an error or
+// TARN_FULL, from the function that decided on it. Ask for it before the next
+// call, which may change it even if it succeeds. "" if there was none yet.
 //
-// Lifetime: until the next failing call on the same thread; at most 511 bytes.
+// Lifetime: until the next call on the same thread; at most 511 bytes.
 // Threads:  each thread has its own.
 TARN_API const char *tarn_last_error(void);
 

@@ -88,7 +88,6 @@ TARN_API char *tarn_place_text(tarn_place place, char *out, size_t out_size);
 // TARN_E_UNSUPPORTED  not a plug-in, a required function is missing, one half
 //                     of a pair is missing: the text names it.
 // TARN_E_STATE        a device type of that name is there already.
-// TARN_E_DEVICE       its initialize failed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_load(const char *path);
 
 // Calls |visit| for each device of each known type, "cpu:0" first; stops at
@@ -156,10 +155,11 @@ typedef struct tarn_device_info {
   int id;                // what the plug-in calls it
   uint32_t functions;    // tarn_device_function bits of what is its own
   bool host_accessible;  // the host can touch the device's own memory
-  size_t min_chunk;      // allocations are rounded to it; a power of two
-  size_t max_chunk;      // larger requests bypass pools; 0: do not pool
+  size_t min_chunk;      // pools align blocks to it; a power of two
+  size_t max_chunk;      // what pools that cut memory up leave to the device
+                         // when it is larger; 0: they leave all to it
   size_t max_alloc;      // largest single allocation
-  size_t padding;        // to be added to each allocation
+  size_t padding;        // pools add it to each allocation of the device
   size_t init_size;      // a pool's first allocation
   size_t realloc_size;   // a pool's later allocations
 } tarn_device_info;
@@ -224,6 +224,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_host_view(tarn_place place,
 // nothing. The ranges must not overlap.
 //
 // TARN_E_INVALID  an end is NULL or 0, or |stream| is of another device.
+// TARN_E_NOMEM    the driver or the host has no resources for it: nothing was
+//                 queued.
 // TARN_E_DEVICE   the driver failed. If the copy was queued, the failure may
 //                 show later instead, and sticks to the stream.
 
@@ -288,7 +290,8 @@ tarn_stream_synchronize(tarn_stream *stream);
 TARN_API TARN_MUST_CHECK tarn_status tarn_stream_query(tarn_stream *stream);
 
 // Runs |callback| behind what is queued, on a thread of the driver or on one
-// that waits for the stream. It must not call Tarn on that stream.
+// that waits for the stream. It must not wait, so it must not call this room
+// or the pools: what it calls of them answers TARN_E_STATE.
 typedef void tarn_stream_callback(void *context, tarn_status status);
 TARN_API TARN_MUST_CHECK tarn_status tarn_stream_add_callback(
     tarn_stream *stream, tarn_stream_callback *callback, void *context);

@@ -31,7 +31,8 @@
 //                   nothing.
 //   no_pool         every request goes to the device, every free too.
 //
-// Threads:  everything here may be called from any thread at any time.
+// Threads:  everything here may be called from any thread at any time, but not
+//           from a stream's callback: there it answers TARN_E_STATE.
 // Fork:     in a child of the process that made it, a pool answers
 //           TARN_E_STATE.
 #ifndef TARN_POOL_H_
@@ -131,7 +132,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
     tarn_tag tag, tarn_block *out_block);
 
 // Gives a block back; |stream| is where its last use was queued (NULL: the
-// host has seen its end).
+// host has seen its end). One that was not used may be freed on any stream.
 //
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
 //                 the tag of what is there. Nothing has changed.

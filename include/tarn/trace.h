@@ -113,6 +113,9 @@ typedef struct tarn_trace {
                              // TARN_TRACE_BASELINE: already before the first
   uint32_t device;           // which device of the trace this is
   uint32_t device_count;     // how many devices of it have events or segments
+  // Alive at the end, but born after the last event: not part of the trace.
+  uint64_t ignored_bytes;
+  size_t ignored_count;
 } tarn_trace;
 
 typedef struct tarn_trace_options {
@@ -134,9 +137,17 @@ typedef struct tarn_trace_options {
 // versions of PyTorch add some.
 //
 // Blocks that are freed without an alloc, and blocks active in the segments
-// at addresses that no event concerned, are the baseline, at requested_size
-// where given. A block active where the events saw one freed was allocated
-// after the last event, and is no part of the trace.
+// at addresses that no alloc or free names, are the baseline, the latter at
+// requested_size where given. A block active where the events saw one freed was
+// allocated after the last event, and is no part of the trace: see
+// ignored_bytes and ignored_count.
+//
+// What contradicts itself is damaged: a block of 0 bytes; an alloc where a
+// block lives; a free of what is dead, or of another size than its block's;
+// active blocks of which two stand at one address, or of more requested_size
+// than size; blocks outside their segment, or within the one before it. Not
+// checked: whether blocks of the events, or of two segments, overlap at
+// different addresses.
 //
 // Lifetime: free it with tarn_trace_destroy.
 // Cost:     linear in the file; asks for at most 64 x the file's size + 1 MiB
@@ -146,7 +157,7 @@ typedef struct tarn_trace_options {
 //                 file, the byte and what stood there.
 // TARN_E_INVALID  |options| name a device without events and segments.
 // TARN_E_NOMEM    no host memory, or more than the above would be needed.
-// TARN_E_UNSUPPORTED  a file of 4 GiB or more.
+// TARN_E_UNSUPPORTED  a file of 4 GiB or more; nothing of it is read.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_trace_read(const char *path, const tarn_trace_options *options,
                 tarn_trace **out_trace);

@@ -32,21 +32,21 @@ C_Status tarn__cpu_copy_p2p(const C_Device dst_device,
   return tarn__cpu_copy(dst_device, dst, src, size);
 }
 
-static void run_copy(const tarn__cpu_op *op) {
+static void run_copy(const tarn__queue_op *op) {
   memcpy(op->copy.dst, op->copy.src, op->copy.size);
 }
 
 C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
                               const void *src, size_t size) {
-  if (!tarn__cpu_is_stream(device, stream) || !is_copy(dst, src, size)) {
+  if (!tarn__queue_is_stream(device, stream) || !is_copy(dst, src, size)) {
     return C_ERROR;
   }
-  tarn__cpu_op op = {
+  tarn__queue_op op = {
       .run = run_copy,
       .brief = size <= BRIEF_SIZE,
       .copy = {dst, src, size},
   };
-  return tarn__cpu_submit(stream, &op);
+  return tarn__queue_submit(stream, &op);
 }
 
 C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,

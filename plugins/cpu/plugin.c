@@ -16,6 +16,8 @@ enum {
 static const size_t MIN_CHUNK = 256;  // what memory.c aligns to, or a multiple
 static const size_t POOL_GROWTH = (size_t)64 << 20;
 
+static const tarn__queue_home home = {.id = 0};
+
 // --- the device ------------------------------------------------------------
 
 static C_Status initialize(void) {
@@ -24,8 +26,7 @@ static C_Status initialize(void) {
 
 // Whatever the host forgot goes too; streams finish what is on them.
 static C_Status finalize(void) {
-  tarn__cpu_destroy_streams();
-  tarn__cpu_destroy_events();
+  tarn__queue_destroy_all(&home);
   return C_SUCCESS;
 }
 
@@ -53,6 +54,22 @@ static C_Status get_device_list(size_t *ids) {
   if (ids == NULL) return C_ERROR;
   ids[0] = 0;
   return C_SUCCESS;
+}
+
+static const tarn__queue_home *home_of(const struct C_Device_st *device) {
+  return tarn__cpu_is_device(device) ? &home : NULL;
+}
+
+static C_Status create_stream(const C_Device device, C_Stream *stream) {
+  return tarn__queue_create_stream(home_of(device), stream);
+}
+
+static C_Status create_event(const C_Device device, C_Event *event) {
+  return tarn__queue_create_event(home_of(device), event);
+}
+
+static C_Status synchronize_device(const C_Device device) {
+  return tarn__queue_synchronize_device(home_of(device));
 }
 
 // --- its sizes -------------------------------------------------------------
@@ -101,18 +118,18 @@ static const C_DeviceInterface table = {
     .set_device = check_device,
     .get_device = get_device,
     .deinit_device = deinit_device,
-    .create_stream = tarn__cpu_create_stream,
-    .destroy_stream = tarn__cpu_destroy_stream,
-    .query_stream = tarn__cpu_query_stream,
-    .stream_add_callback = tarn__cpu_add_callback,
-    .create_event = tarn__cpu_create_event,
-    .record_event = tarn__cpu_record_event,
-    .destroy_event = tarn__cpu_destroy_event,
-    .query_event = tarn__cpu_query_event,
-    .synchronize_device = tarn__cpu_synchronize_device,
-    .synchronize_stream = tarn__cpu_synchronize_stream,
-    .synchronize_event = tarn__cpu_synchronize_event,
-    .stream_wait_event = tarn__cpu_stream_wait_event,
+    .create_stream = create_stream,
+    .destroy_stream = tarn__queue_destroy_stream,
+    .query_stream = tarn__queue_query_stream,
+    .stream_add_callback = tarn__queue_add_callback,
+    .create_event = create_event,
+    .record_event = tarn__queue_record_event,
+    .destroy_event = tarn__queue_destroy_event,
+    .query_event = tarn__queue_query_event,
+    .synchronize_device = synchronize_device,
+    .synchronize_stream = tarn__queue_synchronize_stream,
+    .synchronize_event = tarn__queue_synchronize_event,
+    .stream_wait_event = tarn__queue_stream_wait_event,
     .device_memory_allocate = tarn__cpu_allocate,
     .device_memory_deallocate = tarn__cpu_deallocate,
     .device_memory_set = tarn__cpu_memory_set,

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/os.h"
 #include "base/status.h"
 
 static struct {
@@ -20,7 +21,7 @@ static void unlock_sink(void) {
   pthread_mutex_unlock(&sink.lock);
 }
 
-__attribute__((constructor)) static void watch_forks(void) {
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_sink, unlock_sink, unlock_sink);
 }
 

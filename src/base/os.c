@@ -22,10 +22,29 @@ size_t tarn__os_page(void) {
 
 // --- mapping ---------------------------------------------------------------
 
-void *tarn__os_map(size_t size) {
-  void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void *map(size_t size, int protection, int flags) {
+  void *ptr =
+      mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+void *tarn__os_map(size_t size) {
+  return map(size, PROT_READ | PROT_WRITE, 0);
+}
+
+void *tarn__os_reserve(size_t size) {
+  return map(size, PROT_NONE, MAP_NORESERVE);
+}
+
+void *tarn__os_map_sparse(size_t size) {
+  return map(size, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+}
+
+void tarn__os_discard(void *ptr, size_t size) {
+  if (madvise(ptr, size, MADV_DONTNEED) != 0) {
+    tarn__log(TARN_LOG_ERROR, "os: madvise of %zu bytes at %p: %s", size, ptr,
+              strerror(errno));
+  }
 }
 
 void tarn__os_unmap(void *ptr, size_t size) {
@@ -88,6 +107,24 @@ uint64_t tarn__os_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// A sleep ends this much too late, as a rule less.
+static const uint64_t SLEEP_SLACK_NS = 100000;
+
+static void sleep_until(uint64_t ns) {
+  struct timespec end = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+    continue;
+}
+
+void tarn__os_wait_until(uint64_t deadline_ns) {
+  uint64_t now = tarn__os_now_ns();
+  if (now < deadline_ns && deadline_ns - now > SLEEP_SLACK_NS) {
+    sleep_until(deadline_ns - SLEEP_SLACK_NS);
+  }
+  while (tarn__os_now_ns() < deadline_ns)
+    continue;
+}
+
 static atomic_uint forks;
 
 static void count_fork(void) {
@@ -122,7 +159,7 @@ static ssize_t read_fully(int fd, unsigned char *bytes, size_t size) {
   return (ssize_t)got;
 }
 
-static tarn_status read_open_file(int fd, const char *path,
+static tarn_status read_open_file(int fd, const char *path, size_t most,
                                   unsigned char **out_bytes, size_t *out_size) {
   struct stat info;
   if (fstat(fd, &info) != 0) return io_error(path);
@@ -130,6 +167,11 @@ static tarn_status read_open_file(int fd, const char *path,
     return tarn__fail(TARN_E_IO, "%s: not a regular file", path);
   }
   size_t size = (size_t)info.st_size;
+  if (size > most) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: %zu bytes; files of at most %zu are read", path,
+                      size, most);
+  }
   unsigned char *bytes = tarn__host_alloc(size);
   if (bytes == NULL) {
     return tarn__fail(TARN_E_NOMEM, "%s: no memory for its %zu bytes", path,
@@ -154,13 +196,21 @@ static tarn_status read_open_file(int fd, const char *path,
   return TARN_OK;
 }
 
-tarn_status tarn__os_read_file(const char *path, unsigned char **out_bytes,
-                               size_t *out_size) {
+tarn_status tarn__os_read_file(const char *path, size_t most,
+                               unsigned char **out_bytes, size_t *out_size) {
   *out_bytes = NULL;
   *out_size = 0;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return io_error(path);
-  tarn_status status = read_open_file(fd, path, out_bytes, out_size);
+  tarn_status status = read_open_file(fd, path, most, out_bytes, out_size);
   close(fd);
   return status;
+}
+
+bool tarn__os_append_file(const char *path, const void *bytes, size_t size) {
+  int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+  int fd = open(path, flags, 0600);
+  if (fd < 0) return false;
+  bool written = write(fd, bytes, size) == (ssize_t)size;
+  return close(fd) == 0 && written;
 }

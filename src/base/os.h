@@ -16,6 +16,17 @@ size_t tarn__os_page(void);
 void *tarn__os_map(size_t size);
 void tarn__os_unmap(void *ptr, size_t size);
 
+// |size| bytes of addresses that nothing else will get and that fault when they
+// are touched; NULL if there are not as many. tarn__os_unmap gives them back.
+void *tarn__os_reserve(size_t size);
+
+// As tarn__os_map, for a range of which little will be in use at a time: the
+// kernel promises no memory for it, however large it is.
+void *tarn__os_map_sparse(size_t size);
+
+// Gives the memory of mapped pages back; they stay mapped, and are zero.
+void tarn__os_discard(void *ptr, size_t size);
+
 // Bytes of memory that this process may hope for: the machine's, or less
 // where a control group caps it. Available: what could be had now without
 // swapping. Both 0 if the kernel does not say.
@@ -24,20 +35,37 @@ void tarn__os_memory(size_t *out_total, size_t *out_available);
 // Nanoseconds of a clock that only goes forward.
 uint64_t tarn__os_now_ns(void);
 
+// Returns when that clock has reached |deadline_ns|, seldom more than a few
+// microseconds later: most of the time is slept, the end of it watched.
+void tarn__os_wait_until(uint64_t deadline_ns);
+
 // How many forks lie between this process and the one that first asked. An
 // object remembers the number at its making; where it differs, the object
 // belongs to a parent (see docs/contracts.md). One relaxed load.
 uint32_t tarn__os_generation(void);
 
-// Reads the whole regular file at |path| into memory from tarn__host_alloc.
+// What takes a lock around forks says so at load, in this order, because the
+// handlers that lock run in reverse: who may hold a lock while taking another
+// comes first at a fork, and leaves come last.
+#define TARN__WATCH_FORKS_LAST __attribute__((constructor(201)))
+#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(202)))
+
+// Reads the whole regular file at |path| into memory from tarn__host_alloc, if
+// it has at most |most| bytes; SIZE_MAX: whatever it has.
 //
-// TARN_E_IO     cannot be opened, is not a regular file, or a read fails.
-// TARN_E_NOMEM  no memory for it.
+// TARN_E_IO           cannot be opened, is not a regular file, or a read fails.
+// TARN_E_NOMEM        no memory for it.
+// TARN_E_UNSUPPORTED  more than |most| bytes; none was read or allocated.
 // The text names the path in each case. A file that grows while it is read is
 // read up to the size that it had at the start; one that shrinks gives what
 // was there.
-TARN_MUST_CHECK tarn_status tarn__os_read_file(const char *path,
+TARN_MUST_CHECK tarn_status tarn__os_read_file(const char *path, size_t most,
                                                unsigned char **out_bytes,
                                                size_t *out_size);
+
+// Appends |size| bytes to the file at |path|, which is made if need be, in one
+// write. False if the system refuses.
+TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,
+                                          size_t size);
 
 #endif  // TARN_BASE_OS_H_

@@ -45,16 +45,17 @@ tarn_status tarn_shape_count(tarn_shape shape, int64_t batch,
   }
   size_t count = 1;
   bool overflow = false;
+  bool empty = false;
   for (size_t i = 0; i < shape.rank; i++) {
     int64_t dim = shape.dims[i] == TARN_DIM_BATCH ? batch : shape.dims[i];
     if (dim < 0) {
       return tarn__fail(TARN_E_INVALID, "shape: dimension %zu is %lld", i,
                         (long long)dim);
     }
-    // A zero further out makes an empty tensor of what else overflows.
-    if (dim == 0) return TARN_OK;
+    empty = empty || dim == 0;
     overflow = overflow || !tarn_size_mul(count, (size_t)dim, &count);
   }
+  if (empty) return TARN_OK;  // whatever the others multiply to
   if (overflow) {
     return tarn__fail(TARN_E_INVALID, "shape: more elements than fit a size_t");
   }

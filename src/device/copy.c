@@ -23,7 +23,7 @@ static tarn_status prepare(tarn_device *device, tarn_stream *stream,
 
 static tarn_status finish(tarn_device *device, tarn_stream *stream,
                           const char *call, size_t size, C_Status result) {
-  tarn_status status = tarn__device_result(device, call, size, result);
+  tarn_status status = tarn__device_queued(device, call, size, result);
   return tarn__stream_settle(stream, status);
 }
 
@@ -120,7 +120,7 @@ static tarn_status copy_across(tarn_device *dst_device, tarn_addr dst,
   C_Status result =
       tarn__table_copy_p2p(&dst_device->handle, &src_device->handle,
                            tarn__pointer(dst), tarn__pointer(src), size);
-  return tarn__device_result(src_device, "a copy through the host", size,
+  return tarn__device_queued(src_device, "a copy through the host", size,
                              result);
 }
 

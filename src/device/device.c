@@ -42,6 +42,12 @@ tarn_status tarn__device_result(tarn_device *device, const char *call,
                     call, of_size, (int)result, meaning(result));
 }
 
+tarn_status tarn__device_queued(tarn_device *device, const char *call,
+                                size_t size, C_Status result) {
+  tarn_status status = tarn__device_result(device, call, size, result);
+  return result == C_FAILED ? TARN_E_NOMEM : status;
+}
+
 // --- checks ----------------------------------------------------------------
 
 tarn_status tarn__device_check(const tarn_device *device) {
@@ -50,7 +56,7 @@ tarn_status tarn__device_check(const tarn_device *device) {
     return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
                       device->name);
   }
-  return TARN_OK;
+  return tarn__not_in_callback();
 }
 
 tarn_status tarn__device_enter(tarn_device *device) {
@@ -236,6 +242,7 @@ tarn_status tarn_device_query(tarn_device *device, tarn_device_info *out_info) {
     return tarn__fail(TARN_E_INVALID, "device info: NULL or no struct_size");
   }
   memset(out_info, 0, size);
+  out_info->struct_size = size;
   tarn_status status = tarn__device_check(device);
   if (status != TARN_OK) return status;
   memcpy(out_info, &device->info, size);

@@ -87,6 +87,12 @@ TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
                                                 const char *call, size_t size,
                                                 C_Status result);
 
+// The same for a call that queues or makes something: C_FAILED is TARN_E_NOMEM,
+// nothing was queued, and nothing sticks to a stream.
+TARN_MUST_CHECK tarn_status tarn__device_queued(tarn_device *device,
+                                                const char *call, size_t size,
+                                                C_Status result);
+
 // --- streams ---------------------------------------------------------------
 
 struct tarn_stream {
@@ -112,8 +118,8 @@ TARN_MUST_CHECK tarn_status tarn__stream_belongs(const tarn_stream *stream,
 TARN_MUST_CHECK tarn_status tarn__stream_check(tarn_stream *stream,
                                                const tarn_device *device);
 
-// Makes a failure of work on |stream| stick to it (|stream| NULL: to nothing);
-// the text is the last error's. Returns |status|.
+// Makes TARN_E_DEVICE stick to |stream| (NULL: to nothing), with the last error
+// as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
 // The text of a stream's failure becomes the last error.
@@ -126,6 +132,9 @@ tarn__streams_synchronize(const tarn_device *device);
 // The lock of the list of all streams: taken around a fork.
 void tarn__streams_lock(void);
 void tarn__streams_unlock(void);
+
+// The same in a child: nobody waits for the condition there any more.
+void tarn__streams_unlock_in_child(void);
 
 static inline void *tarn__pointer(tarn_addr addr) {
   return (void *)(uintptr_t)addr;

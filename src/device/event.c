@@ -17,6 +17,7 @@ struct tarn_event {
 
   pthread_mutex_t lock;  // guards all below
   bool marked;           // the driver has to be asked
+  uint64_t records;      // how often it was recorded
   tarn_status failure;   // what the stream had, or a wait found
   char text[TARN__TEXT_SIZE];
 };
@@ -27,7 +28,8 @@ static tarn_status check(const tarn_event *event) {
     return tarn__fail(TARN_E_STATE,
                       "an event was made by the parent before a fork");
   }
-  return tarn__device_enter(event->device);
+  tarn_status status = tarn__not_in_callback();
+  return status != TARN_OK ? status : tarn__device_enter(event->device);
 }
 
 static void count_events(tarn_device *device, size_t change) {
@@ -53,7 +55,7 @@ tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
   event->generation = tarn__os_generation();
   pthread_mutex_init(&event->lock, NULL);
   C_Status result = device->abi->create_event(&device->handle, &event->native);
-  status = tarn__device_result(device, "create_event", 0, result);
+  status = tarn__device_queued(device, "create_event", 0, result);
   if (status != TARN_OK) {
     release(event);
     return status;
@@ -98,14 +100,14 @@ tarn_status tarn_event_destroy(tarn_event *event) {
 // --- recording -------------------------------------------------------------
 
 // Puts the driver's mark, or waits where there can be none.
-static tarn_status record(tarn_event *event, tarn_stream *stream,
-                          bool *out_marked) {
+static tarn_status put_mark(tarn_event *event, tarn_stream *stream,
+                            bool *out_marked) {
   *out_marked = event->native != NULL && stream->native != NULL;
   if (!*out_marked) return tarn_stream_synchronize(stream);
   tarn_device *device = event->device;
   C_Status result =
       device->abi->record_event(&device->handle, stream->native, event->native);
-  tarn_status status = tarn__device_result(device, "record_event", 0, result);
+  tarn_status status = tarn__device_queued(device, "record_event", 0, result);
   return tarn__stream_settle(stream, status);
 }
 
@@ -117,8 +119,9 @@ tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
 
   bool marked = false;
   status = tarn__stream_failure(stream);
-  if (status == TARN_OK) status = record(event, stream, &marked);
+  if (status == TARN_OK) status = put_mark(event, stream, &marked);
   pthread_mutex_lock(&event->lock);
+  event->records++;
   event->marked = marked && status == TARN_OK;
   event->failure = status;
   if (status != TARN_OK) {
@@ -131,44 +134,52 @@ tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
 // --- waiting ---------------------------------------------------------------
 
 // What is known without asking the driver: a failure, or that the mark is
-// reached. |*out_ask| if only the driver can tell.
-static tarn_status known(tarn_event *event, bool *out_ask) {
+// reached. |*out_ask| if only the driver can tell; of which record, then.
+static tarn_status known(tarn_event *event, bool *out_ask,
+                         uint64_t *out_record) {
   pthread_mutex_lock(&event->lock);
   *out_ask = event->marked;
+  *out_record = event->records;
   tarn_status status = event->failure;
   if (status != TARN_OK) (void)tarn__fail_text(status, event->text);
   pthread_mutex_unlock(&event->lock);
   return status;
 }
 
-static tarn_status keep(tarn_event *event, tarn_status status) {
+// A failure that a wait found, unless the event was recorded anew meanwhile.
+static tarn_status keep(tarn_event *event, uint64_t record,
+                        tarn_status status) {
   if (status == TARN_OK) return status;
   pthread_mutex_lock(&event->lock);
-  event->failure = status;
-  event->marked = false;
-  snprintf(event->text, sizeof event->text, "%s", tarn_last_error());
+  if (event->records == record) {
+    event->failure = status;
+    event->marked = false;
+    snprintf(event->text, sizeof event->text, "%s", tarn_last_error());
+  }
   pthread_mutex_unlock(&event->lock);
   return status;
 }
 
 tarn_status tarn_event_synchronize(tarn_event *event) {
   bool ask = false;
+  uint64_t record = 0;
   tarn_status status = check(event);
-  if (status == TARN_OK) status = known(event, &ask);
+  if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   tarn_device *device = event->device;
   C_Status result =
       device->abi->synchronize_event(&device->handle, event->native);
   status = tarn__device_result(device, "synchronize_event", 0, result);
-  return keep(event, status);
+  return keep(event, record, status);
 }
 
 // A plug-in says C_FAILED both for 'not yet' and for a failure; only waiting
 // tells them apart, so both are 'not yet' here.
 tarn_status tarn_event_query(tarn_event *event) {
   bool ask = false;
+  uint64_t record = 0;
   tarn_status status = check(event);
-  if (status == TARN_OK) status = known(event, &ask);
+  if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   tarn_device *device = event->device;
   C_Status result = device->abi->query_event(&device->handle, event->native);
@@ -179,9 +190,10 @@ tarn_status tarn_event_query(tarn_event *event) {
 
 tarn_status tarn_stream_wait_event(tarn_stream *stream, tarn_event *event) {
   bool ask = false;
+  uint64_t record = 0;
   tarn_status status = tarn__stream_check(stream, NULL);
   if (status == TARN_OK) status = check(event);
-  if (status == TARN_OK) status = known(event, &ask);
+  if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   // A stream without a handle runs what it is given at once, and a plug-in
   // cannot wait for what another one does: the host waits instead.
@@ -192,6 +204,6 @@ tarn_status tarn_stream_wait_event(tarn_stream *stream, tarn_event *event) {
   if (status != TARN_OK) return status;
   C_Status result = stream->abi->stream_wait_event(
       &stream->device->handle, stream->native, event->native);
-  status = tarn__device_result(stream->device, "stream_wait_event", 0, result);
+  status = tarn__device_queued(stream->device, "stream_wait_event", 0, result);
   return tarn__stream_settle(stream, status);
 }

@@ -42,7 +42,8 @@ tarn_status tarn__place_device(tarn_place place, tarn_device **out_device) {
     return tarn__fail(TARN_E_INVALID, "place: %d is no kind", (int)place.kind);
   }
   if (place.device == NULL && place.kind == TARN_PLACE_HOST) {
-    return tarn__device_host(out_device);
+    tarn_status refused = tarn__not_in_callback();
+    return refused != TARN_OK ? refused : tarn__device_host(out_device);
   }
   tarn_status status = tarn__device_check(place.device);
   if (status == TARN_OK) *out_device = place.device;

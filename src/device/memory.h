@@ -14,4 +14,17 @@ TARN_MUST_CHECK tarn_status tarn__device_take(tarn_place place, size_t size,
                                               tarn_addr *out_addr);
 tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size);
 
+// The serial of |stream|, 0 for NULL, the host.
+//
+// TARN_E_STATE  a parent's stream.
+TARN_MUST_CHECK tarn_status tarn__stream_serial_of(const tarn_stream *stream,
+                                                   uint64_t *out_serial);
+
+// TARN_E_STATE on a thread that is in a stream's callback: what is called there
+// must not wait, or the stream would wait for itself.
+TARN_MUST_CHECK tarn_status tarn__not_in_callback(void);
+
+// Whether no stream with |serial| lives any more: then its work is done.
+bool tarn__stream_is_gone(uint64_t serial);
+
 #endif  // TARN_DEVICE_MEMORY_H_

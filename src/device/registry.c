@@ -1,6 +1,6 @@
 // The registry: plug-ins and open devices; opening and closing.
 //
-//   plugins   cpu ── cuda ── ...                 never removed
+//   plugins   cpu ── sim ── cuda ── ...          never removed
 //   devices   cpu:0 ── cuda:1 ── ...             in order of opening
 //
 // What a parent opened before a fork stays in the child's list until it is
@@ -23,22 +23,39 @@ static struct {
   _Atomic(tarn_device *) host;  // cpu:0; written under the lock
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lock_at_fork(void) {
-  pthread_mutex_lock(&registry.lock);
-  tarn__streams_lock();
-}
-
-static void unlock_at_fork(void) {
-  tarn__streams_unlock();
-  pthread_mutex_unlock(&registry.lock);
-}
+// A plug-in may fork while it is loaded or a device of it is opened, under the
+// lock: then the thread that forks holds it already.
+static _Thread_local bool holds_lock;
 
 static void registry_lock(void) {
   pthread_mutex_lock(&registry.lock);
+  holds_lock = true;
 }
 
 static void registry_unlock(void) {
+  holds_lock = false;
   pthread_mutex_unlock(&registry.lock);
+}
+
+// --- forks -----------------------------------------------------------------
+
+static void lock_at_fork(void) {
+  if (!holds_lock) pthread_mutex_lock(&registry.lock);
+  tarn__streams_lock();
+}
+
+static void unlock_in_parent(void) {
+  tarn__streams_unlock();
+  if (!holds_lock) pthread_mutex_unlock(&registry.lock);
+}
+
+static void unlock_in_child(void) {
+  tarn__streams_unlock_in_child();
+  if (!holds_lock) pthread_mutex_unlock(&registry.lock);
+}
+
+TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
+  pthread_atfork(lock_at_fork, unlock_in_parent, unlock_in_child);
 }
 
 // --- plug-ins --------------------------------------------------------------
@@ -59,14 +76,23 @@ static tarn_status add_locked(tarn__init_plugin *init, const char *origin,
   return status;
 }
 
+static tarn__init_plugin *const builtins[] = {
+    tarn__cpu_init_plugin,  // the host
+    tarn__sim_init_plugin,
+};
+enum { BUILTIN_COUNT = sizeof builtins / sizeof builtins[0] };
+
 // Fills the registry at first use, so that a program that uses no device pays
-// nothing and the host allocator can be set before.
+// nothing and the host allocator can be set before. After a failure, the next
+// use goes on where this one stopped.
 static tarn_status prepare_locked(void) {
   if (registry.ready) return TARN_OK;
-  tarn_status status = add_locked(tarn__cpu_init_plugin, "built-in", true);
-  if (status != TARN_OK) return status;
+  while (registry.plugins.count < BUILTIN_COUNT) {
+    size_t next = registry.plugins.count;
+    tarn_status status = add_locked(builtins[next], "built-in", next == 0);
+    if (status != TARN_OK) return status;
+  }
   tarn_list_init(&registry.devices);
-  pthread_atfork(lock_at_fork, unlock_at_fork, unlock_at_fork);
   registry.ready = true;
   return TARN_OK;
 }
@@ -82,7 +108,9 @@ tarn_status tarn__plugin_add(tarn__init_plugin *init, const char *origin) {
 tarn_status tarn_plugin_load(const char *path) {
   tarn__init_plugin *init = NULL;
   char *origin = NULL;
-  tarn_status status = tarn__plugin_find_init(path, &init, &origin);
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  status = tarn__plugin_find_init(path, &init, &origin);
   if (status != TARN_OK) return status;
   status = tarn__plugin_add(init, origin);
   tarn__host_free_text(origin);
@@ -196,8 +224,10 @@ static tarn_status ensure_host_locked(void) {
 tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
   *out_device = NULL;
   if (name == NULL) return tarn__fail(TARN_E_INVALID, "device: no name");
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   registry_lock();
-  tarn_status status = ensure_host_locked();
+  status = ensure_host_locked();
   if (status == TARN_OK) status = open_named_locked(name, out_device);
   registry_unlock();
   return status;
@@ -233,8 +263,10 @@ static tarn_status close_locked(tarn_device *device) {
 
 tarn_status tarn_device_close(tarn_device *device) {
   if (device == NULL) return TARN_OK;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   registry_lock();
-  tarn_status status = close_locked(device);
+  status = close_locked(device);
   registry_unlock();
   return status;
 }
@@ -256,8 +288,10 @@ static tarn_status visit_devices(const tarn__plugin *plugin,
 // never removed, so it stays good without the lock.
 static tarn_status plugin_at(size_t index, tarn__plugin **out_plugin) {
   *out_plugin = NULL;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   registry_lock();
-  tarn_status status = prepare_locked();
+  status = prepare_locked();
   if (status == TARN_OK && index < registry.plugins.count) {
     *out_plugin = registry.plugins.entries[index].value;
     status = tarn__plugin_initialize(*out_plugin);

@@ -29,10 +29,15 @@ void tarn__streams_unlock(void) {
   pthread_mutex_unlock(&streams.lock);
 }
 
+void tarn__streams_unlock_in_child(void) {
+  streams.unpinned = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  tarn__streams_unlock();
+}
+
 // --- the failure that sticks -----------------------------------------------
 
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status) {
-  if (stream == NULL || status >= TARN_OK) return status;
+  if (stream == NULL || status != TARN_E_DEVICE) return status;
   pthread_mutex_lock(&stream->lock);
   if (atomic_load_explicit(&stream->failure, memory_order_relaxed) == TARN_OK) {
     snprintf(stream->text, sizeof stream->text, "%s", tarn_last_error());
@@ -62,7 +67,7 @@ tarn_status tarn__stream_belongs(const tarn_stream *stream,
     return tarn__fail(TARN_E_INVALID, "a stream of %s is none of %s",
                       stream->device->name, device->name);
   }
-  return TARN_OK;
+  return tarn__not_in_callback();
 }
 
 tarn_status tarn__stream_check(tarn_stream *stream, const tarn_device *device) {
@@ -103,7 +108,7 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   pthread_mutex_init(&stream->lock, NULL);
   C_Status result =
       device->abi->create_stream(&device->handle, &stream->native);
-  status = tarn__device_result(device, "create_stream", 0, result);
+  status = tarn__device_queued(device, "create_stream", 0, result);
   if (status != TARN_OK) {
     release(stream);
     return status;
@@ -150,7 +155,8 @@ static void end_after_fork(tarn_stream *stream) {
 
 tarn_status tarn_stream_destroy(tarn_stream *stream) {
   if (stream == NULL) return TARN_OK;
-  tarn_status status = TARN_OK;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   if (stream->generation == tarn__os_generation()) {
     status = end(stream);
   } else {
@@ -214,6 +220,24 @@ tarn_status tarn_device_synchronize(tarn_device *device) {
 
 // --- one stream behind another ---------------------------------------------
 
+tarn_status tarn__stream_serial_of(const tarn_stream *stream,
+                                   uint64_t *out_serial) {
+  *out_serial = stream != NULL ? stream->serial : 0;
+  return stream != NULL ? tarn__stream_belongs(stream, NULL) : TARN_OK;
+}
+
+bool tarn__stream_is_gone(uint64_t serial) {
+  bool found = false;
+  tarn_list *node = NULL;
+  tarn__streams_lock();
+  tarn_list_for_each (node, &streams.all) {
+    found = tarn_list_entry(node, tarn_stream, node)->serial == serial;
+    if (found) break;
+  }
+  tarn__streams_unlock();
+  return !found;
+}
+
 static bool is_busy(const tarn_stream *stream) {
   return stream->native != NULL && stream->generation == tarn__os_generation();
 }
@@ -227,7 +251,9 @@ static tarn_stream *pin(uint64_t serial) {
   tarn__streams_lock();
   tarn_list_for_each (node, &streams.all) {
     tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
-    if (stream->serial == serial && is_busy(stream)) found = stream;
+    if (stream->serial != serial) continue;
+    if (is_busy(stream)) found = stream;
+    break;
   }
   if (found != NULL) found->pins++;
   tarn__streams_unlock();
@@ -312,6 +338,16 @@ tarn_status tarn__streams_synchronize(const tarn_device *device) {
 
 // --- callbacks -------------------------------------------------------------
 
+// How deep the thread is in callbacks. Read on every call, hence the model.
+static _Thread_local int callbacks_running
+    __attribute__((tls_model("initial-exec")));
+
+tarn_status tarn__not_in_callback(void) {
+  if (callbacks_running == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "called from a stream's callback, which must not wait");
+}
+
 typedef struct callback_call {
   tarn_stream *stream;
   tarn_stream_callback *callback;
@@ -331,7 +367,9 @@ static void run_callback(C_Device handle, C_Stream native, void *user_data,
     status = tarn__stream_settle(call.stream, status);
   }
   if (status == TARN_OK) status = tarn__stream_failure(call.stream);
+  callbacks_running++;
   call.callback(call.context, status);
+  callbacks_running--;
 }
 
 tarn_status tarn_stream_add_callback(tarn_stream *stream,
@@ -349,7 +387,7 @@ tarn_status tarn_stream_add_callback(tarn_stream *stream,
   C_Status result = stream->abi->stream_add_callback(
       &stream->device->handle, stream->native, run_callback, call);
   status =
-      tarn__device_result(stream->device, "stream_add_callback", 0, result);
+      tarn__device_queued(stream->device, "stream_add_callback", 0, result);
   if (status != TARN_OK) tarn__host_free(call, sizeof *call);
   return tarn__stream_settle(stream, status);
 }

@@ -27,6 +27,7 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
   }
   pool->place = place;
   pool->natural_align = info.min_chunk;
+  pool->aligns = SIZE_MAX;
   pool->padding = place.kind == TARN_PLACE_DEVICE ? info.padding : 0;
   return status;
 }
@@ -53,7 +54,17 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   return TARN_OK;
 }
 
+// Whether a parent's pool was being changed by another thread at the fork: then
+// the child leaves it behind, as it is.
+static bool is_torn(tarn_pool *pool) {
+  if (pool->generation == tarn__os_generation()) return false;
+  if (pthread_mutex_trylock(&pool->lock) != 0) return true;
+  pthread_mutex_unlock(&pool->lock);
+  return false;
+}
+
 void tarn__front_forget(tarn_pool *pool) {
+  if (is_torn(pool)) return;
   while (!tarn_list_empty(&pool->replaced)) {
     tarn__strategy *strategy =
         tarn_list_entry(pool->replaced.next, tarn__strategy, node);

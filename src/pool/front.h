@@ -26,8 +26,9 @@ struct tarn_pool {
   tarn__strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pieces pieces;
-  size_t pending;           // bytes that are on their way from or to the device
-  size_t returning;         // pieces that are on their way to the device
+  size_t aligns;     // to what the device has aligned all that it gave so far
+  size_t pending;    // bytes that are on their way from or to the device
+  size_t returning;  // pieces that are on their way to the device
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
   tarn__tag_count *tags;  // by tag

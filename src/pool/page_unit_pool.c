@@ -18,6 +18,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "device/memory.h"
 #include "pool/strategy.h"
 
 enum {
@@ -36,6 +37,7 @@ typedef struct size_class {
   size_t align;
   shelf *shelves;
   size_t shelf_count;
+  size_t pieces;  // that are its own, idle or out or being taken
 } size_class;
 
 typedef struct page_unit {
@@ -150,15 +152,50 @@ static shelf *shelf_of(size_class *c, uint64_t serial) {
   return empty;
 }
 
-// Another shelf for |serial|; NULL if there is no host memory.
-static shelf *add_shelf(size_class *c, uint64_t serial) {
+// The work of a stream that is gone is done: what it used last is the host's.
+static void move_to_host(size_class *c, shelf *from) {
+  shelf *host = from;
+  for (size_t i = 0; i < c->shelf_count; i++) {
+    bool of_host = c->shelves[i].serial == 0 && c->shelves[i].first != NULL;
+    if (of_host) host = &c->shelves[i];
+  }
+  tarn__piece *rest = from->first;
+  from->first = NULL;
+  host->serial = 0;
+  while (rest != NULL) {
+    tarn__piece *piece = rest;
+    rest = piece->next;
+    piece->freed_on = 0;
+    piece->next = host->first;
+    host->first = piece;
+  }
+}
+
+static void clear_shelves_of_the_gone(size_class *c) {
+  for (size_t i = 0; i < c->shelf_count; i++) {
+    shelf *s = &c->shelves[i];
+    bool gone =
+        s->serial != 0 && s->first != NULL && tarn__stream_is_gone(s->serial);
+    if (gone) move_to_host(c, s);
+  }
+}
+
+static bool add_shelves(size_class *c) {
   shelf *grown = tarn__host_resize(c->shelves, c->shelf_count,
-                                   c->shelf_count + 1, sizeof *grown);
-  if (grown == NULL) return NULL;
+                                   c->shelf_count * 2, sizeof *grown);
+  if (grown == NULL) return false;
   c->shelves = grown;
-  shelf *s = &c->shelves[c->shelf_count++];
-  s->serial = serial;
-  return s;
+  c->shelf_count *= 2;
+  return true;
+}
+
+// A shelf for |serial|, be it by clearing or adding some; NULL if there is no
+// host memory.
+static shelf *make_shelf(size_class *c, uint64_t serial) {
+  clear_shelves_of_the_gone(c);
+  shelf *s = shelf_of(c, serial);
+  if (s != NULL || !add_shelves(c)) return s;
+  return shelf_of(c, serial);
 }
 
 // --- the strategy ----------------------------------------------------------
@@ -198,8 +235,13 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   if (status != TARN_OK) return status;
   *out_piece = find_idle(c, request->serial);
   if (*out_piece != NULL) return TARN_OK;
+  c->pieces++;  // now, since a trim meanwhile must not take the class away
   status = tarn__source_grow(strategy, request, rounded, out_piece);
-  if (status == TARN_OK) (*out_piece)->home = c;
+  if (status == TARN_OK) {
+    (*out_piece)->home = c;
+  } else {
+    c->pieces--;
+  }
   return status;
 }
 
@@ -208,8 +250,11 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   size_class *c = piece->home;
   shelf *s = shelf_of(c, piece->freed_on);
-  if (s == NULL) s = add_shelf(c, piece->freed_on);
-  if (s == NULL) return tarn__source_shrink(strategy, piece);
+  if (s == NULL) s = make_shelf(c, piece->freed_on);
+  if (s == NULL) {
+    c->pieces--;
+    return tarn__source_shrink(strategy, piece);
+  }
   piece->next = s->first;
   s->first = piece;
   return TARN_OK;
@@ -223,6 +268,7 @@ static tarn__piece *collect(page_unit *self) {
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       while (c->shelves[j].first != NULL) {
         tarn__piece *piece = pop(&c->shelves[j]);
+        c->pieces--;
         piece->next = all;
         all = piece;
       }
@@ -231,16 +277,40 @@ static tarn__piece *collect(page_unit *self) {
   return all;
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
-  tarn_status first = TARN_OK;
-  tarn__piece *piece = collect(self_of(strategy));
-  while (piece != NULL) {
-    tarn__piece *next = piece->next;
-    tarn_status status = tarn__source_shrink(strategy, piece);
-    if (first == TARN_OK) first = status;
-    piece = next;
+// Sizes that come no more leave nothing behind. Without host memory for a
+// smaller table the present one stays.
+static void drop_unused_classes(page_unit *self) {
+  size_t used = 0;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
   }
-  return first;
+  if (used == self->class_count) return;
+  page_unit shrunk = *self;
+  shrunk.class_slots = FIRST_CLASSES;
+  while (shrunk.class_slots < used * 4)
+    shrunk.class_slots *= 2;
+  shrunk.classes = tarn__host_array(shrunk.class_slots, sizeof(size_class *));
+  if (shrunk.classes == NULL) return;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = self->classes[i];
+    if (c == NULL) continue;
+    if (c->pieces > 0) {
+      *slot_of(&shrunk, c->size, c->align) = c;
+    } else {
+      free_class(c);
+    }
+  }
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  self->classes = shrunk.classes;
+  self->class_slots = shrunk.class_slots;
+  self->class_count = used;
+}
+
+static tarn_status trim(tarn__strategy *strategy) {
+  page_unit *self = self_of(strategy);
+  tarn__piece *idle = collect(self);
+  drop_unused_classes(self);
+  return tarn__source_shrink(strategy, idle);
 }
 
 static tarn_status check_idle(const page_unit *self, const size_class *c,

@@ -127,11 +127,12 @@ tarn__piece *tarn__pieces_take(tarn__pieces *pieces) {
   return piece;
 }
 
-void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece) {
+void tarn__pieces_hide(tarn__pieces *pieces, const tarn__piece *piece) {
   size_t at = 0;
-  if (piece->base != 0 && index_at(pieces, piece->address, &at)) {
-    close_gap(pieces, at);
-  }
+  if (index_at(pieces, piece->address, &at)) close_gap(pieces, at);
+}
+
+void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece) {
   *piece = (tarn__piece){
       .id = piece->id,
       .generation = piece->generation,

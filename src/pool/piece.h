@@ -26,6 +26,8 @@ typedef struct tarn__piece {
   void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t freed_on;         // serial of the stream of its last use; 0: none
+  uint64_t waits_on;         // while it is out: serial of the stream that was
+                             // made to wait for the one before; 0: none
 
   size_t requested;  // of the block that is out, as are the next four
   uint32_t id;
@@ -52,7 +54,10 @@ tarn__piece *tarn__pieces_take(tarn__pieces *pieces);
 // Makes it findable by address; it has its memory now. Cannot fail.
 void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece);
 
-// Takes it out of the index, if it is in there, and makes it unused.
+// Takes it out of the index: the device may give its address to others now.
+void tarn__pieces_hide(tarn__pieces *pieces, const tarn__piece *piece);
+
+// Makes it unused; it is not in the index.
 void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece);
 
 enum { TARN__SLAB = 128 };

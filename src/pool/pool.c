@@ -14,6 +14,7 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
+#include "device/memory.h"
 #include "pool/front.h"
 
 // How often room is made for one request.
@@ -25,11 +26,7 @@ static tarn_status check_pool(const tarn_pool *pool) {
     return tarn__fail(TARN_E_STATE,
                       "a pool was made by the parent before a fork");
   }
-  return TARN_OK;
-}
-
-static uint64_t serial_of(const tarn_stream *stream) {
-  return stream != NULL ? tarn_stream_serial(stream) : 0;
+  return tarn__not_in_callback();
 }
 
 // --- counting --------------------------------------------------------------
@@ -41,9 +38,6 @@ static void raise_peak(size_t value, size_t *peak) {
 // Room for |tag|, before anything is taken for it.
 static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   if (tag < pool->tag_count) return TARN_OK;
-  if (tag > TARN__TAGS_MAX) {
-    return tarn__fail(TARN_E_INVALID, "pool: %u is no tag", tag);
-  }
   size_t count = pool->tag_count ? pool->tag_count : 8;
   while (count <= tag)
     count *= 2;
@@ -81,10 +75,16 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
 
 // --- taking ----------------------------------------------------------------
 
-static tarn_status check_request(const tarn_pool *pool, size_t size,
-                                 size_t align, tarn_tag tag) {
+// The pool and the stream are this process's and can be used now.
+static tarn_status check_call(const tarn_pool *pool, const tarn_stream *stream,
+                              uint64_t *out_serial) {
+  *out_serial = 0;
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
+  return tarn__stream_serial_of(stream, out_serial);
+}
+
+static tarn_status check_request(size_t size, size_t align, tarn_tag tag) {
   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
   if (align != 0 && !tarn_is_power_of_two(align)) {
     return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
@@ -136,7 +136,9 @@ static bool make_room(tarn_pool *pool) {
 static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
                               tarn__piece **out_piece) {
   tarn_status status = ask_strategy(pool, request, out_piece);
-  for (int i = 0; i < ATTEMPTS && status == TARN_FULL; i++) {
+  bool hopeless =
+      pool->stats.limit_bytes != 0 && request->size > pool->stats.limit_bytes;
+  for (int i = 0; i < ATTEMPTS && status == TARN_FULL && !hopeless; i++) {
     if (!make_room(pool)) break;
     status = ask_strategy(pool, request, out_piece);
   }
@@ -155,7 +157,7 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
   tarn__piece *piece = *out_piece;
-  piece->generation++;
+  if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
   piece->requested = request->size;
   count_live(pool, piece);
@@ -196,13 +198,15 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
 tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
+  uint64_t serial = 0;
   *out_block = (tarn_block){0};
-  tarn_status status = check_request(pool, size, align, tag);
+  tarn_status status = check_call(pool, stream, &serial);
+  if (status == TARN_OK) status = check_request(size, align, tag);
   if (status != TARN_OK) return status;
   tarn__request request = {
       .size = size,
       .align = align > pool->natural_align ? align : pool->natural_align,
-      .serial = serial_of(stream),
+      .serial = serial,
   };
   tarn__piece *piece = NULL;
   uint64_t last = 0;
@@ -210,11 +214,12 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
   status = take_locked(pool, &request, tag, &piece);
   if (status == TARN_OK) {
     describe(pool, piece, out_block);
-    last = piece->freed_on;
+    last = piece->freed_on != serial ? piece->freed_on : 0;
     piece->freed_on = 0;
+    piece->waits_on = last != 0 ? serial : 0;
   }
   pthread_mutex_unlock(&pool->lock);
-  if (status == TARN_OK && last != 0 && last != request.serial) {
+  if (status == TARN_OK && last != 0) {
     status = order(pool, &request, piece, stream, last);
     if (status != TARN_OK) *out_block = (tarn_block){0};
   }
@@ -233,6 +238,7 @@ static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
   tarn__strategy *owner = piece->owner;
   count_dead(pool, piece);
   piece->freed_on = serial;
+  piece->waits_on = 0;
   // A strategy that was replaced keeps nothing.
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
@@ -273,8 +279,8 @@ static tarn_status freed_before(const tarn__piece *piece,
                     known ? tarn_pool_tag_name(piece->tag) : "");
 }
 
-static tarn_status free_locked(tarn_pool *pool, const tarn_block *block,
-                               uint64_t serial) {
+static tarn_status find_block(tarn_pool *pool, const tarn_block *block,
+                              tarn__piece **out_piece) {
   tarn__piece *piece = tarn__pieces_at(&pool->pieces, block->id);
   if (piece == NULL || block->generation == 0 ||
       block->generation > piece->generation) {
@@ -284,19 +290,8 @@ static tarn_status free_locked(tarn_pool *pool, const tarn_block *block,
     return freed_before(piece, block);
   }
   if (piece->address != block->address) return not_ours(pool, block);
-  pool->stats.frees++;
-  return give_locked(pool, piece, serial);
-}
-
-tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
-  if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
-  tarn_pool *pool = block->pool;
-  tarn_status status = check_pool(pool);
-  if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
-  status = free_locked(pool, block, serial_of(stream));
-  pthread_mutex_unlock(&pool->lock);
-  return status;
+  *out_piece = piece;
+  return TARN_OK;
 }
 
 static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
@@ -322,19 +317,67 @@ static tarn_status find_locked(tarn_pool *pool, tarn_addr address,
   return no_block_at(pool, address, *out_piece);
 }
 
-tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
-                                   tarn_stream *stream) {
-  tarn_status status = check_pool(pool);
-  if (status != TARN_OK) return status;
-  tarn__piece *piece = NULL;
+// What is to be freed: a block, or what starts at an address.
+typedef struct target {
+  const tarn_block *block;  // NULL: by address
+  tarn_addr address;
+} target;
+
+static tarn_status find_target(tarn_pool *pool, target t,
+                               tarn__piece **out_piece) {
+  return t.block != NULL ? find_block(pool, t.block, out_piece)
+                         : find_locked(pool, t.address, out_piece);
+}
+
+// A block that was taken for one stream and is freed on another may never have
+// been used on the first, where the wait for its last user is queued. Then the
+// other has to stand behind the first, or the host waits for that one. The
+// lock is let go meanwhile.
+static tarn_status order_free(tarn_pool *pool, tarn_stream *stream,
+                              uint64_t first) {
+  pthread_mutex_unlock(&pool->lock);
+  tarn_status status = tarn_stream_join(stream, first);
+  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
   pthread_mutex_lock(&pool->lock);
-  status = find_locked(pool, address, &piece);
-  if (status == TARN_OK) {
-    pool->stats.frees++;
-    status = give_locked(pool, piece, serial_of(stream));
+  return status;
+}
+
+static tarn_status free_locked(tarn_pool *pool, target t, tarn_stream *stream,
+                               uint64_t serial) {
+  tarn__piece *piece = NULL;
+  tarn_status ordered = TARN_OK;
+  tarn_status status = find_target(pool, t, &piece);
+  if (status != TARN_OK) return status;
+  uint64_t first = piece->waits_on;
+  if (first != 0 && serial != 0 && serial != first) {
+    ordered = order_free(pool, stream, first);
+    status = find_target(pool, t, &piece);
+    if (status != TARN_OK) return status;
   }
+  pool->stats.frees++;
+  // The host has seen the end of its own uses, not of those before.
+  status = give_locked(pool, piece, serial != 0 ? serial : first);
+  return status != TARN_OK ? status : ordered;
+}
+
+static tarn_status free_target(tarn_pool *pool, target t, tarn_stream *stream) {
+  uint64_t serial = 0;
+  tarn_status status = check_call(pool, stream, &serial);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&pool->lock);
+  status = free_locked(pool, t, stream, serial);
   pthread_mutex_unlock(&pool->lock);
   return status;
+}
+
+tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
+  if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
+  return free_target(block->pool, (target){.block = block}, stream);
+}
+
+tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
+                                   tarn_stream *stream) {
+  return free_target(pool, (target){.address = address}, stream);
 }
 
 tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
@@ -383,13 +426,14 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
     return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
   }
   memset(out_stats, 0, size);
+  out_stats->struct_size = size;
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
   pool->stats.strategy = pool->current->type->name;
   memcpy(out_stats, &pool->stats, size);
-  pthread_mutex_unlock(&pool->lock);
   out_stats->struct_size = size;
+  pthread_mutex_unlock(&pool->lock);
   return TARN_OK;
 }
 
@@ -416,6 +460,7 @@ tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
     return tarn__fail(TARN_E_INVALID, "tag statistics: NULL or struct_size");
   }
   memset(out_stats, 0, size);
+  out_stats->struct_size = size;
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
   tarn_pool_tag_stats stats = {.struct_size = size};

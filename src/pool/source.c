@@ -62,21 +62,30 @@ static tarn_status return_unfit(tarn_pool *pool, tarn__piece *piece) {
   return status;
 }
 
-// The device's memory as it comes if that is aligned; else with |align| bytes
-// more, so that an aligned part of the size fits in, if the limit allows it.
+// With |align| bytes more, so that an aligned part of the size fits in.
+static tarn_status take_with_room(tarn_pool *pool, size_t size, size_t align,
+                                  tarn__piece *piece) {
+  size_t enough = 0;
+  if (!tarn_size_add(size, align, &enough)) return over_limit(pool, size);
+  if (!within_limit(pool, enough)) return over_limit(pool, enough);
+  return ask_device(pool, enough, piece);
+}
+
+// As it comes, from a device that has always aligned so far.
 static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
                                 tarn__piece *piece) {
-  tarn_status status = ask_device(pool, size, piece);
-  if (status != TARN_OK) return status;
-  if (!is_aligned(piece->base, align)) {
-    size_t enough = 0;
-    status = return_unfit(pool, piece);
-    if (status != TARN_OK) return status;
-    if (!tarn_size_add(size, align, &enough)) return over_limit(pool, size);
-    if (!within_limit(pool, enough)) return over_limit(pool, enough);
-    status = ask_device(pool, enough, piece);
-    if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  if (align > pool->aligns) {
+    status = take_with_room(pool, size, align, piece);
+  } else {
+    status = ask_device(pool, size, piece);
+    if (status == TARN_OK && !is_aligned(piece->base, align)) {
+      pool->aligns = align / 2;  // so much for its promise
+      status = return_unfit(pool, piece);
+      if (status == TARN_OK) status = take_with_room(pool, size, align, piece);
+    }
   }
+  if (status != TARN_OK) return status;
   piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
   return TARN_OK;
 }
@@ -109,7 +118,6 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   tarn_status status = take_aligned(pool, padded, request->align, piece);
   strategy->inside--;
   if (status != TARN_OK) {
-    piece->base = 0;
     tarn__pieces_leave(&pool->pieces, piece);
     return status;
   }
@@ -118,29 +126,55 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   return TARN_OK;
 }
 
-tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn_pool *pool = strategy->pool;
-  tarn_addr base = piece->base;
-  size_t size = piece->base_size;
-  uint64_t freed_on = piece->freed_on;
-  // First out of the index: the device may give the address to somebody else
-  // before this thread is back.
-  tarn__pieces_leave(&pool->pieces, piece);
-  pool->pending += size;
-  pool->returning++;
+// Off the books at once, all of them: a pool that is full waits for what is on
+// its way to the device.
+static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
+                       size_t *out_count) {
+  size_t size = 0;
+  *out_count = 0;
+  for (tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
+    tarn__pieces_hide(&pool->pieces, piece);
+    size += piece->base_size;
+    ++*out_count;
+  }
   pool->stats.reserved_bytes -= size;
-  pool->stats.device_frees++;
+  pool->stats.device_frees += *out_count;
+  pool->pending += size;
+  pool->returning += *out_count;
+  return size;
+}
+
+// Even if a stream cannot be waited for: not to try is a sure leak.
+static tarn_status give_all(const tarn_pool *pool, const tarn__piece *pieces) {
+  tarn_status first = TARN_OK;
+  for (const tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
+    tarn_status waited = piece->freed_on != 0
+                             ? tarn_stream_join(NULL, piece->freed_on)
+                             : TARN_OK;
+    tarn_status given =
+        tarn__device_give(pool->place, piece->base, piece->base_size);
+    if (first == TARN_OK) first = given != TARN_OK ? given : waited;
+  }
+  return first;
+}
+
+tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces) {
+  if (pieces == NULL) return TARN_OK;
+  tarn_pool *pool = strategy->pool;
+  size_t count = 0;
+  size_t size = take_off(pool, pieces, &count);
   strategy->inside++;
-
   pthread_mutex_unlock(&pool->lock);
-  tarn_status waited =
-      freed_on != 0 ? tarn_stream_join(NULL, freed_on) : TARN_OK;
-  tarn_status status = tarn__device_give(pool->place, base, size);
+  tarn_status status = give_all(pool, pieces);
   pthread_mutex_lock(&pool->lock);
-
   strategy->inside--;
   pool->pending -= size;
-  pool->returning--;
+  pool->returning -= count;
   pthread_cond_broadcast(&pool->returned);
-  return status != TARN_OK ? status : waited;
+  while (pieces != NULL) {
+    tarn__piece *next = pieces->next;
+    tarn__pieces_leave(&pool->pieces, pieces);
+    pieces = next;
+  }
+  return status;
 }

@@ -64,9 +64,10 @@ TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
                                               size_t size,
                                               tarn__piece **out_piece);
 
-// Gives a piece back to the device, when the stream of its last use is done
-// with it. The lock is let go meanwhile. The piece is gone in any case.
-tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *piece);
+// Gives pieces, a list linked by |next| that ends with NULL, back to the
+// device, each when the stream of its last use is done with it. The lock is let
+// go meanwhile. The pieces are gone in any case; the first failure is returned.
+tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces);
 
 // --- options ---------------------------------------------------------------
 

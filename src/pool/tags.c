@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/names.h"
+#include "base/os.h"
 #include "base/status.h"
 #include "pool/front.h"
 
@@ -22,9 +23,7 @@ static void unlock_registry(void) {
   pthread_mutex_unlock(&registry.lock);
 }
 
-// Handlers run in reverse: registered at load, before those of the floors
-// below, so that this leaf is locked last.
-__attribute__((constructor)) static void watch_forks(void) {
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_registry, unlock_registry, unlock_registry);
 }
 

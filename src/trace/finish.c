@@ -1,4 +1,4 @@
-// The last step from a history to a trace: order, sums, ownership.
+// The last step from a history to a trace: order and ownership.
 //
 // Every array of a trace holds exactly as many items as its count says, so
 // that destroying it needs no more than the trace itself.
@@ -37,6 +37,7 @@ static void partition(const tarn__history *history, size_t baseline_count,
   for (size_t i = 0; i < history->blocks.count; i++) {
     uint32_t to = blocks[i].born == TARN_TRACE_BASELINE ? old++ : young++;
     sorted[to] = blocks[i];
+    sorted[to].reserved = 0;  // the history's own mark
     moved[i] = to;
   }
 }
@@ -70,46 +71,6 @@ static tarn_status sort_blocks(tarn__history *history, size_t *out_baseline) {
   return status;
 }
 
-// --- sums ------------------------------------------------------------------
-
-static tarn_status too_much(const tarn__history *history) {
-  return tarn__fail(TARN_E_CORRUPT,
-                    "%s: more than 2^64 bytes are alive at once",
-                    history->name);
-}
-
-static tarn_status sum_baseline(const tarn__history *history,
-                                tarn_trace *trace) {
-  size_t sum = 0;
-  for (size_t i = 0; i < trace->baseline_count; i++) {
-    if (!tarn_size_add(sum, trace->blocks[i].size, &sum)) {
-      return too_much(history);
-    }
-  }
-  trace->baseline_bytes = sum;
-  return TARN_OK;
-}
-
-static tarn_status sum_events(const tarn__history *history, tarn_trace *trace) {
-  size_t live = trace->baseline_bytes;
-  trace->live_peak_bytes = live;
-  trace->live_peak_event = TARN_TRACE_BASELINE;
-  for (size_t i = 0; i < trace->event_count; i++) {
-    const tarn_trace_event *event = &trace->events[i];
-    if (event->kind == TARN_TRACE_FREE) {
-      live -= trace->blocks[event->block].size;
-      trace->request_count++;
-    }
-    if (event->kind != TARN_TRACE_ALLOC) continue;
-    trace->request_count++;
-    if (!tarn_size_add(live, event->size, &live)) return too_much(history);
-    if (live <= trace->live_peak_bytes) continue;
-    trace->live_peak_bytes = live;
-    trace->live_peak_event = (uint32_t)i;
-  }
-  return TARN_OK;
-}
-
 // --- ownership -------------------------------------------------------------
 
 // Takes the items out of |array|, which fits them exactly by then. The budget
@@ -130,6 +91,15 @@ static tarn_status fit(tarn__history *history) {
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
+}
+
+static void copy_sums(const tarn__history *history, tarn_trace *trace) {
+  trace->request_count = history->request_count;
+  trace->baseline_bytes = history->baseline_bytes;
+  trace->live_peak_bytes = history->live_peak_bytes;
+  trace->live_peak_event = history->live_peak_event;
+  trace->ignored_bytes = history->ignored_bytes;
+  trace->ignored_count = history->ignored_count;
 }
 
 static void take_arrays(tarn__history *history, owner *made) {
@@ -187,12 +157,10 @@ static tarn_status fill(tarn__history *history, owner *made) {
   tarn_status status = sort_blocks(history, &trace->baseline_count);
   if (status == TARN_OK) status = fit(history);
   if (status != TARN_OK) return status;
+  copy_sums(history, trace);
   take_arrays(history, made);
   status = make_frames(history, made);
-  if (status == TARN_OK) status = make_stacks(history, trace);
-  if (status == TARN_OK) status = sum_baseline(history, trace);
-  if (status == TARN_OK) status = sum_events(history, trace);
-  return status;
+  return status == TARN_OK ? make_stacks(history, trace) : status;
 }
 
 tarn_status tarn__history_finish(tarn__history *history, const char *format,

@@ -5,16 +5,25 @@
 // its |died| tells. So an address that is not in |places| belonged to nobody
 // yet, and a free of it must be of a block that is older than the trace.
 //
-//       address seen?   newest block   ALLOC      FREE
-//       no              -              birth      baseline, and dies
-//       yes             lives          corrupt    dies
-//       yes             dead           birth      corrupt
+//       address seen?   newest block   ALLOC     FREE             held
+//       no              -              birth     baseline, dies   baseline
+//       yes             lives          corrupt   dies             is that one
+//       yes             dead           birth     corrupt          is ignored
+//
+// A free must name the size of its block, and each address is held once.
+//
+// Sums. A block of the baseline shows itself late, but has lived at every
+// moment before: it raises the peak so far, wherever that was, by its size. So
+// the peak's event is known at each step without a second pass.
 //
 // Invariants: at most one living block per address; blocks stand in order of
-// discovery until finish, which moves the baseline to the front.
+// discovery until finish, which moves the baseline to the front; no sum of
+// bytes exceeds live_peak_bytes but ignored_bytes.
 #include "trace/history.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -27,7 +36,8 @@ void tarn__history_init(tarn__history *history, tarn__budget *budget,
                              .events = TARN__ARRAY_OF(tarn_trace_event),
                              .blocks = TARN__ARRAY_OF(tarn_trace_block),
                              .segments = TARN__ARRAY_OF(tarn_trace_segment),
-                             .places = TARN__ARRAY_OF(uint32_t)};
+                             .places = TARN__ARRAY_OF(uint32_t),
+                             .live_peak_event = TARN_TRACE_BASELINE};
   tarn__stacks_init(&history->stacks, budget);
 }
 
@@ -39,10 +49,15 @@ void tarn__history_deinit(tarn__history *history) {
   tarn__array_free(history->budget, &history->events);
 }
 
-static tarn_status corrupt(const tarn__history *history, const char *what,
-                           uint64_t address) {
-  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s at address %llu",
-                    history->name, history->byte, what,
+__attribute__((format(printf, 3, 4), cold)) static tarn_status corrupt(
+    const tarn__history *history, uint64_t address, const char *format, ...) {
+  char text[160];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s at address 0x%llx",
+                    history->name, history->byte, text,
                     (unsigned long long)address);
 }
 
@@ -104,6 +119,44 @@ static bool lives(const tarn__history *history, uint32_t block) {
   return block_at(history, block)->died == TARN_TRACE_NEVER;
 }
 
+// --- sums ------------------------------------------------------------------
+
+// Adds the block's size to |*sum|.
+static tarn_status add_size(const tarn__history *history,
+                            const tarn_trace_block *block, uint64_t *sum) {
+  if (tarn_size_add(*sum, block->size, sum)) return TARN_OK;
+  return corrupt(history, block->address,
+                 "more than 2^64 bytes are alive at once with a block of %llu "
+                 "bytes",
+                 (unsigned long long)block->size);
+}
+
+static tarn_status count_old(tarn__history *history,
+                             const tarn_trace_block *block) {
+  tarn_status status = add_size(history, block, &history->live_peak_bytes);
+  if (status != TARN_OK) return status;
+  history->live_bytes += block->size;  // both are at most the peak
+  history->baseline_bytes += block->size;
+  return TARN_OK;
+}
+
+static tarn_status count_born(tarn__history *history,
+                              const tarn_trace_block *block) {
+  tarn_status status = add_size(history, block, &history->live_bytes);
+  if (status != TARN_OK) return status;
+  if (history->live_bytes > history->live_peak_bytes) {
+    history->live_peak_bytes = history->live_bytes;
+    history->live_peak_event = block->born;
+  }
+  return TARN_OK;
+}
+
+static tarn_status count_ignored(tarn__history *history,
+                                 const tarn_trace_block *block) {
+  history->ignored_count++;
+  return add_size(history, block, &history->ignored_bytes);
+}
+
 // --- blocks and events -----------------------------------------------------
 
 static tarn_status append_block(tarn__history *history,
@@ -111,23 +164,32 @@ static tarn_status append_block(tarn__history *history,
                                 uint32_t *out_index) {
   void *fresh = NULL;
   size_t index = history->blocks.count;
-  tarn_status status =
-      tarn__array_grow(history->budget, &history->blocks, 1, &fresh);
+  tarn_status status = block->born == TARN_TRACE_BASELINE
+                           ? count_old(history, block)
+                           : count_born(history, block);
+  if (status == TARN_OK) {
+    status = tarn__array_grow(history->budget, &history->blocks, 1, &fresh);
+  }
   if (status != TARN_OK) return status;
   *(tarn_trace_block *)fresh = *block;
   *out_index = (uint32_t)index;
   return TARN_OK;
 }
 
+static tarn_status check_extent(const tarn__history *history, uint64_t address,
+                                uint64_t size) {
+  size_t end = 0;
+  if (size == 0) return corrupt(history, address, "a block of 0 bytes");
+  if (tarn_size_add(address, size, &end)) return TARN_OK;
+  return corrupt(history, address,
+                 "a block of %llu bytes beyond the address space",
+                 (unsigned long long)size);
+}
+
 // Appends |block| and makes it the newest at its address.
 static tarn_status settle_block(tarn__history *history,
                                 const tarn_trace_block *block,
                                 uint32_t *out_index) {
-  size_t end = 0;
-  if (block->size == 0) return corrupt(history, "size 0", block->address);
-  if (!tarn_size_add(block->address, block->size, &end)) {
-    return corrupt(history, "a size beyond the address space", block->address);
-  }
   tarn_status status = widen(history);
   if (status == TARN_OK) status = append_block(history, block, out_index);
   if (status != TARN_OK) return status;
@@ -146,8 +208,18 @@ static tarn_status append_event(tarn__history *history,
   }
   tarn_status status =
       tarn__array_grow(history->budget, &history->events, 1, &fresh);
-  if (status == TARN_OK) *(tarn_trace_event *)fresh = *event;
-  return status;
+  if (status != TARN_OK) return status;
+  *(tarn_trace_event *)fresh = *event;
+  if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE) {
+    history->request_count++;
+  }
+  return TARN_OK;
+}
+
+// The newest event is the death of |block|.
+static void end_block(tarn__history *history, uint32_t block) {
+  block_at(history, block)->died = (uint32_t)history->events.count - 1;
+  history->live_bytes -= block_at(history, block)->size;
 }
 
 static tarn_status find_born(tarn__history *history,
@@ -155,7 +227,10 @@ static tarn_status find_born(tarn__history *history,
                              uint32_t *out_block) {
   uint32_t newest = newest_at(history, event->address);
   if (newest != TARN_TRACE_NO_BLOCK && lives(history, newest)) {
-    return corrupt(history, "an alloc where a block lives", event->address);
+    return corrupt(history, event->address,
+                   "an alloc of %llu bytes where a block of %llu lives",
+                   (unsigned long long)event->size,
+                   (unsigned long long)block_at(history, newest)->size);
   }
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
@@ -166,6 +241,19 @@ static tarn_status find_born(tarn__history *history,
   return settle_block(history, &block, out_block);
 }
 
+// A free names the size that its alloc named.
+static tarn_status check_free(const tarn__history *history,
+                              const tarn_trace_event *event, uint32_t block) {
+  uint64_t size = block_at(history, block)->size;
+  if (!lives(history, block)) {
+    return corrupt(history, event->address, "a free of a block freed before");
+  }
+  if (event->size == size) return TARN_OK;
+  return corrupt(history, event->address,
+                 "a free of %llu bytes of a block of %llu",
+                 (unsigned long long)event->size, (unsigned long long)size);
+}
+
 // The block that a free concerns: one that lives, or one of the baseline that
 // shows itself by this.
 static tarn_status find_freed(tarn__history *history,
@@ -174,8 +262,7 @@ static tarn_status find_freed(tarn__history *history,
   uint32_t newest = newest_at(history, event->address);
   if (newest != TARN_TRACE_NO_BLOCK) {
     *out_block = newest;
-    if (lives(history, newest)) return TARN_OK;
-    return corrupt(history, "a free of a block freed before", event->address);
+    return check_free(history, event, newest);
   }
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
@@ -186,25 +273,21 @@ static tarn_status find_freed(tarn__history *history,
   return settle_block(history, &block, out_block);
 }
 
+static bool concerns_block(tarn_trace_kind kind) {
+  return kind == TARN_TRACE_ALLOC || kind == TARN_TRACE_FREE ||
+         kind == TARN_TRACE_FREE_REQUESTED;
+}
+
 static tarn_status find_block(tarn__history *history,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
   *out_block = TARN_TRACE_NO_BLOCK;
-  switch (event->kind) {
-    case TARN_TRACE_ALLOC:
-      return find_born(history, event, out_block);
-    case TARN_TRACE_FREE:
-    case TARN_TRACE_FREE_REQUESTED:
-      return find_freed(history, event, out_block);
-    case TARN_TRACE_SEGMENT_ALLOC:
-    case TARN_TRACE_SEGMENT_FREE:
-    case TARN_TRACE_SEGMENT_MAP:
-    case TARN_TRACE_SEGMENT_UNMAP:
-    case TARN_TRACE_OOM:
-    case TARN_TRACE_SNAPSHOT:
-      break;
-  }
-  return TARN_OK;
+  if (!concerns_block(event->kind)) return TARN_OK;
+  tarn_status status = check_extent(history, event->address, event->size);
+  if (status != TARN_OK) return status;
+  return event->kind == TARN_TRACE_ALLOC
+             ? find_born(history, event, out_block)
+             : find_freed(history, event, out_block);
 }
 
 tarn_status tarn__history_event(tarn__history *history,
@@ -213,19 +296,39 @@ tarn_status tarn__history_event(tarn__history *history,
   tarn_status status = find_block(history, event, &found.block);
   if (status == TARN_OK) status = append_event(history, &found);
   if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
-    block_at(history, found.block)->died = (uint32_t)history->events.count - 1;
+    end_block(history, found.block);
   }
   return status;
+}
+
+// --- held blocks -----------------------------------------------------------
+
+// The block's |reserved| says that a held one was met at its address, until
+// finish clears it.
+enum { MET = 1 };
+
+static tarn_status hold_known(tarn__history *history,
+                              const tarn_trace_block *block, uint32_t newest) {
+  tarn_trace_block *known = block_at(history, newest);
+  if (known->reserved == MET) {
+    return corrupt(history, block->address, "a second active block");
+  }
+  known->reserved = MET;
+  if (lives(history, newest)) return TARN_OK;
+  return count_ignored(history, block);
 }
 
 tarn_status tarn__history_held(tarn__history *history,
                                const tarn_trace_block *block) {
   uint32_t newest = newest_at(history, block->address);
   uint32_t index = 0;
-  if (newest != TARN_TRACE_NO_BLOCK) return TARN_OK;
+  tarn_status status = check_extent(history, block->address, block->size);
+  if (status != TARN_OK) return status;
+  if (newest != TARN_TRACE_NO_BLOCK) return hold_known(history, block, newest);
   tarn_trace_block held = *block;
   held.born = TARN_TRACE_BASELINE;
   held.died = TARN_TRACE_NEVER;
+  held.reserved = MET;
   return settle_block(history, &held, &index);
 }
 
@@ -258,7 +361,6 @@ tarn_status tarn__history_death(tarn__history *history, uint32_t block) {
                             .size = block_at(history, block)->size,
                             .stack = block_at(history, block)->stack};
   tarn_status status = append_event(history, &event);
-  if (status != TARN_OK) return status;
-  block_at(history, block)->died = (uint32_t)history->events.count - 1;
-  return TARN_OK;
+  if (status == TARN_OK) end_block(history, block);
+  return status;
 }

@@ -22,6 +22,16 @@ typedef struct tarn__history {
   tarn__array segments;  // tarn_trace_segment
   tarn__array places;    // uint32_t: block + 1 by hash of address, 0: empty
   size_t place_count;
+
+  // Sums, kept up to date with each block, since an error in them is to name
+  // the block's byte. See the trace's fields of these names.
+  size_t request_count;
+  uint64_t live_bytes;  // of all blocks that are known to live now
+  uint64_t baseline_bytes;
+  uint64_t live_peak_bytes;
+  uint32_t live_peak_event;
+  uint64_t ignored_bytes;
+  size_t ignored_count;
 } tarn__history;
 
 // Call deinit also when something failed, and after finish.
@@ -36,16 +46,18 @@ void tarn__history_deinit(tarn__history *history);
 //   FREE and FREE_REQUESTED of what lives there concern that block; of an
 //   address never seen before they reveal a block of the baseline.
 //
-// TARN_E_CORRUPT  two lives at one address, a death of what is dead, size 0,
-//                 or a block beyond the end of the address space.
+// TARN_E_CORRUPT  two lives at one address, a death of what is dead or of
+//                 another size, a block of 0 bytes or beyond the end of the
+//                 address space, or more than 2^64 bytes alive at once.
 TARN_MUST_CHECK tarn_status tarn__history_event(tarn__history *history,
                                                 const tarn_trace_event *event);
 
 // Adds a block that the allocator held after the last event. One at an address
-// that no event concerned is of the baseline. Where one lives it is that one;
-// where one has died it was born after the last event, outside of the trace.
+// that no alloc or free named is of the baseline. Where one lives it is that
+// one; where one has died it was born after the last event, outside of the
+// trace, and is only counted as ignored. Call it after all events.
 //
-// TARN_E_CORRUPT  as above.
+// TARN_E_CORRUPT  the second at one address, or as above.
 TARN_MUST_CHECK tarn_status tarn__history_held(tarn__history *history,
                                                const tarn_trace_block *block);
 
@@ -65,7 +77,7 @@ TARN_MUST_CHECK tarn_status tarn__history_death(tarn__history *history,
 // Makes the trace, which owns all that it points to, and leaves |history| to
 // deinit. |format| is a literal.
 //
-// TARN_E_CORRUPT  more than 2^64 bytes alive at once, or too many events.
+// TARN_E_NOMEM  the budget or the host allocator refused.
 TARN_MUST_CHECK tarn_status tarn__history_finish(tarn__history *history,
                                                  const char *format,
                                                  tarn_trace **out_trace);

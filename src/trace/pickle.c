@@ -481,10 +481,10 @@ static tarn_status begin(tarn__pickle *tree) {
   if (tree->size == 0) {
     return tarn__pickle_corrupt(tree, 0, "the file is empty");
   }
-  if (tree->size >= UINT32_MAX) {
+  if (tree->size > TARN__PICKLE_MOST) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s: %zu bytes; pickles of up to 4 GiB are read",
-                      tree->name, tree->size);
+                      "%s: %zu bytes; pickles of at most %zu are read",
+                      tree->name, tree->size, TARN__PICKLE_MOST);
   }
   if (tree->bytes[0] != 0x80) {
     return tarn__pickle_corrupt(

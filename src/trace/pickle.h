@@ -19,6 +19,9 @@
 
 #include "trace/budget.h"
 
+// The most bytes that a value's 32 bits can tell places in.
+#define TARN__PICKLE_MOST ((size_t)UINT32_MAX - 1)
+
 typedef enum tarn__value_type {
   TARN__ABSENT = 0,  // no value: a key that is not there, an empty memo slot
   TARN__NONE,
@@ -93,8 +96,17 @@ size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value);
 // "an integer", "a list", for errors.
 const char *tarn__value_type_name(uint32_t type);
 
+// The most bytes in which 64 bits and a sign are written. A pickler uses no
+// more than a number needs, so one in more has more bits, or is made to cost
+// time.
+enum { TARN__PICKLE_INT_MOST = 9 };
+
+// The bytes in which a TARN__INT is written.
+size_t tarn__pickle_int_size(const tarn__pickle *pickle, tarn__value value);
+
 // The number of a TARN__INT: its sign apart, since sizes and addresses use all
-// 64 bits. False if it has more than 64.
+// 64 bits. False if it has more than 64, or is written in more than
+// TARN__PICKLE_INT_MOST bytes, whatever they are: they are not looked at.
 bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
                       bool *out_negative, uint64_t *out_magnitude);
 

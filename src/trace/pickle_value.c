@@ -45,27 +45,26 @@ uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size) {
   return number;
 }
 
-// Whether |bytes| are all |filler|, which then only extend a number's sign.
-static bool is_filled(const unsigned char *bytes, size_t size,
-                      unsigned char filler) {
-  for (size_t i = 0; i < size; i++) {
-    if (bytes[i] != filler) return false;
-  }
-  return true;
-}
-
-// A little-endian number in two's complement, of any length.
+// A little-endian number in two's complement, of at most 9 bytes: a ninth may
+// only extend the sign.
 static bool decode_signed(const unsigned char *bytes, size_t size,
                           bool *out_negative, uint64_t *out_magnitude) {
   size_t low = size < 8 ? size : 8;
   bool negative = size != 0 && (bytes[size - 1] & 0x80) != 0;
   uint64_t number = tarn__pickle_little(bytes, low);
-  if (!is_filled(bytes + low, size - low, negative ? 0xff : 0)) return false;
+  if (size > low && bytes[low] != (negative ? 0xff : 0)) return false;
   if (negative && low < 8) number |= UINT64_MAX << (8 * low);
   if (negative && number == 0) return false;  // minus 2 to the 64
   *out_negative = negative;
   *out_magnitude = negative ? 0 - number : number;
   return true;
+}
+
+size_t tarn__pickle_int_size(const tarn__pickle *pickle, tarn__value value) {
+  size_t from = 0;
+  size_t size = 0;
+  tarn__pickle_argument(pickle, value.at, &from, &size);
+  return size;
 }
 
 bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
@@ -74,6 +73,7 @@ bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
   size_t size = 0;
   unsigned char code = pickle->bytes[value.at];
   tarn__pickle_argument(pickle, value.at, &from, &size);
+  if (size > TARN__PICKLE_INT_MOST) return false;
   if (code == 'K' || code == 'M') {  // the two that have no sign
     *out_negative = false;
     *out_magnitude = tarn__pickle_little(pickle->bytes + from, size);

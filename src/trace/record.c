@@ -38,6 +38,17 @@ static size_t find_key(const tarn__pickle *pickle, tarn__value key,
   return i;
 }
 
+static tarn_status refuse_long(const tarn__pickle *pickle, const tarn__key *key,
+                               tarn__value value) {
+  size_t size = tarn__pickle_int_size(pickle, value);
+  if (size > TARN__PICKLE_INT_MOST) {
+    return tarn__pickle_corrupt(
+        pickle, value.at, "'%s' is written in %zu bytes", key->name, size);
+  }
+  return tarn__pickle_corrupt(pickle, value.at, "'%s' is beyond 64 bits",
+                              key->name);
+}
+
 static tarn_status read_number(const tarn__pickle *pickle, const tarn__key *key,
                                tarn__field *field) {
   bool negative = false;
@@ -45,10 +56,7 @@ static tarn_status read_number(const tarn__pickle *pickle, const tarn__key *key,
   bool fits = tarn__pickle_int(pickle, field->value, &negative, &magnitude);
   if (fits && !negative) field->number = magnitude;
   if ((fits && !negative) || key->lenient) return TARN_OK;
-  if (!fits) {
-    return tarn__pickle_corrupt(pickle, field->value.at,
-                                "'%s' is beyond 64 bits", key->name);
-  }
+  if (!fits) return refuse_long(pickle, key, field->value);
   return tarn__pickle_corrupt(pickle, field->value.at,
                               "'%s' is negative: -%llu", key->name,
                               (unsigned long long)magnitude);

@@ -110,10 +110,21 @@ static tarn_status corrupt(const reader *r, tarn__value value,
                               "%s", what);
 }
 
+// |what| of |size| bytes is |where| it cannot be.
+static tarn_status misplaced(const reader *r, tarn__value dict,
+                             const char *what, const char *where,
+                             uint64_t address, uint64_t size) {
+  return tarn__pickle_corrupt(&r->pickle, tarn__pickle_at(&r->pickle, dict),
+                              "%s of %llu bytes %s at address 0x%llx", what,
+                              (unsigned long long)size, where,
+                              (unsigned long long)address);
+}
+
 // --- segments of all devices -----------------------------------------------
 
 static tarn_status read_segment(reader *r, tarn__value dict) {
   tarn__field fields[SEGMENT_KEYS];
+  size_t end = 0;
   void *fresh = NULL;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, segment_keys, SEGMENT_KEYS, fields);
@@ -121,6 +132,10 @@ static tarn_status read_segment(reader *r, tarn__value dict) {
   uint64_t device = fields[S_DEVICE].number;
   if (device >= MAX_DEVICES) {
     return corrupt(r, fields[S_DEVICE].value, "'device' is beyond 255");
+  }
+  if (!tarn_size_add(fields[S_ADDRESS].number, fields[S_SIZE].number, &end)) {
+    return misplaced(r, dict, "a segment", "beyond the address space",
+                     fields[S_ADDRESS].number, fields[S_SIZE].number);
   }
   status = tarn__array_grow(r->pickle.budget, &r->segments, 1, &fresh);
   if (status != TARN_OK) return status;
@@ -238,9 +253,8 @@ static tarn_status read_event(reader *r, tarn__value dict) {
 static tarn_status read_events(reader *r, uint32_t device) {
   tarn__value list = {0};
   tarn__value dict;
+  tarn_status status = TARN_OK;
   if (r->event_counts[device] == 0) return TARN_OK;
-  tarn_status status = tarn__array_reserve(r->pickle.budget, &r->history.events,
-                                           r->event_counts[device]);
   tarn__walk traces = tarn__pickle_walk(&r->pickle, r->traces);
   for (uint32_t i = 0; i <= device; i++)
     (void)tarn__walk_next(&traces, &list);
@@ -260,7 +274,8 @@ static bool is_active(const reader *r, tarn__value state) {
   return false;
 }
 
-// Older versions: the first of a block's history is its newest allocation.
+// Older versions: the first of a block's history is its newest allocation, or
+// one of the larger block that it was split off, if nothing was recorded since.
 static tarn_status read_history(reader *r, tarn__value list,
                                 tarn__field *fields) {
   tarn__value dict;
@@ -271,7 +286,8 @@ static tarn_status read_history(reader *r, tarn__value list,
   tarn_status status =
       tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found);
   if (status != TARN_OK) return status;
-  if (!tarn__field_is_there(&fields[B_ASKED])) {
+  if (!tarn__field_is_there(&fields[B_ASKED]) &&
+      found[H_ASKED].number <= fields[B_SIZE].number) {
     fields[B_ASKED] = found[H_ASKED];
   }
   if (!tarn__field_is_there(&fields[B_FRAMES])) {
@@ -280,11 +296,26 @@ static tarn_status read_history(reader *r, tarn__value list,
   return TARN_OK;
 }
 
+// Of active blocks only: in one that is free stands what was asked for of the
+// larger one that it was split off.
+static tarn_status check_asked(const reader *r, tarn__value dict,
+                               uint64_t asked, const tarn_trace_block *place) {
+  if (asked <= place->size) return TARN_OK;
+  return tarn__pickle_corrupt(
+      &r->pickle, tarn__pickle_at(&r->pickle, dict),
+      "%llu bytes were asked for in a block of %llu at address 0x%llx",
+      (unsigned long long)asked, (unsigned long long)place->size,
+      (unsigned long long)place->address);
+}
+
 // An active block: what was asked for, and by whom.
 static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
                               const tarn_trace_block *place) {
   tarn_trace_block block = *place;
   tarn_status status = read_history(r, fields[B_HISTORY].value, fields);
+  if (status == TARN_OK) {
+    status = check_asked(r, dict, fields[B_ASKED].number, place);
+  }
   if (status == TARN_OK) {
     status =
         tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &block.stack);
@@ -295,22 +326,37 @@ static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
   return tarn__history_held(&r->history, &block);
 }
 
-// Reads one block of a segment; |*next| is where it stands if it does not
-// say, and then where the block after it does.
-static tarn_status read_block(reader *r, tarn__value dict, uint64_t stream,
-                              uint64_t *next) {
+// A segment's blocks stand in it in the order of their addresses, of which
+// |next| is the first that is still free.
+static tarn_status check_place(const reader *r, tarn__value dict,
+                               const tarn_trace_segment *in, uint64_t next,
+                               const tarn_trace_block *block) {
+  if (block->address < in->address || block->size > in->size ||
+      block->address - in->address > in->size - block->size) {
+    return misplaced(r, dict, "a block", "outside its segment", block->address,
+                     block->size);
+  }
+  if (block->address >= next) return TARN_OK;
+  return misplaced(r, dict, "a block", "within the one before it",
+                   block->address, block->size);
+}
+
+// Reads one block of the segment |in|; |*next| is where it stands if it does
+// not say, and then where the block after it does.
+static tarn_status read_block(reader *r, tarn__value dict,
+                              const tarn_trace_segment *in, uint64_t *next) {
   tarn__field fields[BLOCK_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields);
   if (status != TARN_OK) return status;
   tarn_trace_block block = {
-      .size = fields[B_SIZE].number, .address = *next, .stream = stream};
+      .size = fields[B_SIZE].number, .address = *next, .stream = in->stream};
   if (tarn__field_is_there(&fields[B_ADDRESS])) {
     block.address = fields[B_ADDRESS].number;
   }
-  if (!tarn_size_add(block.address, block.size, next)) {
-    return corrupt(r, dict, "a block beyond the address space");
-  }
+  status = check_place(r, dict, in, *next, &block);
+  if (status != TARN_OK) return status;
+  *next = block.address + block.size;  // at most the segment's end
   if (!is_active(r, fields[B_STATE].value)) return TARN_OK;
   return hold_block(r, dict, fields, &block);
 }
@@ -321,7 +367,7 @@ static tarn_status read_blocks(reader *r, const segment *from) {
   tarn_status status = tarn__record_enter(&r->pickle, from->blocks, TARN__LIST);
   tarn__walk walk = tarn__pickle_walk(&r->pickle, from->blocks);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
-    status = read_block(r, dict, from->shown.stream, &next);
+    status = read_block(r, dict, &from->shown, &next);
   }
   return status;
 }

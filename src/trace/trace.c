@@ -8,6 +8,7 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
+#include "trace/pickle.h"
 #include "trace/snapshot.h"
 
 // |given| as this library has it; NULL means all zero.
@@ -34,7 +35,7 @@ tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
   if (path == NULL) return tarn__fail(TARN_E_INVALID, "trace: path is NULL");
   tarn_status status = complete(options, &whole);
   if (status != TARN_OK) return status;
-  status = tarn__os_read_file(path, &bytes, &size);
+  status = tarn__os_read_file(path, TARN__PICKLE_MOST, &bytes, &size);
   if (status != TARN_OK) return status;
   tarn__budget budget = tarn__budget_for(path, size);
   status = tarn__budget_charge(&budget, size);

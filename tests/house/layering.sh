@@ -39,7 +39,7 @@ src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model
 record/                    base,trace,device_abi               base
-plugins/                   base,device_abi,device_ext          base
+plugins/                   base,device_abi,device_ext          base,common
 mpi/                       base,whole                          -
 tool/                      users                               -
 tool/cmd_bench.c           users                               bench

@@ -28,6 +28,7 @@ typedef struct fake_habits {
   size_t misalign;        // added to every address that it gives
   int id_offset;          // init_device adds it to the id
   bool null_handles;      // streams and events stay NULL
+  bool forks;             // initialize starts a helper, as drivers do
   bool full_is_null;      // out of memory: C_SUCCESS and NULL
   bool strikes;           // every call may fail through faults_strike
   C_Status size_answer;   // of the size queries but min_chunk

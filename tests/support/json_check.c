@@ -3,6 +3,7 @@
 #include "support/json_check.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,4 +215,33 @@ bool json_is(const char *text, const char *path, const char *value) {
   if (found == NULL) return false;
   size_t length = (size_t)(skip_value(found, 0) - found);
   return length == strlen(value) && strncmp(found, value, length) == 0;
+}
+
+// ---------------------------------------------------------------------------
+// Bytes
+// ---------------------------------------------------------------------------
+
+// The six bits that |c| stands for; 64 and more: it is no digit.
+static unsigned bits_of(char c) {
+  static const char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const char *found = c ? strchr(digits, c) : NULL;
+  return found ? (unsigned)(found - digits) : 64;
+}
+
+size_t json_decode(const char *text, const char *path, void *out, size_t size) {
+  const char *p = json_at(text, path);
+  unsigned char *bytes = out;
+  unsigned pending = 0;
+  size_t count = 0, digits = 0;
+  if (p == NULL || *p++ != '"') return SIZE_MAX;
+  for (; bits_of(*p) < 64; p++) {
+    pending = pending << 6 | bits_of(*p);
+    if (++digits % 4 == 1) continue;  // six bits are no byte yet
+    unsigned rest = 6 - 2 * (unsigned)((digits - 1) % 4);
+    if (count < size) bytes[count] = (unsigned char)(pending >> rest);
+    count++;
+  }
+  size_t padding = strspn(p, "=");
+  return p[padding] == '"' && (digits + padding) % 4 == 0 ? count : SIZE_MAX;
 }

@@ -17,6 +17,10 @@ const char *json_at(const char *text, const char *path);
 // The number there; NaN if there is none.
 double json_number(const char *text, const char *path);
 
+// The bytes of the base64 (RFC 4648) that the text there is, at most |size| of
+// them into |out|. Returns how many there are; SIZE_MAX if it is none.
+size_t json_decode(const char *text, const char *path, void *out, size_t size);
+
 // How many elements or members it has.
 size_t json_size(const char *text, const char *path);
 

@@ -171,20 +171,27 @@ static void expect_hit(pool_model *m, model_block *b, unsigned stream,
   MUST(m, fits(&idle, b));
   MUST(m, rank_of(&idle, stream) == rank);
   m->stats.hits++;
-  if (rank == 0) m->stats.stream_crossings++;
+  if (rank == 0) {
+    m->stats.stream_crossings++;
+    b->waits_on = stream;
+  }
   b->held = idle.held;
 }
 
-// What is not aligned as it comes is given back, and more is asked for.
+// What is not aligned as it comes is given back, and more is asked for: from
+// then on at once.
 static void expect_miss(pool_model *m, model_block *b) {
   const tarn__piece *piece = tarn__pieces_at(&m->pool->pieces, b->block.id);
   bool padded = piece->base_size != b->block.size;
+  bool expected = b->align > m->aligns;
   b->held = b->block.size + (padded ? b->align : 0);
   MUST(m, piece->base_size == b->held);
   MUST(m, !padded || b->align > m->natural_align);
   m->stats.misses++;
-  m->stats.device_allocs += padded ? 2 : 1;
-  m->stats.device_frees += padded ? 1 : 0;
+  MUST(m, padded || !expected);
+  m->stats.device_allocs += padded && !expected ? 2 : 1;
+  m->stats.device_frees += padded && !expected ? 1 : 0;
+  if (padded && !expected) m->aligns = b->align / 2;
   m->stats.reserved_bytes += b->held;
   if (m->stats.reserved_bytes > m->stats.reserved_peak_bytes) {
     m->stats.reserved_peak_bytes = m->stats.reserved_bytes;
@@ -199,8 +206,11 @@ void model_alloc(pool_model *m, size_t size, size_t align, unsigned tag,
   b.block.size = m->page == 0 ? size : (size + m->page - 1) / m->page * m->page;
   size_t rounded = b.block.size;
   int rank = best_rank(m, &b, stream);
-  if (rank < 0 && !within_limit(m, rounded)) return_idle(m);
-  bool full = rank < 0 && !within_limit(m, rounded);
+  size_t needed = rounded + (b.align > m->aligns ? b.align : 0);
+  bool hopeless = m->stats.limit_bytes != 0 && b.asked > m->stats.limit_bytes;
+  bool tries = rank < 0 && !within_limit(m, needed) && !hopeless;
+  if (tries) return_idle(m);
+  bool full = rank < 0 && !within_limit(m, needed);
 
   tarn_status status = tarn_pool_alloc_tagged(
       m->pool, size, align, m->streams[stream], m->tags[tag], &b.block);
@@ -247,7 +257,8 @@ void model_free(pool_model *m, size_t index, unsigned stream, bool by_address) {
   m->stats.live_bytes -= b.asked;
   m->of_tag[b.tag].live_blocks--;
   m->of_tag[b.tag].live_bytes -= b.asked;
-  keep_or_return(m, &b, stream);
+  // Freed by the host, it is still behind what it was made to wait for.
+  keep_or_return(m, &b, stream != 0 ? stream : b.waits_on);
   m->stale[m->stale_count++ % MODEL_STALE] = b.block;
   tarn_stream *on = m->streams[stream];
   MUST(m, (by_address ? tarn_pool_free_address(m->pool, b.block.address, on)
@@ -319,6 +330,7 @@ void model_begin(pool_model *m, unsigned seed) {
   assert_ok(tarn_device_open("cpu:0", &cpu));
   assert_ok(tarn_device_query(cpu, &info));
   m->natural_align = info.min_chunk;
+  m->aligns = SIZE_MAX;
   for (int i = 1; i < MODEL_STREAMS; i++)
     assert_ok(tarn_stream_create(cpu, &m->streams[i]));
   for (int i = 1; i < MODEL_TAGS; i++) {

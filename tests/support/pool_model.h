@@ -23,7 +23,8 @@ typedef struct model_block {
   size_t align;
   size_t held;  // of the device, for this block
   unsigned tag;
-  unsigned epoch;  // of the strategy that it came from
+  unsigned epoch;     // of the strategy that it came from
+  unsigned waits_on;  // the stream that was made to wait for its last user
   unsigned char mark;
 } model_block;
 
@@ -40,6 +41,7 @@ typedef struct pool_model {
   unsigned long operation;
   tarn_pool *pool;
   size_t natural_align;
+  size_t aligns;  // what the device has kept to so far
   tarn_stream *streams[MODEL_STREAMS];
   tarn_tag tags[MODEL_TAGS];
 

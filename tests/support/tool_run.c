@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,9 +75,11 @@ static _Noreturn void become_tool(int out_fd, int err_fd,
   _exit(127);
 }
 
-static int wait_for(pid_t pid) {
+static int wait_for(pid_t pid, long *out_peak_kib) {
   int status = 0;
-  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  struct rusage used;
+  ck_assert_int_eq(wait4(pid, &status, 0, &used), pid);
+  *out_peak_kib = used.ru_maxrss;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -87,7 +90,8 @@ tool_output tool_run_list(int out_fd, const char *const *argv) {
   pid_t pid = fork();
   ck_assert_int_ge(pid, 0);
   if (pid == 0) become_tool(out_fd, fileno(err), argv);
-  tool_output output = {.status = wait_for(pid)};
+  tool_output output = {0};
+  output.status = wait_for(pid, &output.peak_kib);
   rewind(out);
   rewind(err);
   output.out = read_stream(out);

@@ -13,6 +13,7 @@ typedef struct tool_output {
   int status;  // exit status; 128 + the signal that ended it
   char *out;   // all of stdout and stderr
   char *err;
+  long peak_kib;  // the most memory that it had resident
 } tool_output;
 
 #define tool_run(...) tool_run_to(-1, __VA_ARGS__)

@@ -1,6 +1,7 @@
 // All streams and events that are alive, for synchronize_device and for the
 // end. The ABI hands these calls no object to keep the lists in, so they are
-// the plug-in's one global.
+// the one global; plug-ins that are built into one library share it, and each
+// sees the entries of its own devices.
 //
 // Invariants:
 //   * A list is in order of its serials, because new entries go to the end.
@@ -8,18 +9,18 @@
 //   * Nothing is called with the lock held.
 //   * In a forked child both lists begin empty. What came from the parent is
 //     no entry there and is never unlinked.
-#include "cpu.h"
+#include "queue.h"
 
 static struct {
   pthread_mutex_t lock;  // guards all below
   uint64_t newest;
-  tarn_list lists[TARN__CPU_KINDS];
+  tarn_list lists[TARN__QUEUE_KINDS];
 } registry = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .lists = {[TARN__CPU_STREAM] = {&registry.lists[TARN__CPU_STREAM],
-                                    &registry.lists[TARN__CPU_STREAM]},
-              [TARN__CPU_EVENT] = {&registry.lists[TARN__CPU_EVENT],
-                                   &registry.lists[TARN__CPU_EVENT]}},
+    .lists = {[TARN__QUEUE_STREAM] = {&registry.lists[TARN__QUEUE_STREAM],
+                                      &registry.lists[TARN__QUEUE_STREAM]},
+              [TARN__QUEUE_EVENT] = {&registry.lists[TARN__QUEUE_EVENT],
+                                     &registry.lists[TARN__QUEUE_EVENT]}},
 };
 
 static void lock_registry(void) {
@@ -33,7 +34,7 @@ static void unlock_registry(void) {
 // --- forks -----------------------------------------------------------------
 
 static void begin_child(void) {
-  for (int kind = 0; kind < TARN__CPU_KINDS; kind++) {
+  for (int kind = 0; kind < TARN__QUEUE_KINDS; kind++) {
     tarn_list_init(&registry.lists[kind]);
   }
   unlock_registry();
@@ -41,13 +42,15 @@ static void begin_child(void) {
 
 // The lock is held across a fork, so that no child finds it taken by a thread
 // that it does not have.
-__attribute__((constructor)) static void watch_forks(void) {
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_registry, unlock_registry, begin_child);
 }
 
 // --- entries ---------------------------------------------------------------
 
-void tarn__cpu_enlist(tarn__cpu_kind kind, tarn__cpu_entry *entry) {
+void tarn__queue_enlist(tarn__queue_kind kind, const tarn__queue_home *home,
+                        tarn__queue_entry *entry) {
+  entry->home = home;
   entry->generation = tarn__os_generation();
   lock_registry();
   entry->serial = ++registry.newest;
@@ -55,29 +58,30 @@ void tarn__cpu_enlist(tarn__cpu_kind kind, tarn__cpu_entry *entry) {
   unlock_registry();
 }
 
-void tarn__cpu_delist(tarn__cpu_entry *entry) {
-  if (tarn__cpu_is_stale(entry)) return;
+void tarn__queue_delist(tarn__queue_entry *entry) {
+  if (tarn__queue_is_stale(entry)) return;
   lock_registry();
   tarn_list_del(&entry->node);
   unlock_registry();
 }
 
-uint64_t tarn__cpu_newest(void) {
+uint64_t tarn__queue_newest(void) {
   lock_registry();
   uint64_t newest = registry.newest;
   unlock_registry();
   return newest;
 }
 
-C_Stream tarn__cpu_stream_behind(uint64_t serial) {
+C_Stream tarn__queue_stream_behind(const tarn__queue_home *home,
+                                   uint64_t serial) {
   C_Stream found = NULL;
-  tarn_list *head = &registry.lists[TARN__CPU_STREAM];
+  tarn_list *head = &registry.lists[TARN__QUEUE_STREAM];
   tarn_list *node = NULL;
   lock_registry();
   tarn_list_for_each (node, head) {
     C_Stream stream = tarn_list_entry(node, struct C_Stream_st, entry.node);
-    if (stream->entry.serial <= serial) continue;
-    tarn__cpu_stream_hold(stream);
+    if (stream->entry.home != home || stream->entry.serial <= serial) continue;
+    tarn__queue_stream_hold(stream);
     found = stream;
     break;
   }
@@ -85,11 +89,17 @@ C_Stream tarn__cpu_stream_behind(uint64_t serial) {
   return found;
 }
 
-tarn__cpu_entry *tarn__cpu_any(tarn__cpu_kind kind) {
-  tarn_list *head = &registry.lists[kind];
+tarn__queue_entry *tarn__queue_any(tarn__queue_kind kind,
+                                   const tarn__queue_home *home) {
+  tarn__queue_entry *found = NULL;
+  tarn_list *node = NULL;
   lock_registry();
-  bool empty = tarn_list_empty(head);
-  tarn_list *node = head->next;
+  tarn_list_for_each (node, &registry.lists[kind]) {
+    tarn__queue_entry *entry = tarn_list_entry(node, tarn__queue_entry, node);
+    if (entry->home != home) continue;
+    found = entry;
+    break;
+  }
   unlock_registry();
-  return empty ? NULL : tarn_list_entry(node, tarn__cpu_entry, node);
+  return found;
 }

@@ -27,10 +27,10 @@
 #include <signal.h>
 
 #include "base/hostmem.h"
-#include "cpu.h"
+#include "queue.h"
 
 // Done operations kept per stream for the next ones, so that a steady stream
-// allocates nothing. 16 KiB: a few hundred in flight is a busy stream.
+// allocates nothing. 28 KiB: a few hundred in flight is a busy stream.
 enum { SPARES_MAX = 256 };
 
 static void lock_stream(C_Stream stream) {
@@ -43,8 +43,8 @@ static void unlock_stream(C_Stream stream) {
 
 // --- operations ------------------------------------------------------------
 
-static tarn__cpu_op *take_op(C_Stream stream) {
-  tarn__cpu_op *op = stream->spare;
+static tarn__queue_op *take_op(C_Stream stream) {
+  tarn__queue_op *op = stream->spare;
   if (op == NULL) return tarn__host_alloc(sizeof *op);
   stream->spare = op->next;
   stream->spares--;
@@ -53,8 +53,8 @@ static tarn__cpu_op *take_op(C_Stream stream) {
 
 // Under the lock to the last: a forked child must find the mark of |running|
 // either held or gone with it.
-static void keep_op(C_Stream stream, tarn__cpu_op *op) {
-  tarn__cpu_stream_drop(op->mark.stream);
+static void keep_op(C_Stream stream, tarn__queue_op *op) {
+  tarn__queue_stream_drop(op->mark.stream);
   if (stream->spares == SPARES_MAX) {
     tarn__host_free(op, sizeof *op);
     return;
@@ -65,16 +65,16 @@ static void keep_op(C_Stream stream, tarn__cpu_op *op) {
   stream->spares++;
 }
 
-static void free_ops(tarn__cpu_op *op) {
+static void free_ops(tarn__queue_op *op) {
   while (op != NULL) {
-    tarn__cpu_op *next = op->next;
-    tarn__cpu_stream_drop(op->mark.stream);
+    tarn__queue_op *next = op->next;
+    tarn__queue_stream_drop(op->mark.stream);
     tarn__host_free(op, sizeof *op);
     op = next;
   }
 }
 
-static void append(C_Stream stream, tarn__cpu_op *op) {
+static void append(C_Stream stream, tarn__queue_op *op) {
   op->next = NULL;
   if (stream->first == NULL) {
     stream->first = op;
@@ -85,8 +85,8 @@ static void append(C_Stream stream, tarn__cpu_op *op) {
   stream->queued++;
 }
 
-static tarn__cpu_op *take_first(C_Stream stream) {
-  tarn__cpu_op *op = stream->first;
+static tarn__queue_op *take_first(C_Stream stream) {
+  tarn__queue_op *op = stream->first;
   stream->first = op->next;
   op->next = NULL;
   return op;
@@ -107,7 +107,7 @@ static void sleep_for(C_Stream stream, uint64_t ticket) {
 
 // Runs the first operation, with the lock open meanwhile.
 static void run_first(C_Stream stream) {
-  tarn__cpu_op *op = take_first(stream);
+  tarn__queue_op *op = take_first(stream);
   stream->running = op;
   unlock_stream(stream);
   op->run(op);
@@ -173,7 +173,7 @@ static bool want_worker(C_Stream stream) {
 // Sees to it that |op|, the newest, will be run. The worker needs a signal
 // only for the first of a queue that nobody runs: else it was woken before,
 // or whoever runs comes by.
-static void see_to(C_Stream stream, const tarn__cpu_op *op) {
+static void see_to(C_Stream stream, const tarn__queue_op *op) {
   if (!want_worker(stream)) {
     run_until(stream, stream->queued);
   } else if (stream->running == NULL && stream->first == op) {
@@ -181,8 +181,8 @@ static void see_to(C_Stream stream, const tarn__cpu_op *op) {
   }
 }
 
-static C_Status queue_op(C_Stream stream, const tarn__cpu_op *op) {
-  tarn__cpu_op *queued = take_op(stream);
+static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
+  tarn__queue_op *queued = take_op(stream);
   if (queued == NULL) return C_FAILED;
   *queued = *op;
   append(stream, queued);
@@ -190,7 +190,7 @@ static C_Status queue_op(C_Stream stream, const tarn__cpu_op *op) {
   return C_SUCCESS;
 }
 
-C_Status tarn__cpu_submit(C_Stream stream, const tarn__cpu_op *op) {
+C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
   C_Status status = C_SUCCESS;
   lock_stream(stream);
   if (op->brief && stream->done == stream->queued) {
@@ -202,16 +202,21 @@ C_Status tarn__cpu_submit(C_Stream stream, const tarn__cpu_op *op) {
   return status;
 }
 
+void tarn__queue_fail(C_Stream stream, C_Status failure) {
+  C_Status none = C_SUCCESS;
+  atomic_compare_exchange_strong(&stream->failure, &none, failure);
+}
+
 // --- marks -----------------------------------------------------------------
 
-tarn__cpu_mark tarn__cpu_mark_now(C_Stream stream) {
+tarn__queue_mark tarn__queue_mark_now(C_Stream stream) {
   lock_stream(stream);
-  tarn__cpu_mark mark = {stream, stream->queued};
+  tarn__queue_mark mark = {stream, stream->queued};
   unlock_stream(stream);
   return mark;
 }
 
-bool tarn__cpu_mark_reached(tarn__cpu_mark mark) {
+bool tarn__queue_mark_reached(tarn__queue_mark mark) {
   if (mark.stream == NULL) return true;
   lock_stream(mark.stream);
   bool reached = mark.stream->done >= mark.ticket;
@@ -219,14 +224,14 @@ bool tarn__cpu_mark_reached(tarn__cpu_mark mark) {
   return reached;
 }
 
-void tarn__cpu_mark_help(tarn__cpu_mark mark) {
+void tarn__queue_mark_help(tarn__queue_mark mark) {
   if (mark.stream == NULL) return;
   lock_stream(mark.stream);
   run_until(mark.stream, mark.ticket);
   unlock_stream(mark.stream);
 }
 
-void tarn__cpu_mark_await(tarn__cpu_mark mark) {
+void tarn__queue_mark_await(tarn__queue_mark mark) {
   if (mark.stream == NULL) return;
   lock_stream(mark.stream);
   while (mark.stream->done < mark.ticket)
@@ -236,10 +241,11 @@ void tarn__cpu_mark_await(tarn__cpu_mark mark) {
 
 // --- beginning and end -----------------------------------------------------
 
-C_Stream tarn__cpu_stream_open(void) {
+C_Stream tarn__queue_stream_open(void) {
   C_Stream stream = tarn__host_alloc(sizeof *stream);
   if (stream == NULL) return NULL;
   atomic_init(&stream->holds, 1);
+  atomic_init(&stream->failure, C_SUCCESS);
   pthread_mutex_init(&stream->lock, NULL);
   pthread_cond_init(&stream->work, NULL);
   pthread_cond_init(&stream->progress, NULL);
@@ -272,26 +278,26 @@ static void abandon(C_Stream stream) {
   unlock_stream(stream);
 }
 
-void tarn__cpu_stream_close(C_Stream stream) {
-  if (tarn__cpu_is_stale(&stream->entry)) {
+void tarn__queue_stream_close(C_Stream stream) {
+  if (tarn__queue_is_stale(&stream->entry)) {
     abandon(stream);
   } else {
     finish(stream);
   }
-  tarn__cpu_stream_drop(stream);
+  tarn__queue_stream_drop(stream);
 }
 
-void tarn__cpu_stream_hold(C_Stream stream) {
+void tarn__queue_stream_hold(C_Stream stream) {
   atomic_fetch_add_explicit(&stream->holds, 1, memory_order_relaxed);
 }
 
-void tarn__cpu_stream_drop(C_Stream stream) {
+void tarn__queue_stream_drop(C_Stream stream) {
   if (stream == NULL) return;
   if (atomic_fetch_sub_explicit(&stream->holds, 1, memory_order_acq_rel) != 1) {
     return;
   }
   // In a child, destroying a condition would wait for sleepers long gone.
-  if (!tarn__cpu_is_stale(&stream->entry)) {
+  if (!tarn__queue_is_stale(&stream->entry)) {
     pthread_cond_destroy(&stream->progress);
     pthread_cond_destroy(&stream->work);
     pthread_mutex_destroy(&stream->lock);

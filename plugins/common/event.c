@@ -1,0 +1,125 @@
+// Events: each is a mark in a stream's queue.
+//
+//   stream   ... op 7 | op 8 | op 9 ...
+//                     ^
+//   event    {stream, ticket 7}: happened when 7 operations are done
+//
+// Recording queues nothing: it notes the ticket. Whoever waits takes a copy of
+// the mark, so that a later record, on this stream or another, and even
+// destroying the event, changes nothing for those who wait already. A mark that
+// is kept holds its stream's struct, though the stream may be destroyed; then
+// it is done.
+#include "base/hostmem.h"
+#include "queue.h"
+
+struct C_Event_st {
+  tarn__queue_entry entry;
+  pthread_mutex_t lock;   // guards mark
+  tarn__queue_mark mark;  // of the most recent record
+};
+
+static bool is_event(const struct C_Device_st *device,
+                     const struct C_Event_st *event) {
+  return event != NULL && tarn__queue_is_at(&event->entry, device) &&
+         !tarn__queue_is_stale(&event->entry);
+}
+
+C_Status tarn__queue_create_event(const tarn__queue_home *home,
+                                  C_Event *event) {
+  if (event == NULL) return C_ERROR;
+  *event = NULL;
+  if (home == NULL) return C_ERROR;
+  C_Event made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return C_FAILED;
+  pthread_mutex_init(&made->lock, NULL);
+  tarn__queue_enlist(TARN__QUEUE_EVENT, home, &made->entry);
+  *event = made;
+  return C_SUCCESS;
+}
+
+static void free_event(C_Event event) {
+  tarn__queue_delist(&event->entry);
+  tarn__queue_stream_drop(event->mark.stream);
+  if (!tarn__queue_is_stale(&event->entry)) pthread_mutex_destroy(&event->lock);
+  tarn__host_free(event, sizeof *event);
+}
+
+// Also right for an event of a parent process.
+C_Status tarn__queue_destroy_event(const C_Device device, C_Event event) {
+  if (event == NULL || !tarn__queue_is_at(&event->entry, device)) {
+    return C_ERROR;
+  }
+  free_event(event);
+  return C_SUCCESS;
+}
+
+C_Status tarn__queue_record_event(const C_Device device, C_Stream stream,
+                                  C_Event event) {
+  if (!tarn__queue_is_stream(device, stream) || !is_event(device, event)) {
+    return C_ERROR;
+  }
+  tarn__queue_mark mark = tarn__queue_mark_now(stream);
+  tarn__queue_stream_hold(stream);
+  pthread_mutex_lock(&event->lock);
+  C_Stream before = event->mark.stream;
+  event->mark = mark;
+  pthread_mutex_unlock(&event->lock);
+  tarn__queue_stream_drop(before);
+  return C_SUCCESS;
+}
+
+// The mark of the most recent record, its stream held.
+static tarn__queue_mark copy_mark(C_Event event) {
+  pthread_mutex_lock(&event->lock);
+  tarn__queue_mark mark = event->mark;
+  if (mark.stream != NULL) tarn__queue_stream_hold(mark.stream);
+  pthread_mutex_unlock(&event->lock);
+  return mark;
+}
+
+// C_SUCCESS if the event has happened or was never recorded, C_WARNING if it
+// has not happened yet.
+C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
+  if (!is_event(device, event)) return C_ERROR;
+  tarn__queue_mark mark = copy_mark(event);
+  bool reached = tarn__queue_mark_reached(mark);
+  tarn__queue_stream_drop(mark.stream);
+  return reached ? C_SUCCESS : C_WARNING;
+}
+
+C_Status tarn__queue_synchronize_event(const C_Device device, C_Event event) {
+  if (!is_event(device, event)) return C_ERROR;
+  tarn__queue_mark mark = copy_mark(event);
+  tarn__queue_mark_help(mark);
+  tarn__queue_stream_drop(mark.stream);
+  return C_SUCCESS;
+}
+
+static void run_wait(const tarn__queue_op *op) {
+  tarn__queue_mark_await(op->mark);
+}
+
+// Nothing is queued for a mark that is reached, or that stands in the same
+// stream and so is reached before anything queued from now on.
+C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
+                                       C_Event event) {
+  if (!tarn__queue_is_stream(device, stream) || event == NULL ||
+      tarn__queue_is_stale(&event->entry)) {
+    return C_ERROR;
+  }
+  C_Status status = C_SUCCESS;
+  tarn__queue_op op = {.run = run_wait, .mark = copy_mark(event)};
+  if (op.mark.stream != stream && !tarn__queue_mark_reached(op.mark)) {
+    status = tarn__queue_submit(stream, &op);
+    if (status == C_SUCCESS) return status;  // the queue drops the mark
+  }
+  tarn__queue_stream_drop(op.mark.stream);
+  return status;
+}
+
+void tarn__queue_destroy_events(const tarn__queue_home *home) {
+  tarn__queue_entry *entry = NULL;
+  while ((entry = tarn__queue_any(TARN__QUEUE_EVENT, home)) != NULL) {
+    free_event(tarn_list_entry(entry, struct C_Event_st, entry));
+  }
+}

@@ -1,0 +1,217 @@
+// The devices: what there is between initialize and finalize, and who may call.
+//
+//   initialize   reads the options; there are devices now, none of them ready
+//   init_device  maps the device's window and mirror: ready
+//   deinit_device, finalize   give all of it back
+//
+// A forked child has no part in its parent's devices: every function answers
+// C_ERROR there, before it takes a lock that a thread of the parent might hold.
+#include "sim.h"
+
+static struct {
+  pthread_mutex_t lock;  // taken by these four and nobody else; guards all
+  atomic_size_t count;   // 0: not initialised
+  uint32_t generation;   // of the process that initialised
+  tarn__sim_options options;
+  tarn__sim_device devices[TARN__SIM_DEVICES_MAX];
+} sim = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local int current;
+
+static void lock_sim(void) {
+  pthread_mutex_lock(&sim.lock);
+}
+
+static void unlock_sim(void) {
+  pthread_mutex_unlock(&sim.lock);
+}
+
+static size_t device_count(void) {
+  return atomic_load_explicit(&sim.count, memory_order_acquire);
+}
+
+static bool is_inherited(void) {
+  return device_count() != 0 && sim.generation != tarn__os_generation();
+}
+
+static bool is_ready(tarn__sim_device *device) {
+  return atomic_load_explicit(&device->ready, memory_order_acquire);
+}
+
+// --- beginning and end, with the lock held ---------------------------------
+
+static C_Status initialize_locked(void) {
+  if (device_count() != 0) return C_SUCCESS;
+  if (!tarn__sim_options_read(&sim.options)) return C_ERROR;
+  tarn__sim_faults_set(&sim.options);
+  for (size_t i = 0; i < sim.options.devices; i++) {
+    sim.devices[i].home.id = (int)i;
+    pthread_mutex_init(&sim.devices[i].lock, NULL);
+  }
+  sim.generation = tarn__os_generation();
+  atomic_store_explicit(&sim.count, sim.options.devices, memory_order_release);
+  return C_SUCCESS;
+}
+
+static C_Status open_locked(tarn__sim_device *device) {
+  if (is_ready(device)) return C_SUCCESS;
+  if (!tarn__sim_memory_open(device, sim.options.capacity)) return C_FAILED;
+  atomic_store_explicit(&device->ready, true, memory_order_release);
+  return C_SUCCESS;
+}
+
+// Whatever the host forgot goes too; streams finish what is on them.
+static void close_locked(tarn__sim_device *device) {
+  if (!is_ready(device)) return;
+  tarn__queue_destroy_all(&device->home);
+  atomic_store_explicit(&device->ready, false, memory_order_release);
+  tarn__sim_memory_close(device);
+}
+
+static void finalize_locked(void) {
+  for (size_t i = 0; i < device_count(); i++) {
+    close_locked(&sim.devices[i]);
+    pthread_mutex_destroy(&sim.devices[i].lock);
+  }
+  atomic_store_explicit(&sim.count, 0, memory_order_release);
+}
+
+// --- who may call ----------------------------------------------------------
+
+static bool is_exhaustible(tarn__sim_call call) {
+  return call == TARN__SIM_device_memory_allocate ||
+         call == TARN__SIM_host_memory_allocate ||
+         call == TARN__SIM_unified_memory_allocate;
+}
+
+// The device, ready or not.
+static C_Status find(tarn__sim_call call, const struct C_Device_st *device,
+                     tarn__sim_device **out) {
+  const char *name = tarn__sim_call_name(call);
+  size_t count = device_count();
+  *out = NULL;
+  if (device == NULL) return tarn__sim_misuse("sim: %s: no device", name);
+  if (device->id < 0 || (size_t)device->id >= count) {
+    return tarn__sim_misuse("sim: %s: device %d of %zu", name, device->id,
+                            count);
+  }
+  if (is_inherited()) {
+    return tarn__sim_misuse(
+        "sim:%d: %s: initialised by the parent before a "
+        "fork",
+        device->id, name);
+  }
+  *out = &sim.devices[device->id];
+  return C_SUCCESS;
+}
+
+static C_Status strike(tarn__sim_call call) {
+  if (!tarn__sim_faults_strike(call)) return C_SUCCESS;
+  return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
+}
+
+C_Status tarn__sim_look_up(tarn__sim_call call,
+                           const struct C_Device_st *device,
+                           tarn__sim_device **out) {
+  C_Status status = find(call, device, out);
+  if (status != C_SUCCESS || is_ready(*out)) return status;
+  return tarn__sim_misuse("sim:%d: %s before init_device", device->id,
+                          tarn__sim_call_name(call));
+}
+
+C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
+                         tarn__sim_device **out) {
+  C_Status status = tarn__sim_look_up(call, device, out);
+  return status == C_SUCCESS ? strike(call) : status;
+}
+
+tarn__sim_device *tarn__sim_owner(const void *ptr) {
+  uintptr_t address = (uintptr_t)ptr;
+  for (size_t i = 0; i < device_count(); i++) {
+    tarn__sim_device *device = &sim.devices[i];
+    if (!is_ready(device)) continue;
+    if (address - (uintptr_t)device->window < device->span) return device;
+  }
+  return NULL;
+}
+
+// --- time ------------------------------------------------------------------
+
+bool tarn__sim_is_slow(void) {
+  return sim.options.latency_ns != 0 || sim.options.bandwidth != 0;
+}
+
+void tarn__sim_linger(uint64_t begin_ns, size_t size) {
+  uint64_t ns = sim.options.latency_ns;
+  if (sim.options.bandwidth != 0) {
+    ns += (uint64_t)((double)size * 1e9 / (double)sim.options.bandwidth);
+  }
+  tarn__os_wait_until(begin_ns + ns);
+}
+
+// --- the table -------------------------------------------------------------
+
+C_Status tarn__sim_initialize(void) {
+  if (is_inherited()) return C_ERROR;
+  lock_sim();
+  C_Status status = initialize_locked();
+  unlock_sim();
+  return status;
+}
+
+C_Status tarn__sim_finalize(void) {
+  if (is_inherited()) return C_ERROR;
+  lock_sim();
+  finalize_locked();
+  unlock_sim();
+  return C_SUCCESS;
+}
+
+C_Status tarn__sim_init_device(const C_Device device) {
+  tarn__sim_device *found = NULL;
+  C_Status status = find(TARN__SIM_init_device, device, &found);
+  if (status == C_SUCCESS) status = strike(TARN__SIM_init_device);
+  if (status != C_SUCCESS) return status;
+  lock_sim();
+  status = open_locked(found);
+  unlock_sim();
+  return status;
+}
+
+C_Status tarn__sim_deinit_device(const C_Device device) {
+  tarn__sim_device *found = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_deinit_device, device, &found);
+  if (status != C_SUCCESS) return status;
+  lock_sim();
+  close_locked(found);
+  unlock_sim();
+  return C_SUCCESS;
+}
+
+C_Status tarn__sim_set_device(const C_Device device) {
+  tarn__sim_device *found = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_set_device, device, &found);
+  if (status == C_SUCCESS) current = found->home.id;
+  return status;
+}
+
+// The calling thread's, 0 at its beginning.
+C_Status tarn__sim_get_device(const C_Device device) {
+  if (device == NULL) return tarn__sim_misuse("sim: get_device: no device");
+  C_Status status = strike(TARN__SIM_get_device);
+  if (status == C_SUCCESS) device->id = current;
+  return status;
+}
+
+C_Status tarn__sim_device_count(size_t *count) {
+  if (count == NULL) return C_ERROR;
+  *count = device_count();
+  return *count != 0 ? C_SUCCESS : C_ERROR;
+}
+
+C_Status tarn__sim_device_list(size_t *ids) {
+  if (ids == NULL || device_count() == 0) return C_ERROR;
+  for (size_t i = 0; i < device_count(); i++)
+    ids[i] = i;
+  return C_SUCCESS;
+}

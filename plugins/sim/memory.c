@@ -1,0 +1,239 @@
+// Blocks of a device.
+//
+//   window   [ ........ | block 7 | .... | block 9 | .................... ]
+//            PROT_NONE: these are the addresses that are handed out
+//   mirror   [          | bytes   |      | bytes   |                      ]
+//            the memory, at the same offsets
+//
+// The host faults where it touches a device's address, and no protection is
+// ever changed: copies know the mirror. Of the mirror only those pages are
+// resident that a living block is on and that were written; the others go back
+// to the system when the last block on them does.
+//
+// The window is several times as large as the capacity. What is taken moves
+// through it from end to end, so that an address stays unused for long after it
+// was given back, and crowded windows are rare.
+//
+// Pinned host memory and unified memory are plain memory of the host, of which
+// the device keeps account only to know what is given back.
+#include "sim.h"
+
+enum {
+  BLOCK_ALIGN = 256,  // what device_min_chunk_size promises
+  WINDOW_FACTOR = 4,
+};
+
+static const size_t WINDOW_ALIGN = (size_t)2 << 20;
+
+// --- beginning and end -----------------------------------------------------
+
+static bool size_window(size_t capacity, size_t *out_span) {
+  size_t whole = 0;
+  return tarn_size_align_up(capacity, WINDOW_ALIGN, &whole) &&
+         tarn_size_mul(whole, WINDOW_FACTOR, out_span);
+}
+
+bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
+  device->capacity = capacity;
+  device->used = 0;
+  device->serial = 0;
+  device->freed_count = 0;
+  if (!size_window(capacity, &device->span)) return false;
+  device->window = tarn__os_reserve(device->span);
+  device->mirror = tarn__os_map_sparse(device->span);
+  tarn__sim_run all = {(uintptr_t)device->window, device->span};
+  if (device->window != NULL && device->mirror != NULL &&
+      tarn__sim_extents_add(&device->blocks[TARN__SIM_DEVICE], all, 0, 0)) {
+    return true;
+  }
+  tarn__sim_memory_close(device);
+  return false;
+}
+
+static size_t whole_pages(size_t size) {
+  size_t whole = 0;
+  return tarn_size_align_up(size, tarn__os_page(), &whole) ? whole : 0;
+}
+
+static void unmap_blocks(tarn__sim_extents *blocks) {
+  tarn__sim_extent *extent = NULL;
+  while ((extent = tarn__sim_extents_any(blocks)) != NULL) {
+    tarn__os_unmap((void *)(uintptr_t)extent->address, extent->size);
+    tarn__sim_extents_remove(blocks, extent);
+  }
+}
+
+void tarn__sim_memory_close(tarn__sim_device *device) {
+  unmap_blocks(&device->blocks[TARN__SIM_HOST]);
+  unmap_blocks(&device->blocks[TARN__SIM_UNIFIED]);
+  tarn__sim_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
+  if (device->window != NULL) tarn__os_unmap(device->window, device->span);
+  if (device->mirror != NULL) tarn__os_unmap(device->mirror, device->span);
+  device->window = device->mirror = NULL;
+}
+
+// --- taking ----------------------------------------------------------------
+
+static C_Status begin_take(tarn__sim_call call, const C_Device device,
+                           void **ptr, size_t size, tarn__sim_device **out) {
+  if (ptr != NULL) *ptr = NULL;
+  C_Status status = tarn__sim_enter(call, device, out);
+  if (status != C_SUCCESS) return status;
+  if (ptr != NULL && size != 0) return C_SUCCESS;
+  return tarn__sim_misuse("sim:%d: %s of %zu bytes: %s", device->id,
+                          tarn__sim_call_name(call), size,
+                          ptr == NULL ? "nowhere to put it" : "no bytes");
+}
+
+static const tarn__sim_extent *take_locked(tarn__sim_device *device,
+                                           size_t size) {
+  size_t whole = 0;
+  if (!tarn_size_align_up(size, BLOCK_ALIGN, &whole)) return NULL;
+  if (whole > device->capacity - device->used) return NULL;
+  const tarn__sim_extent *taken = tarn__sim_extents_take(
+      &device->blocks[TARN__SIM_DEVICE], whole, size, device->serial + 1);
+  if (taken == NULL) return NULL;
+  device->serial++;
+  device->used += whole;
+  return taken;
+}
+
+C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
+  tarn__sim_device *sim = NULL;
+  C_Status status =
+      begin_take(TARN__SIM_device_memory_allocate, device, ptr, size, &sim);
+  if (status != C_SUCCESS) return status;
+  pthread_mutex_lock(&sim->lock);
+  const tarn__sim_extent *taken = take_locked(sim, size);
+  uint64_t address = taken != NULL ? taken->address : 0;
+  pthread_mutex_unlock(&sim->lock);
+  *ptr = (void *)(uintptr_t)address;
+  return address != 0 ? C_SUCCESS : C_FAILED;
+}
+
+static bool note_mapped(tarn__sim_device *device, tarn__sim_kind kind,
+                        tarn__sim_run run, size_t asked) {
+  pthread_mutex_lock(&device->lock);
+  bool noted = tarn__sim_extents_add(&device->blocks[kind], run, asked,
+                                     device->serial + 1);
+  if (noted) device->serial++;
+  pthread_mutex_unlock(&device->lock);
+  return noted;
+}
+
+static C_Status take_mapped(tarn__sim_call call, tarn__sim_kind kind,
+                            const C_Device device, void **ptr, size_t size) {
+  tarn__sim_device *sim = NULL;
+  C_Status status = begin_take(call, device, ptr, size, &sim);
+  if (status != C_SUCCESS) return status;
+  size_t whole = whole_pages(size);
+  void *mapped = whole != 0 ? tarn__os_map(whole) : NULL;
+  if (mapped == NULL) return C_FAILED;
+  tarn__sim_run run = {(uintptr_t)mapped, whole};
+  if (!note_mapped(sim, kind, run, size)) {
+    tarn__os_unmap(mapped, whole);
+    return C_FAILED;
+  }
+  *ptr = mapped;
+  return C_SUCCESS;
+}
+
+C_Status tarn__sim_host_allocate(const C_Device device, void **ptr,
+                                 size_t size) {
+  return take_mapped(TARN__SIM_host_memory_allocate, TARN__SIM_HOST, device,
+                     ptr, size);
+}
+
+C_Status tarn__sim_unified_allocate(const C_Device device, void **ptr,
+                                    size_t size) {
+  return take_mapped(TARN__SIM_unified_memory_allocate, TARN__SIM_UNIFIED,
+                     device, ptr, size);
+}
+
+// --- giving back -----------------------------------------------------------
+
+static void remember(tarn__sim_device *device, const tarn__sim_extent *block) {
+  uint64_t at = device->freed_count++ % TARN__SIM_FREED_KEPT;
+  device->freed[at] =
+      (tarn__sim_freed){{block->address, block->asked}, block->serial};
+}
+
+// Gives back the pages that |block| was the last one on: those that it touches
+// and that |room|, the free extent it has become a part of, has whole.
+static void discard_pages(const tarn__sim_device *device, tarn__sim_run block,
+                          tarn__sim_run room) {
+  uint64_t page = tarn__os_page();
+  uint64_t first = block.address & ~(page - 1);
+  uint64_t end = (block.address + block.size + page - 1) & ~(page - 1);
+  if (first < room.address) first += page;
+  if (end > room.address + room.size) end -= page;
+  if (first >= end) return;
+  tarn__os_discard(device->mirror + (first - (uintptr_t)device->window),
+                   (size_t)(end - first));
+}
+
+static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
+  tarn__sim_run block = {extent->address, extent->size};
+  remember(device, extent);
+  device->used -= block.size;
+  tarn__sim_run room =
+      tarn__sim_extents_give(&device->blocks[TARN__SIM_DEVICE], extent);
+  discard_pages(device, block, room);
+}
+
+static void drop_locked(tarn__sim_device *device, tarn__sim_kind kind,
+                        tarn__sim_extent *extent) {
+  remember(device, extent);
+  tarn__os_unmap((void *)(uintptr_t)extent->address, extent->size);
+  tarn__sim_extents_remove(&device->blocks[kind], extent);
+}
+
+static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,
+                          const C_Device device, void *ptr, size_t size) {
+  tarn__sim_device *sim = NULL;
+  C_Status status = tarn__sim_enter(call, device, &sim);
+  if (status != C_SUCCESS) return status;
+  tarn__sim_request request = {sim, call, ptr, size};
+  pthread_mutex_lock(&sim->lock);
+  tarn__sim_finding found =
+      tarn__sim_find_block(sim, kind, (uintptr_t)ptr, size);
+  bool fine = found.verdict == TARN__SIM_FINE;
+  if (fine && kind == TARN__SIM_DEVICE) give_locked(sim, found.extent);
+  if (fine && kind != TARN__SIM_DEVICE) drop_locked(sim, kind, found.extent);
+  pthread_mutex_unlock(&sim->lock);
+  return fine ? C_SUCCESS : tarn__sim_refuse_free(&request, &found);
+}
+
+C_Status tarn__sim_deallocate(const C_Device device, void *ptr, size_t size) {
+  return give_back(TARN__SIM_device_memory_deallocate, TARN__SIM_DEVICE, device,
+                   ptr, size);
+}
+
+C_Status tarn__sim_host_deallocate(const C_Device device, void *ptr,
+                                   size_t size) {
+  return give_back(TARN__SIM_host_memory_deallocate, TARN__SIM_HOST, device,
+                   ptr, size);
+}
+
+C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
+                                      size_t size) {
+  return give_back(TARN__SIM_unified_memory_deallocate, TARN__SIM_UNIFIED,
+                   device, ptr, size);
+}
+
+// --- how much there is -----------------------------------------------------
+
+C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
+                                size_t *available) {
+  tarn__sim_device *sim = NULL;
+  if (total == NULL || available == NULL) return C_ERROR;
+  *total = *available = 0;
+  C_Status status =
+      tarn__sim_enter(TARN__SIM_device_memory_stats, device, &sim);
+  if (status != C_SUCCESS) return status;
+  pthread_mutex_lock(&sim->lock);
+  *total = sim->capacity;
+  *available = sim->capacity - sim->used;
+  pthread_mutex_unlock(&sim->lock);
+  return C_SUCCESS;
+}

@@ -1,0 +1,134 @@
+// The table of the sim plug-in, and its devices' sizes.
+#include <string.h>
+
+#include "sim.h"
+
+#ifndef TARN_SIM_TYPE
+#define TARN_SIM_TYPE "sim"
+#endif
+
+enum {
+  TABLE_KNOWN = offsetof(C_DeviceInterface, beyond),
+  TABLE_LIMIT = 64 << 10,  // a host that offers more never set the size
+  PARAMS_KNOWN = sizeof(CustomRuntimeParamsA),
+};
+
+static const size_t MIN_CHUNK = 256;  // what memory.c aligns to
+static const size_t POOL_GROWTH = (size_t)64 << 20;
+
+// --- sizes -----------------------------------------------------------------
+
+// Enters and hands out the device's capacity; 0 where that fails.
+static C_Status ask(tarn__sim_call call, const C_Device device, size_t *size) {
+  tarn__sim_device *sim = NULL;
+  if (size == NULL) return C_ERROR;
+  *size = 0;
+  C_Status status = tarn__sim_enter(call, device, &sim);
+  if (status == C_SUCCESS) *size = sim->capacity;
+  return status;
+}
+
+// The same, but no more than |most|.
+static C_Status ask_capped(tarn__sim_call call, const C_Device device,
+                           size_t most, size_t *size) {
+  C_Status status = ask(call, device, size);
+  if (status == C_SUCCESS && *size > most) *size = most;
+  return status;
+}
+
+static C_Status min_chunk_size(const C_Device device, size_t *size) {
+  return ask_capped(TARN__SIM_device_min_chunk_size, device, MIN_CHUNK, size);
+}
+
+static C_Status max_chunk_size(const C_Device device, size_t *size) {
+  return ask(TARN__SIM_device_max_chunk_size, device, size);
+}
+
+static C_Status max_alloc_size(const C_Device device, size_t *size) {
+  return ask(TARN__SIM_device_max_alloc_size, device, size);
+}
+
+static C_Status padding_size(const C_Device device, size_t *size) {
+  return ask_capped(TARN__SIM_device_extra_padding_size, device, 0, size);
+}
+
+static C_Status init_size(const C_Device device, size_t *size) {
+  return ask_capped(TARN__SIM_device_init_alloc_size, device, POOL_GROWTH,
+                    size);
+}
+
+static C_Status realloc_size(const C_Device device, size_t *size) {
+  return ask_capped(TARN__SIM_device_realloc_size, device, POOL_GROWTH, size);
+}
+
+// --- the table -------------------------------------------------------------
+
+static const C_DeviceInterface table = {
+    .initialize = tarn__sim_initialize,
+    .finalize = tarn__sim_finalize,
+    .init_device = tarn__sim_init_device,
+    .set_device = tarn__sim_set_device,
+    .get_device = tarn__sim_get_device,
+    .deinit_device = tarn__sim_deinit_device,
+    .create_stream = tarn__sim_create_stream,
+    .destroy_stream = tarn__sim_destroy_stream,
+    .query_stream = tarn__sim_query_stream,
+    .stream_add_callback = tarn__sim_add_callback,
+    .create_event = tarn__sim_create_event,
+    .record_event = tarn__sim_record_event,
+    .destroy_event = tarn__sim_destroy_event,
+    .query_event = tarn__sim_query_event,
+    .synchronize_device = tarn__sim_synchronize_device,
+    .synchronize_stream = tarn__sim_synchronize_stream,
+    .synchronize_event = tarn__sim_synchronize_event,
+    .stream_wait_event = tarn__sim_stream_wait_event,
+    .device_memory_allocate = tarn__sim_allocate,
+    .device_memory_deallocate = tarn__sim_deallocate,
+    .device_memory_set = tarn__sim_memory_set,
+    .host_memory_allocate = tarn__sim_host_allocate,
+    .host_memory_deallocate = tarn__sim_host_deallocate,
+    .unified_memory_allocate = tarn__sim_unified_allocate,
+    .unified_memory_deallocate = tarn__sim_unified_deallocate,
+    .memory_copy_h2d = tarn__sim_copy_h2d,
+    .memory_copy_d2h = tarn__sim_copy_d2h,
+    .memory_copy_d2d = tarn__sim_copy_d2d,
+    .memory_copy_p2p = tarn__sim_copy_p2p,
+    .async_memory_copy_h2d = tarn__sim_async_h2d,
+    .async_memory_copy_d2h = tarn__sim_async_d2h,
+    .async_memory_copy_d2d = tarn__sim_async_d2d,
+    .async_memory_copy_p2p = tarn__sim_async_p2p,
+    .get_device_count = tarn__sim_device_count,
+    .get_device_list = tarn__sim_device_list,
+    .device_memory_stats = tarn__sim_memory_stats,
+    .device_min_chunk_size = min_chunk_size,
+    .device_max_chunk_size = max_chunk_size,
+    .device_max_alloc_size = max_alloc_size,
+    .device_extra_padding_size = padding_size,
+    .device_init_alloc_size = init_size,
+    .device_realloc_size = realloc_size,
+};
+
+static bool is_usable(const C_DeviceInterface *interface) {
+  return interface != NULL && interface->size >= TABLE_KNOWN &&
+         interface->size <= TABLE_LIMIT;
+}
+
+// A host's table may be longer than ours or shorter: its own size counts.
+static void fill(C_DeviceInterface *interface) {
+  size_t size = interface->size;
+  memset(interface, 0, size);
+  memcpy(interface, &table, TABLE_KNOWN);
+  interface->size = size;
+}
+
+// A host that cannot be served finds no device_type, which it must refuse.
+void InitPlugin(CustomRuntimeParams *params) {
+  if (params == NULL || params->size < PARAMS_KNOWN) return;
+  params->device_type = NULL;
+  params->sub_device_type = NULL;
+  if (!is_usable(params->interface)) return;
+  fill(params->interface);
+  params->version = (C_RuntimeVersion){0, 1, 1};
+  params->device_type = TARN_SIM_TYPE;
+  params->sub_device_type = "simulated";
+}

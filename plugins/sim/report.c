@@ -1,0 +1,71 @@
+// The report of misuse: a count, the newest line, and a file if one is named.
+// Lines go to the log as well, which is where a program that links the library
+// sees them.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "sim.h"
+
+enum { LINE_SIZE = 256 };
+
+static struct {
+  pthread_mutex_t lock;  // guards all below
+  size_t count;
+  char newest[LINE_SIZE];
+  char path[TARN__SIM_PATH_SIZE];
+} report = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_report(void) {
+  pthread_mutex_lock(&report.lock);
+}
+
+static void unlock_report(void) {
+  pthread_mutex_unlock(&report.lock);
+}
+
+// The lock is held across a fork: a child may misuse what it inherits, too.
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(lock_report, unlock_report, unlock_report);
+}
+
+size_t tarn__sim_report(char *out, size_t out_size) {
+  lock_report();
+  size_t count = report.count;
+  snprintf(out, out_size, "%s", report.newest);
+  unlock_report();
+  return count;
+}
+
+void tarn__sim_report_to(const char *path) {
+  lock_report();
+  snprintf(report.path, sizeof report.path, "%s", path);
+  unlock_report();
+}
+
+// A file that cannot be written to is not tried again: the misuse itself is
+// answered, counted and logged all the same.
+static void append_locked(void) {
+  char line[LINE_SIZE + 1];
+  if (report.path[0] == '\0') return;
+  int length = snprintf(line, sizeof line, "%s\n", report.newest);
+  if (!tarn__os_append_file(report.path, line, (size_t)length)) {
+    report.path[0] = '\0';
+  }
+}
+
+C_Status tarn__sim_misuse(const char *format, ...) {
+  char line[LINE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  lock_report();
+  report.count++;
+  memcpy(report.newest, line, sizeof line);
+  append_locked();
+  unlock_report();
+  tarn__log(TARN_LOG_ERROR, "%s", line);
+  return C_ERROR;
+}

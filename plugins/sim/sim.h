@@ -1,0 +1,303 @@
+// sim.h - several discrete devices in RAM: what the files of this plug-in
+// share.
+//
+//   plugin.c   the table, and the devices' sizes
+//   devices.c  the devices, from initialize to finalize; who may call
+//   options.c  what TARN_SIM_* ask for
+//   faults.c   calls that fail on purpose
+//   report.c   the report of misuse
+//   memory.c   blocks: take and give back
+//   check.c    what is wrong with an address, and the words for it
+//   extents.c  which bytes of a window are taken
+//   copy.c     copies, at once and queued
+//   stream.c   streams and events
+//
+// The functions of the table check what they are given. A wrong use answers
+// C_ERROR and stands in the report; what they call relies on the check.
+//
+// Locks: a device's, the report's, and those of plugins/common are each taken
+// alone. The report is written, and the log called, under none of a device.
+#ifndef TARN_PLUGINS_SIM_SIM_H_
+#define TARN_PLUGINS_SIM_SIM_H_
+
+#include "common/queue.h"
+#include "extents.h"
+
+// --- the table's functions, by number --------------------------------------
+
+#define TARN__SIM_CALL_LIST(X) \
+  X(init_device)               \
+  X(set_device)                \
+  X(get_device)                \
+  X(deinit_device)             \
+  X(create_stream)             \
+  X(destroy_stream)            \
+  X(query_stream)              \
+  X(stream_add_callback)       \
+  X(create_event)              \
+  X(record_event)              \
+  X(destroy_event)             \
+  X(query_event)               \
+  X(synchronize_device)        \
+  X(synchronize_stream)        \
+  X(synchronize_event)         \
+  X(stream_wait_event)         \
+  X(device_memory_allocate)    \
+  X(device_memory_deallocate)  \
+  X(device_memory_set)         \
+  X(host_memory_allocate)      \
+  X(host_memory_deallocate)    \
+  X(unified_memory_allocate)   \
+  X(unified_memory_deallocate) \
+  X(memory_copy_h2d)           \
+  X(memory_copy_d2h)           \
+  X(memory_copy_d2d)           \
+  X(memory_copy_p2p)           \
+  X(async_memory_copy_h2d)     \
+  X(async_memory_copy_d2h)     \
+  X(async_memory_copy_d2d)     \
+  X(async_memory_copy_p2p)     \
+  X(device_memory_stats)       \
+  X(device_min_chunk_size)     \
+  X(device_max_chunk_size)     \
+  X(device_max_alloc_size)     \
+  X(device_extra_padding_size) \
+  X(device_init_alloc_size)    \
+  X(device_realloc_size)
+
+#define TARN__SIM_CALL_NUMBER(name) TARN__SIM_##name,
+typedef enum tarn__sim_call {
+  TARN__SIM_CALL_LIST(TARN__SIM_CALL_NUMBER) TARN__SIM_CALLS
+} tarn__sim_call;
+
+const char *tarn__sim_call_name(tarn__sim_call call);
+
+// --- options.c -------------------------------------------------------------
+
+enum {
+  TARN__SIM_DEVICES_MAX = 64,
+  TARN__SIM_FAULTS_MAX = 32,
+  TARN__SIM_PATH_SIZE = 1024,
+};
+
+typedef struct tarn__sim_fault {
+  tarn__sim_call call;  // TARN__SIM_CALLS: any
+  uint64_t nth;         // 1 is the first call
+  bool onwards;         // and every later one
+} tarn__sim_fault;
+
+typedef struct tarn__sim_options {
+  size_t devices;
+  size_t capacity;      // bytes of each device
+  uint64_t latency_ns;  // of each copy and set
+  size_t bandwidth;     // bytes per second to and from a device; 0: no limit
+  tarn__sim_fault faults[TARN__SIM_FAULTS_MAX];
+  size_t fault_count;
+  char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
+} tarn__sim_options;
+
+// Fills |*out| from the environment. False: a value is bad, the report says
+// which, and |*out| holds the defaults.
+TARN_MUST_CHECK bool tarn__sim_options_read(tarn__sim_options *out);
+
+// --- faults.c --------------------------------------------------------------
+
+// Arms the plan and counts from 0.
+void tarn__sim_faults_set(const tarn__sim_options *options);
+
+// Counts one call; true if it is to fail.
+bool tarn__sim_faults_strike(tarn__sim_call call);
+
+// Parses a plan into |*out|: false if |text| is none.
+TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
+                                            tarn__sim_options *out);
+
+// --- report.c --------------------------------------------------------------
+
+// How many misuses there were in this process; the line of the newest goes to
+// |out|, cut to |out_size| bytes with the NUL ("" if there was none).
+size_t tarn__sim_report(char *out, size_t out_size);
+
+// The file that lines are appended to; "": none.
+void tarn__sim_report_to(const char *path);
+
+// Adds a line, which also goes to the log. Returns C_ERROR.
+__attribute__((format(printf, 1, 2), cold)) C_Status tarn__sim_misuse(
+    const char *format, ...);
+
+// --- devices.c -------------------------------------------------------------
+
+typedef enum tarn__sim_kind {
+  TARN__SIM_DEVICE,
+  TARN__SIM_HOST,
+  TARN__SIM_UNIFIED,
+  TARN__SIM_KINDS,
+} tarn__sim_kind;
+
+// What is remembered of a block that was given back.
+typedef struct tarn__sim_freed {
+  tarn__sim_run run;
+  uint64_t serial;
+} tarn__sim_freed;
+
+enum { TARN__SIM_FREED_KEPT = 256 };
+
+typedef struct tarn__sim_device {
+  tarn__queue_home home;
+  atomic_bool ready;      // between init_device and deinit_device
+  unsigned char *window;  // its addresses: nothing is there
+  unsigned char *mirror;  // its memory, at the same offsets; known to nobody
+  size_t span;            // bytes of either
+  size_t capacity;
+
+  pthread_mutex_t lock;                       // guards all below
+  tarn__sim_extents blocks[TARN__SIM_KINDS];  // by address
+  size_t used;                                // of |capacity|
+  uint64_t serial;                            // of the newest block
+  tarn__sim_freed freed[TARN__SIM_FREED_KEPT];
+  uint64_t freed_count;  // ever; the newest stands at (count - 1) % KEPT
+} tarn__sim_device;
+
+C_Status tarn__sim_initialize(void);
+C_Status tarn__sim_finalize(void);
+C_Status tarn__sim_init_device(const C_Device device);
+C_Status tarn__sim_set_device(const C_Device device);
+C_Status tarn__sim_get_device(const C_Device device);
+C_Status tarn__sim_deinit_device(const C_Device device);
+C_Status tarn__sim_device_count(size_t *count);
+C_Status tarn__sim_device_list(size_t *ids);
+
+// The device that |device| names, which must be initialised, and by this
+// process; else C_ERROR and a line in the report.
+C_Status tarn__sim_look_up(tarn__sim_call call,
+                           const struct C_Device_st *device,
+                           tarn__sim_device **out);
+
+// The same, and the call is counted: where every function of the table begins.
+// Anything but C_SUCCESS is its answer, and nothing has happened.
+C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
+                         tarn__sim_device **out);
+
+// The device in whose window |ptr| is, NULL if it is in none.
+tarn__sim_device *tarn__sim_owner(const void *ptr);
+
+// True if copies take time on purpose.
+bool tarn__sim_is_slow(void);
+
+// Returns when an operation that began at |begin_ns| may be over; |size| is
+// what went to or from the device.
+void tarn__sim_linger(uint64_t begin_ns, size_t size);
+
+// --- memory.c --------------------------------------------------------------
+
+// Maps what the device needs. False if the system refuses.
+TARN_MUST_CHECK bool tarn__sim_memory_open(tarn__sim_device *device,
+                                           size_t capacity);
+
+// Unmaps it, and whatever blocks are left.
+void tarn__sim_memory_close(tarn__sim_device *device);
+
+C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
+                                size_t *available);
+C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size);
+C_Status tarn__sim_deallocate(const C_Device device, void *ptr, size_t size);
+C_Status tarn__sim_host_allocate(const C_Device device, void **ptr,
+                                 size_t size);
+C_Status tarn__sim_host_deallocate(const C_Device device, void *ptr,
+                                   size_t size);
+C_Status tarn__sim_unified_allocate(const C_Device device, void **ptr,
+                                    size_t size);
+C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
+                                      size_t size);
+
+// --- check.c ---------------------------------------------------------------
+
+// Who asks for what, as the report says it.
+typedef struct tarn__sim_request {
+  const tarn__sim_device *device;
+  tarn__sim_call call;
+  const void *address;
+  size_t size;
+} tarn__sim_request;
+
+typedef enum tarn__sim_verdict {
+  TARN__SIM_FINE,
+  TARN__SIM_BEYOND,    // it begins in a block and ends behind it
+  TARN__SIM_INSIDE,    // to be given back, but not where a block begins
+  TARN__SIM_MISMATCH,  // to be given back, but of another size
+  TARN__SIM_GONE,      // in a block that was given back
+  TARN__SIM_NOWHERE,   // in no block that is known
+} tarn__sim_verdict;
+
+typedef struct tarn__sim_finding {
+  tarn__sim_verdict verdict;
+  tarn__sim_extent *extent;  // FINE: the block
+  tarn__sim_freed block;     // else: what is to be said of it
+} tarn__sim_finding;
+
+// Whether |size| bytes at |address| are a block of |kind| that can be given
+// back. Caller holds the device's lock.
+tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
+                                       tarn__sim_kind kind, uint64_t address,
+                                       size_t size);
+
+// A line for a finding of tarn__sim_find_block; C_ERROR.
+C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
+                               const tarn__sim_finding *finding);
+
+// One end of a copy.
+typedef struct tarn__sim_end {
+  tarn__sim_device *device;  // NULL: it is the host's
+  const void *address;       // as the caller says it
+  uint64_t serial;           // of the device's block; 0: not yet known
+} tarn__sim_end;
+
+// Checks that |size| bytes at |end->address| are what |end| says, and sets its
+// serial; if that is set, that they still are. |*out_bytes| is where they are.
+// Else C_ERROR, and a line in the report that begins with |device| and |call|.
+C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
+                           size_t size, tarn__sim_end *end,
+                           unsigned char **out_bytes);
+
+// --- copy.c ----------------------------------------------------------------
+
+C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
+                              unsigned char value, size_t size);
+C_Status tarn__sim_copy_h2d(const C_Device device, void *dst, const void *src,
+                            size_t size);
+C_Status tarn__sim_copy_d2h(const C_Device device, void *dst, const void *src,
+                            size_t size);
+C_Status tarn__sim_copy_d2d(const C_Device device, void *dst, const void *src,
+                            size_t size);
+C_Status tarn__sim_copy_p2p(const C_Device dst_device,
+                            const C_Device src_device, void *dst,
+                            const void *src, size_t size);
+C_Status tarn__sim_async_h2d(const C_Device device, C_Stream stream, void *dst,
+                             const void *src, size_t size);
+C_Status tarn__sim_async_d2h(const C_Device device, C_Stream stream, void *dst,
+                             const void *src, size_t size);
+C_Status tarn__sim_async_d2d(const C_Device device, C_Stream stream, void *dst,
+                             const void *src, size_t size);
+C_Status tarn__sim_async_p2p(const C_Device dst_device,
+                             const C_Device src_device, C_Stream stream,
+                             void *dst, const void *src, size_t size);
+
+// --- stream.c --------------------------------------------------------------
+
+C_Status tarn__sim_create_stream(const C_Device device, C_Stream *stream);
+C_Status tarn__sim_destroy_stream(const C_Device device, C_Stream stream);
+C_Status tarn__sim_query_stream(const C_Device device, C_Stream stream);
+C_Status tarn__sim_add_callback(const C_Device device, C_Stream stream,
+                                C_Callback callback, void *user_data);
+C_Status tarn__sim_create_event(const C_Device device, C_Event *event);
+C_Status tarn__sim_record_event(const C_Device device, C_Stream stream,
+                                C_Event event);
+C_Status tarn__sim_destroy_event(const C_Device device, C_Event event);
+C_Status tarn__sim_query_event(const C_Device device, C_Event event);
+C_Status tarn__sim_synchronize_device(const C_Device device);
+C_Status tarn__sim_synchronize_stream(const C_Device device, C_Stream stream);
+C_Status tarn__sim_synchronize_event(const C_Device device, C_Event event);
+C_Status tarn__sim_stream_wait_event(const C_Device device, C_Stream stream,
+                                     C_Event event);
+
+#endif  // TARN_PLUGINS_SIM_SIM_H_

@@ -1,0 +1,89 @@
+// Streams and events: those of plugins/common, with the device and the plan of
+// faults looked at first. The host's own check of its arguments is theirs.
+#include "sim.h"
+
+C_Status tarn__sim_create_stream(const C_Device device, C_Stream *stream) {
+  tarn__sim_device *sim = NULL;
+  if (stream != NULL) *stream = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_create_stream, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_create_stream(&sim->home, stream);
+}
+
+C_Status tarn__sim_create_event(const C_Device device, C_Event *event) {
+  tarn__sim_device *sim = NULL;
+  if (event != NULL) *event = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_create_event, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_create_event(&sim->home, event);
+}
+
+C_Status tarn__sim_synchronize_device(const C_Device device) {
+  tarn__sim_device *sim = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_synchronize_device, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_synchronize_device(&sim->home);
+}
+
+// For those that need the device only to be there.
+static C_Status pass(tarn__sim_call call, const struct C_Device_st *device) {
+  tarn__sim_device *sim = NULL;
+  return tarn__sim_enter(call, device, &sim);
+}
+
+C_Status tarn__sim_destroy_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_destroy_stream, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_destroy_stream(device, stream);
+}
+
+C_Status tarn__sim_query_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_query_stream, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_query_stream(device, stream);
+}
+
+C_Status tarn__sim_add_callback(const C_Device device, C_Stream stream,
+                                C_Callback callback, void *user_data) {
+  C_Status status = pass(TARN__SIM_stream_add_callback, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_add_callback(device, stream, callback, user_data);
+}
+
+C_Status tarn__sim_synchronize_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_synchronize_stream, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_synchronize_stream(device, stream);
+}
+
+C_Status tarn__sim_stream_wait_event(const C_Device device, C_Stream stream,
+                                     C_Event event) {
+  C_Status status = pass(TARN__SIM_stream_wait_event, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_stream_wait_event(device, stream, event);
+}
+
+C_Status tarn__sim_record_event(const C_Device device, C_Stream stream,
+                                C_Event event) {
+  C_Status status = pass(TARN__SIM_record_event, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_record_event(device, stream, event);
+}
+
+C_Status tarn__sim_destroy_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_destroy_event, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_destroy_event(device, event);
+}
+
+C_Status tarn__sim_query_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_query_event, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_query_event(device, event);
+}
+
+C_Status tarn__sim_synchronize_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_synchronize_event, device);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_synchronize_event(device, event);
+}
