@@ -1,4 +1,5 @@
 // What TARN_SIM_* ask for, pools on simulated devices, and faults of the host.
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include "support/faults.h"
@@ -201,6 +202,36 @@ START_TEST(no_pool_works_on_it) {
 }
 END_TEST
 
+// --- the shared object -----------------------------------------------------
+
+typedef void init_plugin(CustomRuntimeParams *params);
+
+// It is a plug-in of its own, with devices of its own beside the built-in ones.
+START_TEST(the_shared_object_is_a_plugin) {
+  C_DeviceInterface other = {.size = sizeof other};
+  CustomRuntimeParams params = {.size = sizeof params, .interface = &other};
+  struct C_Device_st device = {1};
+  void *ptr = NULL;
+  void *handle = dlopen(TARN_SIM_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(handle != NULL, "%s", dlerror());
+  init_plugin *init = NULL;
+  void *symbol = dlsym(handle, "InitPlugin");
+  ck_assert_ptr_nonnull(symbol);
+  memcpy(&init, &symbol, sizeof init);
+  init(&params);
+  ck_assert_str_eq(params.device_type, "sim");
+  tarn_device *built_in = sim_open("sim:1");
+  ck_assert_int_eq(other.initialize(), C_SUCCESS);
+  ck_assert_int_eq(other.init_device(&device), C_SUCCESS);
+  ck_assert_int_eq(other.device_memory_allocate(&device, &ptr, 4096),
+                   C_SUCCESS);
+  ck_assert_int_eq(other.memory_copy_h2d(&device, ptr, "text", 5), C_SUCCESS);
+  ck_assert_uint_eq(sim_free_memory(built_in), (size_t)8 << 30);
+  ck_assert_int_eq(other.finalize(), C_SUCCESS);
+  assert_ok(tarn_device_close(built_in));
+}
+END_TEST
+
 // --- faults of the host's allocator ----------------------------------------
 
 static C_DeviceInterface table;
@@ -252,6 +283,7 @@ int main(void) {
   TCase *any = tcase_create("any call");
   tcase_add_loop_test(any, any_call_can_fail, 0, 15);
   suite_add_tcase(suite, any);
-  ADD_CASE(suite, "pools", page_unit_pool_works_on_it, no_pool_works_on_it);
+  ADD_CASE(suite, "hosts", page_unit_pool_works_on_it, no_pool_works_on_it,
+           the_shared_object_is_a_plugin);
   return run_pool_suite(suite);
 }

@@ -213,7 +213,9 @@ START_TEST(long_paths_are_cut_in_front) {
   framed_event(file, "forward");
   char *page = draw(write_snapshot("deep.pickle"));
   char *data = data_of(page);
-  assert_contains(data, "[\"forward  \xe2\x80\xa6" "ddd");
+  assert_contains(data,
+                  "[\"forward  \xe2\x80\xa6"
+                  "ddd");
   assert_contains(data, "ddd/model.py:7\"]");
   free(data);
   free(page);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "options.h"
 #include "picture.h"
 #include "replay.h"
@@ -55,8 +56,8 @@ static const char help[] =
     "an even number the faster of the middle two; frees, median, p99 and hits\n"
     "are those of that iteration.\n"
     "\n"
-    "Exit status: 1 if a trace cannot be read or a request failed, 2 if a\n"
-    "pool, device or workload does not exist.\n";
+    "Exit status: 1 if a trace cannot be read, a picture not written, or a\n"
+    "request failed, 2 if a pool, device or workload does not exist.\n";
 
 enum { ITERATIONS_MAX = 1000000 };
 
@@ -228,6 +229,16 @@ static void note_no_history(const command *c, const tarn_trace *trace) {
            trace->name);
 }
 
+static void note_ignored(const command *c, const tarn_trace *trace) {
+  char bytes[FORMAT_SIZE];
+  if (trace->ignored_count == 0) return;
+  tool_say(c->verb,
+           "%s: %s in %zu block%s left out: alive at the end, but born after "
+           "the last event",
+           trace->name, format_bytes(bytes, trace->ignored_bytes),
+           trace->ignored_count, trace->ignored_count == 1 ? "" : "s");
+}
+
 static tool_exit load_traces(command *c) {
   c->loaded = tool_array(c->traces.count, sizeof(tarn_trace *));
   for (size_t i = 0; i < c->traces.count; i++) {
@@ -235,6 +246,7 @@ static tool_exit load_traces(command *c) {
     if (status != TOOL_DONE) return status;
     note_other_devices(c, c->loaded[i]);
     note_no_history(c, c->loaded[i]);
+    note_ignored(c, c->loaded[i]);
   }
   return TOOL_DONE;
 }

@@ -191,7 +191,7 @@ C_Status tarn__sim_deinit_device(const C_Device device) {
 C_Status tarn__sim_set_device(const C_Device device) {
   tarn__sim_device *found = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_set_device, device, &found);
-  if (status == C_SUCCESS) current = found->home.id;
+  if (status == C_SUCCESS) current = device->id;
   return status;
 }
 

@@ -1,17 +1,10 @@
 // The table of the sim plug-in, and its devices' sizes.
-#include <string.h>
-
+#include "common/offer.h"
 #include "sim.h"
 
 #ifndef TARN_SIM_TYPE
 #define TARN_SIM_TYPE "sim"
 #endif
-
-enum {
-  TABLE_KNOWN = offsetof(C_DeviceInterface, beyond),
-  TABLE_LIMIT = 64 << 10,  // a host that offers more never set the size
-  PARAMS_KNOWN = sizeof(CustomRuntimeParamsA),
-};
 
 static const size_t MIN_CHUNK = 256;  // what memory.c aligns to
 static const size_t POOL_GROWTH = (size_t)64 << 20;
@@ -108,27 +101,6 @@ static const C_DeviceInterface table = {
     .device_realloc_size = realloc_size,
 };
 
-static bool is_usable(const C_DeviceInterface *interface) {
-  return interface != NULL && interface->size >= TABLE_KNOWN &&
-         interface->size <= TABLE_LIMIT;
-}
-
-// A host's table may be longer than ours or shorter: its own size counts.
-static void fill(C_DeviceInterface *interface) {
-  size_t size = interface->size;
-  memset(interface, 0, size);
-  memcpy(interface, &table, TABLE_KNOWN);
-  interface->size = size;
-}
-
-// A host that cannot be served finds no device_type, which it must refuse.
 void InitPlugin(CustomRuntimeParams *params) {
-  if (params == NULL || params->size < PARAMS_KNOWN) return;
-  params->device_type = NULL;
-  params->sub_device_type = NULL;
-  if (!is_usable(params->interface)) return;
-  fill(params->interface);
-  params->version = (C_RuntimeVersion){0, 1, 1};
-  params->device_type = TARN_SIM_TYPE;
-  params->sub_device_type = "simulated";
+  tarn__common_offer(params, &table, TARN_SIM_TYPE, "simulated");
 }

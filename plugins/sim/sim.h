@@ -15,8 +15,8 @@
 // The functions of the table check what they are given. A wrong use answers
 // C_ERROR and stands in the report; what they call relies on the check.
 //
-// Locks: a device's, the report's, and those of plugins/common are each taken
-// alone. The report is written, and the log called, under none of a device.
+// Locks: inside a device's lock nothing is taken, and inside the report's
+// neither. Both may be taken inside a stream's, by a copy that runs there.
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 

@@ -1,0 +1,134 @@
+// The extents of a simulated device's window, against a plain array of who has
+// which byte.
+#include "sim/extents.h"
+#include "support/faults.h"
+#include "support/run.h"
+
+enum { BYTES = 512, BEGIN = 4096, STEPS = 20000, TAKEN_MAX = 64 };
+
+static tarn__sim_extents extents;
+static uint64_t owner[BYTES];  // 0: nobody
+static uint64_t taken[TAKEN_MAX];
+static size_t taken_count;
+static uint64_t newest;
+static uint64_t state = 88172645463325252u;
+
+static size_t random_below(size_t bound) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (size_t)(state % bound);
+}
+
+static void begin(void) {
+  tarn__sim_run all = {BEGIN, BYTES};
+  ck_assert(tarn__sim_extents_add(&extents, all, 0, 0));
+}
+
+// The longest run of bytes that nobody has.
+static size_t longest_free(void) {
+  size_t longest = 0;
+  size_t run = 0;
+  for (int i = 0; i < BYTES; i++) {
+    run = owner[i] == 0 ? run + 1 : 0;
+    if (run > longest) longest = run;
+  }
+  return longest;
+}
+
+static void take_some(void) {
+  size_t size = 1 + random_below(random_below(8) == 0 ? 100 : 16);
+  const tarn__sim_extent *got =
+      tarn__sim_extents_take(&extents, size, size, newest + 1);
+  if (got == NULL) {
+    require(longest_free() < size);
+    return;
+  }
+  newest++;
+  require(got->size == size && got->serial == newest);
+  taken[taken_count++] = got->address;
+  for (size_t i = 0; i < size; i++) {
+    require(owner[got->address - BEGIN + i] == 0);
+    owner[got->address - BEGIN + i] = newest;
+  }
+}
+
+// What comes back is the free run around it, to the last byte.
+static void give_one(void) {
+  size_t index = random_below(taken_count);
+  tarn__sim_extent *x = tarn__sim_extents_find(&extents, taken[index]);
+  require(x != NULL && x->address == taken[index]);
+  for (size_t i = 0; i < x->size; i++)
+    owner[x->address - BEGIN + i] = 0;
+  tarn__sim_run run = tarn__sim_extents_give(&extents, x);
+  for (size_t i = 0; i < run.size; i++)
+    require(owner[run.address - BEGIN + i] == 0);
+  require(run.address == BEGIN || owner[run.address - BEGIN - 1] != 0);
+  size_t end = (size_t)(run.address - BEGIN) + run.size;
+  require(end == BYTES || owner[end] != 0);
+  taken[index] = taken[--taken_count];
+}
+
+static void check_all(void) {
+  for (int i = 0; i < BYTES; i++) {
+    tarn__sim_extent *x = tarn__sim_extents_find(&extents, BEGIN + (size_t)i);
+    require(x != NULL && x->serial == owner[i]);
+  }
+  require(tarn__sim_extents_find(&extents, BEGIN - 1) == NULL);
+  require(tarn__sim_extents_find(&extents, BEGIN + BYTES) == NULL);
+}
+
+START_TEST(random_operations_agree_with_an_array) {
+  begin();
+  for (int i = 0; i < STEPS; i++) {
+    bool take =
+        taken_count == 0 || (taken_count < TAKEN_MAX && random_below(100) < 52);
+    if (take) take_some();
+    if (!take) give_one();
+    if (i % 16 == 0) check_all();
+  }
+  ck_assert_uint_gt(newest, STEPS / 4);
+  while (taken_count > 0)
+    give_one();
+  ck_assert_uint_eq(longest_free(), BYTES);
+  tarn__sim_extents_clear(&extents);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+START_TEST(what_was_freed_last_comes_last) {
+  begin();
+  for (uint64_t i = 0; i < 32; i++) {
+    const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 32, 32, i + 1);
+    ck_assert_ptr_nonnull(x);
+    ck_assert_uint_eq(x->address, BEGIN + i * 32 % BYTES);
+    tarn__sim_extents_give(&extents,
+                           tarn__sim_extents_find(&extents, x->address));
+  }
+  tarn__sim_extents_clear(&extents);
+}
+END_TEST
+
+static void take_in_the_middle(void *context) {
+  (void)context;
+  tarn__sim_run all = {BEGIN, BYTES};
+  if (!tarn__sim_extents_add(&extents, all, 0, 0)) return;
+  extents.cursor = BEGIN + 8;
+  const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 8, 8, 1);
+  tarn__sim_extent *at = tarn__sim_extents_find(&extents, BEGIN + 8);
+  ck_assert(x == at || (x == NULL && at->serial == 0 && at->size == BYTES));
+  tarn__sim_extents_clear(&extents);
+}
+
+START_TEST(no_host_memory_changes_nothing) {
+  ck_assert_uint_ge(faults_sweep(take_in_the_middle, NULL), 3);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("sim extents");
+  ADD_CASE(suite, "extents", random_operations_agree_with_an_array,
+           what_was_freed_last_comes_last, no_host_memory_changes_nothing);
+  return run_suite(suite);
+}
