@@ -164,7 +164,12 @@ START_TEST(devices_for_people) {
   assert_done(o);
   assert_contains(o.out, "device ");
   assert_contains(o.out, "\ncpu:0 ");
-  assert_contains(o.out, "\n  stand-ins");
+  assert_contains(o.out,
+                  "cpu:0 (built-in): all optional functions are its own");
+  tool_output_free(&o);
+  o = tool_run("devices", "--plugin", TARN_SMALL_PLUGIN);
+  assert_done(o);
+  assert_contains(o.out, "\n  stand-ins  memory_copy_p2p");
   tool_output_free(&o);
 }
 END_TEST

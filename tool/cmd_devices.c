@@ -198,7 +198,6 @@ static void add_row(table *t, const found *item, bool whole) {
 static void write_wrapped(const char *title, const char *words) {
   enum { INDENT = 13, MARGIN = 78 };
   int column = printf("  %-*s", INDENT - 2, title);
-  if (*words == '\0') printf("none");
   while (*words) {
     int length = (int)strcspn(words, " ");
     if (column > INDENT && column + 1 + length > MARGIN) {
@@ -210,15 +209,23 @@ static void write_wrapped(const char *title, const char *words) {
   putchar('\n');
 }
 
+// Only where there are stand-ins is there something to tell apart.
 static void write_functions(const found *item) {
-  char names[NAMES_SIZE];
+  char own[NAMES_SIZE];
+  char stand_ins[NAMES_SIZE];
+  join_functions(item, true, own);
+  join_functions(item, false, stand_ins);
   putchar('\n');
   text_write(item->info.name, stdout);
   fputs(" (", stdout);
   text_write(item->info.plugin, stdout);
+  if (*stand_ins == '\0') {
+    fputs("): all optional functions are its own\n", stdout);
+    return;
+  }
   fputs(")\n", stdout);
-  write_wrapped("its own", join_functions(item, true, names));
-  write_wrapped("stand-ins", join_functions(item, false, names));
+  write_wrapped("its own", *own != '\0' ? own : "none");
+  write_wrapped("stand-ins", stand_ins);
 }
 
 static void write_table(const survey *s, table_style style) {
