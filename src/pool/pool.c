@@ -8,6 +8,7 @@
 //   * live_bytes, live_blocks and every tag are sums over the live pieces
 //   * reserved_bytes is the sum over all pieces
 //   * a strategy's |live| counts its live pieces
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -348,6 +349,7 @@ static tarn_status free_locked(tarn_pool *pool, target t, tarn_stream *stream,
   tarn_status ordered = TARN_OK;
   tarn_status status = find_target(pool, t, &piece);
   if (status != TARN_OK) return status;
+  assert(piece != NULL);
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
     ordered = order_free(pool, stream, first);

@@ -18,7 +18,7 @@ declared() {
 
 exported() {
   "$nm" -D --defined-only "$library" |
-    sed -e 's/^[0-9a-f]* *//' -e '/^A TARN_0$/d'
+    sed -e 's/^[0-9a-f]* *//' -e '/^A TARN_0\(@@TARN_0\)*$/d'
 }
 
 exported >"$work/symbols"
