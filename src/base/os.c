@@ -125,19 +125,15 @@ void tarn__os_wait_until(uint64_t deadline_ns) {
     continue;
 }
 
-static atomic_uint forks;
+atomic_uint tarn__os_forks;
 
 static void count_fork(void) {
-  atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&tarn__os_forks, 1, memory_order_relaxed);
 }
 
 // At load, so that no fork can come before it.
 __attribute__((constructor)) static void watch_forks(void) {
   pthread_atfork(NULL, NULL, count_fork);
-}
-
-uint32_t tarn__os_generation(void) {
-  return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
 // --- files -----------------------------------------------------------------

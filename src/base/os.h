@@ -6,6 +6,8 @@
 #ifndef TARN_BASE_OS_H_
 #define TARN_BASE_OS_H_
 
+#include <stdatomic.h>
+
 #include "tarn/base.h"
 
 // Bytes of a page of this machine.
@@ -39,10 +41,15 @@ uint64_t tarn__os_now_ns(void);
 // microseconds later: most of the time is slept, the end of it watched.
 void tarn__os_wait_until(uint64_t deadline_ns);
 
+// Counted by the handler of forks; read through tarn__os_generation.
+extern atomic_uint tarn__os_forks;
+
 // How many forks lie between this process and the one that first asked. An
 // object remembers the number at its making; where it differs, the object
 // belongs to a parent (see docs/contracts.md). One relaxed load.
-uint32_t tarn__os_generation(void);
+static inline uint32_t tarn__os_generation(void) {
+  return atomic_load_explicit(&tarn__os_forks, memory_order_relaxed);
+}
 
 // What takes a lock around forks says so at load, in this order, because the
 // handlers that lock run in reverse: who may hold a lock while taking another

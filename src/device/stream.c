@@ -222,8 +222,8 @@ tarn_status tarn_device_synchronize(tarn_device *device) {
 
 tarn_status tarn__stream_serial_of(const tarn_stream *stream,
                                    uint64_t *out_serial) {
-  *out_serial = stream != NULL ? stream->serial : 0;
-  return stream != NULL ? tarn__stream_belongs(stream, NULL) : TARN_OK;
+  *out_serial = stream->serial;
+  return tarn__stream_belongs(stream, NULL);
 }
 
 bool tarn__stream_is_gone(uint64_t serial) {
@@ -338,12 +338,11 @@ tarn_status tarn__streams_synchronize(const tarn_device *device) {
 
 // --- callbacks -------------------------------------------------------------
 
-// How deep the thread is in callbacks. Read on every call, hence the model.
-static _Thread_local int callbacks_running
+// Read on every call, hence the model.
+_Thread_local int tarn__callbacks_running
     __attribute__((tls_model("initial-exec")));
 
-tarn_status tarn__not_in_callback(void) {
-  if (callbacks_running == 0) return TARN_OK;
+tarn_status tarn__refuse_in_callback(void) {
   return tarn__fail(TARN_E_STATE,
                     "called from a stream's callback, which must not wait");
 }
@@ -367,9 +366,9 @@ static void run_callback(C_Device handle, C_Stream native, void *user_data,
     status = tarn__stream_settle(call.stream, status);
   }
   if (status == TARN_OK) status = tarn__stream_failure(call.stream);
-  callbacks_running++;
+  tarn__callbacks_running++;
   call.callback(call.context, status);
-  callbacks_running--;
+  tarn__callbacks_running--;
 }
 
 tarn_status tarn_stream_add_callback(tarn_stream *stream,

@@ -81,7 +81,7 @@ static tarn_status check_call(const tarn_pool *pool, const tarn_stream *stream,
                               uint64_t *out_serial) {
   *out_serial = 0;
   tarn_status status = check_pool(pool);
-  if (status != TARN_OK) return status;
+  if (status != TARN_OK || stream == NULL) return status;
   return tarn__stream_serial_of(stream, out_serial);
 }
 
@@ -91,7 +91,7 @@ static tarn_status check_request(size_t size, size_t align, tarn_tag tag) {
     return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
                       align);
   }
-  if (!tarn__tag_is_known(tag)) {
+  if (tag != 0 && !tarn__tag_is_known(tag)) {
     return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
   }
   return TARN_OK;
