@@ -139,28 +139,30 @@ static C_Status check_stream(tarn__sim_call call, const C_Device device,
                           tarn__sim_call_name(call));
 }
 
-C_Status tarn__sim_async_h2d(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size) {
-  tarn__sim_call call = TARN__SIM_async_memory_copy_h2d;
+static C_Status queue_copy(tarn__sim_call call, direction way,
+                           const C_Device device, C_Stream stream, void *dst,
+                           const void *src, size_t size) {
   C_Status status = check_stream(call, device, stream);
   if (status != C_SUCCESS) return status;
-  return copy(call, H2D, device, stream, dst, src, size);
+  return copy(call, way, device, stream, dst, src, size);
+}
+
+C_Status tarn__sim_async_h2d(const C_Device device, C_Stream stream, void *dst,
+                             const void *src, size_t size) {
+  return queue_copy(TARN__SIM_async_memory_copy_h2d, H2D, device, stream, dst,
+                    src, size);
 }
 
 C_Status tarn__sim_async_d2h(const C_Device device, C_Stream stream, void *dst,
                              const void *src, size_t size) {
-  tarn__sim_call call = TARN__SIM_async_memory_copy_d2h;
-  C_Status status = check_stream(call, device, stream);
-  if (status != C_SUCCESS) return status;
-  return copy(call, D2H, device, stream, dst, src, size);
+  return queue_copy(TARN__SIM_async_memory_copy_d2h, D2H, device, stream, dst,
+                    src, size);
 }
 
 C_Status tarn__sim_async_d2d(const C_Device device, C_Stream stream, void *dst,
                              const void *src, size_t size) {
-  tarn__sim_call call = TARN__SIM_async_memory_copy_d2d;
-  C_Status status = check_stream(call, device, stream);
-  if (status != C_SUCCESS) return status;
-  return copy(call, D2D, device, stream, dst, src, size);
+  return queue_copy(TARN__SIM_async_memory_copy_d2d, D2D, device, stream, dst,
+                    src, size);
 }
 
 // --- the table: between two ------------------------------------------------

@@ -32,28 +32,6 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
   return status;
 }
 
-tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
-  *out_pool = NULL;
-  tarn_pool *pool = tarn__host_alloc(sizeof *pool);
-  if (pool == NULL) return TARN_E_NOMEM;
-  pool->generation = tarn__os_generation();
-  pool->stats.struct_size = sizeof pool->stats;
-  pthread_mutex_init(&pool->lock, NULL);
-  pthread_cond_init(&pool->returned, NULL);
-  tarn_list_init(&pool->replaced);
-  const char *strategy = tarn__strategy_default();
-  tarn_status status = adopt_device(pool, place);
-  if (status == TARN_OK) {
-    status = tarn__strategy_create(pool, strategy, &pool->current);
-  }
-  if (status != TARN_OK) {
-    tarn__front_forget(pool);
-    return status;
-  }
-  *out_pool = pool;
-  return TARN_OK;
-}
-
 // Whether a parent's pool was being changed by another thread at the fork: then
 // the child leaves it behind, as it is.
 static bool is_torn(tarn_pool *pool) {
@@ -63,7 +41,8 @@ static bool is_torn(tarn_pool *pool) {
   return false;
 }
 
-void tarn__front_forget(tarn_pool *pool) {
+// Frees what is on the host; a parent's pool has nothing else here.
+static void forget(tarn_pool *pool) {
   if (is_torn(pool)) return;
   while (!tarn_list_empty(&pool->replaced)) {
     tarn__strategy *strategy =
@@ -83,9 +62,31 @@ void tarn__front_forget(tarn_pool *pool) {
   tarn__host_free(pool, sizeof *pool);
 }
 
+tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
+  *out_pool = NULL;
+  tarn_pool *pool = tarn__host_alloc(sizeof *pool);
+  if (pool == NULL) return TARN_E_NOMEM;
+  pool->generation = tarn__os_generation();
+  pool->stats.struct_size = sizeof pool->stats;
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->returned, NULL);
+  tarn_list_init(&pool->replaced);
+  const char *strategy = tarn__strategy_default();
+  tarn_status status = adopt_device(pool, place);
+  if (status == TARN_OK) {
+    status = tarn__strategy_create(pool, strategy, &pool->current);
+  }
+  if (status != TARN_OK) {
+    forget(pool);
+    return status;
+  }
+  *out_pool = pool;
+  return TARN_OK;
+}
+
 tarn_status tarn__front_destroy(tarn_pool *pool) {
   tarn_status status = tarn_pool_trim(pool);
-  tarn__front_forget(pool);
+  forget(pool);
   return status;
 }
 

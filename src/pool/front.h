@@ -8,8 +8,6 @@
 #include "pool/strategy.h"
 #include "tarn/pool.h"
 
-enum { TARN__TAGS_MAX = 65535 };
-
 typedef struct tarn__tag_count {
   size_t live_bytes;
   size_t live_peak_bytes;
@@ -42,9 +40,6 @@ TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
 // Gives all memory back and frees the pool; no block may be out. The status is
 // the device's.
 tarn_status tarn__front_destroy(tarn_pool *pool);
-
-// Frees the host memory of a pool that a parent made.
-void tarn__front_forget(tarn_pool *pool);
 
 // Puts |strategy| in the place of the current one.
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy);

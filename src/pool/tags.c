@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "pool/front.h"
 
+enum { TAGS_MAX = 65535 };
+
 static struct {
   pthread_mutex_t lock;  // guards |names|; taken around a fork
   tarn__names names;     // the n-th of them is tag n + 1
@@ -34,9 +36,9 @@ bool tarn__tag_is_known(tarn_tag tag) {
 static tarn_status intern(const char *name, tarn_tag *out_tag) {
   tarn__name *entry = tarn__names_find(&registry.names, name);
   if (entry == NULL) {
-    if (registry.names.count == TARN__TAGS_MAX) {
+    if (registry.names.count == TAGS_MAX) {
       return tarn__fail(TARN_E_INVALID, "tag '%s': there are %d already", name,
-                        TARN__TAGS_MAX);
+                        TAGS_MAX);
     }
     tarn_status status = tarn__names_add(&registry.names, name, NULL);
     if (status != TARN_OK) return status;
