@@ -9,7 +9,7 @@
 #include "support/run.h"
 
 static tarn_status add(void) {
-  return tarn__plugin_add(fake_init, "fake.so");
+  return tarn__plugin_add((tarn__plugin_entry){fake_init, NULL}, "fake.so");
 }
 
 // --- layouts ---------------------------------------------------------------

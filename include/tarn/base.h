@@ -4,6 +4,7 @@
 //   where the library's own memory comes from   tarn_host_allocator_set
 //   sizes that cannot overflow unnoticed     tarn_size_add, _mul, _align_up
 //   element types and shapes                 tarn_dtype, tarn_shape
+//   memory in chunks, rows of a table in it  tarn_reference, tarn_rows
 //   an intrusive doubly linked list          tarn_list
 //   messages to whoever wants them           tarn_log_set
 //
@@ -202,6 +203,54 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_shape_size(tarn_shape shape,
                                                      tarn_dtype dtype,
                                                      int64_t batch,
                                                      size_t *out_size);
+
+// ---------------------------------------------------------------------------
+// Memory in chunks, and rows of a table in it
+// ---------------------------------------------------------------------------
+
+// One range of bytes to whoever uses it, which may lie in several chunks:
+// chunk i holds the bytes from offsets[i] to offsets[i + 1] of the range and
+// stands at chunks[i]. A chunk may be empty; then its address is not looked at.
+//
+// Lifetime: the arrays are host memory and borrowed for a call.
+typedef struct tarn_reference {
+  const tarn_addr *chunks;  // |count| addresses
+  const size_t *offsets;    // |count| + 1 offsets that never fall; the first 0
+  size_t count;
+} tarn_reference;
+
+// What to do with rows of a table and a dense block of rows:
+//
+//   gather       dense[i]            = table[indices[i]]
+//   scatter      table[indices[i]]   = dense[i]
+//   scatter-add  table[indices[i]]  += dense[i]
+//
+// Elements are converted where the two dtypes differ: floating point to any
+// floating point (to nearest, ties to even), integer to any integer (modulo
+// its range); TARN_DTYPE_BOOL only to itself, and without adding. Where an
+// index comes more than once, a scatter-add adds every time and a scatter
+// leaves one of the rows, which one is not defined. No row of the table may lie
+// in two chunks. Dense rows and table rows must not overlap.
+typedef struct tarn_rows {
+  size_t struct_size;
+  tarn_reference table;
+  tarn_dtype table_dtype;
+  size_t table_offset;  // bytes before row 0
+  size_t table_stride;  // bytes from one row to the next; 0: no gap
+  size_t table_count;   // rows; an index is good from 0 to below it
+  size_t width;         // elements of a row
+  tarn_addr dense;      // |index_count| rows
+  tarn_dtype dense_dtype;
+  size_t dense_stride;     // bytes from one row to the next; 0: no gap
+  tarn_addr indices;       // |index_count| numbers, packed
+  tarn_dtype index_dtype;  // TARN_DTYPE_I32 or TARN_DTYPE_I64
+  size_t index_count;      // 0: nothing to do
+  uint32_t flags;          // TARN_ROWS_... bits; 0: none
+} tarn_rows;
+
+// An index out of range gathers zeros and scatters nothing, instead of being
+// an error that names its position.
+#define TARN_ROWS_SKIP_BAD (1u << 0)
 
 // ---------------------------------------------------------------------------
 // Intrusive list

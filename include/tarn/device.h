@@ -147,6 +147,25 @@ typedef enum tarn_device_function {
 // is not one.
 TARN_API const char *tarn_device_function_name(tarn_device_function bit);
 
+// What a device has beyond the ABI, by its plug-in's extension table.
+typedef enum tarn_device_extension {
+  TARN_EXTENSION_ALIGNMENT = 1 << 0,     // says what addresses are aligned to
+  TARN_EXTENSION_ALIGNED = 1 << 1,       // else some bytes more are taken
+  TARN_EXTENSION_RANGES = 1 << 2,        // range.h; else TARN_E_UNSUPPORTED
+  TARN_EXTENSION_SHARING = 1 << 3,       // of memory between processes
+  TARN_EXTENSION_STREAM_ORDER = 1 << 4,  // else the calls wait
+  TARN_EXTENSION_REGISTER = 1 << 5,      // else TARN_E_UNSUPPORTED
+  TARN_EXTENSION_POINTERS = 1 << 6,      // else TARN_E_UNSUPPORTED
+  TARN_EXTENSION_TEXTS = 1 << 7,         // the driver's words in error texts
+  TARN_EXTENSION_GATHER = 1 << 8,        // rows.h; else row by row
+  TARN_EXTENSION_SCATTER = 1 << 9,
+  TARN_EXTENSION_SCATTER_ADD = 1 << 10,
+  TARN_EXTENSION_RETAINS = 1 << 11,  // the driver keeps freed memory
+} tarn_device_extension;
+
+// "alignment", "ranges", ...; NULL if |bit| is not one.
+TARN_API const char *tarn_device_extension_name(tarn_device_extension bit);
+
 typedef struct tarn_device_info {
   size_t struct_size;
   const char *name;      // "cuda:0"
@@ -162,6 +181,9 @@ typedef struct tarn_device_info {
   size_t padding;        // pools add it to each allocation of the device
   size_t init_size;      // a pool's first allocation
   size_t realloc_size;   // a pool's later allocations
+  uint32_t extensions;   // tarn_device_extension bits
+  size_t alignment;      // every address of the device's own memory is a
+                         // multiple of it; 1: nothing is promised
 } tarn_device_info;
 
 // Fills |*out_info|. The text in it lives as long as the device is open.
@@ -198,12 +220,68 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_allocate(tarn_place place,
                                                           size_t size,
                                                           tarn_addr *out_addr);
 
-// Gives it back. Nothing queued may still use it.
+// The same at a multiple of |align|, a power of two.
+//
+// Cost: on a device without TARN_EXTENSION_ALIGNED up to |align| - 1 bytes
+//       more, and a search when memory is given back.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_allocate_aligned(
+    tarn_place place, size_t size, size_t align, tarn_addr *out_addr);
+
+// Gives back what either of the two has taken. Nothing queued may still use it.
 //
 // TARN_E_INVALID  address 0.
 // TARN_E_DEVICE   the driver refused; the memory counts as gone.
 TARN_API tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
                                             size_t size);
+
+// Takes |size| bytes of the device's own memory, which work on |stream| may use
+// from now on, and other streams when they have waited for it. It is given back
+// by either of tarn_device_deallocate and tarn_device_deallocate_on.
+//
+// Cost:   on a device without TARN_EXTENSION_STREAM_ORDER, as
+//         tarn_device_allocate.
+// Errors: as tarn_device_allocate, and those of |stream|.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_allocate_on(tarn_stream *stream, size_t size, tarn_addr *out_addr);
+
+// Gives memory of tarn_device_allocate or tarn_device_allocate_on back when
+// what is queued on |stream| is done; until then only that may use it. On a
+// device without TARN_EXTENSION_STREAM_ORDER the call waits for it.
+//
+// TARN_E_INVALID  address 0.
+// TARN_E_NOMEM    nothing was queued: the memory is still there.
+// TARN_E_DEVICE   the driver refused; the memory counts as gone.
+TARN_API tarn_status tarn_device_deallocate_on(tarn_stream *stream,
+                                               tarn_addr addr, size_t size);
+
+// Pins |size| bytes of the program's own memory at |ptr|, which makes copies
+// faster, and lets the device reach them at that address. Copies from and to
+// memory that is not registered work as well.
+//
+// Lifetime: until tarn_device_host_unregister, which must come before the
+//           memory is freed; a device cannot be closed before.
+// TARN_E_UNSUPPORTED  no TARN_EXTENSION_REGISTER.
+// TARN_E_INVALID      NULL, size 0, or some of it is registered already.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_host_register(tarn_device *device, void *ptr, size_t size);
+
+// TARN_E_INVALID  |ptr| is not where registered memory begins.
+TARN_API tarn_status tarn_device_host_unregister(tarn_device *device,
+                                                 void *ptr);
+
+typedef struct tarn_pointer_info {
+  tarn_place place;  // whose it is, and of what kind
+  tarn_addr base;    // where the allocation, mapping or registration begins
+  size_t size;       // and its bytes; 0: the driver does not know
+} tarn_pointer_info;
+
+// What |addr| belongs to, as the driver of |device| knows it. The place's
+// device may be another one of the same type; it is NULL if that is not open.
+//
+// TARN_E_UNSUPPORTED  no TARN_EXTENSION_POINTERS.
+// TARN_E_INVALID      the driver knows nothing of |addr|.
+TARN_API TARN_MUST_CHECK tarn_status tarn_device_pointer_query(
+    tarn_device *device, tarn_addr addr, tarn_pointer_info *out_info);
 
 // The pointer through which the host can touch |size| bytes at |addr|. All
 // host and unified memory has one; a device's own memory where

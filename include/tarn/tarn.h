@@ -1,10 +1,14 @@
-// tarn.h - all of Tarn for those who use it. Plug-ins want device_abi.h.
+// tarn.h - all of Tarn for those who use it. Plug-ins want device_abi.h and
+// device_ext.h.
 #ifndef TARN_TARN_H_
 #define TARN_TARN_H_
 
 #include "tarn/base.h"
 #include "tarn/device.h"
 #include "tarn/pool.h"
+#include "tarn/range.h"
+#include "tarn/rows.h"
+#include "tarn/sim.h"
 #include "tarn/trace.h"
 
 #endif  // TARN_TARN_H_

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "device/extension.h"
 #include "device/table.h"
 
 // --- answers of a plug-in --------------------------------------------------
@@ -92,6 +93,17 @@ static size_t usable_min_chunk(tarn_device *device, size_t said) {
   return usable;
 }
 
+// A promise that is none is taken for none.
+static size_t ask_alignment(tarn_device *device) {
+  size_t align = 1;
+  if (device->ext->alignment == NULL) return 1;
+  tarn_status status = device->ext->alignment(device->handle.id, &align);
+  if (status == TARN_OK && tarn_is_power_of_two(align)) return align;
+  tarn__log(TARN_LOG_WARN, "%s: alignment answered %s, %zu; taken as 1",
+            device->name, tarn_status_name(status), align);
+  return 1;
+}
+
 static tarn_status ask_sizes(tarn_device *device) {
   const C_DeviceInterface *abi = device->abi;
   tarn_device_info *info = &device->info;
@@ -106,6 +118,7 @@ static tarn_status ask_sizes(tarn_device *device) {
                              abi->device_max_alloc_size, available);
   info->max_chunk =
       ask_size(device, "device_max_chunk_size", abi->device_max_chunk_size, 0);
+  info->alignment = ask_alignment(device);
   info->padding = ask_size(device, "device_extra_padding_size",
                            abi->device_extra_padding_size, 0);
   info->init_size = ask_size(device, "device_init_alloc_size",
@@ -140,6 +153,7 @@ static void describe(tarn_device *device) {
       .plugin = device->plugin->origin,
       .functions = device->plugin->functions,
       .host_accessible = device->plugin->is_host,
+      .extensions = tarn__extension_bits(&device->plugin->ext),
   };
 }
 
@@ -150,6 +164,7 @@ tarn_status tarn__device_create(tarn__plugin *plugin, size_t ordinal,
   if (device == NULL) return TARN_E_NOMEM;
   device->plugin = plugin;
   device->abi = &plugin->abi;
+  device->ext = &plugin->ext;
   device->handle.id = (int)plugin->ids[ordinal];
   device->ordinal = ordinal;
   device->generation = tarn__os_generation();

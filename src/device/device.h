@@ -18,6 +18,7 @@
 #include "device/staging.h"
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
 
 enum {
   TARN__TEXT_SIZE = 256,  // of a failure that is kept
@@ -32,6 +33,7 @@ struct tarn_device {
   struct C_Device_st handle;  // what every plug-in call is given
   tarn__plugin *plugin;
   const C_DeviceInterface *abi;  // the plug-in's completed table
+  const tarn_device_ext *ext;    // the plug-in's, with NULLs in it
   char *name;
   size_t ordinal;
   uint32_t generation;

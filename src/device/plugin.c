@@ -21,6 +21,7 @@
 
 #include "base/hostmem.h"
 #include "device/device.h"
+#include "device/extension.h"
 #include "device/table.h"
 
 enum {
@@ -114,7 +115,8 @@ static tarn_status introduce(meeting *m, tarn__init_plugin *init,
 
 static tarn_status fill(tarn__plugin *plugin, const meeting *m,
                         const char *origin) {
-  memcpy(&plugin->abi, &m->table, KNOWN_END);
+  memcpy(&plugin->own, &m->table, KNOWN_END);
+  plugin->abi = plugin->own;
   plugin->functions = tarn__table_complete(&plugin->abi);
   plugin->abi_sync = plugin->abi;
   tarn__table_make_sync(&plugin->abi_sync);
@@ -124,17 +126,24 @@ static tarn_status fill(tarn__plugin *plugin, const meeting *m,
   return complete ? TARN_OK : TARN_E_NOMEM;
 }
 
-tarn_status tarn__plugin_create(tarn__init_plugin *init, const char *origin,
+// The extension is asked for last: InitPlugin may be what sets it up.
+static tarn_status extend(tarn__plugin *plugin, tarn_device_ext_function *ext,
+                          const char *origin) {
+  return tarn__extension_take(ext != NULL ? ext() : NULL, origin, &plugin->ext);
+}
+
+tarn_status tarn__plugin_create(tarn__plugin_entry entry, const char *origin,
                                 tarn__plugin **out_plugin) {
   *out_plugin = NULL;
   meeting *m = tarn__host_alloc(sizeof *m);
   if (m == NULL) return TARN_E_NOMEM;
   tarn__plugin *plugin = NULL;
-  tarn_status status = introduce(m, init, origin);
+  tarn_status status = introduce(m, entry.init, origin);
   if (status == TARN_OK) {
     plugin = tarn__host_alloc(sizeof *plugin);
     status = plugin == NULL ? TARN_E_NOMEM : fill(plugin, m, origin);
   }
+  if (status == TARN_OK) status = extend(plugin, entry.ext, origin);
   tarn__host_free(m, sizeof *m);
   if (status != TARN_OK) {
     tarn__plugin_destroy(plugin);
@@ -236,10 +245,9 @@ static tarn_status resolve(const char *path, char *out, size_t out_size) {
   return TARN_OK;
 }
 
-tarn_status tarn__plugin_find_init(const char *path,
-                                   tarn__init_plugin **out_init,
-                                   char **out_path) {
-  *out_init = NULL;
+tarn_status tarn__plugin_find(const char *path, tarn__plugin_entry *out_entry,
+                              char **out_path) {
+  *out_entry = (tarn__plugin_entry){NULL, NULL};
   *out_path = NULL;
   char resolved[PATH_MAX];
   if (path == NULL || *path == '\0') {
@@ -259,6 +267,8 @@ tarn_status tarn__plugin_find_init(const char *path,
   }
   *out_path = tarn__host_text(resolved);
   if (*out_path == NULL) return TARN_E_NOMEM;
-  memcpy(out_init, &symbol, sizeof symbol);
+  memcpy(&out_entry->init, &symbol, sizeof symbol);
+  symbol = dlsym(handle, "TarnDeviceExt");
+  memcpy(&out_entry->ext, &symbol, sizeof symbol);
   return TARN_OK;
 }

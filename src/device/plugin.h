@@ -4,8 +4,15 @@
 
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
 
 typedef void tarn__init_plugin(CustomRuntimeParams *params);
+
+// What a plug-in exports.
+typedef struct tarn__plugin_entry {
+  tarn__init_plugin *init;
+  tarn_device_ext_function *ext;  // NULL: it has no extension
+} tarn__plugin_entry;
 
 // A plug-in as the library keeps it. Never freed: its code may be running.
 typedef struct tarn__plugin {
@@ -14,8 +21,10 @@ typedef struct tarn__plugin {
   bool is_host;        // the built-in cpu: memory is the host's own, no thread
                        // has a current device
   uint32_t functions;  // tarn_device_function bits of what is its own
-  C_DeviceInterface abi;       // checked, and without a NULL in it
+  C_DeviceInterface own;       // checked; NULL is what it does not have
+  C_DeviceInterface abi;       // the same, and without a NULL in it
   C_DeviceInterface abi_sync;  // the same for streams without a handle
+  tarn_device_ext ext;         // checked; NULL is what it does not have
 
   bool initialized;     // guarded by the registry's lock, as all below
   uint32_t generation;  // of the process that initialised it
@@ -23,9 +32,9 @@ typedef struct tarn__plugin {
   size_t id_count;
 } tarn__plugin;
 
-// Takes in a plug-in by its InitPlugin; |origin| says where it came from.
-// Caller holds the registry's lock. Errors as tarn_plugin_load.
-TARN_MUST_CHECK tarn_status tarn__plugin_create(tarn__init_plugin *init,
+// Takes in a plug-in; |origin| says where it came from. Not in the registry:
+// whoever created it keeps it. Errors as tarn_plugin_load.
+TARN_MUST_CHECK tarn_status tarn__plugin_create(tarn__plugin_entry entry,
                                                 const char *origin,
                                                 tarn__plugin **out_plugin);
 
@@ -39,13 +48,17 @@ void tarn__plugin_destroy(tarn__plugin *plugin);
 // TARN_E_DEVICE  the plug-in failed.
 TARN_MUST_CHECK tarn_status tarn__plugin_initialize(tarn__plugin *plugin);
 
-// Loads a shared object and finds its InitPlugin. Errors as tarn_plugin_load.
-TARN_MUST_CHECK tarn_status tarn__plugin_find_init(const char *path,
-                                                   tarn__init_plugin **out_init,
-                                                   char **out_path);
+// Loads a shared object and finds what it exports; |*out_path|, to be freed
+// with tarn__host_free_text, is where it was found. Errors as tarn_plugin_load.
+TARN_MUST_CHECK tarn_status tarn__plugin_find(const char *path,
+                                              tarn__plugin_entry *out_entry,
+                                              char **out_path);
 
 // Adds a plug-in that is linked into the program: tests do.
-TARN_MUST_CHECK tarn_status tarn__plugin_add(tarn__init_plugin *init,
+TARN_MUST_CHECK tarn_status tarn__plugin_add(tarn__plugin_entry entry,
                                              const char *origin);
+
+// What the built-in plug-in of |type| exports; false if there is none.
+bool tarn__plugin_find_builtin(const char *type, tarn__plugin_entry *out_entry);
 
 #endif  // TARN_DEVICE_PLUGIN_H_

@@ -60,10 +60,10 @@ TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
 
 // --- plug-ins --------------------------------------------------------------
 
-static tarn_status add_locked(tarn__init_plugin *init, const char *origin,
+static tarn_status add_locked(tarn__plugin_entry entry, const char *origin,
                               bool is_host) {
   tarn__plugin *plugin = NULL;
-  tarn_status status = tarn__plugin_create(init, origin, &plugin);
+  tarn_status status = tarn__plugin_create(entry, origin, &plugin);
   if (status != TARN_OK) return status;
   plugin->is_host = is_host;
   if (tarn__names_find(&registry.plugins, plugin->type) != NULL) {
@@ -76,9 +76,12 @@ static tarn_status add_locked(tarn__init_plugin *init, const char *origin,
   return status;
 }
 
-static tarn__init_plugin *const builtins[] = {
-    tarn__cpu_init_plugin,  // the host
-    tarn__sim_init_plugin,
+static const struct {
+  const char *type;
+  tarn__plugin_entry entry;
+} builtins[] = {
+    {"cpu", {tarn__cpu_init_plugin, tarn__cpu_device_ext}},  // the host
+    {"sim", {tarn__sim_init_plugin, tarn__sim_device_ext}},
 };
 enum { BUILTIN_COUNT = sizeof builtins / sizeof builtins[0] };
 
@@ -89,7 +92,8 @@ static tarn_status prepare_locked(void) {
   if (registry.ready) return TARN_OK;
   while (registry.plugins.count < BUILTIN_COUNT) {
     size_t next = registry.plugins.count;
-    tarn_status status = add_locked(builtins[next], "built-in", next == 0);
+    tarn_status status =
+        add_locked(builtins[next].entry, "built-in", next == 0);
     if (status != TARN_OK) return status;
   }
   tarn_list_init(&registry.devices);
@@ -97,22 +101,32 @@ static tarn_status prepare_locked(void) {
   return TARN_OK;
 }
 
-tarn_status tarn__plugin_add(tarn__init_plugin *init, const char *origin) {
+bool tarn__plugin_find_builtin(const char *type,
+                               tarn__plugin_entry *out_entry) {
+  for (size_t i = 0; i < BUILTIN_COUNT; i++) {
+    if (strcmp(builtins[i].type, type) != 0) continue;
+    *out_entry = builtins[i].entry;
+    return true;
+  }
+  return false;
+}
+
+tarn_status tarn__plugin_add(tarn__plugin_entry entry, const char *origin) {
   registry_lock();
   tarn_status status = prepare_locked();
-  if (status == TARN_OK) status = add_locked(init, origin, false);
+  if (status == TARN_OK) status = add_locked(entry, origin, false);
   registry_unlock();
   return status;
 }
 
 tarn_status tarn_plugin_load(const char *path) {
-  tarn__init_plugin *init = NULL;
+  tarn__plugin_entry entry = {NULL, NULL};
   char *origin = NULL;
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  status = tarn__plugin_find_init(path, &init, &origin);
+  status = tarn__plugin_find(path, &entry, &origin);
   if (status != TARN_OK) return status;
-  status = tarn__plugin_add(init, origin);
+  status = tarn__plugin_add(entry, origin);
   tarn__host_free_text(origin);
   return status;
 }

@@ -24,6 +24,9 @@ include/tarn/plan.h        base                                -
 include/tarn/device.h      base                                -
 include/tarn/device_abi.h  -                                   -
 include/tarn/device_ext.h  base                                -
+include/tarn/range.h       base,device                         -
+include/tarn/rows.h        base,device                         -
+include/tarn/sim.h         base                                -
 include/tarn/pool.h        base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/whole.h       base,device,pool                    -
@@ -33,18 +36,20 @@ include/tarn/tarn.h        users                               -
 src/base/                  base                                base
 src/trace/                 base,trace                          base,trace
 src/plan/                  base,plan                           base,plan
-src/device/                base,device,device_abi,device_ext   base,device
+src/device/                base,device,device_abi,device_ext,range,rows  base,device
 src/pool/                  base,device,pool                    base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model
 record/                    base,trace,device_abi               base
-plugins/                   base,device_abi,device_ext          base,common
+plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
 tool/                      users                               -
 tool/cmd_bench.c           users                               bench
+tool/cmd_conform.c         users                               conform
 tool/bench_report.         users                               bench
 examples/                  users                               -
+conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
 tests/                     users,device_abi,device_ext         *
@@ -53,7 +58,8 @@ tests/                     users,device_abi,device_ext         *
 cd "${1:?usage: layering.sh ROOT}"
 
 folders=
-for folder in include src record plugins mpi tool examples bench fuzz tests; do
+for folder in include src record plugins mpi conform tool examples bench fuzz \
+  tests; do
   [ ! -d "$folder" ] || folders="$folders $folder"
 done
 

@@ -483,6 +483,6 @@ void fake_init(CustomRuntimeParams *params) {
 }
 
 void fake_add(void) {
-  tarn_status status = tarn__plugin_add(fake_init, "a test double");
+  tarn_status status = tarn__plugin_add((tarn__plugin_entry){fake_init, NULL}, "a test double");
   ck_assert_msg(status == TARN_OK, "%s", tarn_last_error());
 }

@@ -1,0 +1,2 @@
+// Gather and scatter.
+#include "common/rows.h"

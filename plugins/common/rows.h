@@ -1,0 +1,33 @@
+// rows.h - gather and scatter for devices whose memory this processor reaches.
+#ifndef TARN_PLUGINS_COMMON_ROWS_H_
+#define TARN_PLUGINS_COMMON_ROWS_H_
+
+#include "tarn/base.h"
+
+typedef enum tarn__rows_action {
+  TARN__ROWS_GATHER,
+  TARN__ROWS_SCATTER,
+  TARN__ROWS_SCATTER_ADD,
+} tarn__rows_action;
+
+// Where the bytes at |addr| are: the first |*out_size| of the |size| bytes
+// wanted, at least one, stand together there. NULL: they are not the device's.
+typedef unsigned char *tarn__rows_reach(void *context, tarn_addr addr,
+                                        size_t size, size_t *out_size);
+
+// A copy of |rows| in one piece of host memory, with the arrays of its
+// reference behind it, for a queue; free it with tarn__host_free and
+// |*out_size|. NULL if there is no memory.
+tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
+
+// Does it. |reach| NULL: addresses are pointers. |text| says what was wrong.
+//
+// TARN_E_INVALID  an index is out of range, an address is not reached, or a row
+//                 lies in two chunks.
+TARN_MUST_CHECK tarn_status tarn__rows_run(tarn__rows_action action,
+                                           const tarn_rows *rows,
+                                           tarn__rows_reach *reach,
+                                           void *context, char *text,
+                                           size_t text_size);
+
+#endif  // TARN_PLUGINS_COMMON_ROWS_H_

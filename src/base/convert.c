@@ -1,0 +1,2 @@
+// Elements of one dtype to another.
+#include "base/convert.h"
