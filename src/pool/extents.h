@@ -1,0 +1,142 @@
+// extents.h - which bytes of a space of addresses are taken: numbers only,
+// what stands at them is touched by nobody here.
+//
+//   [ outside | taken | open | taken | open | bare          | taken | outside ]
+//
+// An extent is outside (not the owner's), bare (its own addresses, with no
+// memory behind them), open (a hole: memory that nobody uses) or taken (a
+// block). Neighbours of one kind, unless they are taken, are one extent, so
+// giving back coalesces at once.
+//
+// An open extent remembers which stream may still be at work in it, if any:
+// those of one stream hang in bins of their own (bins.h). Two of different
+// streams stay apart; one that no stream uses joins with any.
+//
+// Addresses come and go by tarn__extents_add and _remove; memory by pages, in
+// two steps, since mapping takes time and others go on meanwhile: claim makes
+// the bytes taken at once, and the owner then maps or gives up; strip takes
+// pages out of holes, and the owner then unmaps and calls _bare.
+//
+// Not locked: the owner guards all of it.
+#ifndef TARN_POOL_EXTENTS_H_
+#define TARN_POOL_EXTENTS_H_
+
+#include "pool/bins.h"
+#include "tarn/base.h"
+
+typedef enum tarn__extent_kind {
+  TARN__EXTENT_OUTSIDE,
+  TARN__EXTENT_BARE,
+  TARN__EXTENT_OPEN,
+  TARN__EXTENT_TAKEN,
+} tarn__extent_kind;
+
+struct tarn__extent {
+  uint64_t offset;
+  size_t size;
+  struct tarn__extent *before;  // by offset; NULL at either end of the space
+  struct tarn__extent *after;
+  tarn_list node;    // in its bin, or in the list of bare extents
+  tarn__bins *bins;  // OPEN: where it hangs; else NULL
+  tarn__extent_kind kind;
+};
+
+typedef struct tarn__extents {
+  size_t granule;  // offsets and sizes are multiples of it; a power of two
+  size_t page;     // where memory comes and goes: a multiple of it, likewise
+  tarn__extent *first;
+  tarn_list bare;  // all bare extents, in no order
+  size_t bare_count;
+  size_t taken_bytes;
+  tarn__bins *bins;                 // a list; the first: of what no stream uses
+  struct tarn__extent_slab *slabs;  // nodes never move
+  tarn_list unused;                 // nodes
+  size_t spare;                     // how many of them
+  size_t promised;                  // and how many for claims that are out
+} tarn__extents;
+
+// A space in which everything is outside.
+TARN_MUST_CHECK tarn_status tarn__extents_init(tarn__extents *extents,
+                                               size_t granule, size_t page);
+void tarn__extents_deinit(tarn__extents *extents);
+
+// Room for what the next call needs, and bins for the stream with |serial|.
+// False: no host memory. Each function below relies on it.
+TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
+                                           uint64_t serial);
+
+// Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN.
+void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
+                       tarn__extent_kind kind);
+
+// Makes a free extent outside.
+void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent);
+
+// --- blocks ----------------------------------------------------------------
+
+// Takes |size| bytes at a multiple of |align| out of the holes of the stream
+// with |serial|, or of those that no stream uses. NULL: none is large enough.
+// Sizes are rounded up to the granule. |*out_serial| is whose it was.
+tarn__extent *tarn__extents_take(tarn__extents *extents, size_t size,
+                                 size_t align, uint64_t serial,
+                                 uint64_t *out_serial);
+
+// The same out of the holes of any stream.
+tarn__extent *tarn__extents_take_any(tarn__extents *extents, size_t size,
+                                     size_t align, uint64_t *out_serial);
+
+// Makes a taken extent open, for the stream with |serial|. Returns the hole
+// that it is part of now.
+tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
+                                 uint64_t serial);
+
+// Cuts a taken extent at its end, or extends it into what is open behind it.
+// False: there is not enough that belongs to its stream or to none.
+TARN_MUST_CHECK bool tarn__extents_resize(tarn__extents *extents,
+                                          tarn__extent *extent, size_t size,
+                                          uint64_t serial);
+
+// What the stream with |serial| may still use, nobody uses any more: its work
+// is done, or |to| waits for it.
+void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to);
+
+// --- memory ----------------------------------------------------------------
+
+// Where a block can be had for the least memory that is not there yet.
+typedef struct tarn__extent_plan {
+  tarn__extent *bare;  // NULL: nowhere, the addresses are used up
+  uint64_t offset;     // of the block
+  uint64_t from;       // the bare pages that it needs
+  uint64_t to;
+} tarn__extent_plan;
+
+tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
+                                     size_t align, uint64_t serial);
+
+// Takes the block of a plan that was made just now, with all of the pages that
+// it needs: the owner maps those. |*out_serial| is whose holes it is in part
+// made of. One of the next two must follow.
+tarn__extent *tarn__extents_claim(tarn__extents *extents,
+                                  const tarn__extent_plan *plan, size_t size,
+                                  uint64_t *out_serial);
+
+// The memory is there: what the block does not need becomes open.
+tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
+                                 const tarn__extent_plan *plan, size_t size);
+
+// No memory came: all is as it was.
+void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
+                           const tarn__extent_plan *plan, uint64_t serial);
+
+// Takes up to |most| bytes of whole pages out of the holes of |serial|. NULL:
+// there are none.
+tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most,
+                                  uint64_t serial);
+
+// Makes a stripped extent bare.
+void tarn__extents_bare(tarn__extents *extents, tarn__extent *extent);
+
+// Walks all and says what is wrong.
+TARN_MUST_CHECK tarn_status tarn__extents_check(const tarn__extents *extents);
+
+#endif  // TARN_POOL_EXTENTS_H_

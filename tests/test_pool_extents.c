@@ -1,0 +1,561 @@
+// Extents of a space, against a map of bytes that is kept beside them.
+#include "pool/extents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/run.h"
+
+enum {
+  GRANULE = 512,
+  PAGE = 8192,
+  PAGES = 64,
+  UNITS = PAGES * PAGE / GRANULE,
+  BLOCKS = 256,
+};
+
+static const uint64_t BASE = UINT64_C(0x7f0000000000);
+
+static tarn__extents extents;
+
+// A row of bare pages that begins at BASE.
+static void begin(void) {
+  assert_ok(tarn__extents_init(&extents, GRANULE, PAGE));
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extents_add(&extents, BASE, (size_t)PAGES * PAGE, TARN__EXTENT_BARE);
+}
+
+static void check(void) {
+  assert_ok(tarn__extents_check(&extents));
+}
+
+static void end(void) {
+  check();
+  tarn__extents_deinit(&extents);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+
+static size_t open_bytes(void) {
+  size_t sum = 0;
+  for (const tarn__bins *b = extents.bins; b != NULL; b = b->next)
+    sum += b->bytes;
+  return sum;
+}
+
+static tarn__extent *take_for(size_t size, size_t align, uint64_t serial) {
+  uint64_t last = 0;
+  require(tarn__extents_reserve(&extents, serial));
+  return tarn__extents_take(&extents, size, align, serial, &last);
+}
+
+static tarn__extent *take(size_t size) {
+  return take_for(size, GRANULE, 0);
+}
+
+static tarn__extent *give_of(tarn__extent *e, uint64_t serial) {
+  require(tarn__extents_reserve(&extents, serial));
+  return tarn__extents_give(&extents, e, serial);
+}
+
+static tarn__extent *give(tarn__extent *e) {
+  return give_of(e, 0);
+}
+
+// Takes a block for which memory is added.
+static tarn__extent *grow(size_t size, size_t align, uint64_t serial) {
+  uint64_t last = 0;
+  require(tarn__extents_reserve(&extents, serial));
+  tarn__extent_plan p = tarn__extents_plan(&extents, size, align, serial);
+  if (p.bare == NULL) return NULL;
+  tarn__extent *e = tarn__extents_claim(&extents, &p, size, &last);
+  return tarn__extents_keep(&extents, e, &p, size);
+}
+
+// So many pages from BASE on are open.
+static void open_pages(size_t count) {
+  give(grow(count * PAGE, GRANULE, 0));
+  ck_assert_uint_eq(open_bytes(), count * PAGE);
+}
+
+// --- blocks ----------------------------------------------------------------
+
+START_TEST(nothing_is_open_at_first) {
+  begin();
+  ck_assert_ptr_null(take(1));
+  ck_assert_uint_eq(open_bytes(), 0);
+  ck_assert_uint_eq(extents.bare_count, 1);
+  end();
+}
+END_TEST
+
+START_TEST(sizes_are_rounded_and_holes_are_cut) {
+  begin();
+  open_pages(1);
+  tarn__extent *a = take(1);
+  tarn__extent *b = take(GRANULE + 1);
+  ck_assert_uint_eq(a->offset, BASE);
+  ck_assert_uint_eq(a->size, GRANULE);
+  ck_assert_uint_eq(b->offset, BASE + GRANULE);
+  ck_assert_uint_eq(b->size, 2 * GRANULE);
+  ck_assert_uint_eq(extents.taken_bytes, 3 * GRANULE);
+  ck_assert_uint_eq(open_bytes(), PAGE - 3 * GRANULE);
+  end();
+}
+END_TEST
+
+START_TEST(an_alignment_leaves_a_hole_before) {
+  begin();
+  open_pages(2);
+  (void)take(1);
+  ck_assert_uint_eq(take_for(1, PAGE, 0)->offset, BASE + PAGE);
+  ck_assert_uint_eq(take(PAGE - GRANULE)->offset, BASE + GRANULE);
+  end();
+}
+END_TEST
+
+START_TEST(what_is_given_back_is_one_hole) {
+  begin();
+  open_pages(1);
+  tarn__extent *a = take(PAGE / 4);
+  tarn__extent *b = take(PAGE / 4);
+  tarn__extent *c = take(PAGE / 2);
+  ck_assert_ptr_null(take(1));
+  give(a);
+  give(c);
+  ck_assert_ptr_null(take(PAGE / 2 + 1));
+  tarn__extent *whole = give(b);
+  ck_assert_uint_eq(whole->offset, BASE);
+  ck_assert_uint_eq(whole->size, PAGE);
+  ck_assert_ptr_eq(take(PAGE), whole);
+  end();
+}
+END_TEST
+
+START_TEST(the_closest_fit_is_taken) {
+  begin();
+  open_pages(4);
+  tarn__extent *large = take(4 * GRANULE);
+  (void)take(GRANULE);
+  tarn__extent *small = take(3 * GRANULE);
+  (void)take(GRANULE);
+  uint64_t offset = small->offset;
+  give(large);
+  give(small);
+  ck_assert_uint_eq(take(3 * GRANULE)->offset, offset);
+  end();
+}
+END_TEST
+
+// More holes of one bin than are looked at, of which only the first one fits.
+START_TEST(a_hole_that_the_first_look_misses_is_found) {
+  enum { HOLES = 20, LEAST = 32 };  // 32 and 33 granules share a bin
+  tarn__extent *holes[HOLES];
+  begin();
+  open_pages(PAGES);
+  for (int i = 0; i < HOLES; i++) {
+    holes[i] = take((LEAST + (i == 0 ? 1u : 0u)) * (size_t)GRANULE);
+    (void)take(GRANULE);
+  }
+  (void)take(open_bytes());
+  uint64_t offset = holes[0]->offset;
+  for (int i = 0; i < HOLES; i++)
+    give(holes[i]);
+  tarn__extent *found = take((LEAST + 1) * (size_t)GRANULE);
+  ck_assert_ptr_nonnull(found);
+  ck_assert_uint_eq(found->offset, offset);
+  end();
+}
+END_TEST
+
+START_TEST(a_block_is_resized_in_place) {
+  begin();
+  open_pages(1);
+  tarn__extent *a = take(GRANULE);
+  ck_assert(tarn__extents_resize(&extents, a, 3 * GRANULE, 0));
+  ck_assert_uint_eq(a->size, 3 * GRANULE);
+  ck_assert(tarn__extents_resize(&extents, a, PAGE, 0));
+  ck_assert_uint_eq(open_bytes(), 0);
+  ck_assert(!tarn__extents_resize(&extents, a, PAGE + 1, 0));
+  ck_assert_uint_eq(a->size, PAGE);
+  check();
+  ck_assert(tarn__extents_resize(&extents, a, 1, 0));
+  ck_assert_uint_eq(a->size, GRANULE);
+  ck_assert_uint_eq(open_bytes(), PAGE - GRANULE);
+  end();
+}
+END_TEST
+
+START_TEST(what_is_outside_is_left_alone) {
+  begin();
+  open_pages(PAGES);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *all = take((size_t)PAGES * PAGE);
+  ck_assert_uint_eq(all->size, (size_t)PAGES * PAGE);
+  ck_assert(!tarn__extents_resize(&extents, all, all->size + 1, 0));
+  all = give(all);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extents_remove(&extents, all);
+  ck_assert_ptr_null(take(1));
+  ck_assert_ptr_null(grow(1, GRANULE, 0));
+  // Two segments that touch would be one hole: the owner keeps them apart.
+  tarn__extents_add(&extents, BASE, PAGE, TARN__EXTENT_OPEN);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extents_add(&extents, BASE + 2 * PAGE, PAGE, TARN__EXTENT_OPEN);
+  ck_assert_ptr_null(take(PAGE + 1));
+  ck_assert_ptr_nonnull(take(PAGE));
+  end();
+}
+END_TEST
+
+// --- streams ---------------------------------------------------------------
+
+START_TEST(holes_of_streams_stay_apart) {
+  begin();
+  open_pages(1);
+  tarn__extent *a = take(PAGE / 2);
+  tarn__extent *b = take(PAGE / 2);
+  give_of(a, 7);
+  give_of(b, 8);
+  check();
+  ck_assert_ptr_null(take_for(PAGE, GRANULE, 7));
+  ck_assert_ptr_null(take_for(1, GRANULE, 9));
+  uint64_t last = 0;
+  tarn__extent *own = tarn__extents_take(&extents, 1, GRANULE, 8, &last);
+  ck_assert_uint_eq(own->offset, BASE + PAGE / 2);
+  ck_assert_uint_eq(last, 8);
+  tarn__extent *any =
+      tarn__extents_take_any(&extents, PAGE / 2, GRANULE, &last);
+  ck_assert_uint_eq(any->offset, BASE);
+  ck_assert_uint_eq(last, 7);
+  end();
+}
+END_TEST
+
+START_TEST(a_hole_that_no_stream_uses_joins_with_any) {
+  begin();
+  open_pages(1);
+  tarn__extent *a = take(PAGE / 2);
+  give_of(a, 7);
+  ck_assert_ptr_null(take_for(1, GRANULE, 0));
+  ck_assert_ptr_nonnull(take_for(PAGE, GRANULE, 7));
+  end();
+}
+END_TEST
+
+START_TEST(what_a_stream_is_done_with_is_anybodys) {
+  begin();
+  open_pages(2);
+  tarn__extent *parts[4];
+  for (int i = 0; i < 4; i++)
+    parts[i] = take(PAGE / 2);
+  give_of(parts[0], 7);
+  give_of(parts[1], 8);
+  give_of(parts[2], 7);
+  give_of(parts[3], 8);
+  tarn__extents_move(&extents, 7, 0);
+  check();
+  ck_assert_ptr_null(take_for(1, GRANULE, 7));
+  tarn__extents_move(&extents, 8, 0);
+  check();
+  ck_assert_ptr_nonnull(take(2 * PAGE));
+  end();
+}
+END_TEST
+
+// --- memory that comes and goes --------------------------------------------
+
+START_TEST(a_plan_uses_what_is_open_already) {
+  begin();
+  tarn__extent *a = grow(3 * PAGE / 2, GRANULE, 0);
+  ck_assert_uint_eq(a->offset, BASE);
+  ck_assert_uint_eq(open_bytes(), PAGE / 2);
+  // Half a page is left, so a page and a half need one page more.
+  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE / 2, GRANULE, 0);
+  ck_assert_uint_eq(p.offset, BASE + 3 * PAGE / 2);
+  ck_assert_uint_eq(p.from, BASE + 2 * PAGE);
+  ck_assert_uint_eq(p.to, BASE + 3 * PAGE);
+  p = tarn__extents_plan(&extents, (size_t)PAGES * PAGE, GRANULE, 0);
+  ck_assert_ptr_null(p.bare);
+  end();
+}
+END_TEST
+
+START_TEST(a_plan_leaves_the_holes_of_other_streams) {
+  begin();
+  open_pages(1);
+  give_of(take(PAGE), 7);
+  tarn__extent_plan p = tarn__extents_plan(&extents, PAGE, GRANULE, 8);
+  ck_assert_uint_eq(p.offset, BASE + PAGE);
+  p = tarn__extents_plan(&extents, 2 * PAGE, GRANULE, 7);
+  ck_assert_uint_eq(p.offset, BASE);
+  ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
+  end();
+}
+END_TEST
+
+// Bare pages between two holes: the block ends with the hole behind them where
+// that needs less.
+START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
+  begin();
+  open_pages(4);
+  (void)take(PAGE);
+  tarn__extent *b = take(PAGE);
+  tarn__extent *c = take(2 * PAGE);
+  give(b);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *page = tarn__extents_strip(&extents, PAGE, 0);
+  ck_assert_uint_eq(page->offset, BASE + PAGE);
+  ck_assert_uint_eq(page->size, PAGE);
+  tarn__extents_bare(&extents, page);
+  give(c);
+  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE, GRANULE, 0);
+  ck_assert_uint_eq(p.from, BASE + PAGE);
+  ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
+  end();
+}
+END_TEST
+
+START_TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
+  begin();
+  open_pages(2);
+  (void)take(PAGE);
+  uint64_t last = 9;
+  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE + 1, PAGE, 0);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *e = tarn__extents_claim(&extents, &p, 3 * PAGE + 1, &last);
+  ck_assert_uint_eq(last, 0);
+  ck_assert_uint_eq(open_bytes(), 0);
+  ck_assert_ptr_null(take(1));
+  check();
+  tarn__extents_unclaim(&extents, e, &p, last);
+  ck_assert_uint_eq(open_bytes(), PAGE);
+  ck_assert_uint_eq(extents.taken_bytes, PAGE);
+  ck_assert_uint_eq(extents.bare_count, 1);
+  end();
+}
+END_TEST
+
+START_TEST(only_whole_open_pages_are_stripped) {
+  begin();
+  open_pages(3);
+  tarn__extent *a = take(GRANULE);
+  tarn__extent *b = take(3 * PAGE - 2 * GRANULE);
+  tarn__extent *c = take(GRANULE);
+  require(tarn__extents_reserve(&extents, 0));
+  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 0));
+  give(b);
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *page = tarn__extents_strip(&extents, 5 * PAGE, 0);
+  ck_assert_uint_eq(page->offset, BASE + PAGE);
+  ck_assert_uint_eq(page->size, PAGE);
+  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 7));
+  tarn__extents_bare(&extents, page);
+  ck_assert_uint_eq(extents.bare_count, 2);
+  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 0));
+  give(a);
+  give(c);
+  end();
+}
+END_TEST
+
+// --- at random -------------------------------------------------------------
+
+enum { STREAMS = 3 };  // serials 0 to 2; 0: none
+
+typedef struct model {
+  tarn__extent *blocks[BLOCKS];
+  uint64_t streams[BLOCKS];
+  size_t count;
+  uint64_t most_streams;
+  bool backed[PAGES];
+  bool taken[UNITS];
+  uint64_t used_by[UNITS];  // who may still be at work there
+} model;
+
+static size_t unit_of(uint64_t offset) {
+  return (size_t)(offset - BASE) / GRANULE;
+}
+
+static void mark(model *m, const tarn__extent *e, bool taken) {
+  for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
+    require(m->taken[u] != taken);
+    require(m->backed[u * GRANULE / PAGE]);
+    m->taken[u] = taken;
+  }
+}
+
+static void mark_user(model *m, const tarn__extent *e, uint64_t serial) {
+  for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++)
+    m->used_by[u] = serial;
+}
+
+// Nobody but |serial| and |last| may be at work in a block.
+static void require_ordered(const model *m, const tarn__extent *e,
+                            uint64_t serial, uint64_t last) {
+  for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
+    uint64_t user = m->used_by[u];
+    require(user == 0 || user == serial || user == last);
+  }
+}
+
+// Whether there is a hole that would do, where all holes are of no stream.
+static bool has_room(const model *m, size_t size, size_t align) {
+  size_t units = (size + GRANULE - 1) / GRANULE;
+  for (size_t at = 0; at < UNITS; at += align / GRANULE) {
+    size_t run = 0;
+    while (run < units && at + run < UNITS && !m->taken[at + run] &&
+           m->backed[(at + run) * GRANULE / PAGE]) {
+      run++;
+    }
+    if (run == units) return true;
+  }
+  return false;
+}
+
+static void back_pages(model *m, const tarn__extent_plan *p, bool backed) {
+  require(p->from < p->to && p->from % PAGE == 0 && p->to % PAGE == 0);
+  for (uint64_t at = p->from; at < p->to; at += PAGE) {
+    require(m->backed[unit_of(at) * GRANULE / PAGE] != backed);
+    m->backed[unit_of(at) * GRANULE / PAGE] = backed;
+  }
+}
+
+static tarn__extent *grow_model(model *m, size_t size, size_t align,
+                                uint64_t serial, uint64_t *last) {
+  require(tarn__extents_reserve(&extents, serial));
+  tarn__extent_plan p = tarn__extents_plan(&extents, size, align, serial);
+  if (p.bare == NULL) return NULL;
+  tarn__extent *e = tarn__extents_claim(&extents, &p, size, last);
+  if (rand() % 4 == 0) {
+    tarn__extents_unclaim(&extents, e, &p, *last);
+    return NULL;
+  }
+  back_pages(m, &p, true);
+  for (uint64_t at = p.from; at < p.to; at += GRANULE)
+    m->used_by[unit_of(at)] = 0;
+  return tarn__extents_keep(&extents, e, &p, size);
+}
+
+static void try_take(model *m, size_t size, size_t align) {
+  uint64_t serial = (uint64_t)rand() % m->most_streams;
+  uint64_t last = 0;
+  if (m->count == BLOCKS) return;
+  require(tarn__extents_reserve(&extents, serial));
+  bool room = has_room(m, size, align);
+  tarn__extent *e = tarn__extents_take(&extents, size, align, serial, &last);
+  require(m->most_streams > 1 || (e != NULL) == room);
+  if (e == NULL && rand() % 2) {
+    e = tarn__extents_take_any(&extents, size, align, &last);
+  }
+  if (e == NULL) e = grow_model(m, size, align, serial, &last);
+  if (e == NULL) return;
+  require(e->offset % align == 0 && e->size >= size);
+  require_ordered(m, e, serial, last);
+  mark(m, e, true);
+  m->streams[m->count] = serial;
+  m->blocks[m->count++] = e;
+}
+
+static void give_any(model *m) {
+  if (m->count == 0) return;
+  size_t at = (size_t)rand() % m->count;
+  uint64_t serial = m->streams[at];
+  mark(m, m->blocks[at], false);
+  mark_user(m, m->blocks[at], serial);
+  give_of(m->blocks[at], serial);
+  m->count--;
+  m->blocks[at] = m->blocks[m->count];
+  m->streams[at] = m->streams[m->count];
+}
+
+static void resize_any(model *m, size_t size) {
+  if (m->count == 0) return;
+  size_t at = (size_t)rand() % m->count;
+  tarn__extent *e = m->blocks[at];
+  require(tarn__extents_reserve(&extents, m->streams[at]));
+  mark(m, e, false);
+  mark_user(m, e, m->streams[at]);
+  bool done = tarn__extents_resize(&extents, e, size, m->streams[at]);
+  require(!done || e->size >= size);
+  require_ordered(m, e, m->streams[at], 0);
+  mark(m, e, true);
+}
+
+static void strip_some(model *m) {
+  uint64_t serial = (uint64_t)rand() % m->most_streams;
+  size_t most = PAGE * (1 + (size_t)rand() % 3);
+  require(tarn__extents_reserve(&extents, serial));
+  tarn__extent *e = tarn__extents_strip(&extents, most, serial);
+  if (e == NULL) return;
+  require(e->size <= most);
+  require_ordered(m, e, serial, 0);
+  mark(m, e, true);
+  mark(m, e, false);
+  tarn__extent_plan p = {.from = e->offset, .to = e->offset + e->size};
+  back_pages(m, &p, false);
+  tarn__extents_bare(&extents, e);
+}
+
+static void finish_stream(model *m) {
+  uint64_t serial = (uint64_t)rand() % m->most_streams;
+  tarn__extents_move(&extents, serial, 0);
+  for (size_t u = 0; u < UNITS; u++) {
+    if (m->used_by[u] == serial) m->used_by[u] = 0;
+  }
+}
+
+static void step(model *m) {
+  size_t size = 1 + (size_t)rand() % (rand() % 4 ? 4 * GRANULE : 4 * PAGE);
+  size_t align = (size_t)GRANULE << (rand() % 4 ? 0 : rand() % 6);
+  int what = rand() % 32;
+  if (what < 14) try_take(m, size, align);
+  if (what >= 14 && what < 26) give_any(m);
+  if (what >= 26 && what < 29) resize_any(m, size);
+  if (what >= 29 && what < 31) strip_some(m);
+  if (what == 31 && rand() % 4 == 0) finish_stream(m);
+}
+
+static void run_seed(unsigned seed, uint64_t streams) {
+  model m = {.most_streams = streams};
+  srand(seed);
+  begin();
+  for (int i = 0; i < 20000; i++) {
+    step(&m);
+    if (i % 64 == 0) require(tarn__extents_check(&extents) == TARN_OK);
+  }
+  while (m.count > 0)
+    give_any(&m);
+  ck_assert_uint_eq(extents.taken_bytes, 0);
+  end();
+}
+
+START_TEST(one_stream) {
+  for (unsigned seed = 1; seed <= 4; seed++)
+    run_seed(seed, 1);
+}
+END_TEST
+
+START_TEST(several_streams) {
+  for (unsigned seed = 1; seed <= 4; seed++)
+    run_seed(seed, STREAMS);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("extents of a space");
+  ADD_CASE(suite, "blocks", nothing_is_open_at_first,
+           sizes_are_rounded_and_holes_are_cut,
+           an_alignment_leaves_a_hole_before, what_is_given_back_is_one_hole,
+           the_closest_fit_is_taken, a_hole_that_the_first_look_misses_is_found,
+           a_block_is_resized_in_place, what_is_outside_is_left_alone);
+  ADD_CASE(suite, "streams", holes_of_streams_stay_apart,
+           a_hole_that_no_stream_uses_joins_with_any,
+           what_a_stream_is_done_with_is_anybodys);
+  ADD_CASE(suite, "memory", a_plan_uses_what_is_open_already,
+           a_plan_leaves_the_holes_of_other_streams,
+           a_plan_ends_with_a_hole_if_that_is_less,
+           a_claim_that_gets_no_memory_leaves_no_trace,
+           only_whole_open_pages_are_stripped);
+  ADD_CASE(suite, "at random", one_stream, several_streams);
+  return run_suite(suite);
+}
