@@ -74,6 +74,8 @@ static tarn__bins *find_bins(const tarn__extents *extents, uint64_t serial) {
 // Those of a stream whose holes are all gone serve another one.
 static tarn__bins *find_empty_bins(const tarn__extents *extents) {
   tarn__bins *bins = extents->bins->next;
+  // A claim that fails gives holes back to bins that it may have emptied.
+  if (extents->promised != 0) return NULL;
   while (bins != NULL && bins->bytes != 0)
     bins = bins->next;
   return bins;
@@ -144,7 +146,7 @@ static void join(tarn__extents *extents, tarn__extent *e) {
 }
 
 static bool can_join(const tarn__extent *a, const tarn__extent *b) {
-  if (a == NULL || b == NULL || a->kind != b->kind) return false;
+  if (a == NULL || b == NULL || a->kind != b->kind || b->wall) return false;
   if (a->kind == TARN__EXTENT_TAKEN) return false;
   uint64_t x = serial_of(a);
   uint64_t y = serial_of(b);
@@ -235,11 +237,16 @@ void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
                        tarn__extent_kind kind) {
   tarn__extent *e = find_outside(extents, offset);
   e = carve(extents, e, offset, offset + size);
+  e->wall = true;
+  if (e->after != NULL) e->after->wall = true;
   settle(extents, e, kind, extents->bins);
 }
 
 void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
+  tarn__extent *next = extent->after;
   unhang(extents, extent);
+  extent->wall = false;
+  if (next->kind == TARN__EXTENT_OUTSIDE) next->wall = false;
   settle(extents, extent, TARN__EXTENT_OUTSIDE, NULL);
 }
 
@@ -286,9 +293,8 @@ tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
 static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
                  uint64_t serial) {
   tarn__extent *next = e->after;
-  if (next == NULL || next->kind != TARN__EXTENT_OPEN || next->size < more) {
-    return false;
-  }
+  bool open = next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
+  if (!open || next->size < more) return false;
   if (serial_of(next) != 0 && serial_of(next) != serial) return false;
   (void)carve(extents, next, next->offset, next->offset + more);
   join(extents, e);
@@ -355,8 +361,8 @@ static bool needs_less(const tarn__extent_plan *a, const tarn__extent_plan *b) {
 // that ends with what is open behind it.
 static bool plan_at(const tarn__extents *extents, tarn__extent *e, size_t size,
                     size_t align, uint64_t serial, tarn__extent_plan *out) {
-  bool before = is_usable(e->before, serial);
-  bool after = is_usable(e->after, serial);
+  bool before = is_usable(e->before, serial) && !e->wall;
+  bool after = is_usable(e->after, serial) && !e->after->wall;
   uint64_t low = up(before ? e->before->offset : e->offset, align);
   uint64_t high = after ? end_of(e->after) : end_of(e);
   if (low >= high || size > high - low) return false;

@@ -39,6 +39,8 @@ struct tarn__extent {
   tarn_list node;    // in its bin, or in the list of bare extents
   tarn__bins *bins;  // OPEN: where it hangs; else NULL
   tarn__extent_kind kind;
+  bool wall;  // never one with what is before it: another piece of the device's
+              // memory, or another reserved range, begins here
 };
 
 typedef struct tarn__extents {
@@ -65,7 +67,8 @@ void tarn__extents_deinit(tarn__extents *extents);
 TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
                                            uint64_t serial);
 
-// Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN.
+// Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
+// stay apart from what touches them.
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
                        tarn__extent_kind kind);
 

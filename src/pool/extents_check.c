@@ -22,7 +22,9 @@ static uint64_t serial_of(const tarn__extent *e) {
 }
 
 static bool should_be_one(const tarn__extent *a, const tarn__extent *b) {
-  if (a->kind != b->kind || a->kind == TARN__EXTENT_TAKEN) return false;
+  if (a->kind != b->kind || a->kind == TARN__EXTENT_TAKEN || b->wall) {
+    return false;
+  }
   uint64_t x = serial_of(a);
   uint64_t y = serial_of(b);
   return x == y || x == 0 || y == 0;

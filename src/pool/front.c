@@ -130,10 +130,10 @@ static tarn_status broken(const char *what, size_t is, size_t should_be) {
 
 static tarn_status check_piece(const tarn_pool *pool,
                                const tarn__piece *piece) {
-  bool inside =
-      piece->address >= piece->base &&
-      piece->address - piece->base <= piece->base_size &&
-      piece->size <= piece->base_size - (size_t)(piece->address - piece->base);
+  size_t skipped = (size_t)(piece->address - piece->base);
+  bool inside = piece->base_size == 0 ||
+                (piece->address >= piece->base && skipped <= piece->base_size &&
+                 piece->size <= piece->base_size - skipped);
   if (!inside) {
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u exceeds its memory",
                       piece->id);
@@ -164,6 +164,7 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
 
 static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
+  out->reserved_bytes += pool->current->held;
   tarn_status status = pool->current->type->check(pool->current, &out->idle);
   if (status != TARN_OK) return status;
   tarn_list *node = NULL;
@@ -174,6 +175,7 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
     if (status != TARN_OK) return status;
     if (idle != 0) return broken("idle pieces of a replaced strategy", idle, 0);
     live += old->live;
+    out->reserved_bytes += old->held;
   }
   if (live != out->live_blocks) {
     return broken("blocks of all strategies", live, out->live_blocks);

@@ -38,6 +38,7 @@ const tarn__strategy_type tarn__no_pool = {
     .deinit = deinit,
     .take = take,
     .give = tarn__source_shrink,
+    .let_go = tarn__source_shrink,
     .trim = trim,
     .check = check,
 };

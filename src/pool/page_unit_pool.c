@@ -348,6 +348,7 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .deinit = deinit,
     .take = take,
     .give = give,
+    .let_go = tarn__source_shrink,
     .trim = trim,
     .check = check,
 };

@@ -20,7 +20,7 @@ typedef struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
   tarn_addr base;     // what the device gave, at or below |address|; 0: unused
-  size_t base_size;
+  size_t base_size;   // 0: memory of its owner's, who accounts for it
 
   tarn__strategy *owner;
   void *home;                // the owner's own: where the piece belongs

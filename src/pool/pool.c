@@ -240,10 +240,9 @@ static tarn_status give_locked(tarn_pool *pool, tarn__piece *piece,
   count_dead(pool, piece);
   piece->freed_on = serial;
   piece->waits_on = 0;
-  // A strategy that was replaced keeps nothing.
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
-                           : tarn__source_shrink(owner, piece);
+                           : owner->type->let_go(owner, piece);
   // It may have been the last block of one that was replaced, be it meanwhile.
   if (owner != pool->current) tarn__front_retire(pool, owner);
   return status;

@@ -32,6 +32,10 @@ static bool within_limit(const tarn_pool *pool, size_t size) {
   return limit == 0 || sum <= limit;
 }
 
+tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
+  return within_limit(pool, size) ? TARN_OK : over_limit(pool, size);
+}
+
 static bool is_aligned(tarn_addr addr, size_t align) {
   return (addr & (align - 1)) == 0;
 }
@@ -90,12 +94,68 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
   return TARN_OK;
 }
 
-static void commit_grow(tarn_pool *pool, tarn__piece *piece) {
-  tarn_pool_stats *stats = &pool->stats;
-  stats->reserved_bytes += piece->base_size;
+void tarn__source_begin_return(tarn__strategy *strategy, size_t size) {
+  tarn_pool *pool = strategy->pool;
+  pool->stats.reserved_bytes -= size;
+  pool->stats.device_frees++;
+  pool->pending += size;
+  pool->returning++;
+  strategy->inside++;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void tarn__source_end_return(tarn__strategy *strategy, size_t size) {
+  tarn_pool *pool = strategy->pool;
+  pthread_mutex_lock(&pool->lock);
+  strategy->inside--;
+  pool->pending -= size;
+  pool->returning--;
+  pthread_cond_broadcast(&pool->returned);
+}
+
+void tarn__source_begin_ask(tarn__strategy *strategy, size_t size) {
+  tarn_pool *pool = strategy->pool;
+  pool->pending += size;
+  pool->stats.device_allocs += size > 0 ? 1 : 0;
+  strategy->inside++;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void tarn__source_end_ask(tarn__strategy *strategy, size_t size) {
+  tarn_pool *pool = strategy->pool;
+  pthread_mutex_lock(&pool->lock);
+  strategy->inside--;
+  pool->pending -= size;
+}
+
+void tarn__source_charge(tarn__strategy *strategy, size_t size) {
+  tarn_pool_stats *stats = &strategy->pool->stats;
+  stats->reserved_bytes += size;
   if (stats->reserved_bytes > stats->reserved_peak_bytes) {
     stats->reserved_peak_bytes = stats->reserved_bytes;
   }
+}
+
+tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
+                                size_t size) {
+  tarn__pieces *pieces = &strategy->pool->pieces;
+  tarn__piece *piece = tarn__pieces_take(pieces);
+  if (piece == NULL) return NULL;
+  piece->owner = strategy;
+  piece->address = piece->base = address;
+  piece->size = size;
+  tarn__pieces_enter(pieces, piece);
+  return piece;
+}
+
+void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn__pieces *pieces = &strategy->pool->pieces;
+  tarn__pieces_hide(pieces, piece);
+  tarn__pieces_leave(pieces, piece);
+}
+
+static void commit_grow(tarn_pool *pool, tarn__piece *piece) {
+  tarn__source_charge(piece->owner, piece->base_size);
   tarn__pieces_enter(&pool->pieces, piece);
 }
 

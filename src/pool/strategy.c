@@ -17,6 +17,7 @@ enum {
 static const tarn__strategy_type *const types[] = {
     &tarn__page_unit_pool,
     &tarn__no_pool,
+    &tarn__arena_pool,
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 

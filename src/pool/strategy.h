@@ -19,6 +19,7 @@ struct tarn__strategy {
   tarn_list node;  // in the front's list of strategies that were replaced
   size_t live;     // blocks that are out
   size_t inside;   // calls that have let go of the lock and will come back
+  size_t held;     // bytes of the device that it has besides its pieces'
 };
 
 typedef struct tarn__request {
@@ -47,6 +48,10 @@ struct tarn__strategy_type {
   // Takes a piece back whose block was freed.
   tarn_status (*give)(tarn__strategy *strategy, tarn__piece *piece);
 
+  // The same once the strategy was replaced: it keeps nothing that it can give
+  // back to the device.
+  tarn_status (*let_go)(tarn__strategy *strategy, tarn__piece *piece);
+
   // Gives all idle memory back to the source.
   tarn_status (*trim)(tarn__strategy *strategy);
 
@@ -69,6 +74,29 @@ TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
 // go meanwhile. The pieces are gone in any case; the first failure is returned.
 tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces);
 
+// Around calls that give |size| bytes back: takes them off the books and lets
+// go of the lock; takes it again, and tells who waits for room.
+void tarn__source_begin_return(tarn__strategy *strategy, size_t size);
+void tarn__source_end_return(tarn__strategy *strategy, size_t size);
+
+// The same around calls that ask for |size| bytes, which a limit counts
+// meanwhile; 0: calls that ask for none. Memory that came is charged after.
+void tarn__source_begin_ask(tarn__strategy *strategy, size_t size);
+void tarn__source_end_ask(tarn__strategy *strategy, size_t size);
+void tarn__source_charge(tarn__strategy *strategy, size_t size);
+
+// TARN_FULL, with a text, if |size| bytes more would exceed the pool's limit.
+TARN_MUST_CHECK tarn_status tarn__source_check_limit(const tarn_pool *pool,
+                                                     size_t size);
+
+// A piece for bytes that the strategy has carved out of memory of its own.
+// NULL: no host memory.
+tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
+                                size_t size);
+
+// Its end.
+void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece);
+
 // --- options ---------------------------------------------------------------
 
 // The value of |key|, which is a number of bytes, or |fallback| if it is not
@@ -81,6 +109,7 @@ TARN_MUST_CHECK tarn_status tarn__options_size(tarn__options *options,
 
 extern const tarn__strategy_type tarn__page_unit_pool;
 extern const tarn__strategy_type tarn__no_pool;
+extern const tarn__strategy_type tarn__arena_pool;
 
 // A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
 //

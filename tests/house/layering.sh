@@ -37,7 +37,7 @@ src/base/                  base                                base
 src/trace/                 base,trace                          base,trace
 src/plan/                  base,plan                           base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  base,device,pool                    base,device/memory.h,pool
+src/pool/                  base,device,range,pool                    base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model

@@ -1,0 +1,79 @@
+// region.h - addresses that a strategy has reserved, and the memory mapped into
+// them, page by page.
+//
+//   region   | page | page |  bare  | page |  bare ...                  |
+//               7      9                4        handles of memory
+//   spares    2, 5                               memory without an address
+//
+// All is called with the pool's lock held. What asks the device lets it go
+// meanwhile: the pages in question must be the caller's (taken extents), so
+// that nobody else touches them.
+#ifndef TARN_POOL_REGION_H_
+#define TARN_POOL_REGION_H_
+
+#include "pool/extents.h"
+#include "pool/strategy.h"
+#include "tarn/range.h"
+
+typedef struct tarn__region {
+  struct tarn__region *next;
+  tarn_addr base;
+  size_t size;
+  tarn_memory *pages;  // by number, |page_room| of them; 0: bare
+  size_t page_room;
+} tarn__region;
+
+// The regions of one strategy, and what it keeps for them.
+typedef struct tarn__regions {
+  tarn__strategy *strategy;
+  tarn_device *device;
+  size_t page;  // a multiple of the device's granularity
+  tarn__region *first;
+  tarn_memory *spares;
+  size_t spare_count;
+  size_t spare_room;
+  size_t mapped;  // pages
+} tarn__regions;
+
+// Pages that are to be taken out: taken extents, linked by |next|.
+typedef struct tarn__stripped {
+  tarn__extent *extent;
+  uint64_t serial;  // of the stream whose work must be done first; 0: none
+  struct tarn__stripped *next;
+} tarn__stripped;
+
+// Reserves |size| bytes, or as many halves less as there are addresses for, but
+// not under |least|.
+//
+// TARN_FULL  there are none left.
+TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
+                                              size_t size, size_t least,
+                                              tarn__region **out_region);
+
+// Gives the addresses back; nothing is mapped there.
+tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region);
+
+// Unmaps |stripped| (which may be empty) and maps the bytes from |from| to
+// |to|, with the memory that this has made free, then with spares, then with
+// new. What is too much becomes spare.
+//
+// |*out_unmapped| says whether what was stripped is: it is unless there was no
+// host memory to begin with.
+//
+// TARN_FULL  the limit or the device is used up.
+TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__regions *regions,
+                                              tarn__request *request,
+                                              const tarn__stripped *stripped,
+                                              uint64_t from, uint64_t to,
+                                              bool *out_unmapped);
+
+// Unmaps |stripped|, and gives its memory and all that is spare back to the
+// device.
+tarn_status tarn__regions_shrink(tarn__regions *regions,
+                                 const tarn__stripped *stripped,
+                                 bool *out_unmapped);
+
+// Frees what is on the host.
+void tarn__regions_deinit(tarn__regions *regions);
+
+#endif  // TARN_POOL_REGION_H_

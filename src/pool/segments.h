@@ -1,0 +1,45 @@
+// segments.h - memory of a device that has no ranges: pieces of it that a
+// strategy cuts up.
+#ifndef TARN_POOL_SEGMENTS_H_
+#define TARN_POOL_SEGMENTS_H_
+
+#include "pool/extents.h"
+#include "pool/strategy.h"
+
+enum { TARN__SEGMENT_STREAMS = 4 };
+
+typedef struct tarn__segment {
+  struct tarn__segment *next;
+  tarn_addr base;  // what the device gave
+  size_t base_size;
+  tarn_addr address;  // what can be used of it
+  size_t size;
+  // While it is given back: the streams whose work must be done first.
+  uint64_t serials[TARN__SEGMENT_STREAMS];
+  size_t serial_count;  // more than there is room for: all of the device
+} tarn__segment;
+
+typedef struct tarn__segments {
+  tarn__segment *first;
+  size_t largest;  // that the device gives
+} tarn__segments;
+
+// A segment of at least |size| bytes of the granule of |zone|, all of it open
+// there. The lock is let go meanwhile.
+//
+// TARN_FULL  the limit or the device is used up, or |size| is too large.
+TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__segments *segments,
+                                               tarn__strategy *strategy,
+                                               tarn__request *request,
+                                               tarn__extents *zone,
+                                               size_t size);
+
+// Gives the segments of |zone| back of which nothing is taken. The lock is let
+// go meanwhile.
+tarn_status tarn__segments_trim(tarn__segments *segments,
+                                tarn__strategy *strategy, tarn__extents *zone);
+
+// Frees what is on the host.
+void tarn__segments_deinit(tarn__segments *segments);
+
+#endif  // TARN_POOL_SEGMENTS_H_
