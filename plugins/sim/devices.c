@@ -42,8 +42,8 @@ static bool is_ready(tarn__sim_device *device) {
 
 static C_Status initialize_locked(void) {
   if (device_count() != 0) return C_SUCCESS;
-  if (!tarn__sim_options_read(&sim.options)) return C_ERROR;
-  tarn__sim_faults_set(&sim.options);
+  if (!tarn__sim_options_settle(&sim.options)) return C_ERROR;
+  tarn__sim_faults_set(&sim.options.plan);
   for (size_t i = 0; i < sim.options.devices; i++) {
     sim.devices[i].home.id = (int)i;
     sim.devices[i].capacity = sim.options.capacity;
@@ -75,6 +75,7 @@ static void finalize_locked(void) {
     pthread_mutex_destroy(&sim.devices[i].lock);
   }
   atomic_store_explicit(&sim.count, 0, memory_order_release);
+  tarn__sim_options_unsettle();
 }
 
 // --- who may call ----------------------------------------------------------
