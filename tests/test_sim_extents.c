@@ -99,7 +99,8 @@ END_TEST
 START_TEST(what_was_freed_last_comes_last) {
   begin();
   for (uint64_t i = 0; i < 32; i++) {
-    const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 32, 1, 32, i + 1);
+    const tarn__sim_extent *x =
+        tarn__sim_extents_take(&extents, 32, 1, 32, i + 1);
     ck_assert_ptr_nonnull(x);
     ck_assert_uint_eq(x->address, BEGIN + i * 32 % BYTES);
     tarn__sim_extents_give(&extents,
