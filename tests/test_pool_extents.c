@@ -303,7 +303,7 @@ START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   tarn__extent *c = take(2 * PAGE);
   give(b);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *page = tarn__extents_strip(&extents, PAGE, 0);
+  tarn__extent *page = tarn__extents_strip(&extents, PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
   tarn__extents_bare(&extents, page);
@@ -342,16 +342,15 @@ START_TEST(only_whole_open_pages_are_stripped) {
   tarn__extent *b = take(3 * PAGE - 2 * GRANULE);
   tarn__extent *c = take(GRANULE);
   require(tarn__extents_reserve(&extents, 0));
-  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 0));
+  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
   give(b);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *page = tarn__extents_strip(&extents, 5 * PAGE, 0);
+  tarn__extent *page = tarn__extents_strip(&extents, 5 * PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
-  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 7));
   tarn__extents_bare(&extents, page);
   ck_assert_uint_eq(extents.bare_count, 2);
-  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE, 0));
+  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
   give(a);
   give(c);
   end();
@@ -481,14 +480,33 @@ static void resize_any(model *m, size_t size) {
   mark(m, e, true);
 }
 
+// Whoever may be at work in |e| is waited for.
+static void require_waited(const model *m, const tarn__extent *e,
+                           const tarn__waits *waits) {
+  if (waits->count > TARN__WAITS) return;
+  for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
+    bool found = m->used_by[u] == 0;
+    for (size_t i = 0; i < waits->count; i++)
+      found = found || waits->serials[i] == m->used_by[u];
+    require(found);
+  }
+}
+
 static void strip_some(model *m) {
-  uint64_t serial = (uint64_t)rand() % m->most_streams;
   size_t most = PAGE * (1 + (size_t)rand() % 3);
-  require(tarn__extents_reserve(&extents, serial));
-  tarn__extent *e = tarn__extents_strip(&extents, most, serial);
+  uint64_t cursor = PAGE * ((uint64_t)rand() % 3);
+  uint64_t behind = cursor;
+  bool of_any = rand() % 2 != 0;
+  tarn__waits waits = {.count = 0};
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *e =
+      of_any ? tarn__extents_strip_run(&extents, &cursor, most, &waits)
+             : tarn__extents_strip(&extents, most);
   if (e == NULL) return;
-  require(e->size <= most);
-  require_ordered(m, e, serial, 0);
+  require(e->size <= most && e->size % PAGE == 0);
+  require(!of_any || (e->offset >= behind && e->offset + e->size == cursor));
+  require_waited(m, e, &waits);
+  mark_user(m, e, 0);
   mark(m, e, true);
   mark(m, e, false);
   tarn__extent_plan p = {.from = e->offset, .to = e->offset + e->size};

@@ -19,21 +19,17 @@
 //       most. A miss is a few calls of the device.
 #include <assert.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
 #include "pool/region.h"
 #include "pool/segments.h"
+#include "pool/strips.h"
 
-enum {
-  GRANULE = 512,
-  STRIPS = 32,  // holes that pages are taken from at a time
-};
+enum { GRANULE = 512 };
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
 static const size_t DEFAULT_SMALL = (size_t)64 << 10;
-static const size_t LEAST_RANGE = (size_t)64 << 20;
 static const size_t SEGMENT_STEP = (size_t)2 << 20;
 
 typedef struct arena {
@@ -41,7 +37,8 @@ typedef struct arena {
   tarn__extents zones[2];  // of small blocks, of large ones
   size_t small;            // the largest that is small
   size_t padding;
-  size_t range_size;  // 0: the device has no ranges, or no addresses for one
+  size_t range_size;  // 0: the device has no ranges, or too little for them
+  size_t lost;        // extents that stay taken for good
   tarn__regions regions;
   tarn__segments segments;
 } arena;
@@ -50,6 +47,7 @@ static arena *self_of(tarn__strategy *strategy) {
   return (arena *)(void *)strategy;  // the base is the first member
 }
 
+// By the size of the extent, which is that of the block, rounded.
 static tarn__extents *zone_of(arena *self, size_t size) {
   return &self->zones[size > self->small ? 1 : 0];
 }
@@ -89,9 +87,13 @@ static tarn_status adopt_ranges(arena *self, tarn_device *device,
   if (status == TARN_OK) {
     status = tarn_device_memory(device, &total, &available);
   }
-  if (status != TARN_OK) return status;
+  if (status != TARN_OK || granularity > total) return status;
   if (*page < granularity) *page = granularity;
-  self->regions.page = *page;
+  if (*page > total) {
+    return tarn__fail(TARN_E_INVALID,
+                      "arena_pool: page=%zu is more than the %zu bytes of %s",
+                      *page, total, tarn_device_name(device));
+  }
   size_t most = SIZE_MAX / 4;
   self->range_size = (total < most ? total * 2 : most) & ~(*page - 1);
   return TARN_OK;
@@ -105,21 +107,23 @@ static tarn_status adopt_device(arena *self, size_t *page) {
   if (status == TARN_OK) status = tarn_device_query(device, &info);
   if (status != TARN_OK) return status;
   self->regions.strategy = &self->base;
-  self->regions.device = device;
+  self->regions.device = self->segments.device = device;
   self->padding = pool->padding;
   self->segments.largest = info.max_alloc;
-  return can_have_ranges(pool, &info) ? adopt_ranges(self, device, page)
-                                      : TARN_OK;
+  if (can_have_ranges(pool, &info)) status = adopt_ranges(self, device, page);
+  self->regions.page = *page;
+  return status;
 }
 
 static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   arena *self = self_of(strategy);
-  size_t page = 0;
-  tarn_status status = read_options(self, options, &page);
-  if (status == TARN_OK) status = adopt_device(self, &page);
-  if (status != TARN_OK) return status;
   size_t natural = strategy->pool->natural_align;
   size_t granule = natural > GRANULE ? natural : GRANULE;
+  size_t page = 0;
+  tarn_status status = read_options(self, options, &page);
+  if (page < granule) page = granule;
+  if (status == TARN_OK) status = adopt_device(self, &page);
+  if (status != TARN_OK) return status;
   for (int i = 0; i < 2 && status == TARN_OK; i++)
     status = tarn__extents_init(&self->zones[i], granule, page);
   return status;
@@ -135,60 +139,15 @@ static void deinit(tarn__strategy *strategy) {
 
 // --- memory ----------------------------------------------------------------
 
-// Pages out of holes that no stream uses, |most| bytes at most. They are taken
-// until they are unmapped.
-typedef struct strips {
-  tarn__stripped list[STRIPS];
-  tarn__extents *zones[STRIPS];
-  size_t count;
-} strips;
-
-static const tarn__stripped *first_of(const strips *s) {
-  return s->count > 0 ? &s->list[0] : NULL;
-}
-
-static void add_strip(strips *s, tarn__extents *zone, tarn__extent *extent,
-                      uint64_t serial) {
-  size_t at = s->count++;
-  s->list[at] = (tarn__stripped){.extent = extent, .serial = serial};
-  s->zones[at] = zone;
-  if (at > 0) s->list[at - 1].next = &s->list[at];
-}
-
-// False: no more can be had from |zone| now.
-static bool strip(strips *s, tarn__extents *zone, size_t most,
-                  uint64_t serial) {
-  if (s->count == STRIPS || !tarn__extents_reserve(zone, serial)) return false;
-  tarn__extent *e = tarn__extents_strip(zone, most, serial);
-  if (e != NULL) add_strip(s, zone, e, serial);
-  return e != NULL;
-}
-
-static void strip_idle(arena *self, strips *s, size_t most) {
-  for (int i = 1; i >= 0; i--) {
-    while (most > 0 && strip(s, &self->zones[i], most, 0))
-      most -= s->list[s->count - 1].extent->size;
-  }
-}
-
-// They are unmapped now, or nothing has happened to them.
-static void settle_strips(strips *s, bool unmapped) {
-  for (size_t i = 0; i < s->count; i++) {
-    const tarn__stripped *stripped = &s->list[i];
-    if (unmapped) {
-      tarn__extents_bare(s->zones[i], stripped->extent);
-    } else {
-      (void)tarn__extents_give(s->zones[i], stripped->extent, stripped->serial);
-    }
-  }
-}
-
 // TARN_FULL: there are no addresses for a range that would hold |size|.
 static tarn_status add_range(arena *self, tarn__extents *zone, size_t size) {
   size_t page = self->regions.page;
-  size_t least = LEAST_RANGE;
+  size_t least = 0;
   tarn__region *region = NULL;
-  if (least < size + 2 * page) least = (size + 2 * page) & ~(page - 1);
+  if (!tarn_size_align_up(size, page, &least)) {
+    return tarn__fail(TARN_FULL, "arena_pool: no addresses for %zu bytes",
+                      size);
+  }
   size_t most = self->range_size > least ? self->range_size : least;
   tarn_status status = tarn__regions_add(&self->regions, most, least, &region);
   if (status != TARN_OK) return status;
@@ -201,56 +160,46 @@ static tarn_status add_range(arena *self, tarn__extents *zone, size_t size) {
   return TARN_OK;
 }
 
-// Where the block is to be; adds a range if there is no room for it.
-static tarn_status plan(arena *self, tarn__extents *zone, size_t size,
-                        const tarn__request *request,
-                        tarn__extent_plan *out_plan) {
-  for (;;) {
-    if (!tarn__extents_reserve(zone, request->serial)) return TARN_E_NOMEM;
-    *out_plan = tarn__extents_plan(zone, size, request->align, request->serial);
-    if (out_plan->bare != NULL) return TARN_OK;
-    tarn_status status = add_range(self, zone, size + request->align);
-    if (status != TARN_OK) return status;
-  }
+// Pages that nobody uses go where they are needed before the device is asked
+// for more.
+static void strip_idle(arena *self, size_t need, tarn__strips *strips) {
+  size_t there = self->regions.spare_count * self->regions.page;
+  for (int i = 1; i >= 0 && there < need; i--)
+    there += tarn__strips_take_idle(strips, &self->zones[i], need - there);
 }
 
-static tarn_status grow_range(arena *self, tarn__extents *zone, size_t size,
-                              tarn__request *request, tarn__extent **out,
-                              uint64_t *out_serial) {
-  tarn__extent_plan p = {.bare = NULL};
-  strips s = {.count = 0};
-  tarn_status status = plan(self, zone, size, request, &p);
-  if (status != TARN_OK) return status;
-  tarn__extent *e = tarn__extents_claim(zone, &p, size, out_serial);
-  size_t spare = self->regions.spare_count * self->regions.page;
-  size_t need = (size_t)(p.to - p.from);
-  if (need > spare) strip_idle(self, &s, need - spare);
-  bool unmapped = false;
-  status = tarn__regions_map(&self->regions, request, first_of(&s), p.from,
-                             p.to, &unmapped);
-  settle_strips(&s, unmapped);
-  if (status != TARN_OK) {
-    tarn__extents_unclaim(zone, e, &p, *out_serial);
-    return status;
-  }
-  *out = tarn__extents_keep(zone, e, &p, size);
-  return TARN_OK;
-}
-
-static tarn_status grow_segments(arena *self, tarn__extents *zone, size_t size,
-                                 tarn__request *request, tarn__extent **out,
-                                 uint64_t *out_serial) {
-  size_t whole = 0;
-  size_t step = size < SEGMENT_STEP ? SEGMENT_STEP : zone->granule;
-  if (!tarn_size_align_up(size, step, &whole)) return TARN_FULL;
+static tarn_status map_plan(arena *self, tarn__extents *zone, size_t size,
+                            const tarn__extent_plan *p, tarn__request *request,
+                            tarn__extent **out, uint64_t *out_serial) {
+  tarn__strips strips = {.count = 0};
+  bool lost = false;
+  tarn__extent *e = tarn__extents_claim(zone, p, size, out_serial);
+  strip_idle(self, (size_t)(p->to - p->from), &strips);
   tarn_status status =
-      tarn__segments_add(&self->segments, &self->base, request, zone, whole);
-  if (status != TARN_OK) return status;
-  if (!tarn__extents_reserve(zone, request->serial)) return TARN_E_NOMEM;
-  *out = tarn__extents_take(zone, size, request->align, request->serial,
-                            out_serial);
-  // Another thread was quicker.
-  return *out != NULL ? TARN_OK : TARN_FULL;
+      tarn__regions_map(&self->regions, request, tarn__strips_first(&strips),
+                        p->from, p->to, &lost);
+  tarn__strips_settle(&strips);
+  if (status == TARN_OK) {
+    *out = tarn__extents_keep(zone, e, p, size);
+  } else if (lost) {
+    tarn__extents_lose(zone);
+    self->lost++;
+  } else {
+    tarn__extents_unclaim(zone, e, p, *out_serial);
+  }
+  return status;
+}
+
+// Small blocks share a segment, unless there is only room for this one.
+static tarn_status add_segment(arena *self, tarn__extents *zone, size_t size,
+                               tarn__request *request) {
+  tarn_status status = TARN_FULL;
+  if (size < SEGMENT_STEP) {
+    status = tarn__segments_add(&self->segments, &self->base, request, zone,
+                                SEGMENT_STEP);
+  }
+  if (status != TARN_FULL) return status;
+  return tarn__segments_add(&self->segments, &self->base, request, zone, size);
 }
 
 // --- blocks ----------------------------------------------------------------
@@ -264,41 +213,60 @@ static void adopt_orphans(tarn__extents *zone) {
   }
 }
 
+// NULL: there is no hole for it.
+static tarn__extent *find_open(tarn__extents *zone, size_t size,
+                               const tarn__request *request,
+                               uint64_t *out_serial) {
+  tarn__extent *e = tarn__extents_take(zone, size, request->align,
+                                       request->serial, out_serial);
+  if (e != NULL || zone->bins->next == NULL) return e;
+  adopt_orphans(zone);
+  return tarn__extents_take_any(zone, size, request->align, out_serial);
+}
+
+// Whatever lets go of the lock begins anew, or ends here.
 static tarn_status find(arena *self, tarn__extents *zone, size_t size,
                         tarn__request *request, tarn__extent **out,
                         uint64_t *out_serial) {
-  if (!tarn__extents_reserve(zone, request->serial)) return TARN_E_NOMEM;
-  *out = tarn__extents_take(zone, size, request->align, request->serial,
-                            out_serial);
-  if (*out != NULL) return TARN_OK;
-  if (zone->bins->next != NULL) {
-    adopt_orphans(zone);
+  for (;;) {
     if (!tarn__extents_reserve(zone, request->serial)) return TARN_E_NOMEM;
-    *out = tarn__extents_take_any(zone, size, request->align, out_serial);
+    *out = find_open(zone, size, request, out_serial);
     if (*out != NULL) return TARN_OK;
+    tarn_status status = TARN_OK;
+    if (self->range_size != 0) {
+      tarn__extent_plan p =
+          tarn__extents_plan(zone, size, request->align, request->serial);
+      if (p.bare != NULL) {
+        return map_plan(self, zone, size, &p, request, out, out_serial);
+      }
+      status = add_range(self, zone, size + request->align);
+    } else {
+      status = add_segment(self, zone, size, request);
+    }
+    if (status != TARN_OK) return status;
   }
-  tarn_status status = TARN_FULL;
-  if (self->range_size != 0) {
-    status = grow_range(self, zone, size, request, out, out_serial);
-  } else {
-    status = grow_segments(self, zone, size, request, out, out_serial);
+}
+
+static tarn_status round_size(const arena *self, size_t size, size_t *out) {
+  if (!tarn_size_add(size, self->padding, out) ||
+      !tarn_size_align_up(*out, self->zones[0].granule, out)) {
+    return tarn__fail(TARN_E_INVALID, "arena_pool: %zu bytes overflow", size);
   }
-  return status;
+  if (tarn__extents_reach(0, *out)) return TARN_OK;
+  return tarn__fail(TARN_FULL, "arena_pool: %zu bytes are more than there are",
+                    size);
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   arena *self = self_of(strategy);
   size_t size = 0;
-  if (!tarn_size_add(request->size, self->padding, &size) ||
-      size > SIZE_MAX / 4) {
-    return tarn__fail(TARN_E_INVALID, "arena_pool: %zu bytes overflow",
-                      request->size);
-  }
+  tarn_status status = round_size(self, request->size, &size);
+  if (status != TARN_OK) return status;
   tarn__extents *zone = zone_of(self, size);
   tarn__extent *e = NULL;
   uint64_t last = 0;
-  tarn_status status = find(self, zone, size, request, &e, &last);
+  status = find(self, zone, size, request, &e, &last);
   if (status != TARN_OK) return status;
   assert(e != NULL);
   tarn__piece *piece =
@@ -313,35 +281,36 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return TARN_OK;
 }
 
-// Without bins for the stream the hole has to be nobody's at once.
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  arena *self = self_of(strategy);
+// Makes the block a hole. Without bins for the stream it has to be nobody's at
+// once.
+static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
+                              tarn__extents *zone, tarn__extent **out_hole) {
   tarn__extent *e = piece->home;
-  tarn__extents *zone = zone_of(self, e->size);
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
   if (serial != 0 && !tarn__extents_reserve(zone, serial)) {
-    tarn__source_begin_ask(strategy, 0);
+    tarn__source_begin_ask(strategy, 0, 0);
     status = tarn_stream_join(NULL, serial);
     tarn__source_end_ask(strategy, 0);
     serial = 0;
   }
   tarn__source_join(strategy, piece);
-  (void)tarn__extents_give(zone, e, serial);
+  *out_hole = tarn__extents_give(zone, e, serial);
   return status;
 }
 
-// --- giving memory back ----------------------------------------------------
-
-static void strip_all(arena *self, strips *s) {
-  for (int i = 0; i < 2; i++) {
-    tarn__extents *zone = &self->zones[i];
-    for (const tarn__bins *b = zone->bins; b != NULL; b = b->next) {
-      while (strip(s, zone, SIZE_MAX, b->serial))
-        continue;
-    }
-  }
+static tarn__extents *zone_of_piece(arena *self, const tarn__piece *piece) {
+  const tarn__extent *e = piece->home;
+  return zone_of(self, e->size);
 }
+
+static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn__extent *hole = NULL;
+  return open_block(strategy, piece, zone_of_piece(self_of(strategy), piece),
+                    &hole);
+}
+
+// --- giving memory back ----------------------------------------------------
 
 // A range of which no byte has memory any more.
 static tarn__region *find_bare_region(arena *self, tarn__extents *zone,
@@ -372,24 +341,36 @@ static tarn_status drop_bare_regions(arena *self) {
   return first;
 }
 
-static tarn_status trim_ranges(arena *self) {
+// All that was idle when it began, in batches; each page is tried once.
+static tarn_status trim_pages(arena *self) {
+  size_t batch = TARN__REGION_BATCH * self->regions.page;
+  uint64_t cursors[2] = {0, 0};
   tarn_status first = TARN_OK;
-  for (bool more = true; more && first == TARN_OK;) {
-    strips s = {.count = 0};
-    bool unmapped = false;
-    strip_all(self, &s);
-    first = tarn__regions_shrink(&self->regions, first_of(&s), &unmapped);
-    settle_strips(&s, unmapped);
-    more = s.count == STRIPS;
-  }
+  size_t taken = 0;
+  do {
+    tarn__strips strips = {.count = 0};
+    taken = 0;
+    for (int i = 0; i < 2; i++) {
+      taken += tarn__strips_take_any(&strips, &self->zones[i], &cursors[i],
+                                     batch - taken);
+    }
+    tarn_status status =
+        tarn__regions_shrink(&self->regions, tarn__strips_first(&strips));
+    tarn__strips_settle(&strips);
+    if (first == TARN_OK) first = status;
+  } while (taken > 0 || self->regions.spare_count > 0);
+  return first;
+}
+
+static tarn_status trim_ranges(arena *self) {
+  tarn_status status = trim_pages(self);
   tarn_status dropped = drop_bare_regions(self);
-  return first != TARN_OK ? first : dropped;
+  return status != TARN_OK ? status : dropped;
 }
 
 static tarn_status trim(tarn__strategy *strategy) {
   arena *self = self_of(strategy);
-  tarn_status first =
-      self->range_size != 0 ? trim_ranges(self) : TARN_OK;
+  tarn_status first = self->range_size != 0 ? trim_ranges(self) : TARN_OK;
   for (int i = 0; i < 2; i++) {
     tarn_status status =
         tarn__segments_trim(&self->segments, strategy, &self->zones[i]);
@@ -398,9 +379,20 @@ static tarn_status trim(tarn__strategy *strategy) {
   return first;
 }
 
+// Whether there is memory that can be given back now, since |hole| is one.
+static bool frees_memory(const arena *self, const tarn__extent *hole) {
+  tarn__extent_run run = tarn__extents_run(hole);
+  size_t page = self->regions.page;
+  if (self->range_size == 0) return tarn__segments_has(&self->segments, run);
+  return (run.from + page - 1) / page < run.to / page;
+}
+
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn_status given = give(strategy, piece);
-  tarn_status status = trim(strategy);
+  arena *self = self_of(strategy);
+  tarn__extent *hole = NULL;
+  tarn_status given =
+      open_block(strategy, piece, zone_of_piece(self, piece), &hole);
+  tarn_status status = frees_memory(self, hole) ? trim(strategy) : TARN_OK;
   return status != TARN_OK ? status : given;
 }
 
@@ -414,16 +406,27 @@ static size_t held_by(const arena *self) {
   return sum;
 }
 
+static tarn_status broken(const char *what, size_t is, size_t should_be) {
+  return tarn__fail(TARN_E_CORRUPT, "arena_pool: %s is %zu, should be %zu",
+                    what, is, should_be);
+}
+
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   const arena *self = self_of(strategy);
+  size_t taken = 0;
   *out_idle = 0;  // what is free is no piece
-  for (int i = 0; i < 2; i++) {
-    tarn_status status = tarn__extents_check(&self->zones[i]);
-    if (status != TARN_OK) return status;
+  tarn_status status = tarn__regions_check(&self->regions);
+  for (int i = 0; i < 2 && status == TARN_OK; i++) {
+    status = tarn__extents_check(&self->zones[i]);
+    taken += tarn__extents_count_taken(&self->zones[i]);
   }
-  if (held_by(self) == strategy->held) return TARN_OK;
-  return tarn__fail(TARN_E_CORRUPT, "arena_pool: holds %zu bytes, says %zu",
-                    held_by(self), strategy->held);
+  if (status != TARN_OK) return status;
+  if (taken != strategy->live + self->lost) {
+    return broken("extents taken", taken, strategy->live + self->lost);
+  }
+  size_t held = held_by(self);
+  return held == strategy->held ? TARN_OK
+                                : broken("held", strategy->held, held);
 }
 
 const tarn__strategy_type tarn__arena_pool = {

@@ -4,40 +4,21 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "pool/extents_row.h"
 
 enum {
-  SLAB = 64,    // nodes that are made at a time
-  SPARE = 6,    // nodes that one call may need
-  PROMISED = 2  // nodes that the end of a claim may need
+  SLAB = 64,  // nodes that are made at a time
+  SPARE = 6,  // nodes that one call may need
 };
 
-// Ends behind every address there is, and before sums overflow.
+// Ends behind every address that a driver has reason to give, and before sums
+// overflow.
 static const uint64_t SPACE = UINT64_C(1) << 62;
 
 typedef struct tarn__extent_slab {
   struct tarn__extent_slab *next;
   tarn__extent nodes[SLAB];
 } extent_slab;
-
-static tarn__extent *of_node(tarn_list *node) {
-  return tarn_list_entry(node, tarn__extent, node);
-}
-
-static uint64_t end_of(const tarn__extent *e) {
-  return e->offset + e->size;
-}
-
-static uint64_t up(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) & ~(unit - 1);
-}
-
-static uint64_t down(uint64_t value, uint64_t unit) {
-  return value & ~(unit - 1);
-}
-
-static uint64_t serial_of(const tarn__extent *e) {
-  return e->bins != NULL ? e->bins->serial : 0;
-}
 
 // --- nodes and bins --------------------------------------------------------
 
@@ -56,7 +37,7 @@ static tarn__extent *take_node(tarn__extents *extents) {
   tarn_list *node = extents->unused.next;
   tarn_list_del(node);
   extents->spare--;
-  return of_node(node);
+  return tarn__extent_of_node(node);
 }
 
 static void leave_node(tarn__extents *extents, tarn__extent *e) {
@@ -64,7 +45,7 @@ static void leave_node(tarn__extents *extents, tarn__extent *e) {
   extents->spare++;
 }
 
-static tarn__bins *find_bins(const tarn__extents *extents, uint64_t serial) {
+tarn__bins *tarn__row_bins(const tarn__extents *extents, uint64_t serial) {
   tarn__bins *bins = extents->bins;
   while (bins != NULL && bins->serial != serial)
     bins = bins->next;
@@ -97,7 +78,7 @@ bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
   if (extents->spare < SPARE + extents->promised && !add_slab(extents)) {
     return false;
   }
-  return find_bins(extents, serial) != NULL || make_bins(extents, serial);
+  return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
 }
 
 // --- the row of extents ----------------------------------------------------
@@ -116,14 +97,12 @@ static void unhang(tarn__extents *extents, tarn__extent *e) {
   extents->bare_count--;
 }
 
-// Cuts |e| at |offset|, which is inside. The part behind is like it; both hang
-// nowhere.
-static tarn__extent *cut_at(tarn__extents *extents, tarn__extent *e,
+tarn__extent *tarn__row_cut(tarn__extents *extents, tarn__extent *e,
                             uint64_t offset) {
   tarn__extent *rest = take_node(extents);
   *rest = (tarn__extent){
       .offset = offset,
-      .size = (size_t)(end_of(e) - offset),
+      .size = (size_t)(tarn__extent_end(e) - offset),
       .before = e,
       .after = e->after,
       .bins = e->bins,
@@ -136,8 +115,7 @@ static tarn__extent *cut_at(tarn__extents *extents, tarn__extent *e,
   return rest;
 }
 
-// Makes |e| and what stands behind it one. Both hang nowhere.
-static void join(tarn__extents *extents, tarn__extent *e) {
+void tarn__row_join(tarn__extents *extents, tarn__extent *e) {
   tarn__extent *gone = e->after;
   e->size += gone->size;
   e->after = gone->after;
@@ -148,43 +126,41 @@ static void join(tarn__extents *extents, tarn__extent *e) {
 static bool can_join(const tarn__extent *a, const tarn__extent *b) {
   if (a == NULL || b == NULL || a->kind != b->kind || b->wall) return false;
   if (a->kind == TARN__EXTENT_TAKEN) return false;
-  uint64_t x = serial_of(a);
-  uint64_t y = serial_of(b);
+  uint64_t x = tarn__extent_serial(a);
+  uint64_t y = tarn__extent_serial(b);
   return x == y || x == 0 || y == 0;
 }
 
 // |e| hangs nowhere, what stands behind it does.
 static void join_hanging(tarn__extents *extents, tarn__extent *e) {
   unhang(extents, e->after);
-  if (serial_of(e) == 0) e->bins = e->after->bins;
-  join(extents, e);
+  if (tarn__extent_serial(e) == 0) e->bins = e->after->bins;
+  tarn__row_join(extents, e);
 }
 
-// Hangs |e|, which is of |kind| from now on, as one with its neighbours.
-static tarn__extent *settle(tarn__extents *extents, tarn__extent *e,
-                            tarn__extent_kind kind, tarn__bins *bins) {
+tarn__extent *tarn__row_settle(tarn__extents *extents, tarn__extent *e,
+                               tarn__extent_kind kind, tarn__bins *bins) {
   e->kind = kind;
   e->bins = kind == TARN__EXTENT_OPEN ? bins : NULL;
   if (can_join(e, e->after)) join_hanging(extents, e);
   if (can_join(e->before, e)) {
     tarn__extent *front = e->before;
     unhang(extents, front);
-    if (serial_of(front) == 0) front->bins = e->bins;
-    join(extents, front);
+    if (tarn__extent_serial(front) == 0) front->bins = e->bins;
+    tarn__row_join(extents, front);
     e = front;
   }
   hang(extents, e);
   return e;
 }
 
-// Takes the bytes from |from| to |to| out of |e|, which hangs: they are taken.
-static tarn__extent *carve(tarn__extents *extents, tarn__extent *e,
-                           uint64_t from, uint64_t to) {
+tarn__extent *tarn__row_carve(tarn__extents *extents, tarn__extent *e,
+                              uint64_t from, uint64_t to) {
   unhang(extents, e);
-  if (to < end_of(e)) hang(extents, cut_at(extents, e, to));
+  if (to < tarn__extent_end(e)) hang(extents, tarn__row_cut(extents, e, to));
   if (from > e->offset) {
     tarn__extent *front = e;
-    e = cut_at(extents, e, from);
+    e = tarn__row_cut(extents, e, from);
     hang(extents, front);
   }
   e->kind = TARN__EXTENT_TAKEN;
@@ -224,6 +200,10 @@ void tarn__extents_deinit(tarn__extents *extents) {
   *extents = (tarn__extents){0};
 }
 
+bool tarn__extents_reach(uint64_t offset, uint64_t size) {
+  return offset < SPACE && size <= SPACE - offset;
+}
+
 // A walk, since it is only for calls that ask the device, which take longer.
 static tarn__extent *find_outside(const tarn__extents *extents,
                                   uint64_t offset) {
@@ -236,10 +216,10 @@ static tarn__extent *find_outside(const tarn__extents *extents,
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
                        tarn__extent_kind kind) {
   tarn__extent *e = find_outside(extents, offset);
-  e = carve(extents, e, offset, offset + size);
+  e = tarn__row_carve(extents, e, offset, offset + size);
   e->wall = true;
   if (e->after != NULL) e->after->wall = true;
-  settle(extents, e, kind, extents->bins);
+  tarn__row_settle(extents, e, kind, extents->bins);
 }
 
 void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
@@ -247,7 +227,7 @@ void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
   unhang(extents, extent);
   extent->wall = false;
   if (next->kind == TARN__EXTENT_OUTSIDE) next->wall = false;
-  settle(extents, extent, TARN__EXTENT_OUTSIDE, NULL);
+  tarn__row_settle(extents, extent, TARN__EXTENT_OUTSIDE, NULL);
 }
 
 // --- blocks ----------------------------------------------------------------
@@ -257,18 +237,18 @@ static tarn__extent *take_from(tarn__extents *extents, const tarn__bins *bins,
                                uint64_t *out_serial) {
   tarn__extent *e = tarn__bins_find(bins, size, align);
   if (e == NULL) return NULL;
-  uint64_t offset = up(e->offset, align);
+  uint64_t offset = tarn__align_up(e->offset, align);
   *out_serial = bins->serial;
   extents->taken_bytes += size;
-  return carve(extents, e, offset, offset + size);
+  return tarn__row_carve(extents, e, offset, offset + size);
 }
 
 tarn__extent *tarn__extents_take(tarn__extents *extents, size_t size,
                                  size_t align, uint64_t serial,
                                  uint64_t *out_serial) {
-  size = up(size, extents->granule);
+  size = tarn__align_up(size, extents->granule);
   tarn__extent *e = NULL;
-  const tarn__bins *own = serial != 0 ? find_bins(extents, serial) : NULL;
+  const tarn__bins *own = serial != 0 ? tarn__row_bins(extents, serial) : NULL;
   if (own != NULL) e = take_from(extents, own, size, align, out_serial);
   if (e == NULL) e = take_from(extents, extents->bins, size, align, out_serial);
   return e;
@@ -276,7 +256,7 @@ tarn__extent *tarn__extents_take(tarn__extents *extents, size_t size,
 
 tarn__extent *tarn__extents_take_any(tarn__extents *extents, size_t size,
                                      size_t align, uint64_t *out_serial) {
-  size = up(size, extents->granule);
+  size = tarn__align_up(size, extents->granule);
   tarn__extent *e = NULL;
   const tarn__bins *bins = extents->bins;
   for (; e == NULL && bins != NULL; bins = bins->next)
@@ -287,7 +267,8 @@ tarn__extent *tarn__extents_take_any(tarn__extents *extents, size_t size,
 tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
                                  uint64_t serial) {
   extents->taken_bytes -= extent->size;
-  return settle(extents, extent, TARN__EXTENT_OPEN, find_bins(extents, serial));
+  return tarn__row_settle(extents, extent, TARN__EXTENT_OPEN,
+                          tarn__row_bins(extents, serial));
 }
 
 static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
@@ -295,9 +276,10 @@ static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
   tarn__extent *next = e->after;
   bool open = next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
   if (!open || next->size < more) return false;
-  if (serial_of(next) != 0 && serial_of(next) != serial) return false;
-  (void)carve(extents, next, next->offset, next->offset + more);
-  join(extents, e);
+  if (tarn__extent_serial(next) != 0 && tarn__extent_serial(next) != serial)
+    return false;
+  (void)tarn__row_carve(extents, next, next->offset, next->offset + more);
+  tarn__row_join(extents, e);
   extents->taken_bytes += more;
   return true;
 }
@@ -305,13 +287,14 @@ static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
 static void shrink(tarn__extents *extents, tarn__extent *e, size_t size,
                    uint64_t serial) {
   extents->taken_bytes -= e->size - size;
-  tarn__extent *rest = cut_at(extents, e, e->offset + size);
-  settle(extents, rest, TARN__EXTENT_OPEN, find_bins(extents, serial));
+  tarn__extent *rest = tarn__row_cut(extents, e, e->offset + size);
+  tarn__row_settle(extents, rest, TARN__EXTENT_OPEN,
+                   tarn__row_bins(extents, serial));
 }
 
 bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
                           size_t size, uint64_t serial) {
-  size = up(size, extents->granule);
+  size = tarn__align_up(size, extents->granule);
   if (size > extent->size) {
     return grow(extents, extent, size - extent->size, serial);
   }
@@ -320,158 +303,12 @@ bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
 }
 
 void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to) {
-  tarn__bins *from = find_bins(extents, serial);
-  tarn__bins *into = find_bins(extents, to);
+  tarn__bins *from = tarn__row_bins(extents, serial);
+  tarn__bins *into = tarn__row_bins(extents, to);
   if (from == NULL || into == NULL || from == into) return;
   tarn__extent *e = NULL;
   while ((e = tarn__bins_next(from, NULL)) != NULL) {
     unhang(extents, e);
-    settle(extents, e, TARN__EXTENT_OPEN, into);
+    tarn__row_settle(extents, e, TARN__EXTENT_OPEN, into);
   }
-}
-
-// --- memory ----------------------------------------------------------------
-
-// Whether a block for the stream with |serial| may reach into |e|.
-static bool is_usable(const tarn__extent *e, uint64_t serial) {
-  if (e == NULL || e->kind != TARN__EXTENT_OPEN) return false;
-  return serial_of(e) == 0 || serial_of(e) == serial;
-}
-
-// What a block at |offset| lacks of the bare extent |e|.
-static tarn__extent_plan plan_for(const tarn__extents *extents, tarn__extent *e,
-                                  uint64_t offset, size_t size) {
-  uint64_t from = down(offset, extents->page);
-  uint64_t to = up(offset + size, extents->page);
-  return (tarn__extent_plan){
-      .bare = e,
-      .offset = offset,
-      .from = from < e->offset ? e->offset : from,
-      .to = to > end_of(e) ? end_of(e) : to,
-  };
-}
-
-static bool needs_less(const tarn__extent_plan *a, const tarn__extent_plan *b) {
-  uint64_t x = a->to - a->from;
-  uint64_t y = b->to - b->from;
-  return x != y ? x < y : a->from < b->from;
-}
-
-// The least for a block that begins in what is open before |e|, and for one
-// that ends with what is open behind it.
-static bool plan_at(const tarn__extents *extents, tarn__extent *e, size_t size,
-                    size_t align, uint64_t serial, tarn__extent_plan *out) {
-  bool before = is_usable(e->before, serial) && !e->wall;
-  bool after = is_usable(e->after, serial) && !e->after->wall;
-  uint64_t low = up(before ? e->before->offset : e->offset, align);
-  uint64_t high = after ? end_of(e->after) : end_of(e);
-  if (low >= high || size > high - low) return false;
-  *out = plan_for(extents, e, low, size);
-  tarn__extent_plan other =
-      plan_for(extents, e, down(high - size, align), size);
-  if (needs_less(&other, out)) *out = other;
-  return true;
-}
-
-tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
-                                     size_t align, uint64_t serial) {
-  tarn__extent_plan best = {.bare = NULL};
-  const tarn_list *node = NULL;
-  size = up(size, extents->granule);
-  for (node = extents->bare.next; node != &extents->bare; node = node->next) {
-    tarn__extent *e = of_node((tarn_list *)(uintptr_t)node);
-    tarn__extent_plan p = {.bare = NULL};
-    if (!plan_at(extents, e, size, align, serial, &p)) continue;
-    if (best.bare == NULL || needs_less(&p, &best)) best = p;
-  }
-  return best;
-}
-
-// Extends |e| down to |offset|, into the hole before it.
-static tarn__extent *claim_before(tarn__extents *extents, tarn__extent *e,
-                                  uint64_t offset, uint64_t *serial) {
-  tarn__extent *hole = e->before;
-  if (serial_of(hole) != 0) *serial = serial_of(hole);
-  e = carve(extents, hole, offset, end_of(hole));
-  join(extents, e);
-  return e;
-}
-
-static void claim_behind(tarn__extents *extents, tarn__extent *e, uint64_t end,
-                         uint64_t *serial) {
-  tarn__extent *hole = e->after;
-  if (serial_of(hole) != 0) *serial = serial_of(hole);
-  (void)carve(extents, hole, hole->offset, end);
-  join(extents, e);
-}
-
-tarn__extent *tarn__extents_claim(tarn__extents *extents,
-                                  const tarn__extent_plan *plan, size_t size,
-                                  uint64_t *out_serial) {
-  uint64_t end = plan->offset + up(size, extents->granule);
-  tarn__extent *e = carve(extents, plan->bare, plan->from, plan->to);
-  *out_serial = 0;
-  if (plan->offset < plan->from) {
-    e = claim_before(extents, e, plan->offset, out_serial);
-  }
-  if (end > plan->to) claim_behind(extents, e, end, out_serial);
-  extents->taken_bytes += e->size;
-  extents->promised += PROMISED;
-  return e;
-}
-
-// The part of a claim that is behind |offset|, or all of it.
-static tarn__extent *part_behind(tarn__extents *extents, tarn__extent *e,
-                                 uint64_t offset) {
-  return offset > e->offset ? cut_at(extents, e, offset) : e;
-}
-
-tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
-                                 const tarn__extent_plan *plan, size_t size) {
-  uint64_t end = plan->offset + up(size, extents->granule);
-  tarn__extent *e = part_behind(extents, extent, plan->offset);
-  extents->promised -= PROMISED;
-  if (e != extent) {
-    extents->taken_bytes -= extent->size;
-    settle(extents, extent, TARN__EXTENT_OPEN, extents->bins);
-  }
-  if (end < end_of(e)) {
-    tarn__extent *rest = cut_at(extents, e, end);
-    extents->taken_bytes -= rest->size;
-    settle(extents, rest, TARN__EXTENT_OPEN, extents->bins);
-  }
-  return e;
-}
-
-void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
-                           const tarn__extent_plan *plan, uint64_t serial) {
-  tarn__bins *bins = find_bins(extents, serial);
-  extents->promised -= PROMISED;
-  extents->taken_bytes -= extent->size;
-  tarn__extent *bare = part_behind(extents, extent, plan->from);
-  if (plan->to < end_of(bare)) {
-    settle(extents, cut_at(extents, bare, plan->to), TARN__EXTENT_OPEN, bins);
-  }
-  if (bare != extent) settle(extents, extent, TARN__EXTENT_OPEN, bins);
-  settle(extents, bare, TARN__EXTENT_BARE, NULL);
-}
-
-tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most,
-                                  uint64_t serial) {
-  const tarn__bins *bins = find_bins(extents, serial);
-  tarn__extent *e = NULL;
-  while (bins != NULL && (e = tarn__bins_next(bins, e)) != NULL) {
-    uint64_t from = up(e->offset, extents->page);
-    uint64_t to = down(end_of(e), extents->page);
-    if (from >= to) continue;
-    if (to - from > most) from = to - most;
-    extents->taken_bytes += (size_t)(to - from);
-    return carve(extents, e, from, to);
-  }
-  return NULL;
-}
-
-void tarn__extents_bare(tarn__extents *extents, tarn__extent *extent) {
-  extents->taken_bytes -= extent->size;
-  settle(extents, extent, TARN__EXTENT_BARE, NULL);
 }

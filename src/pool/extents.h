@@ -22,6 +22,7 @@
 #define TARN_POOL_EXTENTS_H_
 
 #include "pool/bins.h"
+#include "pool/waits.h"
 #include "tarn/base.h"
 
 typedef enum tarn__extent_kind {
@@ -42,6 +43,9 @@ struct tarn__extent {
   bool wall;  // never one with what is before it: another piece of the device's
               // memory, or another reserved range, begins here
 };
+
+// Nodes that the end of a claim may need.
+enum { TARN__PROMISED = 2 };
 
 typedef struct tarn__extents {
   size_t granule;  // offsets and sizes are multiples of it; a power of two
@@ -66,6 +70,9 @@ void tarn__extents_deinit(tarn__extents *extents);
 // False: no host memory. Each function below relies on it.
 TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
                                            uint64_t serial);
+
+// Whether |size| bytes at |offset| are in the space.
+bool tarn__extents_reach(uint64_t offset, uint64_t size);
 
 // Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
 // stay apart from what touches them.
@@ -105,7 +112,8 @@ void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to);
 
 // --- memory ----------------------------------------------------------------
 
-// Where a block can be had for the least memory that is not there yet.
+// Where a block that fits in no hole can be had for the least memory that is
+// not there yet.
 typedef struct tarn__extent_plan {
   tarn__extent *bare;  // NULL: nowhere, the addresses are used up
   uint64_t offset;     // of the block
@@ -118,7 +126,7 @@ tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
 
 // Takes the block of a plan that was made just now, with all of the pages that
 // it needs: the owner maps those. |*out_serial| is whose holes it is in part
-// made of. One of the next two must follow.
+// made of. One of the next three must follow.
 tarn__extent *tarn__extents_claim(tarn__extents *extents,
                                   const tarn__extent_plan *plan, size_t size,
                                   uint64_t *out_serial);
@@ -131,15 +139,35 @@ tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
 void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
                            const tarn__extent_plan *plan, uint64_t serial);
 
-// Takes up to |most| bytes of whole pages out of the holes of |serial|. NULL:
-// there are none.
-tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most,
-                                  uint64_t serial);
+// Nobody knows what is there: it stays taken for good.
+void tarn__extents_lose(tarn__extents *extents);
+
+// Takes up to |most| bytes of whole pages out of a hole that no stream uses.
+// NULL: there are none, or no nodes are left.
+tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most);
+
+// Holes that touch, whosever they are.
+typedef struct tarn__extent_run {
+  uint64_t from;
+  uint64_t to;
+} tarn__extent_run;
+
+// The run of which the open |extent| is one.
+tarn__extent_run tarn__extents_run(const tarn__extent *extent);
+
+// Takes up to |most| bytes of whole pages out of the first run that has some
+// behind |*cursor|, which moves behind them. |*out_waits|: whose they were.
+// NULL: there are none, or no nodes are left.
+tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
+                                      size_t most, tarn__waits *out_waits);
 
 // Makes a stripped extent bare.
 void tarn__extents_bare(tarn__extents *extents, tarn__extent *extent);
 
 // Walks all and says what is wrong.
 TARN_MUST_CHECK tarn_status tarn__extents_check(const tarn__extents *extents);
+
+// How many extents are taken. A walk.
+size_t tarn__extents_count_taken(const tarn__extents *extents);
 
 #endif  // TARN_POOL_EXTENTS_H_

@@ -4,7 +4,7 @@
 //   * free neighbours that could be one are one
 //   * what is open hangs in a bin, what is bare in the list, nothing else does
 #include "base/status.h"
-#include "pool/extents.h"
+#include "pool/extents_row.h"
 
 typedef struct sums {
   size_t taken;
@@ -17,16 +17,12 @@ static tarn_status broken(const tarn__extent *e, const char *what) {
                     (unsigned long long)e->offset, what);
 }
 
-static uint64_t serial_of(const tarn__extent *e) {
-  return e->bins != NULL ? e->bins->serial : 0;
-}
-
 static bool should_be_one(const tarn__extent *a, const tarn__extent *b) {
   if (a->kind != b->kind || a->kind == TARN__EXTENT_TAKEN || b->wall) {
     return false;
   }
-  uint64_t x = serial_of(a);
-  uint64_t y = serial_of(b);
+  uint64_t x = tarn__extent_serial(a);
+  uint64_t y = tarn__extent_serial(b);
   return x == y || x == 0 || y == 0;
 }
 
@@ -83,4 +79,11 @@ tarn_status tarn__extents_check(const tarn__extents *extents) {
   if (s.open != hanging) return broken(first, "an open one hangs nowhere");
   if (s.bare != extents->bare_count) return broken(first, "bare_count");
   return TARN_OK;
+}
+
+size_t tarn__extents_count_taken(const tarn__extents *extents) {
+  size_t count = 0;
+  for (const tarn__extent *e = extents->first; e != NULL; e = e->after)
+    count += e->kind == TARN__EXTENT_TAKEN;
+  return count;
 }

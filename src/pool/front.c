@@ -92,10 +92,19 @@ tarn_status tarn__front_destroy(tarn_pool *pool) {
 
 // --- switching -------------------------------------------------------------
 
+static bool is_needed(const tarn_pool *pool, const tarn__strategy *strategy) {
+  return strategy == pool->current || strategy->live != 0 ||
+         strategy->inside != 0;
+}
+
+// A call that came to nothing after the switch may have left memory there.
+// What the device does not take back then is no more the pool's.
 void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
-  bool needed =
-      strategy == pool->current || strategy->live != 0 || strategy->inside != 0;
-  if (needed) return;
+  if (is_needed(pool, strategy)) return;
+  strategy->inside++;
+  (void)strategy->type->trim(strategy);
+  strategy->inside--;
+  pool->stats.reserved_bytes -= strategy->held;
   tarn_list_del(&strategy->node);
   tarn__strategy_destroy(strategy);
 }

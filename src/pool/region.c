@@ -1,7 +1,7 @@
 // Regions: reserved addresses, and pages of memory that move between them.
 #include "pool/region.h"
 
-#include <assert.h>
+#include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -10,12 +10,40 @@
 
 // --- addresses -------------------------------------------------------------
 
-static tarn_status reserve(tarn__regions *regions, size_t size,
-                           tarn_addr *out_addr) {
-  tarn__source_begin_ask(regions->strategy, 0);
-  tarn_status status = tarn__range_reserve(regions->device, size, 0, out_addr);
+// At a multiple of the page, which may be more than the device's own steps.
+static tarn_status reserve(tarn__regions *regions, tarn__region *region,
+                           size_t size) {
+  region->size = size;
+  tarn__source_begin_ask(regions->strategy, 0, 0);
+  tarn_status status =
+      tarn__range_reserve(regions->device, size, regions->page, &region->base);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
+}
+
+static tarn_status release(tarn__regions *regions, const tarn__region *region) {
+  tarn__source_begin_ask(regions->strategy, 0, 0);
+  tarn_status status =
+      tarn__range_release(regions->device, region->base, region->size);
+  tarn__source_end_ask(regions->strategy, 0);
+  return status;
+}
+
+static tarn_status reserve_what_can_be(tarn__regions *regions,
+                                       tarn__region *region, size_t size,
+                                       size_t least) {
+  tarn_status status = reserve(regions, region, size);
+  while (status == TARN_FULL && size > least) {
+    size = size / 2 & ~(regions->page - 1);
+    if (size < least) size = least;
+    status = reserve(regions, region, size);
+  }
+  if (status != TARN_OK || tarn__extents_reach(region->base, size)) {
+    return status;
+  }
+  (void)release(regions, region);
+  return tarn__fail(TARN_E_DEVICE, "arena_pool: addresses from 0x%llx on",
+                    (unsigned long long)region->base);
 }
 
 tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
@@ -23,16 +51,11 @@ tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
   *out_region = NULL;
   tarn__region *region = tarn__host_alloc(sizeof *region);
   if (region == NULL) return TARN_E_NOMEM;
-  tarn_status status = reserve(regions, size, &region->base);
-  while (status == TARN_FULL && size / 2 >= least) {
-    size = size / 2 & ~(regions->page - 1);
-    status = reserve(regions, size, &region->base);
-  }
+  tarn_status status = reserve_what_can_be(regions, region, size, least);
   if (status != TARN_OK) {
     tarn__host_free(region, sizeof *region);
     return status;
   }
-  region->size = size;
   region->next = regions->first;
   regions->first = region;
   *out_region = region;
@@ -50,10 +73,7 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region) {
   while (*link != region)
     link = &(*link)->next;
   *link = region->next;
-  tarn__source_begin_ask(regions->strategy, 0);
-  tarn_status status =
-      tarn__range_release(regions->device, region->base, region->size);
-  tarn__source_end_ask(regions->strategy, 0);
+  tarn_status status = release(regions, region);
   free_region(region);
   return status;
 }
@@ -73,8 +93,7 @@ void tarn__regions_deinit(tarn__regions *regions) {
   }
   tarn__host_free_array(regions->spares, regions->spare_room,
                         sizeof *regions->spares);
-  regions->spares = NULL;
-  regions->spare_count = regions->spare_room = 0;
+  *regions = (tarn__regions){.first = NULL};
 }
 
 // --- handles ---------------------------------------------------------------
@@ -95,9 +114,9 @@ static bool reserve_pages(tarn__regions *regions, uint64_t to) {
   return true;
 }
 
-// Room for |more| spares beside those that there are.
+// Room for |more| spares beside those that there are or may come of others.
 static bool reserve_spares(tarn__regions *regions, size_t more) {
-  size_t need = regions->spare_count + more;
+  size_t need = regions->spare_count + regions->promised + more;
   size_t room = regions->spare_room != 0 ? regions->spare_room : 16;
   if (need <= regions->spare_room) return true;
   while (room < need)
@@ -117,67 +136,86 @@ static tarn_memory *handle_of(const tarn__regions *regions, uint64_t addr) {
 
 // --- moving memory ---------------------------------------------------------
 
-// Handles on their way, while the lock is let go: nobody else knows of them.
+// Handles on their way, while the lock is let go. What is still to be unmapped
+// stands behind those that can be used, and moves up to them.
 typedef struct transit {
   tarn_memory *handles;
-  size_t count;  // that there are
   size_t room;
+  size_t count;    // that can be used
   size_t created;  // of them, anew
   size_t mapped;   // the first so many are mapped
 } transit;
 
+static size_t pages_in(const tarn__regions *regions,
+                       const tarn__stripped *stripped) {
+  return stripped->extent->size / regions->page;
+}
+
 static size_t pages_of(const tarn__regions *regions,
                        const tarn__stripped *stripped) {
-  size_t size = 0;
+  size_t count = 0;
   for (; stripped != NULL; stripped = stripped->next)
-    size += stripped->extent->size;
-  return size / regions->page;
+    count += pages_in(regions, stripped);
+  return count;
 }
 
 // Room on the host for all that may come of it.
 static tarn_status prepare(tarn__regions *regions, transit *t, size_t room) {
   *t = (transit){.room = room};
-  if (room == 0) return TARN_OK;
   if (!reserve_spares(regions, room)) return TARN_E_NOMEM;
   t->handles = tarn__host_array(room, sizeof *t->handles);
-  return t->handles != NULL ? TARN_OK : TARN_E_NOMEM;
+  if (t->handles == NULL) return TARN_E_NOMEM;
+  regions->promised += room;
+  return TARN_OK;
 }
 
-static void collect_stripped(tarn__regions *regions,
-                             const tarn__stripped *stripped, transit *t) {
+static void collect(tarn__regions *regions, const tarn__stripped *stripped,
+                    transit *t, size_t spares) {
+  while (t->count < spares && regions->spare_count > 0)
+    t->handles[t->count++] = regions->spares[--regions->spare_count];
+  size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
     const tarn__extent *e = stripped->extent;
-    for (size_t at = 0; at < e->size; at += regions->page) {
-      tarn_memory *handle = handle_of(regions, e->offset + at);
-      t->handles[t->count++] = *handle;
-      *handle = 0;
-      regions->mapped--;
-    }
+    for (size_t offset = 0; offset < e->size; offset += regions->page)
+      t->handles[at++] = *handle_of(regions, e->offset + offset);
   }
 }
 
-static void collect_spares(tarn__regions *regions, transit *t, size_t wanted) {
-  while (t->count < wanted && regions->spare_count > 0)
-    t->handles[t->count++] = regions->spares[--regions->spare_count];
-}
-
-// A page that cannot be unmapped stays where it is, and its memory with it:
-// both are lost. The first failure is returned.
-static tarn_status unmap_all(tarn__regions *regions,
-                             const tarn__stripped *stripped) {
+// What cannot be unmapped stays where it is. The first failure is returned.
+static tarn_status unmap_all(const tarn__regions *regions,
+                             tarn__stripped *stripped, transit *t) {
   tarn_status first = TARN_OK;
+  size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
     const tarn__extent *e = stripped->extent;
-    tarn_status waited = stripped->serial != 0
-                             ? tarn_stream_join(NULL, stripped->serial)
-                             : TARN_OK;
+    size_t count = pages_in(regions, stripped);
+    tarn_status waited = tarn__waits_wait(&stripped->waits, regions->device);
     tarn_status status = tarn_range_unmap(regions->device, e->offset, e->size);
+    stripped->unmapped = status == TARN_OK;
     if (first == TARN_OK) first = status != TARN_OK ? status : waited;
+    if (stripped->unmapped) {
+      memmove(&t->handles[t->count], &t->handles[at],
+              count * sizeof *t->handles);
+      t->count += count;
+    }
+    at += count;
   }
   return first;
 }
 
-static tarn_status create_missing(tarn__regions *regions, transit *t,
+// What was unmapped has no memory any more.
+static void forget_unmapped(tarn__regions *regions,
+                            const tarn__stripped *stripped) {
+  for (; stripped != NULL; stripped = stripped->next) {
+    const tarn__extent *e = stripped->extent;
+    if (!stripped->unmapped) continue;
+    for (size_t offset = 0; offset < e->size; offset += regions->page)
+      *handle_of(regions, e->offset + offset) = 0;
+    regions->mapped -= pages_in(regions, stripped);
+  }
+}
+
+static tarn_status create_missing(const tarn__regions *regions, transit *t,
                                   size_t wanted) {
   while (t->count < wanted) {
     tarn_status status = tarn__memory_create(regions->device, regions->page, 0,
@@ -189,8 +227,8 @@ static tarn_status create_missing(tarn__regions *regions, transit *t,
   return TARN_OK;
 }
 
-static tarn_status map_all(tarn__regions *regions, transit *t, uint64_t from,
-                           size_t wanted) {
+static tarn_status map_all(const tarn__regions *regions, transit *t,
+                           uint64_t from, size_t wanted) {
   size_t page = regions->page;
   for (size_t i = 0; i < wanted; i++) {
     tarn_status status =
@@ -202,16 +240,16 @@ static tarn_status map_all(tarn__regions *regions, transit *t, uint64_t from,
                                regions->device, TARN_ACCESS_READ_WRITE);
 }
 
-static tarn_status ask_device(tarn__regions *regions,
-                              const tarn__stripped *stripped, transit *t,
+static tarn_status ask_device(const tarn__regions *regions,
+                              tarn__stripped *stripped, transit *t,
                               uint64_t from, size_t wanted) {
-  tarn_status status = unmap_all(regions, stripped);
+  tarn_status status = unmap_all(regions, stripped, t);
   if (status == TARN_OK) status = create_missing(regions, t, wanted);
   if (status == TARN_OK) status = map_all(regions, t, from, wanted);
-  if (status != TARN_OK && t->mapped > 0) {
-    (void)tarn_range_unmap(regions->device, from, t->mapped * regions->page);
-    t->mapped = 0;
-  }
+  if (status == TARN_OK || t->mapped == 0) return status;
+  tarn_status undone =
+      tarn_range_unmap(regions->device, from, t->mapped * regions->page);
+  if (undone == TARN_OK) t->mapped = 0;
   return status;
 }
 
@@ -223,43 +261,37 @@ static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
   regions->mapped += t->mapped;
   for (; i < t->count; i++)
     regions->spares[regions->spare_count++] = t->handles[i];
+  regions->promised -= t->room;
   regions->strategy->held += t->created * regions->page;
   tarn__source_charge(regions->strategy, t->created * regions->page);
-}
-
-// Asks the device, with the lock let go. What was stripped is unmapped whatever
-// the limit says.
-static tarn_status move_memory(tarn__regions *regions,
-                               const tarn__stripped *stripped, transit *t,
-                               uint64_t from, size_t wanted) {
-  const tarn_pool *pool = regions->strategy->pool;
-  size_t more = wanted > t->count ? (wanted - t->count) * regions->page : 0;
-  tarn_status allowed =
-      more > 0 ? tarn__source_check_limit(pool, more) : TARN_OK;
-  if (allowed != TARN_OK) more = wanted = 0;
-  tarn__source_begin_ask(regions->strategy, more);
-  tarn_status status = ask_device(regions, stripped, t, from, wanted);
-  tarn__source_end_ask(regions->strategy, more);
-  return allowed != TARN_OK ? allowed : status;
+  tarn__host_free_array(t->handles, t->room, sizeof *t->handles);
 }
 
 tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
-                              const tarn__stripped *stripped, uint64_t from,
-                              uint64_t to, bool *out_unmapped) {
+                              tarn__stripped *stripped, uint64_t from,
+                              uint64_t to, bool *out_lost) {
   size_t wanted = (size_t)(to - from) / regions->page;
+  size_t stripped_count = pages_of(regions, stripped);
+  size_t there = stripped_count + regions->spare_count;
+  size_t more = wanted > there ? (wanted - there) * regions->page : 0;
   transit t = {.count = 0};
-  tarn_status status =
-      reserve_pages(regions, to)
-          ? prepare(regions, &t, pages_of(regions, stripped) + wanted)
-          : TARN_E_NOMEM;
-  *out_unmapped = status == TARN_OK;
+  *out_lost = false;
+  if (more > 0) {
+    tarn_status allowed =
+        tarn__source_check_limit(regions->strategy->pool, more);
+    if (allowed != TARN_OK) return allowed;
+  }
+  if (!reserve_pages(regions, to)) return TARN_E_NOMEM;
+  tarn_status status = prepare(regions, &t, stripped_count + wanted);
   if (status != TARN_OK) return status;
-  collect_stripped(regions, stripped, &t);
-  collect_spares(regions, &t, wanted);
+  collect(regions, stripped, &t, wanted);
   request->asked = true;
-  status = move_memory(regions, stripped, &t, from, wanted);
+  tarn__source_begin_ask(regions->strategy, more, more / regions->page);
+  status = ask_device(regions, stripped, &t, from, wanted);
+  tarn__source_end_ask(regions->strategy, more);
+  *out_lost = status != TARN_OK && t.mapped > 0;
+  forget_unmapped(regions, stripped);
   deliver(regions, &t, from);
-  tarn__host_free_array(t.handles, t.room, sizeof *t.handles);
   return status;
 }
 
@@ -275,23 +307,37 @@ static tarn_status destroy_all(const tarn__regions *regions, const transit *t) {
 }
 
 tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 const tarn__stripped *stripped,
-                                 bool *out_unmapped) {
-  transit t = {.count = 0};
-  size_t count = pages_of(regions, stripped) + regions->spare_count;
-  tarn_status status = prepare(regions, &t, count);
-  *out_unmapped = status == TARN_OK;
-  if (count == 0) return TARN_OK;
-  if (status != TARN_OK) return status;
-  collect_stripped(regions, stripped, &t);
-  collect_spares(regions, &t, count);
+                                 tarn__stripped *stripped) {
+  tarn_memory handles[TARN__REGION_BATCH];
+  transit t = {.handles = handles, .room = TARN__REGION_BATCH};
+  size_t stripped_count = pages_of(regions, stripped);
+  collect(regions, stripped, &t, t.room - stripped_count);
+  size_t size = (t.count + stripped_count) * regions->page;
+  if (size == 0) return TARN_OK;
 
-  size_t size = count * regions->page;
   regions->strategy->held -= size;
-  tarn__source_begin_return(regions->strategy, size);
-  status = unmap_all(regions, stripped);
+  tarn__source_begin_return(regions->strategy, size, size / regions->page);
+  tarn_status status = unmap_all(regions, stripped, &t);
   tarn_status destroyed = destroy_all(regions, &t);
   tarn__source_end_return(regions->strategy, size);
-  tarn__host_free_array(t.handles, t.room, sizeof *t.handles);
+  size_t kept = size - t.count * regions->page;
+  regions->strategy->held += kept;
+  tarn__source_charge(regions->strategy, kept);
+  forget_unmapped(regions, stripped);
   return status != TARN_OK ? status : destroyed;
+}
+
+// --- the invariants --------------------------------------------------------
+
+tarn_status tarn__regions_check(const tarn__regions *regions) {
+  size_t mapped = 0;
+  for (const tarn__region *r = regions->first; r != NULL; r = r->next) {
+    for (size_t i = 0; i < r->page_room; i++)
+      mapped += r->pages[i] != 0;
+  }
+  if (mapped == regions->mapped && regions->promised == 0) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT,
+                    "arena_pool: %zu pages are mapped and %zu promised, says "
+                    "%zu",
+                    mapped, regions->promised, regions->mapped);
 }

@@ -32,18 +32,20 @@ typedef struct tarn__regions {
   tarn_memory *spares;
   size_t spare_count;
   size_t spare_room;
-  size_t mapped;  // pages
+  size_t promised;  // spares that may come of calls that are under way
+  size_t mapped;    // pages
 } tarn__regions;
 
 // Pages that are to be taken out: taken extents, linked by |next|.
 typedef struct tarn__stripped {
   tarn__extent *extent;
-  uint64_t serial;  // of the stream whose work must be done first; 0: none
+  tarn__waits waits;  // for streams that may still be at work there
   struct tarn__stripped *next;
+  bool unmapped;  // the answer: else all is as before
 } tarn__stripped;
 
-// Reserves |size| bytes, or as many halves less as there are addresses for, but
-// not under |least|.
+// Reserves |size| bytes, or half as many, and so on, as there are addresses
+// for, but not under |least|.
 //
 // TARN_FULL  there are none left.
 TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
@@ -57,23 +59,27 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region);
 // |to|, with the memory that this has made free, then with spares, then with
 // new. What is too much becomes spare.
 //
-// |*out_unmapped| says whether what was stripped is: it is unless there was no
-// host memory to begin with.
+// |*out_lost|: it failed, and what had been mapped could not be unmapped.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__regions *regions,
                                               tarn__request *request,
-                                              const tarn__stripped *stripped,
+                                              tarn__stripped *stripped,
                                               uint64_t from, uint64_t to,
-                                              bool *out_unmapped);
+                                              bool *out_lost);
 
-// Unmaps |stripped|, and gives its memory and all that is spare back to the
-// device.
+// Pages that are given back at a time: it needs no host memory.
+enum { TARN__REGION_BATCH = 64 };
+
+// Unmaps |stripped|, at most a batch, and gives its memory and as many spares
+// as the batch has room for back to the device.
 tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 const tarn__stripped *stripped,
-                                 bool *out_unmapped);
+                                 tarn__stripped *stripped);
 
 // Frees what is on the host.
 void tarn__regions_deinit(tarn__regions *regions);
+
+// Counts the pages anew.
+TARN_MUST_CHECK tarn_status tarn__regions_check(const tarn__regions *regions);
 
 #endif  // TARN_POOL_REGION_H_

@@ -22,6 +22,23 @@ static void adopt(tarn__segments *segments, tarn__strategy *strategy,
   tarn__source_join(strategy, piece);
 }
 
+// Segments begin at the granule, whatever the request wants.
+static tarn_status grow(tarn__strategy *strategy, tarn__request *request,
+                        const tarn__extents *zone, size_t size,
+                        tarn__piece **out_piece) {
+  tarn__request whole = *request;
+  if (whole.align < zone->granule) whole.align = zone->granule;
+  tarn_status status = tarn__source_grow(strategy, &whole, size, out_piece);
+  request->asked = whole.asked;
+  return status;
+}
+
+static tarn_status check_piece(const tarn__piece *piece) {
+  if (tarn__extents_reach(piece->address, piece->size)) return TARN_OK;
+  return tarn__fail(TARN_E_DEVICE, "arena_pool: addresses from 0x%llx on",
+                    (unsigned long long)piece->address);
+}
+
 tarn_status tarn__segments_add(tarn__segments *segments,
                                tarn__strategy *strategy, tarn__request *request,
                                tarn__extents *zone, size_t size) {
@@ -34,10 +51,11 @@ tarn_status tarn__segments_add(tarn__segments *segments,
   tarn__segment *segment = tarn__host_alloc(sizeof *segment);
   if (segment == NULL) return TARN_E_NOMEM;
   tarn__piece *piece = NULL;
-  tarn_status status = tarn__source_grow(strategy, request, size, &piece);
-  if (status == TARN_OK && !tarn__extents_reserve(zone, 0)) {
-    (void)tarn__source_shrink(strategy, piece);
-    status = TARN_E_NOMEM;
+  tarn_status status = grow(strategy, request, zone, size, &piece);
+  if (status == TARN_OK) {
+    status = check_piece(piece);
+    if (!tarn__extents_reserve(zone, 0)) status = TARN_E_NOMEM;
+    if (status != TARN_OK) (void)tarn__source_shrink(strategy, piece);
   }
   if (status != TARN_OK) {
     tarn__host_free(segment, sizeof *segment);
@@ -57,44 +75,27 @@ static tarn__segment **find(tarn__segments *segments, tarn_addr address) {
   return link;
 }
 
-// Whether |size| bytes from |e| on are open, whoever's they are.
-static bool is_open(const tarn__extent *e, size_t size) {
-  while (size > 0 && e->kind == TARN__EXTENT_OPEN) {
-    size -= e->size;
-    e = e->after;
-  }
-  return size == 0;
-}
-
-static void note_serial(tarn__segment *segment, uint64_t serial) {
-  if (serial == 0) return;
-  if (segment->serial_count < TARN__SEGMENT_STREAMS) {
-    segment->serials[segment->serial_count] = serial;
-  }
-  segment->serial_count++;
-}
-
 // Takes the open bytes of |segment|, which begin with |e|, out of |zone|.
 static void take_out(tarn__extents *zone, tarn__segment *segment,
                      tarn__extent *e) {
-  segment->serial_count = 0;
+  segment->waits.count = 0;
   for (size_t left = segment->size; left > 0;) {
     tarn__extent *next = e->after;
     left -= e->size;
-    note_serial(segment, e->bins->serial);
+    tarn__waits_add(&segment->waits, e->bins->serial);
     tarn__extents_remove(zone, e);
     e = next;
   }
 }
 
-// The free segments of |zone|, in a list of their own. The row changes with
-// each, so it is walked anew.
+// The first free segment of |zone|, which is no more among the others.
 static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone) {
   for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
     if (!e->wall || e->kind != TARN__EXTENT_OPEN) continue;
     tarn__segment **link = find(segments, e->offset);
     tarn__segment *segment = *link;
-    if (segment == NULL || !is_open(e, segment->size)) continue;
+    if (segment == NULL) continue;
+    if (tarn__extents_run(e).to != e->offset + segment->size) continue;
     *link = segment->next;
     take_out(zone, segment, e);
     return segment;
@@ -102,46 +103,65 @@ static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone) {
   return NULL;
 }
 
-static tarn_status wait_for(tarn_place place, const tarn__segment *segment) {
-  tarn_status first = TARN_OK;
-  if (segment->serial_count > TARN__SEGMENT_STREAMS) {
-    return tarn_device_synchronize(place.device);
+// All at once, in a list of their own: those that others free meanwhile are
+// not for this call, or it might never end.
+static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone) {
+  tarn__segment *all = NULL;
+  tarn__segment *segment = NULL;
+  while ((segment = take_one(segments, zone)) != NULL) {
+    segment->next = all;
+    all = segment;
   }
-  for (size_t i = 0; i < segment->serial_count; i++) {
-    tarn_status status = tarn_stream_join(NULL, segment->serials[i]);
-    if (first == TARN_OK) first = status;
+  return all;
+}
+
+// Even if a stream cannot be waited for: not to try is a sure leak.
+static tarn_status give_all(tarn_place place, tarn_device *device,
+                            const tarn__segment *segment) {
+  tarn_status first = TARN_OK;
+  for (; segment != NULL; segment = segment->next) {
+    tarn_status waited = tarn__waits_wait(&segment->waits, device);
+    tarn_status given =
+        tarn__device_give(place, segment->base, segment->base_size);
+    if (first == TARN_OK) first = given != TARN_OK ? given : waited;
   }
   return first;
 }
 
-// Even if a stream cannot be waited for: not to try is a sure leak.
-static tarn_status give(tarn__strategy *strategy, tarn__segment *segment) {
-  tarn_pool *pool = strategy->pool;
-  strategy->held -= segment->base_size;
-  tarn__source_begin_return(strategy, segment->base_size);
-  tarn_status waited = wait_for(pool->place, segment);
-  tarn_status status =
-      tarn__device_give(pool->place, segment->base, segment->base_size);
-  tarn__source_end_return(strategy, segment->base_size);
-  tarn__host_free(segment, sizeof *segment);
-  return status != TARN_OK ? status : waited;
+static void free_all(tarn__segment *segment) {
+  while (segment != NULL) {
+    tarn__segment *next = segment->next;
+    tarn__host_free(segment, sizeof *segment);
+    segment = next;
+  }
 }
 
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone) {
-  tarn_status first = TARN_OK;
-  tarn__segment *segment = NULL;
-  while ((segment = take_one(segments, zone)) != NULL) {
-    tarn_status status = give(strategy, segment);
-    if (first == TARN_OK) first = status;
+  tarn__segment *all = take_all(segments, zone);
+  size_t size = 0;
+  size_t count = 0;
+  for (const tarn__segment *s = all; s != NULL; s = s->next) {
+    size += s->base_size;
+    count++;
   }
-  return first;
+  if (count == 0) return TARN_OK;
+  strategy->held -= size;
+  tarn__source_begin_return(strategy, size, count);
+  tarn_status status = give_all(strategy->pool->place, segments->device, all);
+  tarn__source_end_return(strategy, size);
+  free_all(all);
+  return status;
+}
+
+bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run) {
+  const tarn__segment *s = segments->first;
+  while (s != NULL && (s->address != run.from || s->size != run.to - run.from))
+    s = s->next;
+  return s != NULL;
 }
 
 void tarn__segments_deinit(tarn__segments *segments) {
-  while (segments->first != NULL) {
-    tarn__segment *segment = segments->first;
-    segments->first = segment->next;
-    tarn__host_free(segment, sizeof *segment);
-  }
+  free_all(segments->first);
+  segments->first = NULL;
 }

@@ -6,20 +6,17 @@
 #include "pool/extents.h"
 #include "pool/strategy.h"
 
-enum { TARN__SEGMENT_STREAMS = 4 };
-
 typedef struct tarn__segment {
   struct tarn__segment *next;
   tarn_addr base;  // what the device gave
   size_t base_size;
   tarn_addr address;  // what can be used of it
   size_t size;
-  // While it is given back: the streams whose work must be done first.
-  uint64_t serials[TARN__SEGMENT_STREAMS];
-  size_t serial_count;  // more than there is room for: all of the device
+  tarn__waits waits;  // while it is given back
 } tarn__segment;
 
 typedef struct tarn__segments {
+  tarn_device *device;
   tarn__segment *first;
   size_t largest;  // that the device gives
 } tarn__segments;
@@ -38,6 +35,9 @@ TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__segments *segments,
 // go meanwhile.
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone);
+
+// Whether |run| is all of a segment.
+bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run);
 
 // Frees what is on the host.
 void tarn__segments_deinit(tarn__segments *segments);

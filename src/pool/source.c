@@ -94,10 +94,11 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
   return TARN_OK;
 }
 
-void tarn__source_begin_return(tarn__strategy *strategy, size_t size) {
+void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
+                               size_t count) {
   tarn_pool *pool = strategy->pool;
   pool->stats.reserved_bytes -= size;
-  pool->stats.device_frees++;
+  pool->stats.device_frees += count;
   pool->pending += size;
   pool->returning++;
   strategy->inside++;
@@ -113,10 +114,11 @@ void tarn__source_end_return(tarn__strategy *strategy, size_t size) {
   pthread_cond_broadcast(&pool->returned);
 }
 
-void tarn__source_begin_ask(tarn__strategy *strategy, size_t size) {
+void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
+                            size_t count) {
   tarn_pool *pool = strategy->pool;
   pool->pending += size;
-  pool->stats.device_allocs += size > 0 ? 1 : 0;
+  pool->stats.device_allocs += count;
   strategy->inside++;
   pthread_mutex_unlock(&pool->lock);
 }

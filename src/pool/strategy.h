@@ -74,14 +74,16 @@ TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
 // go meanwhile. The pieces are gone in any case; the first failure is returned.
 tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces);
 
-// Around calls that give |size| bytes back: takes them off the books and lets
-// go of the lock; takes it again, and tells who waits for room.
-void tarn__source_begin_return(tarn__strategy *strategy, size_t size);
+// Around |count| calls that give |size| bytes back: takes them off the books
+// and lets go of the lock; takes it again, and tells who waits for room.
+void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
+                               size_t count);
 void tarn__source_end_return(tarn__strategy *strategy, size_t size);
 
-// The same around calls that ask for |size| bytes, which a limit counts
+// The same around |count| calls that ask for |size| bytes, which a limit counts
 // meanwhile; 0: calls that ask for none. Memory that came is charged after.
-void tarn__source_begin_ask(tarn__strategy *strategy, size_t size);
+void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
+                            size_t count);
 void tarn__source_end_ask(tarn__strategy *strategy, size_t size);
 void tarn__source_charge(tarn__strategy *strategy, size_t size);
 

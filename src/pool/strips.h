@@ -1,0 +1,36 @@
+// strips.h - pages of memory that are taken out of holes, to be mapped where
+// they are needed or to be given back. While they are on their way they are
+// taken, so that nobody else gets them.
+#ifndef TARN_POOL_STRIPS_H_
+#define TARN_POOL_STRIPS_H_
+
+#include "pool/region.h"
+
+enum { TARN__STRIPS = 32 };
+
+typedef struct tarn__strips {
+  tarn__stripped list[TARN__STRIPS];
+  tarn__extents *zones[TARN__STRIPS];
+  size_t count;
+} tarn__strips;
+
+// The first of them; NULL: there are none.
+static inline tarn__stripped *tarn__strips_first(tarn__strips *strips) {
+  return strips->count > 0 ? &strips->list[0] : NULL;
+}
+
+// Up to |most| bytes out of holes of |zone| that no stream uses. Returns how
+// many.
+size_t tarn__strips_take_idle(tarn__strips *strips, tarn__extents *zone,
+                              size_t most);
+
+// Up to |most| bytes out of any holes of |zone| behind |*cursor|, which moves
+// on: UINT64_MAX behind the last. Returns how many.
+size_t tarn__strips_take_any(tarn__strips *strips, tarn__extents *zone,
+                             uint64_t *cursor, size_t most);
+
+// Those that were unmapped become bare, the others holes that no stream uses:
+// what used them was waited for.
+void tarn__strips_settle(const tarn__strips *strips);
+
+#endif  // TARN_POOL_STRIPS_H_
