@@ -190,13 +190,21 @@ static tarn_status map_plan(arena *self, tarn__extents *zone, size_t size,
   return status;
 }
 
-// Small blocks share a segment, unless there is only room for this one.
+// What small requests share: a step, or all that the device gives at once.
+static size_t segment_for(const arena *self, const tarn__extents *zone) {
+  size_t most = self->segments.largest;
+  most = most > self->padding ? most - self->padding : 0;
+  return (most < SEGMENT_STEP ? most : SEGMENT_STEP) & ~(zone->granule - 1);
+}
+
+// If there is no room for others besides, one for |size| alone may do.
 static tarn_status add_segment(arena *self, tarn__extents *zone, size_t size,
                                tarn__request *request) {
+  size_t shared = segment_for(self, zone);
   tarn_status status = TARN_FULL;
-  if (size < SEGMENT_STEP) {
-    status = tarn__segments_add(&self->segments, &self->base, request, zone,
-                                SEGMENT_STEP);
+  if (size < shared) {
+    status =
+        tarn__segments_add(&self->segments, &self->base, request, zone, shared);
   }
   if (status != TARN_FULL) return status;
   return tarn__segments_add(&self->segments, &self->base, request, zone, size);

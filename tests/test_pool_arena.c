@@ -1,0 +1,556 @@
+// arena_pool: blocks that are cut and joined, memory that comes and goes by
+// pages or by segments, and what happens when the device does not do its part.
+#include <semaphore.h>
+
+#include "support/faults.h"
+#include "test_pool_arena_kit.h"
+
+static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, size, align, NULL, &block));
+  require(block.size >= size);
+  require(align == 0 || block.address % align == 0);
+  return block;
+}
+
+static void refuse(tarn_pool *pool, size_t size, size_t align,
+                   tarn_status expected) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  assert_status(tarn_pool_alloc(pool, size, align, NULL, &block), expected);
+  assert_zero_block(block);
+  assert_ok(tarn__front_check(pool));
+}
+
+// --- blocks ----------------------------------------------------------------
+
+static void check_holes(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block a = take(p.pool, 100 * KIB);
+  tarn_block b = take(p.pool, 100 * KIB);
+  tarn_block c = take(p.pool, 100 * KIB);
+  tarn_pool_stats before = stats_of(p.pool);
+  give(b);
+  tarn_block again = take(p.pool, 90 * KIB);
+  ck_assert_uint_eq(again.address, b.address);
+  ck_assert_uint_eq(again.size, 90 * KIB);
+  give(a);
+  give(again);
+  give(c);
+  // Joined, they are one hole.
+  tarn_block all = take(p.pool, 300 * KIB);
+  tarn_pool_stats after = stats_of(p.pool);
+  ck_assert_uint_eq(after.misses, before.misses);
+  ck_assert_uint_eq(after.hits, before.hits + 2);
+  ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
+  give(all);
+  close_arena(&p);
+}
+
+START_TEST(holes_are_cut_and_joined) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_holes(arena_devices[i]);
+}
+END_TEST
+
+static void check_small_apart(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block large = take(p.pool, 100 * KIB);
+  tarn_block small = take(p.pool, 64 * KIB);
+  tarn_block tiny = take(p.pool, 1);
+  give(large);
+  // What is small does not go where large ones are.
+  tarn_block other = take(p.pool, 64 * KIB);
+  ck_assert(other.address + other.size <= large.address ||
+            other.address >= large.address + large.size);
+  ck_assert_uint_eq(tiny.size, 512);
+  give(small);
+  give(tiny);
+  give(other);
+  close_arena(&p);
+}
+
+START_TEST(small_blocks_stay_apart_from_large_ones) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_small_apart(arena_devices[i]);
+}
+END_TEST
+
+static void check_alignments(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block blocks[64];
+  size_t count = 0;
+  for (size_t align = 1; align <= (size_t)8 * MIB; align *= 2) {
+    blocks[count++] = take_aligned(p.pool, 700, align);
+    if (align <= (size_t)2 * MIB)
+      blocks[count++] = take_aligned(p.pool, 70 * KIB, align);
+  }
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < i; k++)
+      require(blocks[i].address + blocks[i].size <= blocks[k].address ||
+              blocks[k].address + blocks[k].size <= blocks[i].address);
+  }
+  assert_ok(tarn__front_check(p.pool));
+  for (size_t i = 0; i < count; i++)
+    give(blocks[i]);
+  close_arena(&p);
+}
+
+START_TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_alignments(arena_devices[i]);
+}
+END_TEST
+
+// 900 bytes are small, the 1024 that they take are not.
+START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
+  arena_place p = open_arena("cpu:0", "arena_pool:small=1000");
+  tarn_block small = take(p.pool, 900);
+  tarn_block large = take(p.pool, 1025);
+  tarn_block neighbour = take(p.pool, 400);
+  give(small);
+  assert_ok(tarn__front_check(p.pool));
+  give(take(p.pool, 512));
+  give(neighbour);
+  give(large);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
+  fake.min_chunk = 128 * KIB;
+  fake.padding = 100;
+  arena_place p = open_arena("fake:0", "arena_pool:page=512");
+  tarn_block a = take(p.pool, 1);
+  tarn_block b = take(p.pool, 100);
+  ck_assert_uint_eq(a.size, 128 * KIB - 100);
+  ck_assert_uint_eq(b.address % (128 * KIB), 0);
+  give(a);
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(small_is_an_option) {
+  arena_place p = open_arena("cpu:0", "arena_pool:small=0");
+  tarn_block a = take(p.pool, 100);
+  tarn_block b = take(p.pool, 100 * KIB);
+  ck_assert_uint_lt(
+      a.address > b.address ? a.address - b.address : b.address - a.address,
+      2 * MIB);
+  give(a);
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+// --- sizes -----------------------------------------------------------------
+
+static void check_sizes(const char *name) {
+  static const size_t most = SIZE_MAX / 2 + 1;
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block kept = take(p.pool, 1000);
+  refuse(p.pool, 0, 0, TARN_E_INVALID);
+  refuse(p.pool, SIZE_MAX, 0, TARN_E_INVALID);
+  refuse(p.pool, SIZE_MAX - 600, 0, TARN_FULL);
+  refuse(p.pool, most, 0, TARN_FULL);
+  refuse(p.pool, most / 2, 0, TARN_FULL);
+  refuse(p.pool, most / 2 - 512, 0, TARN_FULL);
+  refuse(p.pool, most / 2 - 512, most, TARN_FULL);
+  refuse(p.pool, 100, most, TARN_FULL);
+  refuse(p.pool, 100, 3, TARN_E_INVALID);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
+  give(take(p.pool, 1000));
+  give(kept);
+  close_arena(&p);
+}
+
+START_TEST(sizes_that_cannot_be_are_refused) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_sizes(arena_devices[i]);
+}
+END_TEST
+
+START_TEST(a_device_smaller_than_a_segment_is_used) {
+  arena_place p = open_arena_of((size_t)2 * MIB, "fake:0", "arena_pool");
+  tarn_block a = take(p.pool, 100);
+  tarn_block b = take(p.pool, 500 * KIB);
+  refuse(p.pool, MIB, 0, TARN_FULL);
+  refuse(p.pool, 3 * (size_t)MIB, 0, TARN_FULL);
+  assert_error_says("arena_pool: a segment of 3145728 bytes");
+  give(a);
+  give(b);
+  // All of it, once the rest is given back.
+  give(take(p.pool, MIB - 4096));
+  close_arena(&p);
+}
+END_TEST
+
+// --- limits ----------------------------------------------------------------
+
+START_TEST(a_limit_below_a_segment_is_kept_to) {
+  arena_place p = open_arena("fake:0", "arena_pool");
+  assert_ok(tarn_pool_limit(p.pool, 512 * KIB));
+  tarn_block a = take(p.pool, 300 * KIB);
+  tarn_block b = take(p.pool, 100 * KIB);
+  refuse(p.pool, 150 * KIB, 0, TARN_FULL);
+  assert_error_says("limit");
+  ck_assert_uint_le(stats_of(p.pool).reserved_peak_bytes, 512 * KIB);
+  give(a);
+  give(take(p.pool, 350 * KIB));
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_limit_counts_pages) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
+  tarn_block a = take(p.pool, SIM_PAGE);
+  tarn_block b = take(p.pool, 1000);
+  refuse(p.pool, 2 * SIM_PAGE, 0, TARN_FULL);
+  assert_error_says("limit of 6291456");
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 2 * SIM_PAGE);
+  give(a);
+  // Its page moves, and only one more comes.
+  tarn_block c = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  give(b);
+  give(c);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, 3 * SIM_PAGE);
+  close_arena(&p);
+}
+END_TEST
+
+// --- pages -----------------------------------------------------------------
+
+START_TEST(pages_move_from_hole_to_hole) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block blocks[8];
+  for (int i = 0; i < 8; i++)
+    blocks[i] = take(p.pool, SIM_PAGE);
+  for (int i = 0; i < 8; i += 2)
+    give(blocks[i]);
+  // No hole is large enough, but all of them together are.
+  tarn_block large = take(p.pool, 4 * SIM_PAGE);
+  tarn_pool_stats stats = stats_of(p.pool);
+  ck_assert_uint_eq(stats.reserved_bytes, 8 * SIM_PAGE);
+  ck_assert_uint_eq(stats.device_allocs, 8);
+  ck_assert_uint_eq(available_on(p.device), p.available - 8 * SIM_PAGE);
+  // The small ones get theirs from there as well.
+  give(large);
+  tarn_block small = take(p.pool, 100);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 8 * SIM_PAGE);
+  give(small);
+  for (int i = 1; i < 8; i += 2)
+    give(blocks[i]);
+  close_arena(&p);
+}
+END_TEST
+
+static size_t reserved_for_one(const char *strategy) {
+  arena_place p = open_arena("sim:0", strategy);
+  tarn_block block = take(p.pool, 100 * KIB);
+  size_t reserved = stats_of(p.pool).reserved_bytes;
+  tarn_block more = take_aligned(p.pool, 5 * (size_t)MIB + 1, 4 * (size_t)MIB);
+  assert_ok(tarn__front_check(p.pool));
+  give(block);
+  give(more);
+  close_arena(&p);
+  return reserved;
+}
+
+START_TEST(pages_are_the_device_s_at_least) {
+  ck_assert_uint_eq(reserved_for_one("arena_pool:page=512"), SIM_PAGE);
+  ck_assert_uint_eq(reserved_for_one("arena_pool:page=64K"), SIM_PAGE);
+  ck_assert_uint_eq(reserved_for_one("arena_pool:page=2M"), SIM_PAGE);
+  ck_assert_uint_eq(reserved_for_one("arena_pool:page=4M"), 2 * SIM_PAGE);
+  ck_assert_uint_eq(reserved_for_one("arena_pool:page=16M"), 8 * SIM_PAGE);
+}
+END_TEST
+
+START_TEST(a_page_that_is_none_is_refused) {
+  static const struct {
+    const char *strategy;
+    const char *says;
+  } cases[] = {
+      {"arena_pool:page=0", "page=0 is no power of two from 512 on"},
+      {"arena_pool:page=256", "page=256 is no power"},
+      {"arena_pool:page=3000", "page=3000 is no power"},
+      {"arena_pool:page=x", "page=x is no number"},
+      {"arena_pool:small=x", "small=x is no number"},
+      {"arena_pool:pages=4K", "no option 'pages'"},
+      {"arena_pool:page=128M", "page=134217728 is more than the 67108864"},
+      {"arena_pool:page=4611686018427387904", "is more than the 67108864"},
+  };
+  arena_place p = open_arena("sim:0", "no_pool");
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_status(tarn_pool_use(p.place, cases[i].strategy), TARN_E_INVALID);
+    assert_error_says(cases[i].says);
+    ck_assert_str_eq(stats_of(p.pool).strategy, "no_pool");
+  }
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(the_environment_can_name_it) {
+  setenv("TARN_POOL", "arena_pool:page=4M,small=1K", 1);
+  arena_place p = open_arena("sim:0", "no_pool");
+  assert_ok(tarn_pool_remove(p.place));
+  ck_assert_str_eq(stats_of(p.pool).strategy, "arena_pool");
+  give(take(p.pool, 2000));
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * (size_t)MIB);
+  close_arena(&p);
+  unsetenv("TARN_POOL");
+}
+END_TEST
+
+// --- streams ---------------------------------------------------------------
+
+static void check_streams(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *a = stream_on(&p);
+  tarn_stream *b = stream_on(&p);
+  tarn_block first = take_on(p.pool, 1000, a);
+  tarn_block second = take_on(p.pool, 1000, b);
+  give_on(first, a);
+  give_on(second, b);
+  // Each its own, though one hole would do for either.
+  tarn_block again_b = take_on(p.pool, 1000, b);
+  tarn_block again_a = take_on(p.pool, 1000, a);
+  ck_assert_uint_eq(again_a.address, first.address);
+  ck_assert_uint_eq(again_b.address, second.address);
+  ck_assert_uint_eq(stats_of(p.pool).stream_crossings, 0);
+  give_on(again_a, a);
+  give_on(again_b, b);
+  // Two that touch are of two streams: both have to be waited for.
+  size_t crossings = stats_of(p.pool).stream_crossings;
+  tarn_pool_stats stats = stats_of(p.pool);
+  tarn_block *all = calloc(20000, sizeof *all);
+  size_t count = 0;
+  while (stats_of(p.pool).misses == stats.misses)
+    all[count++] = take_on(p.pool, 1000, a);
+  ck_assert_uint_gt(stats_of(p.pool).stream_crossings, crossings);
+  while (count > 0)
+    give_on(all[--count], a);
+  free(all);
+  assert_ok(tarn_stream_destroy(a));
+  // What a stream that is gone has left is anybody's.
+  crossings = stats_of(p.pool).stream_crossings;
+  give_on(take_on(p.pool, 1000, b), b);
+  ck_assert_uint_le(stats_of(p.pool).stream_crossings, crossings + 1);
+  assert_ok(tarn_stream_destroy(b));
+  close_arena(&p);
+}
+
+START_TEST(each_stream_has_its_own_holes) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_streams(arena_devices[i]);
+}
+END_TEST
+
+// One page, or segment, in which the holes of many streams lie side by side.
+static void check_shared_page(const char *name, int streams) {
+  enum { MOST = 6 };
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *on[MOST];
+  tarn_block blocks[MOST];
+  char out[MOST][8];
+  for (int i = 0; i < streams; i++) {
+    on[i] = stream_on(&p);
+    blocks[i] = take_on(p.pool, 4096, on[i]);
+    memset(out[i], 0, sizeof out[i]);
+    assert_ok(tarn_copy_h2d(p.device, blocks[i].address, "written", 8, on[i]));
+    assert_ok(tarn_copy_d2h(p.device, out[i], blocks[i].address, 8, on[i]));
+  }
+  for (int i = 0; i < streams; i++)
+    give_on(blocks[i], on[i]);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_pool_trim(p.pool));
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  for (int i = 0; i < streams; i++) {
+    ck_assert_str_eq(out[i], "written");
+    assert_ok(tarn_stream_destroy(on[i]));
+  }
+  close_arena(&p);
+}
+
+START_TEST(memory_that_two_streams_share_waits_for_both) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_shared_page(arena_devices[i], 2);
+}
+END_TEST
+
+START_TEST(memory_that_many_streams_share_waits_for_all_of_them) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_shared_page(arena_devices[i], 6);
+}
+END_TEST
+
+// --- replaced --------------------------------------------------------------
+
+static void check_replaced(const char *name) {
+  enum { COUNT = 12 };
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *stream = stream_on(&p);
+  tarn_block blocks[COUNT];
+  for (size_t i = 0; i < COUNT; i++)
+    blocks[i] = take_on(p.pool, i % 2 ? MIB : 3000, i % 3 ? stream : NULL);
+  give(take(p.pool, MIB));
+  size_t reserved = stats_of(p.pool).reserved_bytes;
+  assert_ok(tarn_pool_use(p.place, "page_unit_pool"));
+  ck_assert_uint_lt(stats_of(p.pool).reserved_bytes, reserved);
+  for (size_t i = 0; i < COUNT; i++) {
+    reserved = stats_of(p.pool).reserved_bytes;
+    give_on(blocks[i], i % 3 ? stream : NULL);
+    assert_ok(tarn__front_check(p.pool));
+    ck_assert_uint_le(stats_of(p.pool).reserved_bytes, reserved);
+  }
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&p.pool->replaced));
+  assert_ok(tarn_stream_destroy(stream));
+  close_arena(&p);
+}
+
+START_TEST(a_replaced_arena_drains) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_replaced(arena_devices[i]);
+}
+END_TEST
+
+// --- a device that fails ---------------------------------------------------
+
+START_TEST(pages_that_cannot_be_unmapped_stay_where_they_are) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  give(take(p.pool, 4 * SIM_PAGE));
+  // A page of it is to move, and does not.
+  assert_ok(tarn_sim_faults("range_unmap@1"));
+  refuse(p.pool, 1000, 0, TARN_E_DEVICE);
+  tarn_block small = take(p.pool, 1000);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * SIM_PAGE);
+  tarn_block rest = take(p.pool, 3 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * SIM_PAGE);
+  give(rest);
+  give(small);
+  assert_ok(tarn_sim_faults("range_unmap@1+"));
+  assert_status(tarn_pool_trim(p.pool), TARN_E_DEVICE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  give(take(p.pool, 3 * SIM_PAGE));
+  assert_ok(tarn_sim_faults(NULL));
+  close_arena(&p);
+}
+END_TEST
+
+// |plan| makes one request fail; nothing comes of it.
+static void check_failed_growth(const char *plan, tarn_status expected) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults(plan));
+  refuse(p.pool, 5 * SIM_PAGE, 0, expected);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  ck_assert_uint_le(stats_of(p.pool).reserved_bytes, 6 * SIM_PAGE);
+  give(block);
+  give(kept);
+  close_arena(&p);
+}
+
+START_TEST(a_growth_that_fails_half_way_is_undone) {
+  check_failed_growth("memory_create@3+", TARN_FULL);
+  check_failed_growth("range_map@1", TARN_E_DEVICE);
+  check_failed_growth("range_map@4", TARN_E_DEVICE);
+  check_failed_growth("range_set_access@1", TARN_E_DEVICE);
+}
+END_TEST
+
+// Neither is known what is there, nor can it be had back.
+START_TEST(what_can_neither_be_mapped_nor_unmapped_is_lost) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
+  refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  give(block);
+  give(kept);
+  assert_ok(tarn_pool_trim(p.pool));
+  // Two that were mapped, and the one that the block would have begun in.
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  // The books do not keep it for ever.
+  assert_ok(tarn_pool_use(p.place, "no_pool"));
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_stream *a = stream_on(&p);
+  tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
+  refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
+  give_on(take_on(p.pool, ARENA_CAPACITY / 2, a), a);
+  // In use by a stream, in two places: taken back all the same.
+  give_on(kept, a);
+  tarn_block all = take(p.pool, ARENA_CAPACITY);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ARENA_CAPACITY);
+  give(all);
+  assert_ok(tarn_stream_destroy(a));
+  close_arena(&p);
+}
+END_TEST
+
+// A device that is closed gives all back, be there host memory or not.
+START_TEST(closing_needs_no_host_memory) {
+  faults_install();
+  for (int i = 1; i < ARENA_DEVICES; i++) {
+    arena_place p = open_arena(arena_devices[i], "arena_pool");
+    tarn_stream *a = stream_on(&p);
+    tarn_stream *keeper = NULL;
+    tarn_device *same = p.device;
+    for (int k = 0; k < 20; k++) {
+      tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
+      tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
+      give_on(block, k % 2 ? a : NULL);
+      give_on(large, a);
+    }
+    assert_ok(tarn_stream_create(same, &keeper));
+    faults_arm(1, FAULTS_FROM_NOW);
+    assert_ok(tarn_pool_trim(p.pool));
+    (void)faults_disarm();
+    ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+    assert_ok(tarn_stream_destroy(a));
+    assert_ok(tarn_stream_destroy(keeper));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: arena_pool");
+  ADD_CASE(suite, "blocks", holes_are_cut_and_joined,
+           small_blocks_stay_apart_from_large_ones,
+           blocks_are_aligned_as_asked_beyond_a_page_too,
+           a_block_comes_back_to_the_zone_that_it_came_from,
+           a_device_s_chunk_may_be_larger_than_small_blocks,
+           small_is_an_option);
+  ADD_CASE(suite, "sizes", sizes_that_cannot_be_are_refused,
+           a_device_smaller_than_a_segment_is_used,
+           a_limit_below_a_segment_is_kept_to, a_limit_counts_pages);
+  ADD_CASE(suite, "pages", pages_move_from_hole_to_hole,
+           pages_are_the_device_s_at_least, a_page_that_is_none_is_refused,
+           the_environment_can_name_it);
+  ADD_CASE(suite, "streams", each_stream_has_its_own_holes,
+           memory_that_two_streams_share_waits_for_both,
+           memory_that_many_streams_share_waits_for_all_of_them,
+           a_replaced_arena_drains);
+  ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_stay_where_they_are,
+           a_growth_that_fails_half_way_is_undone,
+           what_can_neither_be_mapped_nor_unmapped_is_lost,
+           a_full_device_is_full_and_its_idle_pages_are_found,
+           closing_needs_no_host_memory);
+  return run_pool_suite(suite);
+}
