@@ -2,7 +2,13 @@
 // the blocks that are out, and a mark at either end of each.
 #include "test_pool_arena_kit.h"
 
-enum { BLOCKS = 300, STREAMS = 3, WALK_EVERY = 2000, MARK = 8 };
+enum {
+  BLOCKS = 300,
+  STREAMS = 3,
+  WALK_EVERY = 2000,
+  RENEW_EVERY = 500,
+  MARK = 8,
+};
 
 typedef struct model_block {
   tarn_block block;
@@ -34,12 +40,16 @@ static size_t random_below(size_t limit) {
 
 // --- contents --------------------------------------------------------------
 
+// The streams may not get to it before long, so it is kept for a while.
 static void write_marks(const model_block *b) {
+  static uint64_t kept[1 << 16];
+  uint64_t *mark = &kept[m.allocs % (1 << 16)];
+  *mark = b->mark;
   tarn_addr last = b->block.address + b->block.size - MARK;
   tarn_stream *stream = m.streams[b->stream];
-  require(tarn_copy_h2d(m.at.device, b->block.address, &b->mark, MARK,
-                        stream) == TARN_OK);
-  require(tarn_copy_h2d(m.at.device, last, &b->mark, MARK, stream) == TARN_OK);
+  require(tarn_copy_h2d(m.at.device, b->block.address, mark, MARK, stream) ==
+          TARN_OK);
+  require(tarn_copy_h2d(m.at.device, last, mark, MARK, stream) == TARN_OK);
 }
 
 static void check_marks(const model_block *b) {
@@ -55,17 +65,18 @@ static void check_marks(const model_block *b) {
 
 // --- operations ------------------------------------------------------------
 
+// With room for both marks.
 static size_t random_size(void) {
   switch (random_below(12)) {
     case 0:
-      return random_below((size_t)3 * MIB) + 1;
+      return random_below((size_t)3 * MIB) + 16;
     case 1:
     case 2:
-      return random_below(300 * KIB) + 1;
+      return random_below(300 * KIB) + 16;
     case 3:
       return (size_t)64 * KIB + random_below(3) - 1;
     default:
-      return random_below(20000) + 1;
+      return random_below(20000) + 16;
   }
 }
 
@@ -164,8 +175,8 @@ static void set_limit(void) {
   require(tarn_pool_limit(m.at.pool, m.limit) == TARN_OK);
 }
 
-static void replace_stream(void) {
-  unsigned at = 1 + (unsigned)random_below(STREAMS - 1);
+// What it was used for is over then.
+static void replace_stream(unsigned at) {
   for (size_t i = 0; i < m.count; i++)
     if (m.blocks[i].stream == at) m.blocks[i].stream = 0;
   require(tarn_stream_destroy(m.streams[at]) == TARN_OK);
@@ -184,7 +195,7 @@ static void operate(void) {
   } else if (choice < 9970) {
     set_limit();
   } else if (choice < 9980) {
-    replace_stream();
+    replace_stream(1 + (unsigned)random_below(STREAMS - 1));
   } else if (choice < 9990) {
     use_another();
   }
@@ -211,6 +222,9 @@ static void run_seed(const char *name, uint64_t seed, int operations) {
     m.streams[i] = stream_on(&m.at);
   for (int i = 1; i <= operations; i++) {
     operate();
+    // Streams of the test double have room for so many operations.
+    if (i % RENEW_EVERY == 0)
+      replace_stream(1 + (unsigned)(i / RENEW_EVERY) % 2);
     if (i % WALK_EVERY == 0) walk();
   }
   // It was no walk past everything.

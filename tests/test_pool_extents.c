@@ -306,7 +306,7 @@ START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   tarn__extent *page = tarn__extents_strip(&extents, PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
-  tarn__extents_bare(&extents, page);
+  tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
   give(c);
   tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE, GRANULE, 0);
   ck_assert_uint_eq(p.from, BASE + PAGE);
@@ -327,7 +327,7 @@ START_TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
   ck_assert_uint_eq(open_bytes(), 0);
   ck_assert_ptr_null(take(1));
   check();
-  tarn__extents_unclaim(&extents, e, &p, last);
+  tarn__extents_unclaim(&extents, e, &p, last, TARN__EXTENT_BARE);
   ck_assert_uint_eq(open_bytes(), PAGE);
   ck_assert_uint_eq(extents.taken_bytes, PAGE);
   ck_assert_uint_eq(extents.bare_count, 1);
@@ -348,7 +348,7 @@ START_TEST(only_whole_open_pages_are_stripped) {
   tarn__extent *page = tarn__extents_strip(&extents, 5 * PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
-  tarn__extents_bare(&extents, page);
+  tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
   ck_assert_uint_eq(extents.bare_count, 2);
   ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
   give(a);
@@ -426,7 +426,7 @@ static tarn__extent *grow_model(model *m, size_t size, size_t align,
   if (p.bare == NULL) return NULL;
   tarn__extent *e = tarn__extents_claim(&extents, &p, size, last);
   if (rand() % 4 == 0) {
-    tarn__extents_unclaim(&extents, e, &p, *last);
+    tarn__extents_unclaim(&extents, e, &p, *last, TARN__EXTENT_BARE);
     return NULL;
   }
   back_pages(m, &p, true);
@@ -511,7 +511,7 @@ static void strip_some(model *m) {
   mark(m, e, false);
   tarn__extent_plan p = {.from = e->offset, .to = e->offset + e->size};
   back_pages(m, &p, false);
-  tarn__extents_bare(&extents, e);
+  tarn__extents_end_strip(&extents, e, TARN__EXTENT_BARE);
 }
 
 static void finish_stream(model *m) {

@@ -38,7 +38,6 @@ typedef struct arena {
   size_t small;            // the largest that is small
   size_t padding;
   size_t range_size;  // 0: the device has no ranges, or too little for them
-  size_t lost;        // extents that stay taken for good
   tarn__regions regions;
   tarn__segments segments;
 } arena;
@@ -181,11 +180,9 @@ static tarn_status map_plan(arena *self, tarn__extents *zone, size_t size,
   tarn__strips_settle(&strips);
   if (status == TARN_OK) {
     *out = tarn__extents_keep(zone, e, p, size);
-  } else if (lost) {
-    tarn__extents_lose(zone);
-    self->lost++;
   } else {
-    tarn__extents_unclaim(zone, e, p, *out_serial);
+    tarn__extents_unclaim(zone, e, p, *out_serial,
+                          lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
   }
   return status;
 }
@@ -320,29 +317,50 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- giving memory back ----------------------------------------------------
 
-// A range of which no byte has memory any more.
-static tarn__region *find_bare_region(arena *self, tarn__extents *zone,
-                                      tarn__extent **out_extent) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &zone->bare) {
-    tarn__extent *e = tarn_list_entry(node, tarn__extent, node);
-    for (tarn__region *r = self->regions.first; r != NULL; r = r->next) {
-      if (r->base != e->offset || r->size != e->size) continue;
-      *out_extent = e;
-      return r;
-    }
+// Whether there is no memory in all of |region|, which begins with |e|, that
+// is known of.
+static bool is_empty(const tarn__region *region, const tarn__extent *e) {
+  uint64_t end = region->base + region->size;
+  while (e->kind == TARN__EXTENT_BARE || e->kind == TARN__EXTENT_LOST) {
+    if (e->offset + e->size == end) return true;
+    e = e->after;
+  }
+  return false;
+}
+
+static tarn__region *find_empty_region(const arena *self,
+                                       const tarn__extents *zone,
+                                       tarn__extent **out_first) {
+  for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
+    tarn__region *r = e->wall ? self->regions.first : NULL;
+    while (r != NULL && r->base != e->offset)
+      r = r->next;
+    if (r == NULL || !is_empty(r, e)) continue;
+    *out_first = e;
+    return r;
   }
   return NULL;
 }
 
-static tarn_status drop_bare_regions(arena *self) {
+static tarn_status drop_region(arena *self, tarn__extents *zone,
+                               tarn__region *region, tarn__extent *e) {
+  for (size_t left = region->size; left > 0;) {
+    tarn__extent *next = e->after;
+    left -= e->size;
+    tarn__extents_remove(zone, e);
+    e = next;
+  }
+  return tarn__regions_remove(&self->regions, region);
+}
+
+static tarn_status drop_empty_regions(arena *self) {
   tarn_status first = TARN_OK;
   for (int i = 0; i < 2; i++) {
+    tarn__extents *zone = &self->zones[i];
     tarn__extent *e = NULL;
     tarn__region *region = NULL;
-    while ((region = find_bare_region(self, &self->zones[i], &e)) != NULL) {
-      tarn__extents_remove(&self->zones[i], e);
-      tarn_status status = tarn__regions_remove(&self->regions, region);
+    while ((region = find_empty_region(self, zone, &e)) != NULL) {
+      tarn_status status = drop_region(self, zone, region, e);
       if (first == TARN_OK) first = status;
     }
   }
@@ -372,7 +390,7 @@ static tarn_status trim_pages(arena *self) {
 
 static tarn_status trim_ranges(arena *self) {
   tarn_status status = trim_pages(self);
-  tarn_status dropped = drop_bare_regions(self);
+  tarn_status dropped = drop_empty_regions(self);
   return status != TARN_OK ? status : dropped;
 }
 
@@ -429,8 +447,8 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
     taken += tarn__extents_count_taken(&self->zones[i]);
   }
   if (status != TARN_OK) return status;
-  if (taken != strategy->live + self->lost) {
-    return broken("extents taken", taken, strategy->live + self->lost);
+  if (taken != strategy->live) {
+    return broken("extents taken", taken, strategy->live);
   }
   size_t held = held_by(self);
   return held == strategy->held ? TARN_OK

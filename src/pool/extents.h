@@ -5,8 +5,9 @@
 //
 // An extent is outside (not the owner's), bare (its own addresses, with no
 // memory behind them), open (a hole: memory that nobody uses) or taken (a
-// block). Neighbours of one kind, unless they are taken, are one extent, so
-// giving back coalesces at once.
+// block). What is lost is the owner's, but nobody knows what is there.
+// Neighbours of one kind, unless they are taken, are one extent, so giving back
+// coalesces at once.
 //
 // An open extent remembers which stream may still be at work in it, if any:
 // those of one stream hang in bins of their own (bins.h). Two of different
@@ -30,6 +31,7 @@ typedef enum tarn__extent_kind {
   TARN__EXTENT_BARE,
   TARN__EXTENT_OPEN,
   TARN__EXTENT_TAKEN,
+  TARN__EXTENT_LOST,
 } tarn__extent_kind;
 
 struct tarn__extent {
@@ -126,7 +128,7 @@ tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
 
 // Takes the block of a plan that was made just now, with all of the pages that
 // it needs: the owner maps those. |*out_serial| is whose holes it is in part
-// made of. One of the next three must follow.
+// made of. One of the next two must follow.
 tarn__extent *tarn__extents_claim(tarn__extents *extents,
                                   const tarn__extent_plan *plan, size_t size,
                                   uint64_t *out_serial);
@@ -135,12 +137,11 @@ tarn__extent *tarn__extents_claim(tarn__extents *extents,
 tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
                                  const tarn__extent_plan *plan, size_t size);
 
-// No memory came: all is as it was.
+// No memory came: all is as it was, or, with LOST as the |kind| of the pages
+// that were to be mapped, all else.
 void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
-                           const tarn__extent_plan *plan, uint64_t serial);
-
-// Nobody knows what is there: it stays taken for good.
-void tarn__extents_lose(tarn__extents *extents);
+                           const tarn__extent_plan *plan, uint64_t serial,
+                           tarn__extent_kind kind);
 
 // Takes up to |most| bytes of whole pages out of a hole that no stream uses.
 // NULL: there are none, or no nodes are left.
@@ -161,8 +162,9 @@ tarn__extent_run tarn__extents_run(const tarn__extent *extent);
 tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
                                       size_t most, tarn__waits *out_waits);
 
-// Makes a stripped extent bare.
-void tarn__extents_bare(tarn__extents *extents, tarn__extent *extent);
+// Makes a stripped extent bare, or lost.
+void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
+                             tarn__extent_kind kind);
 
 // Walks all and says what is wrong.
 TARN_MUST_CHECK tarn_status tarn__extents_check(const tarn__extents *extents);

@@ -122,7 +122,8 @@ tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
 }
 
 void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
-                           const tarn__extent_plan *plan, uint64_t serial) {
+                           const tarn__extent_plan *plan, uint64_t serial,
+                           tarn__extent_kind kind) {
   tarn__bins *bins = tarn__row_bins(extents, serial);
   extents->promised -= TARN__PROMISED;
   extents->taken_bytes -= extent->size;
@@ -133,11 +134,7 @@ void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
   }
   if (bare != extent)
     tarn__row_settle(extents, extent, TARN__EXTENT_OPEN, bins);
-  tarn__row_settle(extents, bare, TARN__EXTENT_BARE, NULL);
-}
-
-void tarn__extents_lose(tarn__extents *extents) {
-  extents->promised -= TARN__PROMISED;
+  tarn__row_settle(extents, bare, kind, NULL);
 }
 
 // --- giving some up --------------------------------------------------------
@@ -218,7 +215,8 @@ tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
   return NULL;
 }
 
-void tarn__extents_bare(tarn__extents *extents, tarn__extent *extent) {
+void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
+                             tarn__extent_kind kind) {
   extents->taken_bytes -= extent->size;
-  tarn__row_settle(extents, extent, TARN__EXTENT_BARE, NULL);
+  tarn__row_settle(extents, extent, kind, NULL);
 }

@@ -144,6 +144,8 @@ typedef struct transit {
   size_t count;    // that can be used
   size_t created;  // of them, anew
   size_t mapped;   // the first so many are mapped
+  size_t gone;     // pages whose addresses are lost
+  bool lost;       // so are those that were to be mapped
 } transit;
 
 static size_t pages_in(const tarn__regions *regions,
@@ -181,34 +183,53 @@ static void collect(tarn__regions *regions, const tarn__stripped *stripped,
   }
 }
 
-// What cannot be unmapped stays where it is. The first failure is returned.
+// The first failure is returned.
+static tarn_status destroy(const tarn__regions *regions,
+                           const tarn_memory *handles, size_t count) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status = tarn__memory_destroy(regions->device, handles[i]);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// Those at |at| join the ones that can be used, or are no more.
+static tarn_status unmap(const tarn__regions *regions, tarn__stripped *stripped,
+                         transit *t, size_t at) {
+  const tarn__extent *e = stripped->extent;
+  size_t count = pages_in(regions, stripped);
+  tarn_status status = tarn_range_unmap(regions->device, e->offset, e->size);
+  if (status == TARN_OK) {
+    stripped->end = TARN__STRIP_UNMAPPED;
+    memmove(&t->handles[t->count], &t->handles[at], count * sizeof *t->handles);
+    t->count += count;
+  } else {
+    stripped->end = TARN__STRIP_LOST;
+    (void)destroy(regions, &t->handles[at], count);
+    t->gone += count;
+  }
+  return status;
+}
+
 static tarn_status unmap_all(const tarn__regions *regions,
                              tarn__stripped *stripped, transit *t) {
   tarn_status first = TARN_OK;
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
-    const tarn__extent *e = stripped->extent;
-    size_t count = pages_in(regions, stripped);
     tarn_status waited = tarn__waits_wait(&stripped->waits, regions->device);
-    tarn_status status = tarn_range_unmap(regions->device, e->offset, e->size);
-    stripped->unmapped = status == TARN_OK;
+    tarn_status status = unmap(regions, stripped, t, at);
     if (first == TARN_OK) first = status != TARN_OK ? status : waited;
-    if (stripped->unmapped) {
-      memmove(&t->handles[t->count], &t->handles[at],
-              count * sizeof *t->handles);
-      t->count += count;
-    }
-    at += count;
+    at += pages_in(regions, stripped);
   }
   return first;
 }
 
-// What was unmapped has no memory any more.
-static void forget_unmapped(tarn__regions *regions,
+// There is no memory of ours any more.
+static void forget_stripped(tarn__regions *regions,
                             const tarn__stripped *stripped) {
   for (; stripped != NULL; stripped = stripped->next) {
     const tarn__extent *e = stripped->extent;
-    if (!stripped->unmapped) continue;
     for (size_t offset = 0; offset < e->size; offset += regions->page)
       *handle_of(regions, e->offset + offset) = 0;
     regions->mapped -= pages_in(regions, stripped);
@@ -240,16 +261,29 @@ static tarn_status map_all(const tarn__regions *regions, transit *t,
                                regions->device, TARN_ACCESS_READ_WRITE);
 }
 
+// Takes out what was mapped before it failed.
+static void undo_map(const tarn__regions *regions, transit *t, uint64_t from) {
+  size_t mapped = t->mapped;
+  t->mapped = 0;
+  if (mapped == 0) return;
+  tarn_status status =
+      tarn_range_unmap(regions->device, from, mapped * regions->page);
+  if (status == TARN_OK) return;
+  (void)destroy(regions, t->handles, mapped);
+  memmove(t->handles, &t->handles[mapped],
+          (t->count - mapped) * sizeof *t->handles);
+  t->count -= mapped;
+  t->gone += mapped;
+  t->lost = true;
+}
+
 static tarn_status ask_device(const tarn__regions *regions,
                               tarn__stripped *stripped, transit *t,
                               uint64_t from, size_t wanted) {
   tarn_status status = unmap_all(regions, stripped, t);
   if (status == TARN_OK) status = create_missing(regions, t, wanted);
   if (status == TARN_OK) status = map_all(regions, t, from, wanted);
-  if (status == TARN_OK || t->mapped == 0) return status;
-  tarn_status undone =
-      tarn_range_unmap(regions->device, from, t->mapped * regions->page);
-  if (undone == TARN_OK) t->mapped = 0;
+  if (status != TARN_OK) undo_map(regions, t, from);
   return status;
 }
 
@@ -262,8 +296,8 @@ static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
   for (; i < t->count; i++)
     regions->spares[regions->spare_count++] = t->handles[i];
   regions->promised -= t->room;
-  regions->strategy->held += t->created * regions->page;
   tarn__source_charge(regions->strategy, t->created * regions->page);
+  tarn__source_write_off(regions->strategy, t->gone * regions->page);
   tarn__host_free_array(t->handles, t->room, sizeof *t->handles);
 }
 
@@ -289,22 +323,13 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
   tarn__source_begin_ask(regions->strategy, more, more / regions->page);
   status = ask_device(regions, stripped, &t, from, wanted);
   tarn__source_end_ask(regions->strategy, more);
-  *out_lost = status != TARN_OK && t.mapped > 0;
-  forget_unmapped(regions, stripped);
+  *out_lost = t.lost;
+  forget_stripped(regions, stripped);
   deliver(regions, &t, from);
   return status;
 }
 
 // --- giving memory back ----------------------------------------------------
-
-static tarn_status destroy_all(const tarn__regions *regions, const transit *t) {
-  tarn_status first = TARN_OK;
-  for (size_t i = 0; i < t->count; i++) {
-    tarn_status status = tarn__memory_destroy(regions->device, t->handles[i]);
-    if (first == TARN_OK) first = status;
-  }
-  return first;
-}
 
 tarn_status tarn__regions_shrink(tarn__regions *regions,
                                  tarn__stripped *stripped) {
@@ -315,15 +340,11 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
   size_t size = (t.count + stripped_count) * regions->page;
   if (size == 0) return TARN_OK;
 
-  regions->strategy->held -= size;
   tarn__source_begin_return(regions->strategy, size, size / regions->page);
   tarn_status status = unmap_all(regions, stripped, &t);
-  tarn_status destroyed = destroy_all(regions, &t);
+  tarn_status destroyed = destroy(regions, t.handles, t.count);
   tarn__source_end_return(regions->strategy, size);
-  size_t kept = size - t.count * regions->page;
-  regions->strategy->held += kept;
-  tarn__source_charge(regions->strategy, kept);
-  forget_unmapped(regions, stripped);
+  forget_stripped(regions, stripped);
   return status != TARN_OK ? status : destroyed;
 }
 

@@ -36,12 +36,21 @@ typedef struct tarn__regions {
   size_t mapped;    // pages
 } tarn__regions;
 
+// What has become of pages that were to be taken out. A driver that fails to
+// unmap may have done it or not: the memory is given back and the addresses are
+// lost.
+typedef enum tarn__strip_end {
+  TARN__STRIP_KEPT,  // not tried
+  TARN__STRIP_UNMAPPED,
+  TARN__STRIP_LOST,
+} tarn__strip_end;
+
 // Pages that are to be taken out: taken extents, linked by |next|.
 typedef struct tarn__stripped {
   tarn__extent *extent;
   tarn__waits waits;  // for streams that may still be at work there
   struct tarn__stripped *next;
-  bool unmapped;  // the answer: else all is as before
+  tarn__strip_end end;  // the answer
 } tarn__stripped;
 
 // Reserves |size| bytes, or half as many, and so on, as there are addresses
@@ -59,7 +68,8 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region);
 // |to|, with the memory that this has made free, then with spares, then with
 // new. What is too much becomes spare.
 //
-// |*out_lost|: it failed, and what had been mapped could not be unmapped.
+// |*out_lost|: it failed, and what had been mapped cannot be said to be
+// unmapped.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__regions *regions,

@@ -146,7 +146,6 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
     count++;
   }
   if (count == 0) return TARN_OK;
-  strategy->held -= size;
   tarn__source_begin_return(strategy, size, count);
   tarn_status status = give_all(strategy->pool->place, segments->device, all);
   tarn__source_end_return(strategy, size);

@@ -36,6 +36,14 @@ tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
   return within_limit(pool, size) ? TARN_OK : over_limit(pool, size);
 }
 
+static void raise_reserved(tarn_pool *pool, size_t size) {
+  tarn_pool_stats *stats = &pool->stats;
+  stats->reserved_bytes += size;
+  if (stats->reserved_bytes > stats->reserved_peak_bytes) {
+    stats->reserved_peak_bytes = stats->reserved_bytes;
+  }
+}
+
 static bool is_aligned(tarn_addr addr, size_t align) {
   return (addr & (align - 1)) == 0;
 }
@@ -94,10 +102,20 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
   return TARN_OK;
 }
 
+void tarn__source_charge(tarn__strategy *strategy, size_t size) {
+  strategy->held += size;
+  raise_reserved(strategy->pool, size);
+}
+
+void tarn__source_write_off(tarn__strategy *strategy, size_t size) {
+  strategy->held -= size;
+  strategy->pool->stats.reserved_bytes -= size;
+}
+
 void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
                                size_t count) {
   tarn_pool *pool = strategy->pool;
-  pool->stats.reserved_bytes -= size;
+  tarn__source_write_off(strategy, size);
   pool->stats.device_frees += count;
   pool->pending += size;
   pool->returning++;
@@ -130,14 +148,6 @@ void tarn__source_end_ask(tarn__strategy *strategy, size_t size) {
   pool->pending -= size;
 }
 
-void tarn__source_charge(tarn__strategy *strategy, size_t size) {
-  tarn_pool_stats *stats = &strategy->pool->stats;
-  stats->reserved_bytes += size;
-  if (stats->reserved_bytes > stats->reserved_peak_bytes) {
-    stats->reserved_peak_bytes = stats->reserved_bytes;
-  }
-}
-
 tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
                                 size_t size) {
   tarn__pieces *pieces = &strategy->pool->pieces;
@@ -157,7 +167,7 @@ void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
 }
 
 static void commit_grow(tarn_pool *pool, tarn__piece *piece) {
-  tarn__source_charge(piece->owner, piece->base_size);
+  raise_reserved(pool, piece->base_size);
   tarn__pieces_enter(&pool->pieces, piece);
 }
 

@@ -81,11 +81,13 @@ void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
 void tarn__source_end_return(tarn__strategy *strategy, size_t size);
 
 // The same around |count| calls that ask for |size| bytes, which a limit counts
-// meanwhile; 0: calls that ask for none. Memory that came is charged after.
+// meanwhile; 0: calls that ask for none. Memory that came is charged after, and
+// what was lost is written off.
 void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
                             size_t count);
 void tarn__source_end_ask(tarn__strategy *strategy, size_t size);
 void tarn__source_charge(tarn__strategy *strategy, size_t size);
+void tarn__source_write_off(tarn__strategy *strategy, size_t size);
 
 // TARN_FULL, with a text, if |size| bytes more would exceed the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__source_check_limit(const tarn_pool *pool,

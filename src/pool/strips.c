@@ -52,10 +52,13 @@ size_t tarn__strips_take_any(tarn__strips *strips, tarn__extents *zone,
 void tarn__strips_settle(const tarn__strips *strips) {
   for (size_t i = 0; i < strips->count; i++) {
     const tarn__stripped *stripped = &strips->list[i];
-    if (stripped->unmapped) {
-      tarn__extents_bare(strips->zones[i], stripped->extent);
+    tarn__extents *zone = strips->zones[i];
+    if (stripped->end == TARN__STRIP_KEPT) {
+      (void)tarn__extents_give(zone, stripped->extent, 0);
     } else {
-      (void)tarn__extents_give(strips->zones[i], stripped->extent, 0);
+      bool lost = stripped->end == TARN__STRIP_LOST;
+      tarn__extents_end_strip(zone, stripped->extent,
+                              lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
     }
   }
 }

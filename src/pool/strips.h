@@ -29,8 +29,8 @@ size_t tarn__strips_take_idle(tarn__strips *strips, tarn__extents *zone,
 size_t tarn__strips_take_any(tarn__strips *strips, tarn__extents *zone,
                              uint64_t *cursor, size_t most);
 
-// Those that were unmapped become bare, the others holes that no stream uses:
-// what used them was waited for.
+// Those that were unmapped become bare, or lost; those that nobody has tried to
+// unmap were idle, and are holes again.
 void tarn__strips_settle(const tarn__strips *strips);
 
 #endif  // TARN_POOL_STRIPS_H_

@@ -1,0 +1,229 @@
+// Faults in arena_pool: host memory and every call of the driver fail, one
+// after the other and all together, in a scenario that maps, moves and gives
+// back memory, on ranges and on segments.
+#include <stdio.h>
+
+#include "support/faults.h"
+#include "test_pool_arena_kit.h"
+
+enum { BLOCKS = 24 };
+
+static struct {
+  tarn_device *device;
+  tarn_pool *pool;
+  tarn_stream *streams[3];  // the first is the host
+  tarn_block blocks[BLOCKS];
+  size_t count;
+  size_t errors;
+} run;
+
+// Whatever fails is an error with a text, and the books hold.
+static void note(tarn_status status) {
+  if (status == TARN_OK) return;
+  ck_assert_str_ne(tarn_last_error(), "");
+  run.errors++;
+}
+
+static void check_pool(void) {
+  assert_ok(tarn__front_check(run.pool));
+  require(stats_of(run.pool).live_blocks == run.count);
+}
+
+static void try_take(size_t size, size_t align, int stream) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  tarn_status status =
+      tarn_pool_alloc(run.pool, size, align, run.streams[stream], &block);
+  note(status);
+  if (status == TARN_OK) {
+    require(block.size >= size);
+    run.blocks[run.count++] = block;
+  } else {
+    assert_zero_block(block);
+  }
+  check_pool();
+}
+
+// Frees the |index|-th block, or the newest; that cannot fail to be done.
+static void drop(size_t index, int stream) {
+  if (run.count == 0) return;
+  if (index >= run.count) index = run.count - 1;
+  tarn_block block = run.blocks[index];
+  run.blocks[index] = run.blocks[--run.count];
+  note(tarn_pool_free(&block, run.streams[stream]));
+  check_pool();
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+}
+
+static void use_pool(void) {
+  for (int i = 0; i < 4; i++) {
+    try_take(3000, 0, i % 3);
+    try_take(500 * KIB, 0, i % 3);
+  }
+  for (int i = 0; i < 6; i++)
+    drop((size_t)i, i % 3);
+  try_take(1000 * KIB, 0, 1);
+  try_take(100, (size_t)1 * MIB, 2);
+  drop(BLOCKS, 0);
+  drop(0, 0);
+  try_take(1000, 0, 0);
+  note(tarn_pool_trim(run.pool));
+  check_pool();
+  try_take(900 * KIB, 0, 2);
+  note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
+  check_pool();
+  try_take(70 * KIB, 0, 1);
+  drop(0, 1);
+  drop(1, 2);
+  while (run.count > 0)
+    drop(0, (int)run.count % 3);
+}
+
+static void open_and_use(const char *name) {
+  memset(&run, 0, sizeof run);
+  if (tarn_device_open(name, &run.device) != TARN_OK) {
+    run.errors++;
+    return;
+  }
+  for (int i = 1; i < 3; i++)
+    note(tarn_stream_create(run.device, &run.streams[i]));
+  tarn_status status = tarn_pool_of(tarn_place_on(run.device), &run.pool);
+  note(status);
+  if (status == TARN_OK) use_pool();
+  for (int i = 1; i < 3; i++)
+    note(tarn_stream_destroy(run.streams[i]));
+}
+
+static void close_all(void) {
+  if (run.device == NULL) return;
+  tarn_status status = tarn_device_close(run.device);
+  ck_assert_int_ne(status, TARN_E_STATE);
+  note(status);
+}
+
+// --- on segments -----------------------------------------------------------
+
+static void fake_scenario(void *context) {
+  (void)context;
+  open_and_use("fake:0");
+  close_all();
+  ck_assert_uint_eq(fake_seen.open_devices, 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.streams, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+}
+
+static void prepare(const char *name) {
+  setenv("TARN_POOL", "arena_pool", 1);
+  faults_install();
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = ARENA_CAPACITY};
+  assert_ok(tarn_sim_configure(&options));
+  fake.capacity = ARENA_CAPACITY;
+  fake_add();
+  open_and_use(name);
+  close_all();
+  ck_assert_uint_eq(run.errors, 0);
+}
+
+START_TEST(nothing_is_lost_without_host_memory_on_segments) {
+  prepare("fake:0");
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 40);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_the_driver_fails_on_segments) {
+  prepare("fake:0");
+  fake.strikes = true;
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+  fake.misalign = 64;
+  prepare("fake:0");
+  fake.strikes = true;
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
+}
+END_TEST
+
+// --- on ranges -------------------------------------------------------------
+
+static void sim_scenario(void *context) {
+  (void)context;
+  open_and_use("sim:0");
+  close_all();
+}
+
+// The simulated device tells of what it lacks.
+static size_t missing_on_sim(void) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  size_t missing = ARENA_CAPACITY - available_on(device);
+  assert_ok(tarn_device_close(device));
+  return missing;
+}
+
+START_TEST(nothing_is_lost_without_host_memory_on_ranges) {
+  prepare("sim:0");
+  ck_assert_uint_gt(faults_sweep(sim_scenario, NULL), 40);
+  ck_assert_uint_eq(missing_on_sim(), 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+END_TEST
+
+// Runs with the |n|-th call failing; with all from there on if |onwards|. The
+// device is well again before it is closed.
+static size_t run_with_fault(size_t n, bool onwards) {
+  char plan[32];
+  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
+  assert_ok(tarn_sim_faults(plan));
+  open_and_use("sim:0");
+  assert_ok(tarn_sim_faults(NULL));
+  if (run.pool != NULL) {
+    (void)tarn_pool_trim(run.pool);  // a range may not be empty
+    check_pool();
+    require(stats_of(run.pool).reserved_bytes == 0);
+    // The call that failed may be one that was to give pages back.
+    size_t missing = ARENA_CAPACITY - available_on(run.device);
+    require(onwards || missing <= 2 * SIM_PAGE);
+  }
+  close_all();
+  return run.errors;
+}
+
+static void sweep_sim(bool onwards) {
+  enum { QUIET = 40, MOST = 2000 };
+  size_t struck = 0;
+  size_t quiet = 0;
+  size_t n = 1;
+  for (; n < MOST && quiet < QUIET; n++) {
+    bool hit = run_with_fault(n, onwards) > 0;
+    struck += hit;
+    quiet = hit ? 0 : quiet + 1;
+  }
+  ck_assert_uint_lt(n, MOST);
+  ck_assert_uint_gt(struck, 50);
+}
+
+START_TEST(any_call_may_fail_on_ranges) {
+  prepare("sim:0");
+  sweep_sim(false);
+}
+END_TEST
+
+START_TEST(all_calls_may_fail_on_ranges) {
+  prepare("sim:0");
+  sweep_sim(true);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: faults in arena_pool");
+  ADD_CASE(suite, "segments", nothing_is_lost_without_host_memory_on_segments,
+           nothing_is_lost_when_the_driver_fails_on_segments,
+           nothing_is_lost_when_addresses_are_not_aligned);
+  ADD_CASE(suite, "ranges", nothing_is_lost_without_host_memory_on_ranges,
+           any_call_may_fail_on_ranges, all_calls_may_fail_on_ranges);
+  return run_suite(suite);
+}
