@@ -2,7 +2,8 @@
 // changes nothing.
 #include "test_pool_kit.h"
 
-static const char *const strategies[] = {"page_unit_pool", "no_pool"};
+static const char *const strategies[] = {"page_unit_pool", "no_pool",
+                                         "arena_pool"};
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 
 // |block| is refused, and the text contains |says|.

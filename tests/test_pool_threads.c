@@ -122,7 +122,7 @@ static atomic_bool trading;
 // Switches, trims and asks, as long as the others trade.
 static void *disturb(void *unused) {
   static const char *const strategies[] = {
-      "no_pool", "page_unit_pool", "page_unit_pool:page=16K", "page_unit_pool"};
+      "no_pool", "page_unit_pool", "arena_pool", "page_unit_pool:page=16K"};
   (void)unused;
   tarn_pool *pool = NULL;
   expect(tarn_pool_of(TARN_HOST, &pool) == TARN_OK);
@@ -161,8 +161,8 @@ START_TEST(blocks_change_hands_while_strategies_change) {
 }
 END_TEST
 
-START_TEST(blocks_change_hands_in_peace) {
-  tarn_pool *pool = host_pool("page_unit_pool");
+static void check_peace(const char *strategy) {
+  tarn_pool *pool = host_pool(strategy);
   make_some_tags();
   run_threads(trade, WORKERS);
   for (size_t i = 0; i < SLOTS; i++)
@@ -170,6 +170,15 @@ START_TEST(blocks_change_hands_in_peace) {
   ck_assert_uint_eq(stats_of(pool).allocs, WORKERS * ROUNDS);
   ck_assert_uint_gt(stats_of(pool).hits, WORKERS * ROUNDS / 2);
   assert_at_rest(pool);
+}
+
+START_TEST(blocks_change_hands_in_peace) {
+  check_peace("page_unit_pool");
+}
+END_TEST
+
+START_TEST(blocks_change_hands_in_an_arena) {
+  check_peace("arena_pool");
 }
 END_TEST
 
@@ -218,6 +227,11 @@ static void check_limit(const char *strategy) {
 
 START_TEST(a_limit_is_never_exceeded) {
   check_limit("page_unit_pool");
+}
+END_TEST
+
+START_TEST(a_limit_is_never_exceeded_in_an_arena) {
+  check_limit("arena_pool");
 }
 END_TEST
 
@@ -456,8 +470,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool: threads");
   ADD_CASE(suite, "hands", blocks_change_hands_while_strategies_change,
-           blocks_change_hands_in_peace);
+           blocks_change_hands_in_peace, blocks_change_hands_in_an_arena);
   ADD_CASE(suite, "limits", a_limit_is_never_exceeded,
+           a_limit_is_never_exceeded_in_an_arena,
            a_limit_is_never_exceeded_without_a_pool,
            room_that_another_thread_makes_is_waited_for);
   ADD_CASE(suite, "refusals", a_strategy_ends_when_the_last_thread_has_left_it);
