@@ -1,6 +1,7 @@
 // arena_pool: blocks that are cut and joined, memory that comes and goes by
 // pages or by segments, and what happens when the device does not do its part.
-#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/faults.h"
 #include "test_pool_arena_kit.h"
@@ -387,6 +388,58 @@ START_TEST(memory_that_many_streams_share_waits_for_all_of_them) {
 }
 END_TEST
 
+// Bins are large: streams that come and go share them.
+START_TEST(streams_that_are_gone_leave_no_bins_behind) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block kept = take(p.pool, 1000);
+  size_t held = 0;
+  for (int i = 0; i < 200; i++) {
+    if (i == 10) held = tarn_host_memory();
+    tarn_stream *stream = stream_on(&p);
+    give_on(take_on(p.pool, 1000, stream), stream);
+    give_on(take_on(p.pool, 100 * KIB, stream), stream);
+    assert_ok(tarn_stream_destroy(stream));
+  }
+  ck_assert_uint_le(tarn_host_memory(), held + 1024);
+  give(kept);
+  close_arena(&p);
+}
+END_TEST
+
+// --- forks -----------------------------------------------------------------
+
+// The child's end: 0 if all is as contracts.md has it.
+static int use_in_child(const arena_place *p, const tarn_block *block) {
+  tarn_block other;
+  if (tarn_pool_alloc(p->pool, 100, 0, NULL, &other) != TARN_E_STATE) return 1;
+  if (tarn_pool_free(block, NULL) != TARN_E_STATE) return 2;
+  if (tarn_pool_trim(p->pool) != TARN_E_STATE) return 3;
+  size_t held = tarn_host_memory();
+  (void)tarn_device_close(p->device);
+  if (tarn_host_memory() > held) return 4;
+  return 0;
+}
+
+static void check_child(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block block = take(p.pool, 100 * KIB);
+  give(take(p.pool, 3000));
+  pid_t child = fork();
+  if (child == 0) _exit(use_in_child(&p, &block));
+  int end = -1;
+  ck_assert_int_eq(waitpid(child, &end, 0), child);
+  ck_assert(WIFEXITED(end));
+  ck_assert_int_eq(WEXITSTATUS(end), 0);
+  give(block);
+  close_arena(&p);
+}
+
+START_TEST(a_child_of_fork_leaves_it_alone) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_child(arena_devices[i]);
+}
+END_TEST
+
 // --- replaced --------------------------------------------------------------
 
 static void check_replaced(const char *name) {
@@ -548,7 +601,8 @@ int main(void) {
   ADD_CASE(suite, "streams", each_stream_has_its_own_holes,
            memory_that_two_streams_share_waits_for_both,
            memory_that_many_streams_share_waits_for_all_of_them,
-           a_replaced_arena_drains);
+           streams_that_are_gone_leave_no_bins_behind,
+           a_child_of_fork_leaves_it_alone, a_replaced_arena_drains);
   ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_are_given_up,
            a_growth_that_fails_half_way_is_undone,
            what_can_neither_be_mapped_nor_unmapped_is_given_up,

@@ -218,6 +218,13 @@ static void adopt_orphans(tarn__extents *zone) {
   }
 }
 
+// Room in |zone| for what is of the stream with |serial|. If that is a new one,
+// those that are gone make room first.
+static bool prepare(tarn__extents *zone, uint64_t serial) {
+  if (!tarn__extents_knows(zone, serial)) adopt_orphans(zone);
+  return tarn__extents_reserve(zone, serial);
+}
+
 // NULL: there is no hole for it.
 static tarn__extent *find_open(tarn__extents *zone, size_t size,
                                const tarn__request *request,
@@ -234,7 +241,7 @@ static tarn_status find(arena *self, tarn__extents *zone, size_t size,
                         tarn__request *request, tarn__extent **out,
                         uint64_t *out_serial) {
   for (;;) {
-    if (!tarn__extents_reserve(zone, request->serial)) return TARN_E_NOMEM;
+    if (!prepare(zone, request->serial)) return TARN_E_NOMEM;
     *out = find_open(zone, size, request, out_serial);
     if (*out != NULL) return TARN_OK;
     tarn_status status = TARN_OK;
@@ -293,7 +300,7 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
   tarn__extent *e = piece->home;
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
-  if (serial != 0 && !tarn__extents_reserve(zone, serial)) {
+  if (serial != 0 && !prepare(zone, serial)) {
     tarn__source_begin_ask(strategy, 0, 0);
     status = tarn_stream_join(NULL, serial);
     tarn__source_end_ask(strategy, 0);

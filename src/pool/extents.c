@@ -74,6 +74,10 @@ static bool make_bins(tarn__extents *extents, uint64_t serial) {
   return true;
 }
 
+bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial) {
+  return tarn__row_bins(extents, serial) != NULL;
+}
+
 bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
   if (extents->spare < SPARE + extents->promised && !add_slab(extents)) {
     return false;

@@ -68,6 +68,9 @@ TARN_MUST_CHECK tarn_status tarn__extents_init(tarn__extents *extents,
                                                size_t granule, size_t page);
 void tarn__extents_deinit(tarn__extents *extents);
 
+// Whether there are bins for the stream with |serial|.
+bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial);
+
 // Room for what the next call needs, and bins for the stream with |serial|.
 // False: no host memory. Each function below relies on it.
 TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
