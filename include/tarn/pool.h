@@ -8,6 +8,7 @@
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
 //                        │        page_unit_pool        cudaMalloc, mmap, ...
 //                        │        no_pool
+//                        │        arena_pool
 //                        limits, tags, peaks, misuse
 //
 //   tarn_pool *pool;
@@ -30,6 +31,13 @@
 //                   case is known: sizes that grow a little each time reuse
 //                   nothing.
 //   no_pool         every request goes to the device, every free too.
+//   arena_pool[:page=BYTES,small=BYTES]  blocks are cut out of large pieces of
+//                   memory and joined again when freed. Where the device has
+//                   ranges (tarn/range.h) memory comes and goes by pages (256K
+//                   by default, or the device's own), and idle pages move to
+//                   where they are needed; elsewhere it comes in segments.
+//                   Blocks of up to |small| bytes, 64K by default, stay apart
+//                   from larger ones.
 //
 // Threads:  everything here may be called from any thread at any time, but not
 //           from a stream's callback: there it answers TARN_E_STATE.
