@@ -6,7 +6,7 @@
 
 #include "pool/region.h"
 
-enum { TARN__STRIPS = 32 };
+enum { TARN__STRIPS = 64 };
 
 typedef struct tarn__strips {
   tarn__stripped list[TARN__STRIPS];
