@@ -1,9 +1,8 @@
 // arena_pool: blocks that are cut and joined, memory that comes and goes by
-// pages or by segments, and what happens when the device does not do its part.
+// pages or by segments, streams, and what is left when it is replaced.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/faults.h"
 #include "test_pool_arena_kit.h"
 
 static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
@@ -14,32 +13,23 @@ static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
   return block;
 }
 
-static void refuse(tarn_pool *pool, size_t size, size_t align,
-                   tarn_status expected) {
-  tarn_block block;
-  memset(&block, 0xff, sizeof block);
-  assert_status(tarn_pool_alloc(pool, size, align, NULL, &block), expected);
-  assert_zero_block(block);
-  assert_ok(tarn__front_check(pool));
-}
-
 // --- blocks ----------------------------------------------------------------
 
 static void check_holes(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
-  tarn_block a = take(p.pool, 100 * KIB);
-  tarn_block b = take(p.pool, 100 * KIB);
-  tarn_block c = take(p.pool, 100 * KIB);
+  tarn_block a = take(p.pool, 100 * KIBIBYTE);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
+  tarn_block c = take(p.pool, 100 * KIBIBYTE);
   tarn_pool_stats before = stats_of(p.pool);
   give(b);
-  tarn_block again = take(p.pool, 90 * KIB);
+  tarn_block again = take(p.pool, 90 * KIBIBYTE);
   ck_assert_uint_eq(again.address, b.address);
-  ck_assert_uint_eq(again.size, 90 * KIB);
+  ck_assert_uint_eq(again.size, 90 * KIBIBYTE);
   give(a);
   give(again);
   give(c);
   // Joined, they are one hole.
-  tarn_block all = take(p.pool, 300 * KIB);
+  tarn_block all = take(p.pool, 300 * KIBIBYTE);
   tarn_pool_stats after = stats_of(p.pool);
   ck_assert_uint_eq(after.misses, before.misses);
   ck_assert_uint_eq(after.hits, before.hits + 2);
@@ -56,12 +46,12 @@ END_TEST
 
 static void check_small_apart(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
-  tarn_block large = take(p.pool, 100 * KIB);
-  tarn_block small = take(p.pool, 64 * KIB);
+  tarn_block large = take(p.pool, 100 * KIBIBYTE);
+  tarn_block small = take(p.pool, 64 * KIBIBYTE);
   tarn_block tiny = take(p.pool, 1);
   give(large);
   // What is small does not go where large ones are.
-  tarn_block other = take(p.pool, 64 * KIB);
+  tarn_block other = take(p.pool, 64 * KIBIBYTE);
   ck_assert(other.address + other.size <= large.address ||
             other.address >= large.address + large.size);
   ck_assert_uint_eq(tiny.size, 512);
@@ -84,7 +74,7 @@ static void check_alignments(const char *name) {
   for (size_t align = 1; align <= (size_t)8 * MIB; align *= 2) {
     blocks[count++] = take_aligned(p.pool, 700, align);
     if (align <= (size_t)2 * MIB)
-      blocks[count++] = take_aligned(p.pool, 70 * KIB, align);
+      blocks[count++] = take_aligned(p.pool, 70 * KIBIBYTE, align);
   }
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < i; k++)
@@ -119,13 +109,13 @@ START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
 END_TEST
 
 START_TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
-  fake.min_chunk = 128 * KIB;
+  fake.min_chunk = 128 * KIBIBYTE;
   fake.padding = 100;
   arena_place p = open_arena("fake:0", "arena_pool:page=512");
   tarn_block a = take(p.pool, 1);
   tarn_block b = take(p.pool, 100);
-  ck_assert_uint_eq(a.size, 128 * KIB - 100);
-  ck_assert_uint_eq(b.address % (128 * KIB), 0);
+  ck_assert_uint_eq(a.size, 128 * KIBIBYTE - 100);
+  ck_assert_uint_eq(b.address % (128 * KIBIBYTE), 0);
   give(a);
   give(b);
   close_arena(&p);
@@ -135,10 +125,10 @@ END_TEST
 START_TEST(small_is_an_option) {
   arena_place p = open_arena("cpu:0", "arena_pool:small=0");
   tarn_block a = take(p.pool, 100);
-  tarn_block b = take(p.pool, 100 * KIB);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
   ck_assert_uint_lt(
       a.address > b.address ? a.address - b.address : b.address - a.address,
-      2 * MIB);
+      SIM_PAGE);
   give(a);
   give(b);
   close_arena(&p);
@@ -175,7 +165,7 @@ END_TEST
 START_TEST(a_device_smaller_than_a_segment_is_used) {
   arena_place p = open_arena_of((size_t)2 * MIB, "fake:0", "arena_pool");
   tarn_block a = take(p.pool, 100);
-  tarn_block b = take(p.pool, 500 * KIB);
+  tarn_block b = take(p.pool, 500 * KIBIBYTE);
   refuse(p.pool, MIB, 0, TARN_FULL);
   refuse(p.pool, 3 * (size_t)MIB, 0, TARN_FULL);
   assert_error_says("arena_pool: a segment of 3145728 bytes");
@@ -191,14 +181,14 @@ END_TEST
 
 START_TEST(a_limit_below_a_segment_is_kept_to) {
   arena_place p = open_arena("fake:0", "arena_pool");
-  assert_ok(tarn_pool_limit(p.pool, 512 * KIB));
-  tarn_block a = take(p.pool, 300 * KIB);
-  tarn_block b = take(p.pool, 100 * KIB);
-  refuse(p.pool, 150 * KIB, 0, TARN_FULL);
+  assert_ok(tarn_pool_limit(p.pool, 512 * KIBIBYTE));
+  tarn_block a = take(p.pool, 300 * KIBIBYTE);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
+  refuse(p.pool, 150 * KIBIBYTE, 0, TARN_FULL);
   assert_error_says("limit");
-  ck_assert_uint_le(stats_of(p.pool).reserved_peak_bytes, 512 * KIB);
+  ck_assert_uint_le(stats_of(p.pool).reserved_peak_bytes, 512 * KIBIBYTE);
   give(a);
-  give(take(p.pool, 350 * KIB));
+  give(take(p.pool, 350 * KIBIBYTE));
   give(b);
   close_arena(&p);
 }
@@ -251,7 +241,7 @@ END_TEST
 
 static size_t reserved_for_one(const char *strategy) {
   arena_place p = open_arena("sim:0", strategy);
-  tarn_block block = take(p.pool, 100 * KIB);
+  tarn_block block = take(p.pool, 100 * KIBIBYTE);
   size_t reserved = stats_of(p.pool).reserved_bytes;
   tarn_block more = take_aligned(p.pool, 5 * (size_t)MIB + 1, 4 * (size_t)MIB);
   assert_ok(tarn__front_check(p.pool));
@@ -397,7 +387,7 @@ START_TEST(streams_that_are_gone_leave_no_bins_behind) {
     if (i == 10) held = tarn_host_memory();
     tarn_stream *stream = stream_on(&p);
     give_on(take_on(p.pool, 1000, stream), stream);
-    give_on(take_on(p.pool, 100 * KIB, stream), stream);
+    give_on(take_on(p.pool, 100 * KIBIBYTE, stream), stream);
     assert_ok(tarn_stream_destroy(stream));
   }
   ck_assert_uint_le(tarn_host_memory(), held + 1024);
@@ -422,7 +412,7 @@ static int use_in_child(const arena_place *p, const tarn_block *block) {
 
 static void check_child(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
-  tarn_block block = take(p.pool, 100 * KIB);
+  tarn_block block = take(p.pool, 100 * KIBIBYTE);
   give(take(p.pool, 3000));
   pid_t child = fork();
   if (child == 0) _exit(use_in_child(&p, &block));
@@ -471,119 +461,6 @@ START_TEST(a_replaced_arena_drains) {
 }
 END_TEST
 
-// --- a device that fails ---------------------------------------------------
-
-// Nobody knows whether they are: they are in nobody's way then, and off the
-// books.
-START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool");
-  give(take(p.pool, 4 * SIM_PAGE));
-  // A page of it is to move, and does not.
-  assert_ok(tarn_sim_faults("range_unmap@1"));
-  refuse(p.pool, 1000, 0, TARN_E_DEVICE);
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
-  tarn_block small = take(p.pool, 1000);
-  tarn_block rest = take(p.pool, 2 * SIM_PAGE);
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
-  give(rest);
-  assert_ok(tarn_sim_faults("range_unmap@1+"));
-  assert_status(tarn_pool_trim(p.pool), TARN_E_DEVICE);
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
-  assert_ok(tarn__front_check(p.pool));
-  assert_ok(tarn_sim_faults(NULL));
-  give(take(p.pool, 3 * SIM_PAGE));
-  give(small);
-  (void)tarn_pool_trim(p.pool);  // the range is not empty
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-  ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
-  assert_ok(tarn__front_check(p.pool));
-  give(take(p.pool, 3 * SIM_PAGE));
-  assert_ok(tarn_device_close(p.device));
-}
-END_TEST
-
-// |plan| makes one request fail; nothing comes of it.
-static void check_failed_growth(const char *plan, tarn_status expected) {
-  arena_place p = open_arena("sim:0", "arena_pool");
-  tarn_block kept = take(p.pool, SIM_PAGE / 2);
-  assert_ok(tarn_sim_faults(plan));
-  refuse(p.pool, 5 * SIM_PAGE, 0, expected);
-  assert_ok(tarn_sim_faults(NULL));
-  tarn_block block = take(p.pool, 5 * SIM_PAGE);
-  ck_assert_uint_le(stats_of(p.pool).reserved_bytes, 6 * SIM_PAGE);
-  give(block);
-  give(kept);
-  close_arena(&p);
-}
-
-START_TEST(a_growth_that_fails_half_way_is_undone) {
-  check_failed_growth("memory_create@3+", TARN_FULL);
-  check_failed_growth("range_map@1", TARN_E_DEVICE);
-  check_failed_growth("range_map@4", TARN_E_DEVICE);
-  check_failed_growth("range_set_access@1", TARN_E_DEVICE);
-}
-END_TEST
-
-START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool");
-  tarn_block kept = take(p.pool, SIM_PAGE / 2);
-  assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
-  refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
-  assert_ok(tarn_sim_faults(NULL));
-  tarn_block block = take(p.pool, 5 * SIM_PAGE);
-  give(block);
-  give(kept);
-  (void)tarn_pool_trim(p.pool);
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-  ck_assert_uint_eq(available_on(p.device), p.available - 2 * SIM_PAGE);
-  assert_ok(tarn__front_check(p.pool));
-  assert_ok(tarn_device_close(p.device));
-}
-END_TEST
-
-START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
-  arena_place p = open_arena("sim:0", "arena_pool");
-  tarn_stream *a = stream_on(&p);
-  tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
-  refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
-  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
-  give_on(take_on(p.pool, ARENA_CAPACITY / 2, a), a);
-  // In use by a stream, in two places: taken back all the same.
-  give_on(kept, a);
-  tarn_block all = take(p.pool, ARENA_CAPACITY);
-  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ARENA_CAPACITY);
-  give(all);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&p);
-}
-END_TEST
-
-// A device that is closed gives all back, be there host memory or not.
-START_TEST(closing_needs_no_host_memory) {
-  faults_install();
-  for (int i = 1; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "arena_pool");
-    tarn_stream *a = stream_on(&p);
-    tarn_stream *keeper = NULL;
-    tarn_device *same = p.device;
-    for (int k = 0; k < 20; k++) {
-      tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
-      tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
-      give_on(block, k % 2 ? a : NULL);
-      give_on(large, a);
-    }
-    assert_ok(tarn_stream_create(same, &keeper));
-    faults_arm(1, FAULTS_FROM_NOW);
-    assert_ok(tarn_pool_trim(p.pool));
-    (void)faults_disarm();
-    ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-    assert_ok(tarn_stream_destroy(a));
-    assert_ok(tarn_stream_destroy(keeper));
-    close_arena(&p);
-  }
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("pool: arena_pool");
   ADD_CASE(suite, "blocks", holes_are_cut_and_joined,
@@ -603,10 +480,5 @@ int main(void) {
            memory_that_many_streams_share_waits_for_all_of_them,
            streams_that_are_gone_leave_no_bins_behind,
            a_child_of_fork_leaves_it_alone, a_replaced_arena_drains);
-  ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_are_given_up,
-           a_growth_that_fails_half_way_is_undone,
-           what_can_neither_be_mapped_nor_unmapped_is_given_up,
-           a_full_device_is_full_and_its_idle_pages_are_found,
-           closing_needs_no_host_memory);
   return run_pool_suite(suite);
 }

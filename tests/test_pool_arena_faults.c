@@ -58,21 +58,21 @@ static void drop(size_t index, int stream) {
 static void use_pool(void) {
   for (int i = 0; i < 4; i++) {
     try_take(3000, 0, i % 3);
-    try_take(500 * KIB, 0, i % 3);
+    try_take(500 * KIBIBYTE, 0, i % 3);
   }
   for (int i = 0; i < 6; i++)
     drop((size_t)i, i % 3);
-  try_take(1000 * KIB, 0, 1);
+  try_take(1000 * KIBIBYTE, 0, 1);
   try_take(100, (size_t)1 * MIB, 2);
   drop(BLOCKS, 0);
   drop(0, 0);
   try_take(1000, 0, 0);
   note(tarn_pool_trim(run.pool));
   check_pool();
-  try_take(900 * KIB, 0, 2);
+  try_take(900 * KIBIBYTE, 0, 2);
   note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
   check_pool();
-  try_take(70 * KIB, 0, 1);
+  try_take(70 * KIBIBYTE, 0, 1);
   drop(0, 1);
   drop(1, 2);
   while (run.count > 0)
@@ -218,6 +218,119 @@ START_TEST(all_calls_may_fail_on_ranges) {
 }
 END_TEST
 
+// --- a device that fails ---------------------------------------------------
+
+// Nobody knows whether they are: they are in nobody's way then, and off the
+// books.
+START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  give(take(p.pool, 4 * SIM_PAGE));
+  // A page of it is to move, and does not.
+  assert_ok(tarn_sim_faults("range_unmap@1"));
+  refuse(p.pool, 1000, 0, TARN_E_DEVICE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  tarn_block small = take(p.pool, 1000);
+  tarn_block rest = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  give(rest);
+  assert_ok(tarn_sim_faults("range_unmap@1+"));
+  assert_status(tarn_pool_trim(p.pool), TARN_E_DEVICE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_sim_faults(NULL));
+  give(take(p.pool, 3 * SIM_PAGE));
+  give(small);
+  (void)tarn_pool_trim(p.pool);  // the range is not empty
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  give(take(p.pool, 3 * SIM_PAGE));
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+// |plan| makes one request fail; nothing comes of it.
+static void check_failed_growth(const char *plan, tarn_status expected) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults(plan));
+  refuse(p.pool, 5 * SIM_PAGE, 0, expected);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  ck_assert_uint_le(stats_of(p.pool).reserved_bytes, 6 * SIM_PAGE);
+  give(block);
+  give(kept);
+  close_arena(&p);
+}
+
+START_TEST(a_growth_that_fails_half_way_is_undone) {
+  check_failed_growth("memory_create@3+", TARN_FULL);
+  check_failed_growth("range_map@1", TARN_E_DEVICE);
+  check_failed_growth("range_map@4", TARN_E_DEVICE);
+  check_failed_growth("range_set_access@1", TARN_E_DEVICE);
+}
+END_TEST
+
+START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
+  refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  give(block);
+  give(kept);
+  (void)tarn_pool_trim(p.pool);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(available_on(p.device), p.available - 2 * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_stream *a = stream_on(&p);
+  tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
+  refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
+  give_on(take_on(p.pool, ARENA_CAPACITY / 2, a), a);
+  // In use by a stream, in two places: taken back all the same.
+  give_on(kept, a);
+  tarn_block all = take(p.pool, ARENA_CAPACITY);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ARENA_CAPACITY);
+  give(all);
+  assert_ok(tarn_stream_destroy(a));
+  close_arena(&p);
+}
+END_TEST
+
+// A device that is closed gives all back, be there host memory or not.
+START_TEST(closing_needs_no_host_memory) {
+  faults_install();
+  for (int i = 1; i < ARENA_DEVICES; i++) {
+    arena_place p = open_arena(arena_devices[i], "arena_pool");
+    tarn_stream *a = stream_on(&p);
+    tarn_stream *keeper = NULL;
+    tarn_device *same = p.device;
+    for (int k = 0; k < 20; k++) {
+      tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
+      tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
+      give_on(block, k % 2 ? a : NULL);
+      give_on(large, a);
+    }
+    assert_ok(tarn_stream_create(same, &keeper));
+    faults_arm(1, FAULTS_FROM_NOW);
+    assert_ok(tarn_pool_trim(p.pool));
+    (void)faults_disarm();
+    ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+    assert_ok(tarn_stream_destroy(a));
+    assert_ok(tarn_stream_destroy(keeper));
+    close_arena(&p);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: faults in arena_pool");
   ADD_CASE(suite, "segments", nothing_is_lost_without_host_memory_on_segments,
@@ -225,5 +338,10 @@ int main(void) {
            nothing_is_lost_when_addresses_are_not_aligned);
   ADD_CASE(suite, "ranges", nothing_is_lost_without_host_memory_on_ranges,
            any_call_may_fail_on_ranges, all_calls_may_fail_on_ranges);
-  return run_suite(suite);
+  ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_are_given_up,
+           a_growth_that_fails_half_way_is_undone,
+           what_can_neither_be_mapped_nor_unmapped_is_given_up,
+           a_full_device_is_full_and_its_idle_pages_are_found,
+           closing_needs_no_host_memory);
+  return run_pool_suite(suite);
 }

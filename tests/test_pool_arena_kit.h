@@ -8,6 +8,7 @@
 #include "tarn/sim.h"
 #include "test_pool_kit.h"
 
+static const size_t KIBIBYTE = 1024;
 static const size_t SIM_PAGE = (size_t)2 * MIB;
 static const size_t ARENA_CAPACITY = (size_t)64 * MIB;
 
@@ -73,6 +74,16 @@ static inline tarn_stream *stream_on(const arena_place *p) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(p->device, &stream));
   return stream;
+}
+
+// The request is answered with |expected|, and nothing comes of it.
+static inline void refuse(tarn_pool *pool, size_t size, size_t align,
+                          tarn_status expected) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  assert_status(tarn_pool_alloc(pool, size, align, NULL, &block), expected);
+  assert_zero_block(block);
+  assert_ok(tarn__front_check(pool));
 }
 
 #endif  // TARN_TESTS_TEST_POOL_ARENA_KIT_H_

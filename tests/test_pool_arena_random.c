@@ -72,9 +72,9 @@ static size_t random_size(void) {
       return random_below((size_t)3 * MIB) + 16;
     case 1:
     case 2:
-      return random_below(300 * KIB) + 16;
+      return random_below(300 * KIBIBYTE) + 16;
     case 3:
-      return (size_t)64 * KIB + random_below(3) - 1;
+      return (size_t)64 * KIBIBYTE + random_below(3) - 1;
     default:
       return random_below(20000) + 16;
   }

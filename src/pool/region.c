@@ -333,7 +333,7 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
 
 tarn_status tarn__regions_shrink(tarn__regions *regions,
                                  tarn__stripped *stripped) {
-  tarn_memory handles[TARN__REGION_BATCH];
+  tarn_memory handles[TARN__REGION_BATCH] = {0};
   transit t = {.handles = handles, .room = TARN__REGION_BATCH};
   size_t stripped_count = pages_of(regions, stripped);
   collect(regions, stripped, &t, t.room - stripped_count);
