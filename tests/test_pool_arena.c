@@ -195,7 +195,7 @@ START_TEST(a_limit_below_a_segment_is_kept_to) {
 END_TEST
 
 START_TEST(a_limit_counts_pages) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
   tarn_block a = take(p.pool, SIM_PAGE);
   tarn_block b = take(p.pool, 1000);
@@ -216,7 +216,7 @@ END_TEST
 // --- pages -----------------------------------------------------------------
 
 START_TEST(pages_move_from_hole_to_hole) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block blocks[8];
   for (int i = 0; i < 8; i++)
     blocks[i] = take(p.pool, SIM_PAGE);
@@ -239,24 +239,29 @@ START_TEST(pages_move_from_hole_to_hole) {
 }
 END_TEST
 
-static size_t reserved_for_one(const char *strategy) {
+// |page| or, if that is more, the device's own step.
+static void check_page(const char *strategy, size_t page) {
   arena_place p = open_arena("sim:0", strategy);
-  tarn_block block = take(p.pool, 100 * KIBIBYTE);
-  size_t reserved = stats_of(p.pool).reserved_bytes;
+  size_t step = 0;
+  assert_ok(tarn_range_granularity(p.device, &step));
+  if (page < step) page = step;
+  tarn_block block = take(p.pool, 1000);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, page);
   tarn_block more = take_aligned(p.pool, 5 * (size_t)MIB + 1, 4 * (size_t)MIB);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes % page, 0);
   assert_ok(tarn__front_check(p.pool));
   give(block);
   give(more);
   close_arena(&p);
-  return reserved;
 }
 
 START_TEST(pages_are_the_device_s_at_least) {
-  ck_assert_uint_eq(reserved_for_one("arena_pool:page=512"), SIM_PAGE);
-  ck_assert_uint_eq(reserved_for_one("arena_pool:page=64K"), SIM_PAGE);
-  ck_assert_uint_eq(reserved_for_one("arena_pool:page=2M"), SIM_PAGE);
-  ck_assert_uint_eq(reserved_for_one("arena_pool:page=4M"), 2 * SIM_PAGE);
-  ck_assert_uint_eq(reserved_for_one("arena_pool:page=16M"), 8 * SIM_PAGE);
+  check_page("arena_pool:page=512", 512);
+  check_page("arena_pool:page=64K", 64 * KIBIBYTE);
+  check_page("arena_pool", 256 * KIBIBYTE);
+  check_page("arena_pool:page=2M", SIM_PAGE);
+  check_page("arena_pool:page=4M", 2 * SIM_PAGE);
+  check_page("arena_pool:page=16M", 8 * SIM_PAGE);
 }
 END_TEST
 
@@ -380,7 +385,7 @@ END_TEST
 
 // Bins are large: streams that come and go share them.
 START_TEST(streams_that_are_gone_leave_no_bins_behind) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block kept = take(p.pool, 1000);
   size_t held = 0;
   for (int i = 0; i < 200; i++) {

@@ -223,7 +223,7 @@ END_TEST
 // Nobody knows whether they are: they are in nobody's way then, and off the
 // books.
 START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   give(take(p.pool, 4 * SIM_PAGE));
   // A page of it is to move, and does not.
   assert_ok(tarn_sim_faults("range_unmap@1"));
@@ -251,7 +251,7 @@ END_TEST
 
 // |plan| makes one request fail; nothing comes of it.
 static void check_failed_growth(const char *plan, tarn_status expected) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block kept = take(p.pool, SIM_PAGE / 2);
   assert_ok(tarn_sim_faults(plan));
   refuse(p.pool, 5 * SIM_PAGE, 0, expected);
@@ -272,7 +272,7 @@ START_TEST(a_growth_that_fails_half_way_is_undone) {
 END_TEST
 
 START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block kept = take(p.pool, SIM_PAGE / 2);
   assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
   refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
@@ -289,7 +289,7 @@ START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
 END_TEST
 
 START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_stream *a = stream_on(&p);
   tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
   refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
