@@ -357,6 +357,52 @@ START_TEST(only_whole_open_pages_are_stripped) {
 }
 END_TEST
 
+// Two streams share the second page; a run is both of theirs.
+START_TEST(a_run_is_stripped_whoever_has_its_holes) {
+  begin();
+  open_pages(3);
+  (void)take(GRANULE);
+  tarn__extent *a = take(PAGE + GRANULE);
+  tarn__extent *b = take(2 * PAGE - 2 * GRANULE);
+  give_of(a, 7);
+  tarn__extent *hole = give_of(b, 8);
+  tarn__extent_run run = tarn__extents_run(hole);
+  ck_assert_uint_eq(run.from, BASE + GRANULE);
+  ck_assert_uint_eq(run.to, BASE + 3 * PAGE);
+  tarn__waits waits;
+  uint64_t cursor = 0;
+  require(tarn__extents_reserve(&extents, 0));
+  tarn__extent *e = tarn__extents_strip_run(&extents, &cursor, PAGE, &waits);
+  ck_assert_uint_eq(e->offset, BASE + PAGE);
+  ck_assert_uint_eq(e->size, PAGE);
+  ck_assert_uint_eq(cursor, BASE + 2 * PAGE);
+  ck_assert_uint_eq(waits.count, 2);
+  tarn__extents_end_strip(&extents, e, TARN__EXTENT_LOST);
+  check();
+  // Behind the cursor there is one more, of one stream only.
+  require(tarn__extents_reserve(&extents, 0));
+  e = tarn__extents_strip_run(&extents, &cursor, 5 * PAGE, &waits);
+  ck_assert_uint_eq(e->offset, BASE + 2 * PAGE);
+  ck_assert_uint_eq(waits.count, 1);
+  ck_assert_uint_eq(waits.serials[0], 8);
+  tarn__extents_end_strip(&extents, e, TARN__EXTENT_BARE);
+  ck_assert_ptr_null(tarn__extents_strip_run(&extents, &cursor, PAGE, &waits));
+  ck_assert_uint_eq(cursor, UINT64_MAX);
+  // What is lost is nobody's plan.
+  tarn__extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
+  ck_assert_uint_ge(p.from, BASE + 2 * PAGE);
+  end();
+}
+END_TEST
+
+START_TEST(the_space_has_an_end) {
+  ck_assert(tarn__extents_reach(0, UINT64_C(1) << 62));
+  ck_assert(!tarn__extents_reach(GRANULE, UINT64_C(1) << 62));
+  ck_assert(!tarn__extents_reach(UINT64_MAX - GRANULE, 2 * GRANULE));
+  ck_assert(!tarn__extents_reach(0, UINT64_MAX));
+}
+END_TEST
+
 // --- at random -------------------------------------------------------------
 
 enum { STREAMS = 3 };  // serials 0 to 2; 0: none
@@ -573,7 +619,8 @@ int main(void) {
            a_plan_leaves_the_holes_of_other_streams,
            a_plan_ends_with_a_hole_if_that_is_less,
            a_claim_that_gets_no_memory_leaves_no_trace,
-           only_whole_open_pages_are_stripped);
+           only_whole_open_pages_are_stripped,
+           a_run_is_stripped_whoever_has_its_holes, the_space_has_an_end);
   ADD_CASE(suite, "at random", one_stream, several_streams);
   return run_suite(suite);
 }
