@@ -7,13 +7,13 @@
 #include "support/run.h"
 
 enum {
-  GRANULE = 512,
-  PAGE = 8192,
   PAGES = 64,
-  UNITS = PAGES * PAGE / GRANULE,
+  UNITS = PAGES * 16,  // granules
   BLOCKS = 256,
 };
 
+static const size_t GRANULE = 512;
+static const size_t PAGE = 8192;
 static const uint64_t BASE = UINT64_C(0x7f0000000000);
 
 static tarn__extents extents;
