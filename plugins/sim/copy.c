@@ -24,51 +24,99 @@ _Static_assert(sizeof(transfer) <= sizeof((tarn__queue_op){0}.words),
 
 // --- one transfer ----------------------------------------------------------
 
-// Where a transfer's bytes are.
+// Where a transfer's bytes are: all of them, or the first that stand together.
 typedef struct route {
-  unsigned char *to;
-  unsigned char *from;
+  tarn__sim_piece to;
+  tarn__sim_piece from;
 } route;
 
-static bool overlap(const route *r, size_t size) {
-  uintptr_t x = (uintptr_t)r->to;
-  uintptr_t y = (uintptr_t)r->from;
+static size_t lesser(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static bool overlap(const void *a, const void *b, size_t size) {
+  uintptr_t x = (uintptr_t)a;
+  uintptr_t y = (uintptr_t)b;
   return (x < y ? y - x : x - y) < size;
 }
 
 static C_Status check(transfer *t, const tarn__sim_device *device, route *out) {
-  C_Status status =
-      tarn__sim_resolve(device, t->call, t->size, &t->dst, &out->to);
+  tarn__sim_request r = {device, t->call, NULL, t->size, .writes = true};
+  C_Status status = tarn__sim_resolve(r, &t->dst, &out->to);
   if (status != C_SUCCESS) return status;
-  status = tarn__sim_resolve(device, t->call, t->size, &t->src, &out->from);
-  if (status != C_SUCCESS || !overlap(out, t->size)) return status;
+  r.writes = false;
+  status = tarn__sim_resolve(r, &t->src, &out->from);
+  if (status != C_SUCCESS) return status;
+  if (!overlap(out->to.bytes, out->from.bytes,
+               lesser(out->to.size, out->from.size)) &&
+      !overlap(t->dst.address, t->src.address, t->size)) {
+    return C_SUCCESS;
+  }
   return tarn__sim_misuse("sim:%d: %s of %zu bytes at %p: its ends overlap",
                           device->home.id, tarn__sim_call_name(t->call),
                           t->size, t->dst.address);
 }
 
-static void move(const transfer *t, const route *r) {
-  if (!tarn__sim_is_slow()) {
-    memcpy(r->to, r->from, t->size);
-    return;
+// |size| bytes of |piece| are done, and |done| of the end altogether; where
+// that was all of the piece, the next one is looked for.
+static C_Status advance(const tarn__sim_request *r, const tarn__sim_end *end,
+                        size_t done, size_t size, tarn__sim_piece *piece) {
+  tarn__sim_request rest = *r;
+  tarn__sim_end at = {end->device, (const char *)end->address + done, 0};
+  piece->bytes += size;
+  piece->size -= size;
+  rest.size = r->size - done;
+  rest.piecewise = true;
+  if (piece->size != 0 || rest.size == 0) return C_SUCCESS;
+  return tarn__sim_resolve(rest, &at, piece);
+}
+
+// One end or both are in several pieces. They were all there a moment ago;
+// what another thread unmaps meanwhile is missed here. Two mappings may be of
+// the same bytes, hence memmove.
+static C_Status move_pieces(const transfer *t, route r) {
+  tarn__sim_request to = {NULL, t->call, NULL, t->size, .writes = true};
+  tarn__sim_request from = {NULL, t->call, NULL, t->size, .writes = false};
+  C_Status status = C_SUCCESS;
+  for (size_t done = 0; status == C_SUCCESS && done < t->size;) {
+    size_t now = lesser(r.to.size, r.from.size);
+    memmove(r.to.bytes, r.from.bytes, now);
+    done += now;
+    status = advance(&to, &t->dst, done, now, &r.to);
+    if (status == C_SUCCESS) {
+      status = advance(&from, &t->src, done, now, &r.from);
+    }
   }
+  return status;
+}
+
+static C_Status move_bytes(const transfer *t, const route *r) {
+  if (r->to.size < t->size || r->from.size < t->size) {
+    return move_pieces(t, *r);
+  }
+  memcpy(r->to.bytes, r->from.bytes, t->size);
+  return C_SUCCESS;
+}
+
+static C_Status move(const transfer *t, const route *r) {
+  if (!tarn__sim_is_slow()) return move_bytes(t, r);
   uint64_t begin = tarn__os_now_ns();
   bool across = t->dst.device != t->src.device;
-  memcpy(r->to, r->from, t->size);
+  C_Status status = move_bytes(t, r);
   tarn__sim_linger(begin, across ? t->size : 0);
+  return status;
 }
 
 static void run_transfer(const tarn__queue_op *op) {
   transfer t;
-  route r = {NULL, NULL};
+  route r = {.to = {NULL, 0}};
   memcpy(&t, op->words, sizeof t);
   const tarn__sim_device *device =
       t.src.device != NULL ? t.src.device : t.dst.device;
   C_Status status = check(&t, device, &r);
-  if (status == C_SUCCESS) {
-    move(&t, &r);
-  } else {
-    tarn__queue_fail(t.stream, status, "");
+  if (status == C_SUCCESS) status = move(&t, &r);
+  if (status != C_SUCCESS) {
+    tarn__queue_fail(t.stream, status, tarn__sim_text.line);
   }
 }
 
@@ -83,12 +131,10 @@ static C_Status queue_transfer(const transfer *t) {
 
 // |device| is whose call it is.
 static C_Status make_transfer(transfer *t, const tarn__sim_device *device) {
-  route r = {NULL, NULL};
+  route r = {.to = {NULL, 0}};
   C_Status status = check(t, device, &r);
   if (status != C_SUCCESS) return status;
-  if (t->stream != NULL) return queue_transfer(t);
-  move(t, &r);
-  return C_SUCCESS;
+  return t->stream != NULL ? queue_transfer(t) : move(t, &r);
 }
 
 // --- the table: on one device ----------------------------------------------
@@ -204,18 +250,29 @@ C_Status tarn__sim_async_p2p(const C_Device dst_device,
 
 // --- filling ---------------------------------------------------------------
 
+static C_Status fill(const tarn__sim_request *r, tarn__sim_end *end,
+                     unsigned char value) {
+  tarn__sim_piece piece = {NULL, 0};
+  C_Status status = tarn__sim_resolve(*r, end, &piece);
+  for (size_t done = 0; status == C_SUCCESS && done < r->size;) {
+    size_t now = piece.size;
+    memset(piece.bytes, value, now);
+    done += now;
+    status = advance(r, end, done, now, &piece);
+  }
+  return status;
+}
+
 C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size) {
   tarn__sim_device *sim = NULL;
   tarn__sim_call call = TARN__SIM_device_memory_set;
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status != C_SUCCESS) return status;
+  tarn__sim_request r = {sim, call, NULL, size, .writes = true};
   tarn__sim_end end = {.device = sim, .address = ptr};
-  unsigned char *bytes = NULL;
-  status = tarn__sim_resolve(sim, call, size, &end, &bytes);
-  if (status != C_SUCCESS) return status;
   uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
-  memset(bytes, value, size);
-  if (tarn__sim_is_slow()) tarn__sim_linger(begin, 0);
-  return C_SUCCESS;
+  status = fill(&r, &end, value);
+  if (status == C_SUCCESS && tarn__sim_is_slow()) tarn__sim_linger(begin, 0);
+  return status;
 }
