@@ -38,7 +38,7 @@ typedef struct view {
   tarn__sim_device *device;
   tarn__sim_call call;
   const tarn_rows *rows;
-  bool late;      // as they are used
+  unsigned how;   // TARN__SIM_LATE: as they are used
   bool refused;   // and the report says why
   size_t across;  // bytes of the host's so far
 } view;
@@ -89,12 +89,12 @@ static unsigned char *reach(void *context, tarn_addr addr, size_t size,
     v->across += *out_size;
     return (unsigned char *)(uintptr_t)addr;
   }
-  tarn__sim_request r = {
-      v->device,           v->call,           NULL,           size,
-      is_written(v, addr), .piecewise = true, .late = v->late};
   tarn__sim_end end = {.device = v->device, .address = address};
   tarn__sim_piece piece = {NULL, 0};
-  v->refused = tarn__sim_resolve(r, &end, &piece) != C_SUCCESS;
+  unsigned how = v->how | TARN__SIM_PIECE;
+  if (is_written(v, addr)) how |= TARN__SIM_TO_WRITE;
+  v->refused = tarn__sim_resolve(v->device, v->call, how, size, &end, &piece) !=
+               C_SUCCESS;
   *out_size = piece.size;
   return piece.bytes;
 }
@@ -139,7 +139,10 @@ static tarn_status check(tarn__sim_device *device, tarn__sim_call call,
 
 static tarn_status run(const job *j, const tarn_rows *rows) {
   char text[sizeof tarn__sim_text.line];
-  view v = {.device = j->device, .call = j->call, .rows = rows, .late = true};
+  view v = {.device = j->device,
+            .call = j->call,
+            .rows = rows,
+            .how = TARN__SIM_LATE};
   uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
   tarn_status status =
       tarn__rows_run(action_of(j->call), rows, reach, &v, text, sizeof text);
