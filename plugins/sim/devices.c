@@ -42,10 +42,11 @@ static bool is_ready(tarn__sim_device *device) {
 
 static C_Status initialize_locked(void) {
   if (device_count() != 0) return C_SUCCESS;
-  if (!tarn__sim_options_read(&sim.options)) return C_ERROR;
-  tarn__sim_faults_set(&sim.options);
+  if (!tarn__sim_options_settle(&sim.options)) return C_ERROR;
+  tarn__sim_faults_set(&sim.options.plan);
   for (size_t i = 0; i < sim.options.devices; i++) {
     sim.devices[i].home.id = (int)i;
+    sim.devices[i].capacity = sim.options.capacity;
     pthread_mutex_init(&sim.devices[i].lock, NULL);
   }
   sim.generation = tarn__os_generation();
@@ -74,6 +75,7 @@ static void finalize_locked(void) {
     pthread_mutex_destroy(&sim.devices[i].lock);
   }
   atomic_store_explicit(&sim.count, 0, memory_order_release);
+  tarn__sim_options_unsettle();
 }
 
 // --- who may call ----------------------------------------------------------
@@ -110,11 +112,31 @@ static C_Status strike(tarn__sim_call call) {
   return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
 }
 
+// What a host may ask of a device that is not ready. PaddlePaddle, whose ABI
+// this is, calls init_device late: before memory, streams and events of the
+// device are used for the first time, and after all of these.
+static bool comes_early(tarn__sim_call call) {
+  switch (call) {
+    case TARN__SIM_set_device:
+    case TARN__SIM_synchronize_device:
+    case TARN__SIM_device_memory_stats:
+    case TARN__SIM_device_min_chunk_size:
+    case TARN__SIM_device_max_chunk_size:
+    case TARN__SIM_device_max_alloc_size:
+    case TARN__SIM_device_extra_padding_size:
+    case TARN__SIM_device_init_alloc_size:
+    case TARN__SIM_device_realloc_size:
+      return true;
+    default:
+      return false;
+  }
+}
+
 C_Status tarn__sim_look_up(tarn__sim_call call,
                            const struct C_Device_st *device,
                            tarn__sim_device **out) {
   C_Status status = find(call, device, out);
-  if (status != C_SUCCESS || is_ready(*out)) return status;
+  if (status != C_SUCCESS || is_ready(*out) || comes_early(call)) return status;
   return tarn__sim_misuse("sim:%d: %s before init_device", device->id,
                           tarn__sim_call_name(call));
 }

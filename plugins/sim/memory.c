@@ -70,6 +70,7 @@ void tarn__sim_memory_close(tarn__sim_device *device) {
   if (device->window != NULL) tarn__os_unmap(device->window, device->span);
   if (device->mirror != NULL) tarn__os_unmap(device->mirror, device->span);
   device->window = device->mirror = NULL;
+  device->used = 0;
 }
 
 // --- taking ----------------------------------------------------------------

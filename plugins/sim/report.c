@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "sim.h"
+#include "tarn/sim.h"
 
 enum { LINE_SIZE = 256 };
 
@@ -29,10 +30,10 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_report, unlock_report, unlock_report);
 }
 
-size_t tarn__sim_report(char *out, size_t out_size) {
+size_t tarn_sim_misuses(char *out, size_t out_size) {
   lock_report();
   size_t count = report.count;
-  snprintf(out, out_size, "%s", report.newest);
+  if (out != NULL) snprintf(out, out_size, "%s", report.newest);
   unlock_report();
   return count;
 }

@@ -3,7 +3,7 @@
 //
 //   plugin.c   the table, and the devices' sizes
 //   devices.c  the devices, from initialize to finalize; who may call
-//   options.c  what TARN_SIM_* ask for
+//   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
 //   report.c   the report of misuse
 //   memory.c   blocks: take and give back
@@ -86,37 +86,43 @@ typedef struct tarn__sim_fault {
   bool onwards;         // and every later one
 } tarn__sim_fault;
 
+// Calls that are to fail; zero-filled: none.
+typedef struct tarn__sim_plan {
+  tarn__sim_fault entries[TARN__SIM_FAULTS_MAX];
+  size_t count;
+} tarn__sim_plan;
+
 typedef struct tarn__sim_options {
   size_t devices;
   size_t capacity;      // bytes of each device
   uint64_t latency_ns;  // of each copy and set
   size_t bandwidth;     // bytes per second to and from a device; 0: no limit
-  tarn__sim_fault faults[TARN__SIM_FAULTS_MAX];
-  size_t fault_count;
+  tarn__sim_plan plan;
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
 
-// Fills |*out| from the environment. False: a value is bad, the report says
-// which, and |*out| holds the defaults.
-TARN_MUST_CHECK bool tarn__sim_options_read(tarn__sim_options *out);
+// Fills |*out| with what the program and the environment say, and lets nobody
+// say otherwise from now on. False: a value is bad, the report says which,
+// |*out| holds the defaults and nothing is settled.
+TARN_MUST_CHECK bool tarn__sim_options_settle(tarn__sim_options *out);
+
+// There are no devices any more.
+void tarn__sim_options_unsettle(void);
 
 // --- faults.c --------------------------------------------------------------
 
 // Arms the plan and counts from 0.
-void tarn__sim_faults_set(const tarn__sim_options *options);
+void tarn__sim_faults_set(const tarn__sim_plan *plan);
 
 // Counts one call; true if it is to fail.
 bool tarn__sim_faults_strike(tarn__sim_call call);
 
-// Parses a plan into |*out|: false if |text| is none.
+// Parses a plan into |*out|: false if |text| is none. NULL and "" are one
+// without entries.
 TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
-                                            tarn__sim_options *out);
+                                            tarn__sim_plan *out);
 
 // --- report.c --------------------------------------------------------------
-
-// How many misuses there were in this process; the line of the newest goes to
-// |out|, cut to |out_size| bytes with the NUL ("" if there was none).
-size_t tarn__sim_report(char *out, size_t out_size);
 
 // The file that lines are appended to; "": none.
 void tarn__sim_report_to(const char *path);
