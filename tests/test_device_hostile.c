@@ -9,22 +9,10 @@
 // that crashes, waits for ever or leaves by exit or an exception; a pointer
 // that is none where text or a function is expected; memory that overlaps
 // other memory; a callback called twice.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "support/hostile_use.h"
+#include "support/hostile_variant.h"
 #include "support/run.h"
 
-typedef bool holds(const outcome *o);
-
 // --- what must hold of one that is survived --------------------------------
-
-static bool bytes_came(const outcome *o) {
-  return o->rounds == 2 && o->bytes_came && o->live == 0 && o->callbacks == 2;
-}
 
 static bool devices_differ(const outcome *o) {
   return bytes_came(o) && o->total[0] == (size_t)1 << 30 &&
@@ -59,25 +47,8 @@ static bool max_alloc_is_free(const outcome *o) {
   return bytes_came(o) && o->info[0].max_alloc == (size_t)1 << 29;
 }
 
-static bool nothing_is_promised(const outcome *o) {
-  return bytes_came(o) && o->info[0].alignment == 1;
-}
-
-static bool has_no_extension(const outcome *o) {
-  return nothing_is_promised(o) && o->info[0].extensions == 0;
-}
-
-static bool unknown_flags_are_left(const outcome *o) {
-  return bytes_came(o) && o->info[0].extensions == (TARN_EXTENSION_ALIGNMENT |
-                                                    TARN_EXTENSION_RETAINS);
-}
-
 static bool odd_address(const outcome *o) {
   return bytes_came(o) && o->address % 2 == 1;
-}
-
-static bool two_of_everything(const outcome *o) {
-  return o->rounds == 2 && o->live == 0;
 }
 
 static bool called_once(const outcome *o) {
@@ -88,36 +59,8 @@ static bool is_pending(const outcome *o) {
   return bytes_came(o) && o->pending >= 2;
 }
 
-// It keeps what it was asked to take back.
-static bool plugin_keeps(const outcome *o) {
-  return o->rounds == 2 && o->live > 0;
-}
-
-static bool no_round(const outcome *o) {
-  return o->rounds == 0 && o->live == 0;
-}
-
-static bool not_taken_in(const outcome *o) {
-  return o->rounds == 0 && o->info[0].name == NULL;
-}
-
 // --- the variants ----------------------------------------------------------
 
-typedef struct variant {
-  const char *name;
-  const char *recipe;
-  stage stage;  // where something is refused first
-  tarn_status status;
-  const char *says;  // of the text, or of the log of one that is survived
-  holds *holds;
-} variant;
-
-#define LIVES(name, recipe, says, holds) \
-  { name, recipe, SURVIVES, TARN_OK, says, holds }
-#define REFUSED(name, recipe, stage, status, says, holds) \
-  { name, recipe, stage, status, says, holds }
-#define NOT_LOADED(name, recipe, says) \
-  { name, recipe, LOAD, TARN_E_UNSUPPORTED, says, not_taken_in }
 #define NEEDED(function)                                                  \
   {                                                                       \
     "without " #function, "without." #function, LOAD, TARN_E_UNSUPPORTED, \
@@ -128,12 +71,6 @@ typedef struct variant {
     "half a set: without " #function, "without." #function, LOAD, \
         TARN_E_UNSUPPORTED, "not " #function, not_taken_in        \
   }
-#define EXT_HALF(slot)                                                   \
-  {                                                                      \
-    "extension: " #slot " alone of its set", "ext,ext.has." #slot, LOAD, \
-        TARN_E_UNSUPPORTED, #slot, not_taken_in                          \
-  }
-
 static const variant variants[] = {
     LIVES("behaves", "", NULL, devices_differ),
 
@@ -382,101 +319,18 @@ static const variant variants[] = {
     REFUSED("callbacks come with a failure", "callback.status=4", CALLBACK,
             TARN_E_DEVICE, "the work before it answered 4", two_of_everything),
 
-    // --- the extension
-    LIVES("extension: none after all", "ext.null", NULL, has_no_extension),
-    LIVES("extension: of version 2", "ext,ext.version=2", "of version 2",
-          has_no_extension),
-    NOT_LOADED("extension: of 0 bytes", "ext,ext.size=0", "0 bytes"),
-    NOT_LOADED("extension: of SIZE_MAX bytes", "ext,ext.size=-1",
-               "18446744073709551615 bytes"),
-    LIVES("extension: its head only", "ext,ext.size=16", NULL,
-          has_no_extension),
-    LIVES("extension: larger than is known", "ext,ext.size=4096", NULL,
-          bytes_came),
-    LIVES("extension: flags that are not known", "ext,ext.flags=0xffffffff",
-          NULL, unknown_flags_are_left),
-    LIVES("extension: alignment 0", "ext,ext.alignment=0", "alignment answered",
-          nothing_is_promised),
-    LIVES("extension: alignment 3", "ext,ext.alignment=3", "alignment answered",
-          nothing_is_promised),
-    LIVES("extension: alignment fails", "ext,ext.alignment_status=-4",
-          "alignment answered", nothing_is_promised),
-    LIVES("extension: alignment answers 99", "ext,ext.alignment_status=99",
-          "alignment answered", nothing_is_promised),
-    EXT_HALF(range_map),
-    EXT_HALF(range_granularity),
-    EXT_HALF(memory_export),
-    EXT_HALF(allocate_async),
-    EXT_HALF(host_register),
-    NOT_LOADED("extension: sharing without ranges",
-               "ext,ext.has.memory_export,ext.has.memory_import", "range_map"),
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
-// --- running one -----------------------------------------------------------
-
-enum { SECONDS = 60 };
-
-static void say(const variant *v, const outcome *o, FILE *out) {
-  fprintf(out, "%s: ", v->name);
-  if (o->stage == SURVIVES) {
-    fputs("survives", out);
-    if (v->says != NULL) fprintf(out, ", logs '%s'", v->says);
-  } else {
-    fprintf(out, "%s at %s: %s", tarn_status_name(o->status),
-            hostile_stage_name(o->stage), o->text);
-  }
-}
-
-static bool is_as_expected(const variant *v, const outcome *o) {
-  const char *where = o->stage == SURVIVES ? o->log : o->text;
-  return o->stage == v->stage && o->status == v->status &&
-         (v->says == NULL || strstr(where, v->says) != NULL) && v->holds(o);
-}
-
-// The child: 0 if all was as expected; what happened goes to |out|.
-static int meet(const variant *v, FILE *out) {
-  static outcome o;
-  alarm(SECONDS);
-  hostile_use(v->recipe, &o);
-  say(v, &o, out);
-  bool expected = is_as_expected(v, &o);
-  if (!expected) {
-    fprintf(out,
-            " [rounds %zu, live %ld, bytes %d, callbacks %zu, pending %zu,"
-            " totals %zu %zu, min_chunk %zu, max_alloc %zu, log: %s]",
-            o.rounds, o.live, o.bytes_came, o.callbacks, o.pending, o.total[0],
-            o.total[1], o.info[0].min_chunk, o.info[0].max_alloc, o.log);
-  }
-  fflush(out);
-  return expected ? 0 : 1;
-}
-
 START_TEST(a_hostile_plugin_is_refused_or_survived) {
-  const variant *v = &variants[_i];
-  FILE *out = tmpfile();
-  ck_assert_ptr_nonnull(out);
-  fflush(NULL);
-  pid_t child = fork();
-  if (child == 0) _exit(meet(v, out));
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  char text[8192] = "";
-  rewind(out);
-  size_t length = fread(text, 1, sizeof text - 1, out);
-  text[length] = '\0';
-  fclose(out);
-  if (getenv("TARN_HOSTILE_LIST") != NULL) printf("%s\n", text);
-  ck_assert_msg(!WIFSIGNALED(status), "%s: died by signal %d", v->name,
-                WTERMSIG(status));
-  ck_assert_msg(status == 0, "not as expected: %s", text);
+  hostile_meet(&variants[_i]);
 }
 END_TEST
 
 int main(void) {
   Suite *suite = suite_create("device: hostile plug-ins");
   TCase *tcase = tcase_create("variants");
-  tcase_set_timeout(tcase, 2 * SECONDS);
+  tcase_set_timeout(tcase, 2 * HOSTILE_SECONDS);
   tcase_add_loop_test(tcase, a_hostile_plugin_is_refused_or_survived, 0,
                       VARIANTS);
   suite_add_tcase(suite, tcase);

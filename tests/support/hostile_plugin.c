@@ -2,15 +2,9 @@
 //
 // Left alone it is a well-behaved device type "hostile" of two devices in the
 // host's memory, whose streams do at once what they are given. The environment
-// variable TARN_HOSTILE holds a recipe, which is read by InitPlugin: words with
-// commas between, each a key or key=number.
-//
-//   without.F       leaves function F out
-//   answer.F=N      F does nothing and answers N
-//   done.F=N        F does its work and answers N
-//
-// The other keys stand where they are looked at. The recipes and what Tarn
-// answers to each of them are in test_device_hostile.c.
+// variable TARN_HOSTILE holds a recipe (hostile_recipe.h), which is read by
+// InitPlugin. The recipes, and what Tarn answers to each of them, are in
+// test_device_hostile.c.
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -21,68 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/hostile_recipe.h"
 #include "tarn/device_abi.h"
-#include "tarn/device_ext.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 enum { DEVICES = 2, ALIGN = 256 };
 
-// --- the recipe ------------------------------------------------------------
-
-static const char *recipe = "";
-
-// The text behind |key| and '=' in the recipe, "" for a key alone; NULL if it
-// is not there.
-static const char *word(const char *key) {
-  size_t length = strlen(key);
-  const char *at = recipe;
-  while (at != NULL) {
-    if (*at == ',') at++;
-    if (strncmp(at, key, length) == 0) {
-      if (at[length] == '=') return at + length + 1;
-      if (at[length] == ',' || at[length] == '\0') return "";
-    }
-    at = strchr(at, ',');
-  }
-  return NULL;
-}
-
-static bool given(const char *key) {
-  return word(key) != NULL;
-}
-
-static size_t number(const char *key, size_t otherwise) {
-  const char *text = word(key);
-  return text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static const char *joined(const char *prefix, const char *function) {
-  static _Thread_local char key[80];
-  key[0] = '\0';
-  strncat(key, prefix, sizeof key - 1);
-  strncat(key, function, sizeof key - 1 - strlen(key));
-  return key;
-}
-
-// First and last in each function of the table.
-#define BEGIN(function)                                               \
-  do {                                                                \
-    const char *begin_key = joined("answer.", function);              \
-    if (given(begin_key)) return (C_Status)(int)number(begin_key, 0); \
-  } while (0)
-#define END(function) \
-  return (C_Status)(int)number(joined("done.", function), C_SUCCESS)
-
-// --- what is alive ---------------------------------------------------------
-
-static long live;  // blocks, streams and events
-
-EXPORT long hostile_live(void);
-
-long hostile_live(void) {
-  return live;
-}
+#define BEGIN(function) HOSTILE_BEGIN(C_Status, function)
+#define END(function) HOSTILE_END(C_Status, function)
 
 // --- devices ---------------------------------------------------------------
 
@@ -90,7 +29,7 @@ static _Thread_local int current = -1;
 
 // Which of its devices a call is for: some plug-ins never look at the argument.
 static int id_of(const struct C_Device_st *device) {
-  return given("ignores_device") ? current : device->id;
+  return hostile_given("ignores_device") ? current : device->id;
 }
 
 static C_Status initialize(void) {
@@ -105,14 +44,14 @@ static C_Status finalize(void) {
 
 static C_Status init_device(const C_Device device) {
   BEGIN("init_device");
-  if (given("new_id")) device->id = (int)number("new_id", 0);
+  if (hostile_given("new_id")) device->id = (int)hostile_number("new_id", 0);
   END("init_device");
 }
 
 static C_Status set_device(const C_Device device) {
   BEGIN("set_device");
   current = device->id;
-  if (given("errno")) errno = (int)number("errno", 0);
+  if (hostile_given("errno")) errno = (int)hostile_number("errno", 0);
   END("set_device");
 }
 
@@ -129,16 +68,16 @@ static C_Status deinit_device(const C_Device device) {
 
 static C_Status get_device_count(size_t *count) {
   BEGIN("get_device_count");
-  *count = number("count", DEVICES);
+  *count = hostile_number("count", DEVICES);
   END("get_device_count");
 }
 
 static C_Status get_device_list(size_t *ids) {
   BEGIN("get_device_list");
-  for (size_t i = 0; i < number("lists", DEVICES); i++)
+  for (size_t i = 0; i < hostile_number("lists", DEVICES); i++)
     ids[i] = i;
-  ids[0] = number("first_id", ids[0]);
-  ids[1] = number("second_id", ids[1]);
+  ids[0] = hostile_number("first_id", ids[0]);
+  ids[1] = hostile_number("second_id", ids[1]);
   END("get_device_list");
 }
 
@@ -157,7 +96,7 @@ static C_Status create_stream(const C_Device device, C_Stream *stream) {
   *stream = calloc(1, sizeof **stream);
   if (*stream == NULL) return C_FAILED;
   (*stream)->id = device->id;
-  live++;
+  hostile_live++;
   END("create_stream");
 }
 
@@ -165,7 +104,7 @@ static C_Status destroy_stream(const C_Device device, C_Stream stream) {
   (void)device;
   BEGIN("destroy_stream");
   free(stream);
-  live--;
+  hostile_live--;
   END("destroy_stream");
 }
 
@@ -186,9 +125,9 @@ static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
 static C_Status stream_add_callback(const C_Device device, C_Stream stream,
                                     C_Callback callback, void *user_data) {
   BEGIN("stream_add_callback");
-  C_Status status = (C_Status)(int)number("callback.status", C_SUCCESS);
+  C_Status status = (C_Status)(int)hostile_number("callback.status", C_SUCCESS);
   callback(device, stream, user_data,
-           given("callback.null_status") ? NULL : &status);
+           hostile_given("callback.null_status") ? NULL : &status);
   END("stream_add_callback");
 }
 
@@ -197,7 +136,7 @@ static C_Status create_event(const C_Device device, C_Event *event) {
   *event = calloc(1, sizeof **event);
   if (*event == NULL) return C_FAILED;
   (*event)->id = device->id;
-  live++;
+  hostile_live++;
   END("create_event");
 }
 
@@ -205,7 +144,7 @@ static C_Status destroy_event(const C_Device device, C_Event event) {
   (void)device;
   BEGIN("destroy_event");
   free(event);
-  live--;
+  hostile_live--;
   END("destroy_event");
 }
 
@@ -250,19 +189,21 @@ static C_Status synchronize_device(const C_Device device) {
 // --- memory ----------------------------------------------------------------
 
 static size_t misalign(void) {
-  return number("misalign", 0);
+  return hostile_number("misalign", 0);
 }
 
 static C_Status take(const char *function, void **ptr, size_t size) {
   static void *first;
-  if (given("null_with")) {
+  if (hostile_given("null_with")) {
     *ptr = NULL;
-    return (C_Status)(int)number("null_with", 0);
+    return (C_Status)(int)hostile_number("null_with", 0);
   }
   BEGIN(function);
-  if (given("same_address") && first != NULL) {
+  bool repeats = hostile_given("same_address") &&
+                 strcmp(function, "device_memory_allocate") == 0;
+  if (repeats && first != NULL) {
     *ptr = first;
-    live++;
+    hostile_live++;
     return C_SUCCESS;
   }
   char *memory = NULL;
@@ -270,16 +211,17 @@ static C_Status take(const char *function, void **ptr, size_t size) {
     return C_FAILED;
   }
   *ptr = memory + misalign();
-  if (first == NULL) first = *ptr;
-  live++;
+  if (repeats) first = *ptr;
+  hostile_live++;
   END(function);
 }
 
 static C_Status give(const char *function, void *ptr) {
   BEGIN(function);
   // An address that is given out twice is given back twice.
-  if (!given("same_address")) free((char *)ptr - misalign());
-  live--;
+  size_t off = (uintptr_t)ptr % ALIGN;
+  if (!hostile_given("same_address")) free((char *)ptr - off);
+  hostile_live--;
   END(function);
 }
 
@@ -358,8 +300,8 @@ static C_Status device_memory_stats(const C_Device device, size_t *total,
                                     size_t *available) {
   BEGIN("device_memory_stats");
   size_t gigabytes = id_of(device) == 1 ? 2 : 1;
-  *total = number("total", gigabytes << 30);
-  *available = number("free", *total / 2);
+  *total = hostile_number("total", gigabytes << 30);
+  *available = hostile_number("free", *total / 2);
   END("device_memory_stats");
 }
 
@@ -367,7 +309,7 @@ static C_Status device_memory_stats(const C_Device device, size_t *total,
   static C_Status function(const C_Device device, size_t *size) { \
     (void)device;                                                 \
     BEGIN(#function);                                             \
-    *size = number(#function, otherwise);                         \
+    *size = hostile_number(#function, otherwise);                 \
     END(#function);                                               \
   }
 
@@ -382,28 +324,31 @@ DEFINE_SIZE(device_realloc_size, 1 << 20)
 
 #define FUNCTIONS(X)                                                           \
   X(initialize)                                                                \
-  X(finalize) X(init_device) X(set_device) X(get_device) X(deinit_device) X(   \
-      create_stream) X(destroy_stream) X(query_stream) X(stream_add_callback)  \
-      X(create_event) X(record_event) X(destroy_event) X(query_event)          \
-          X(synchronize_device) X(synchronize_stream) X(synchronize_event)     \
-              X(stream_wait_event) X(device_memory_allocate) X(                \
-                  device_memory_deallocate) X(device_memory_set)               \
-                  X(host_memory_allocate) X(host_memory_deallocate) X(         \
-                      unified_memory_allocate) X(unified_memory_deallocate)    \
-                      X(memory_copy_h2d) X(memory_copy_d2h) X(memory_copy_d2d) \
-                          X(memory_copy_p2p) X(async_memory_copy_h2d) X(       \
-                              async_memory_copy_d2h) X(async_memory_copy_d2d)  \
-                              X(async_memory_copy_p2p) X(get_device_count)     \
-                                  X(get_device_list) X(device_memory_stats)    \
-                                      X(device_min_chunk_size)                 \
-                                          X(device_max_chunk_size)             \
-                                              X(device_max_alloc_size) X(      \
-                                                  device_extra_padding_size)   \
-                                                  X(device_init_alloc_size)    \
-                                                      X(device_realloc_size)
+  X(finalize)                                                                  \
+  X(init_device)                                                               \
+  X(set_device)                                                                \
+  X(get_device) X(deinit_device) X(create_stream) X(destroy_stream) X(         \
+      query_stream) X(stream_add_callback) X(create_event) X(record_event)     \
+      X(destroy_event) X(query_event) X(synchronize_device)                    \
+          X(synchronize_stream) X(synchronize_event) X(stream_wait_event) X(   \
+              device_memory_allocate) X(device_memory_deallocate)              \
+              X(device_memory_set) X(host_memory_allocate) X(                  \
+                  host_memory_deallocate) X(unified_memory_allocate)           \
+                  X(unified_memory_deallocate) X(memory_copy_h2d) X(           \
+                      memory_copy_d2h) X(memory_copy_d2d) X(memory_copy_p2p)   \
+                      X(async_memory_copy_h2d) X(async_memory_copy_d2h)        \
+                          X(async_memory_copy_d2d) X(async_memory_copy_p2p) X( \
+                              get_device_count) X(get_device_list)             \
+                              X(device_memory_stats) X(device_min_chunk_size)  \
+                                  X(device_max_chunk_size)                     \
+                                      X(device_max_alloc_size)                 \
+                                          X(device_extra_padding_size)         \
+                                              X(device_init_alloc_size)        \
+                                                  X(device_realloc_size)
 
-#define FILL(function) \
-  if (!given(joined("without.", #function))) table->function = function;
+#define FILL(function)                                       \
+  if (!hostile_given(hostile_joined("without.", #function))) \
+    table->function = function;
 
 static void fill(C_DeviceInterface *table) {
   FUNCTIONS(FILL)
@@ -414,20 +359,22 @@ enum { KNOWN_END = offsetof(C_DeviceInterface, beyond) };
 static void treat_table(C_DeviceInterface *table) {
   size_t size = table->size;
   char *bytes = (char *)table;
-  if (!given("clears_nothing")) memset(bytes, 0, number("clears", size));
-  table->size = number("size", size);
+  if (!hostile_given("clears_nothing"))
+    memset(bytes, 0, hostile_number("clears", size));
+  table->size = hostile_number("size", size);
   fill(table);
   // Would crash whoever called one of them.
-  if (given("garbage_beyond")) memset(bytes + KNOWN_END, 0x5a, 912 - KNOWN_END);
+  if (hostile_given("garbage_beyond"))
+    memset(bytes + KNOWN_END, 0x5a, 912 - KNOWN_END);
 }
 
 // --- InitPlugin ------------------------------------------------------------
 
 static char *type_name(void) {
   static char name[4096];
-  const char *type = word("type");
-  if (given("type.null")) return NULL;
-  if (given("type.endless")) {
+  const char *type = hostile_word("type");
+  if (hostile_given("type.null")) return NULL;
+  if (hostile_given("type.endless")) {
     memset(name, 'a', sizeof name);
     return name;
   }
@@ -442,13 +389,13 @@ static char *type_name(void) {
 
 // What a careless plug-in does to the process that loads it.
 static void meddle(void) {
-  if (given("forks")) {
+  if (hostile_given("forks")) {
     pid_t child = fork();
     if (child == 0) _exit(0);
     (void)waitpid(child, NULL, 0);
   }
-  if (given("locale")) (void)setlocale(LC_ALL, "");
-  if (given("signals")) {
+  if (hostile_given("locale")) (void)setlocale(LC_ALL, "");
+  if (hostile_given("signals")) {
     sigset_t most;
     sigfillset(&most);
     sigdelset(&most, SIGALRM);  // the test's own guard against hanging
@@ -456,57 +403,22 @@ static void meddle(void) {
   }
 }
 
-EXPORT void InitPlugin(CustomRuntimeParams *params) {
+void InitPlugin(CustomRuntimeParams *params) {
   static C_DeviceInterface other_table;
   const char *told = getenv("TARN_HOSTILE");
-  if (told != NULL) recipe = told;
+  if (told != NULL) hostile_recipe = told;
   C_DeviceInterface *table = params->interface;
-  if (number("accepts.params", params->size) != params->size) return;
-  if (number("accepts.table", table->size) != table->size) return;
+  if (hostile_number("accepts.params", params->size) != params->size) return;
+  if (hostile_number("accepts.table", table->size) != table->size) return;
   meddle();
   treat_table(table);
-  if (given("own_table")) params->interface = &other_table;
-  if (given("params_beyond")) memset(params + 1, 0x5a, 256);
-  if (given("params_size")) params->size = number("params_size", 0);
-  params->version.major = number("version", 0);
-  params->version.minor = number("version", 1);
-  params->version.patch = number("version", 1);
-  params->sub_device_type = given("sub_garbage") ? (char *)8 : NULL;
+  if (hostile_given("own_table")) params->interface = &other_table;
+  if (hostile_given("params_beyond")) memset(params + 1, 0x5a, 256);
+  if (hostile_given("params_size"))
+    params->size = hostile_number("params_size", 0);
+  params->version.major = hostile_number("version", 0);
+  params->version.minor = hostile_number("version", 1);
+  params->version.patch = hostile_number("version", 1);
+  params->sub_device_type = hostile_given("sub_garbage") ? (char *)8 : NULL;
   params->device_type = type_name();
-}
-
-// --- the extension ---------------------------------------------------------
-
-static tarn_status alignment(int id, size_t *out_align) {
-  (void)id;
-  *out_align = number("ext.alignment", ALIGN);
-  return (tarn_status)(int)number("ext.alignment_status", TARN_OK);
-}
-
-// Slots of which some are there and some not; at load nobody calls them.
-#define EXT_SLOTS(X)                                                   \
-  X(range_granularity)                                                 \
-  X(range_reserve) X(range_release) X(memory_create) X(memory_destroy) \
-      X(range_map) X(range_unmap) X(range_set_access) X(memory_export) \
-          X(memory_import) X(allocate_async) X(deallocate_async)       \
-              X(host_register) X(host_unregister)
-
-static void fill_slot(void *slot) {
-  tarn_status (*function)(int, size_t *) = alignment;
-  memcpy(slot, &function, sizeof function);
-}
-
-#define FILL_SLOT(slot) \
-  if (given(joined("ext.has.", #slot))) fill_slot(&ext.slot);
-
-EXPORT const tarn_device_ext *TarnDeviceExt(void) {
-  static tarn_device_ext ext;
-  if (!given("ext")) return NULL;
-  memset(&ext, 0, sizeof ext);
-  ext.struct_size = number("ext.size", sizeof ext);
-  ext.version = (uint32_t)number("ext.version", TARN_DEVICE_EXT_VERSION);
-  ext.flags = (uint32_t)number("ext.flags", 0);
-  ext.alignment = alignment;
-  EXT_SLOTS(FILL_SLOT)
-  return &ext;
 }

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/hostile_use.h"
 #include "tarn/pool.h"
+#include "tarn/range.h"
+#include "tarn/rows.h"
 
 enum { SIZE = 1000 };
 
@@ -17,8 +20,10 @@ const char *hostile_stage_name(stage where) {
       [ALLOCATE] = "allocate", [COPY] = "copy",       [SET] = "set",
       [P2P] = "p2p",           [STREAM] = "stream",   [QUEUED] = "queued copy",
       [CALLBACK] = "callback", [EVENT] = "event",     [WAIT] = "wait",
-      [POOL] = "pool",         [DESTROY] = "destroy", [FREE] = "free",
-      [CLOSE] = "close",       [LEAK] = "leak",
+      [ALIGNED] = "aligned",   [ORDERED] = "ordered", [KNOWN] = "known",
+      [RANGE] = "range",       [ROWS] = "rows",       [POOL] = "pool",
+      [DESTROY] = "destroy",   [FREE] = "free",       [CLOSE] = "close",
+      [LEAK] = "leak",
   };
   return names[where];
 }
@@ -172,17 +177,135 @@ static void use_both(outcome *o, tarn_device *const *devices,
   give(o, a);
 }
 
+// --- what goes beyond the ABI ----------------------------------------------
+
+static bool has(const outcome *o, tarn_device_extension bit) {
+  return (o->info[0].extensions & (uint32_t)bit) != 0;
+}
+
+static void use_aligned(outcome *o, tarn_device *device) {
+  for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
+    block b = {{device, (tarn_place_kind)kind}, 0};
+    (void)step(o, ALIGNED,
+               tarn_device_allocate_aligned(b.place, SIZE, 4096, &b.address));
+    if (b.address % 4096 != 0) (void)step(o, LEAK, TARN_E_INVALID);
+    give(o, b);
+  }
+}
+
+static void use_ordered(outcome *o, tarn_stream *stream) {
+  tarn_addr address = 0;
+  (void)step(o, ORDERED, tarn_device_allocate_on(stream, SIZE, &address));
+  if (address == 0) return;
+  (void)step(o, ORDERED, tarn_device_deallocate_on(stream, address, SIZE));
+}
+
+static void use_known(outcome *o, tarn_device *device) {
+  static char own[SIZE];
+  if (has(o, TARN_EXTENSION_REGISTER) &&
+      step(o, KNOWN, tarn_device_host_register(device, own, SIZE))) {
+    (void)step(o, KNOWN, tarn_device_host_unregister(device, own));
+  }
+  if (has(o, TARN_EXTENSION_POINTERS)) {
+    tarn_pointer_info *found = &o->found;
+    (void)step(o, KNOWN, tarn_device_pointer_query(device, 4096, found));
+  }
+}
+
+static void use_mapping(outcome *o, tarn_device *device, tarn_addr range,
+                        size_t size, tarn_memory memory) {
+  if (step(o, RANGE, tarn_range_map(device, range, size, memory))) {
+    (void)step(o, RANGE,
+               tarn_range_set_access(device, range, size, device,
+                                     TARN_ACCESS_READ_WRITE));
+    (void)step(o, RANGE, tarn_range_unmap(device, range, size));
+  }
+}
+
+static void use_sharing(outcome *o, tarn_device *device, size_t size,
+                        tarn_memory memory) {
+  int fd = -1;
+  tarn_memory again = 0;
+  if (!step(o, RANGE, tarn_memory_export(device, memory, &fd))) return;
+  (void)step(o, RANGE, tarn_memory_import(device, fd, size, &again));
+  if (again != 0) (void)step(o, RANGE, tarn_memory_destroy(device, again));
+  (void)close(fd);
+}
+
+static void use_ranges(outcome *o, tarn_device *device) {
+  size_t size = 0;
+  tarn_addr range = 0;
+  tarn_memory memory = 0;
+  if (!has(o, TARN_EXTENSION_RANGES)) return;
+  if (!step(o, RANGE, tarn_range_granularity(device, &size))) return;
+  unsigned flags = has(o, TARN_EXTENSION_SHARING) ? TARN_MEMORY_SHAREABLE : 0;
+  (void)step(o, RANGE, tarn_range_reserve(device, size, 0, &range));
+  (void)step(o, RANGE, tarn_memory_create(device, size, flags, &memory));
+  if (range != 0 && memory != 0) use_mapping(o, device, range, size, memory);
+  if (flags != 0 && memory != 0) use_sharing(o, device, size, memory);
+  if (memory != 0) (void)step(o, RANGE, tarn_memory_destroy(device, memory));
+  if (range != 0) (void)step(o, RANGE, tarn_range_release(device, range, size));
+}
+
+// One block: the table at its front, the indices, then the dense rows.
+enum { WIDTH = 4, ROWS_COUNT = 3, INDICES_AT = 256, DENSE_AT = 512 };
+
+static void use_verbs(outcome *o, tarn_device *device, block b,
+                      tarn_stream *stream) {
+  static const float table[ROWS_COUNT][WIDTH] = {{0}, {1, 2, 3, 4}, {5}};
+  static const int64_t indices[2] = {1, 1};
+  float out[2][WIDTH] = {{0}};
+  size_t offsets[2] = {0, INDICES_AT};
+  tarn_rows rows = {
+      .struct_size = sizeof rows,
+      .table = {&b.address, offsets, 1},
+      .table_dtype = TARN_DTYPE_F32,
+      .table_count = ROWS_COUNT,
+      .width = WIDTH,
+      .dense = b.address + DENSE_AT,
+      .dense_dtype = TARN_DTYPE_F32,
+      .indices = b.address + INDICES_AT,
+      .index_dtype = TARN_DTYPE_I64,
+      .index_count = 2,
+  };
+  bool done =
+      step(o, COPY,
+           tarn_copy_h2d(device, b.address, table, sizeof table, NULL)) &&
+      step(o, COPY,
+           tarn_copy_h2d(device, rows.indices, indices, sizeof indices, NULL));
+  if (!done) return;  // the indices would be anything
+  done &= step(o, ROWS, tarn_rows_gather(device, &rows, stream));
+  done &= step(o, ROWS, tarn_rows_scatter(device, &rows, stream));
+  done &= step(o, ROWS, tarn_rows_scatter_add(device, &rows, stream));
+  done &= step(o, ROWS, tarn_rows_scatter_add(device, &rows, stream));
+  if (stream != NULL) done &= step(o, WAIT, tarn_stream_synchronize(stream));
+  done &=
+      step(o, COPY, tarn_copy_d2h(device, out, b.address, sizeof out, NULL));
+  // Row 1, added twice to itself, twice over.
+  if (done && out[1][3] != 20) o->bytes_came = false;
+}
+
+static void use_rows(outcome *o, tarn_device *device, tarn_stream *stream) {
+  block b = take(o, device, TARN_PLACE_DEVICE);
+  if (b.address != 0) use_verbs(o, device, b, stream);
+  give(o, b);
+}
+
+// --- all of it -------------------------------------------------------------
+
 static void use_streams(outcome *o, tarn_device *const *devices) {
   tarn_stream *stream = NULL;
   tarn_stream *second = NULL;
   (void)step(o, STREAM, tarn_stream_create(devices[0], &stream));
   (void)step(o, STREAM, tarn_stream_create(devices[0], &second));
-  if (stream != NULL && second != NULL) use_both(o, devices, stream, second);
+  if (stream != NULL && second != NULL) {
+    use_both(o, devices, stream, second);
+    use_ordered(o, stream);
+    use_rows(o, devices[0], stream);
+  }
   (void)step(o, DESTROY, tarn_stream_destroy(second));
   (void)step(o, DESTROY, tarn_stream_destroy(stream));
 }
-
-// --- all of it -------------------------------------------------------------
 
 static void ask(outcome *o, tarn_device *device, int index) {
   o->info[index].struct_size = sizeof o->info[index];
@@ -202,6 +325,10 @@ static void use_devices(outcome *o) {
     ask(o, devices[1], 1);
     use_memory(o, devices);
     use_streams(o, devices);
+    use_aligned(o, devices[0]);
+    use_known(o, devices[0]);
+    use_ranges(o, devices[0]);
+    use_rows(o, devices[0], NULL);
     use_pool(o, devices[0]);
     o->rounds++;
   }
@@ -214,7 +341,7 @@ static long live_in_plugin(void) {
   long (*count)(void) = NULL;
   void *plugin = dlopen(HOSTILE_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
   if (plugin == NULL) return 0;
-  void *symbol = dlsym(plugin, "hostile_live");
+  void *symbol = dlsym(plugin, "hostile_count");
   memcpy(&count, &symbol, sizeof count);
   return count != NULL ? count() : -1;
 }

@@ -21,6 +21,11 @@ typedef enum stage {
   CALLBACK,
   EVENT,
   WAIT,  // for streams, events, the device
+  ALIGNED,
+  ORDERED,  // in the order of a stream
+  KNOWN,    // registering, querying
+  RANGE,
+  ROWS,
   POOL,
   DESTROY,
   FREE,
@@ -37,6 +42,7 @@ typedef struct outcome {
   size_t total[2];
   size_t available[2];
   tarn_addr address;  // of the first allocation
+  tarn_pointer_info found;
   size_t callbacks;
   size_t pending;   // queries that said so
   size_t rounds;    // how often all was done
