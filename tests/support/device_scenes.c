@@ -104,17 +104,27 @@ static void use_aligned(stage *s) {
   }
 }
 
-static void use_order(stage *s) {
+static void use_order(stage *s, bool aligned) {
   tarn_stream *stream = s->streams[0];
   tarn_addr addr = 0;
   if (stream == NULL) return;
-  bool taken = expect(CALL(tarn_device_allocate_on)(stream, SIZE, &addr));
+  bool taken = expect(
+      aligned ? tarn_device_allocate_aligned(place_of(s, 0), SIZE, 65536, &addr)
+              : CALL(tarn_device_allocate_on)(stream, SIZE, &addr));
   require(taken == (addr != 0));
   if (!taken) return;
   tarn_status status = CALL(tarn_device_deallocate_on)(stream, addr, SIZE);
   (void)expect(status);
   if (status != TARN_E_NOMEM) return;
   (void)expect(CALL(tarn_device_deallocate)(place_of(s, 0), addr, SIZE));
+}
+
+static void use_order_as_it_comes(stage *s) {
+  use_order(s, false);
+}
+
+static void use_order_aligned(stage *s) {
+  use_order(s, true);
 }
 
 static void use_registration(stage *s) {
@@ -398,6 +408,8 @@ static void use_rows(stage *s, bool queued) {
   (void)expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
   (void)expect(CALL(tarn_rows_scatter)(s->device, &rows, stream));
   (void)expect(CALL(tarn_rows_scatter_add)(s->device, &rows, stream));
+  rows.dense_dtype = TARN_DTYPE_F16;  // through the host
+  (void)expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
 }
 
 static void rows_now(stage *s) {
@@ -454,7 +466,9 @@ static const struct {
     {"rows", false, {rows_now}},
     {"ranges", false, {use_ranges}},
     {"queued copies", true, {copy_queued, query, wait}},
-    {"queued memory", true, {use_order, set, copy_between}},
+    {"queued memory",
+     true,
+     {use_order_as_it_comes, use_order_aligned, set, copy_between}},
     {"queued rows", true, {copy_queued, rows_queued, wait}},
     {"callbacks", true, {add_callback, copy_queued, add_callback, wait}},
     {"events", true, {copy_queued, record, query, wait_in_streams, wait}},
@@ -499,12 +513,31 @@ static uint64_t draw(uint64_t *state) {
 
 void scene_play_random(uint64_t seed, size_t steps, const scene_place *place) {
   static step *const all[] = {
-      open_again,   ask,         attach,           use_kinds,
-      use_aligned,  use_order,   use_registration, use_pointer,
-      copy_now,     copy_queued, copy_between,     set,
-      add_callback, record,      wait_in_streams,  join,
-      query,        wait,        wait_for_device,  remake_stream,
-      remake_event, use_ranges,  rows_now,         rows_queued,
+      open_again,
+      ask,
+      attach,
+      use_kinds,
+      use_aligned,
+      use_order_as_it_comes,
+      use_order_aligned,
+      use_registration,
+      use_pointer,
+      copy_now,
+      copy_queued,
+      copy_between,
+      set,
+      add_callback,
+      record,
+      wait_in_streams,
+      join,
+      query,
+      wait,
+      wait_for_device,
+      remake_stream,
+      remake_event,
+      use_ranges,
+      rows_now,
+      rows_queued,
   };
   stage s;
   bool is_set = set_up(&s, place);
