@@ -457,7 +457,7 @@ static const struct {
   bool queues;  // it needs streams and events
   step *steps[STEPS_MAX];
 } scenes[] = {
-    {"list and load", false, {list, load}},
+    {"load and list", false, {load, list}},
     {"open and ask", false, {open_again, ask, attach}},
     {"memory", false, {use_kinds, use_aligned}},
     {"what is known", false, {use_registration, use_pointer}},

@@ -10,6 +10,7 @@ static struct {
   faults_mode mode;
   bool struck;
   size_t total;
+  size_t runs;
   size_t held;
   size_t peak;
 } faults = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -75,12 +76,17 @@ bool faults_disarm(void) {
   pthread_mutex_lock(&faults.lock);
   faults.until = 0;
   bool struck = faults.struck;
+  if (struck) faults.runs++;
   pthread_mutex_unlock(&faults.lock);
   return struck;
 }
 
 size_t faults_total(void) {
   return faults.total;
+}
+
+size_t faults_runs(void) {
+  return faults.runs;
 }
 
 void faults_peak_reset(void) {
