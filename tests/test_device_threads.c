@@ -8,11 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "device/plugin.h"
-#include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/device.h"
 #include "tarn/sim.h"
@@ -253,158 +249,6 @@ START_TEST(a_stream_fails_while_all_use_it) {
 }
 END_TEST
 
-// --- an old wait's failure and a newer record ------------------------------
-
-// The fake plug-in's synchronize_event, which stops on the way: so that the
-// event is recorded anew before it says that it has failed.
-static struct {
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  bool waiting;
-  bool may_fail;
-} gate = {.lock = PTHREAD_MUTEX_INITIALIZER,
-          .changed = PTHREAD_COND_INITIALIZER};
-
-static C_Status fail_at_the_gate(const C_Device device, C_Event event) {
-  (void)device;
-  (void)event;
-  pthread_mutex_lock(&gate.lock);
-  bool first = !gate.waiting;
-  gate.waiting = true;
-  pthread_cond_broadcast(&gate.changed);
-  while (first && !gate.may_fail)
-    pthread_cond_wait(&gate.changed, &gate.lock);
-  pthread_mutex_unlock(&gate.lock);
-  return first ? C_INTERNAL_ERROR : C_SUCCESS;
-}
-
-static void init_with_gate(CustomRuntimeParams *params) {
-  fake_init(params);
-  params->interface->synchronize_event = fail_at_the_gate;
-}
-
-static void *wait_in_vain(void *context) {
-  (void)good(tarn_event_synchronize(context) == TARN_E_DEVICE);
-  return NULL;
-}
-
-START_TEST(an_old_waits_failure_is_not_the_new_records) {
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
-  pthread_t waiter;
-  assert_ok(tarn__plugin_add((tarn__plugin_entry){init_with_gate, NULL},
-                             "a test double"));
-  tarn_device *device = open_named("fake:0");
-  assert_ok(tarn_stream_create(device, &stream));
-  assert_ok(tarn_event_create(device, &event));
-  assert_ok(tarn_event_record(event, stream));
-  ck_assert_int_eq(pthread_create(&waiter, NULL, wait_in_vain, event), 0);
-  pthread_mutex_lock(&gate.lock);
-  while (!gate.waiting)
-    pthread_cond_wait(&gate.changed, &gate.lock);
-  pthread_mutex_unlock(&gate.lock);
-
-  assert_ok(tarn_event_record(event, stream));
-  pthread_mutex_lock(&gate.lock);
-  gate.may_fail = true;
-  pthread_cond_broadcast(&gate.changed);
-  pthread_mutex_unlock(&gate.lock);
-  ck_assert_int_eq(pthread_join(waiter, NULL), 0);
-  ck_assert_uint_eq(wrongs, 0);
-  assert_ok(tarn_event_query(event));
-  assert_ok(tarn_event_synchronize(event));
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-// The same without a newer record: the failure stays with the event.
-START_TEST(a_waits_failure_stays_with_its_record) {
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
-  gate.may_fail = true;
-  assert_ok(tarn__plugin_add((tarn__plugin_entry){init_with_gate, NULL},
-                             "a test double"));
-  tarn_device *device = open_named("fake:0");
-  assert_ok(tarn_stream_create(device, &stream));
-  assert_ok(tarn_event_create(device, &event));
-  assert_ok(tarn_event_record(event, stream));
-  assert_status(tarn_event_synchronize(event), TARN_E_DEVICE);
-  assert_status(tarn_event_query(event), TARN_E_DEVICE);
-  assert_status(tarn_stream_wait_event(stream, event), TARN_E_DEVICE);
-  assert_ok(tarn_event_record(event, stream));
-  assert_ok(tarn_event_query(event));
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-// --- forks while streams are pinned ----------------------------------------
-
-typedef struct joiner {
-  tarn_device *device;
-  _Atomic(uint64_t) serial;
-  atomic_bool stop;
-} joiner;
-
-static void *join_for_ever(void *context) {
-  joiner *j = context;
-  while (!atomic_load(&j->stop))
-    (void)fine(tarn_stream_join(NULL, atomic_load(&j->serial)));
-  return NULL;
-}
-
-static void wait_for_callback(void *context, tarn_status status) {
-  (void)status;
-  atomic_bool *open = context;
-  while (!atomic_load(open))
-    usleep(100);
-}
-
-// In the child nobody holds a pin and nobody waits for one: what the parent had
-// is destroyed, and streams of its own are joined and destroyed.
-static int live_in_child(tarn_stream *parents) {
-  tarn_device *cpu = NULL;
-  tarn_stream *stream = NULL;
-  alarm(60);
-  if (tarn_stream_destroy(parents) != TARN_OK) return 1;
-  if (tarn_device_open("cpu:0", &cpu) != TARN_OK) return 2;
-  if (tarn_stream_create(cpu, &stream) != TARN_OK) return 3;
-  if (tarn_stream_join(NULL, tarn_stream_serial(stream)) != TARN_OK) return 4;
-  if (tarn_stream_destroy(stream) != TARN_OK) return 5;
-  return tarn_device_close(cpu) == TARN_OK ? 0 : 6;
-}
-
-START_TEST(a_child_does_not_wait_for_pins_of_its_parent) {
-  atomic_bool open = false;
-  tarn_stream *stream = NULL;
-  joiner j = {.device = open_named("cpu:0")};
-  pthread_t thread;
-  assert_ok(tarn_stream_create(j.device, &stream));
-  atomic_store(&j.serial, tarn_stream_serial(stream));
-  // Whoever joins it stays there, and the pin with them.
-  assert_ok(tarn_stream_add_callback(stream, wait_for_callback, &open));
-  ck_assert_int_eq(pthread_create(&thread, NULL, join_for_ever, &j), 0);
-  for (int i = 0; i < 20; i++) {
-    usleep(1000);
-    pid_t child = fork();
-    if (child == 0) _exit(live_in_child(stream));
-    int status = 1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_msg(status == 0, "fork %d: the child ended with 0x%x", i,
-                  (unsigned)status);
-  }
-  atomic_store(&open, true);
-  atomic_store(&j.stop, true);
-  ck_assert_int_eq(pthread_join(thread, NULL), 0);
-  ck_assert_uint_eq(wrongs, 0);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(j.device));
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("device: threads");
   TCase *stress = tcase_create("stress");
@@ -414,8 +258,5 @@ int main(void) {
   tcase_add_loop_test(stress, one_event_is_everybodys, 0, DEVICES);
   tcase_add_test(stress, a_stream_fails_while_all_use_it);
   suite_add_tcase(suite, stress);
-  ADD_CASE(suite, "records", an_old_waits_failure_is_not_the_new_records,
-           a_waits_failure_stays_with_its_record);
-  ADD_CASE(suite, "forks", a_child_does_not_wait_for_pins_of_its_parent);
   return run_suite(suite);
 }
