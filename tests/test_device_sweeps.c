@@ -208,8 +208,10 @@ END_TEST
 
 // Of plugins/sim/sim.h, which tests do not see: the plan is sim's own, here it
 // is only counted how often it strikes.
+// NOLINTBEGIN(bugprone-reserved-identifier): --wrap makes these names.
 bool __real_tarn__sim_faults_strike(int call);
 bool __wrap_tarn__sim_faults_strike(int call);
+// NOLINTEND(bugprone-reserved-identifier)
 
 static size_t sim_faults;
 
@@ -219,8 +221,8 @@ bool __wrap_tarn__sim_faults_strike(int call) {
   return struck;
 }
 
-// All but deinit_device: a call that fails has done nothing, so that what it was
-// to end would stay, as it must. It ends what other calls have left.
+// All but deinit_device: a call that fails has done nothing, so that what it
+// was to end would stay, as it must. It ends what other calls have left.
 static const char *const sim_functions[] = {
     "init_device",
     "set_device",
@@ -277,7 +279,7 @@ static size_t play_with_plan(program *p, const char *function, size_t n,
 }
 
 static void sweep_sim(program *p, tally *sum) {
-  for (size_t i = 0; i < 2 * SIM_FUNCTIONS; i++) {
+  for (size_t i = 0; i < (size_t)2 * SIM_FUNCTIONS; i++) {
     size_t struck = 0;
     for (size_t n = 1; n == 1 || struck > 0; n++) {
       struck = play_with_plan(p, sim_functions[i / 2], n, i % 2 != 0);

@@ -253,20 +253,30 @@ static tarn_status scatter_add(int id, void *stream, const tarn_rows *rows) {
 
 // --- the table -------------------------------------------------------------
 
-#define RANGE_SLOTS(X)                                           \
-  X(range_granularity)                                           \
-  X(range_reserve)                                               \
-  X(range_release)                                               \
-  X(memory_create) X(memory_destroy) X(range_map) X(range_unmap) \
-      X(range_set_access)
+#define RANGE_SLOTS(X) \
+  X(range_granularity) \
+  X(range_reserve)     \
+  X(range_release)     \
+  X(memory_create)     \
+  X(memory_destroy)    \
+  X(range_map)         \
+  X(range_unmap)       \
+  X(range_set_access)
 
-#define OTHER_SLOTS(X)                                                       \
-  X(alignment)                                                               \
-  X(allocate_aligned)                                                        \
-  X(memory_export)                                                           \
-  X(memory_import) X(allocate_async) X(deallocate_async) X(host_register)    \
-      X(host_unregister) X(pointer_query) X(error_text) X(gather) X(scatter) \
-          X(scatter_add)
+#define OTHER_SLOTS(X) \
+  X(alignment)         \
+  X(allocate_aligned)  \
+  X(memory_export)     \
+  X(memory_import)     \
+  X(allocate_async)    \
+  X(deallocate_async)  \
+  X(host_register)     \
+  X(host_unregister)   \
+  X(pointer_query)     \
+  X(error_text)        \
+  X(gather)            \
+  X(scatter)           \
+  X(scatter_add)
 
 #define FILL(slot) \
   if (!hostile_given(hostile_joined("ext.without.", #slot))) ext.slot = slot;

@@ -1,5 +1,6 @@
 #include "support/hostile_recipe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +39,6 @@ size_t hostile_number(const char *key, size_t otherwise) {
 
 const char *hostile_joined(const char *prefix, const char *function) {
   static _Thread_local char key[80];
-  key[0] = '\0';
-  strncat(key, prefix, sizeof key - 1);
-  strncat(key, function, sizeof key - 1 - strlen(key));
+  (void)snprintf(key, sizeof key, "%s%s", prefix, function);
   return key;
 }
