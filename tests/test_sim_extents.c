@@ -39,7 +39,7 @@ static size_t longest_free(void) {
 static void take_some(void) {
   size_t size = 1 + random_below(random_below(8) == 0 ? 100 : 16);
   const tarn__sim_extent *got =
-      tarn__sim_extents_take(&extents, size, size, newest + 1);
+      tarn__sim_extents_take(&extents, size, 1, size, newest + 1);
   if (got == NULL) {
     require(longest_free() < size);
     return;
@@ -99,7 +99,8 @@ END_TEST
 START_TEST(what_was_freed_last_comes_last) {
   begin();
   for (uint64_t i = 0; i < 32; i++) {
-    const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 32, 32, i + 1);
+    const tarn__sim_extent *x =
+        tarn__sim_extents_take(&extents, 32, 1, 32, i + 1);
     ck_assert_ptr_nonnull(x);
     ck_assert_uint_eq(x->address, BEGIN + i * 32 % BYTES);
     tarn__sim_extents_give(&extents,
@@ -114,7 +115,7 @@ static void take_in_the_middle(void *context) {
   tarn__sim_run all = {BEGIN, BYTES};
   if (!tarn__sim_extents_add(&extents, all, 0, 0)) return;
   extents.cursor = BEGIN + 8;
-  const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 8, 8, 1);
+  const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 8, 1, 8, 1);
   tarn__sim_extent *at = tarn__sim_extents_find(&extents, BEGIN + 8);
   ck_assert(x == at || (x == NULL && at->serial == 0 && at->size == BYTES));
   tarn__sim_extents_clear(&extents);

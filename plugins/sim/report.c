@@ -17,6 +17,8 @@ static struct {
   char path[TARN__SIM_PATH_SIZE];
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+_Thread_local tarn__text tarn__sim_text;
+
 static void lock_report(void) {
   pthread_mutex_lock(&report.lock);
 }
@@ -72,6 +74,7 @@ C_Status tarn__sim_misuse(const char *format, ...) {
   // va_start. NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
+  tarn__text_copy(line, tarn__sim_text.line, sizeof tarn__sim_text.line);
   add_line(line);
   return C_ERROR;
 }
