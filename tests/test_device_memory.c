@@ -1,5 +1,6 @@
 // Memory beyond plain allocation: in the order of a stream, the program's own,
 // and what an address belongs to.
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -294,6 +295,62 @@ START_TEST(unknown_addresses) {
 }
 END_TEST
 
+// --- on real devices -------------------------------------------------------
+
+static void expect_query(tarn_device *device, tarn_addr addr, size_t size,
+                         tarn_place_kind kind) {
+  tarn_pointer_info info = {0};
+  assert_ok(tarn_device_pointer_query(device, addr + size - 1, &info));
+  ck_assert_int_eq(info.place.kind, kind);
+  ck_assert_ptr_eq(info.place.device, device);
+  ck_assert_uint_le(info.base, addr);
+  if (info.size != 0) ck_assert_uint_ge(info.size, size);
+}
+
+static void use_registered(tarn_device *device, tarn_addr addr, size_t size) {
+  unsigned char *bytes = malloc(size);
+  ck_assert_ptr_nonnull(bytes);
+  memset(bytes, 3, size);
+  assert_ok(tarn_device_host_register(device, bytes, size));
+  ck_assert(tarn_device_host_register(device, bytes, size) < TARN_OK);
+  assert_ok(tarn_copy_h2d(device, addr, bytes, size, NULL));
+  expect_query(device, (tarn_addr)(uintptr_t)bytes, size, TARN_PLACE_HOST);
+  ck_assert(tarn_device_host_unregister(device, bytes + 1) < TARN_OK);
+  assert_ok(tarn_device_host_unregister(device, bytes));
+  ck_assert(tarn_device_host_unregister(device, bytes) < TARN_OK);
+  free(bytes);
+}
+
+// Where the driver knows of addresses and of registered memory.
+START_TEST(addresses_of_every_device) {
+  enum { SIZE = 64 << 10 };
+  fake_add();
+  tarn_device *device = open_named(everywhere[_i]);
+  tarn_device_info about = {.struct_size = sizeof about};
+  tarn_addr addr = 0;
+  tarn_pointer_info info = {.size = 1};
+  assert_ok(tarn_device_query(device, &about));
+  assert_ok(tarn_device_allocate(tarn_place_on(device), SIZE, &addr));
+  ck_assert_uint_eq(addr % about.alignment, 0);
+  if (about.extensions & TARN_EXTENSION_POINTERS && !about.host_accessible) {
+    expect_query(device, addr, SIZE, TARN_PLACE_DEVICE);
+    assert_status(
+        tarn_device_pointer_query(device, (tarn_addr)(uintptr_t)&info, &info),
+        TARN_E_INVALID);
+    ck_assert_uint_eq(info.size, 0);
+  } else {
+    note_skipped(everywhere[_i], "it answers no queries of device memory");
+  }
+  if (about.extensions & TARN_EXTENSION_REGISTER) {
+    use_registered(device, addr, SIZE);
+  } else {
+    note_skipped(everywhere[_i], "it registers no host memory");
+  }
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, SIZE));
+  close_fake(device);
+}
+END_TEST
+
 // --- where nothing may be called -------------------------------------------
 
 typedef struct scene {
@@ -378,6 +435,7 @@ int main(void) {
   add_loop(suite, "impossible", impossible_answers_are_the_drivers_failure, 3);
   ADD_CASE(suite, "queries", kinds_and_devices_are_translated,
            unknown_addresses);
+  add_loop(suite, "addresses", addresses_of_every_device, EVERYWHERE);
   add_loop(suite, "callbacks", a_callback_must_not_call, 2);
   add_loop(suite, "children", a_child_must_not_call, 2);
   return run_suite(suite);

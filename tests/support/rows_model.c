@@ -9,6 +9,10 @@
 #include "support/run.h"
 #include "tarn/rows.h"
 
+// Bytes of a block behind what is used of it: none of them may be touched, but
+// an empty one can be had, and a chunk can be said to end a little later.
+enum { SLACK = 8 };
+
 static unsigned random_next(void) {
   static unsigned seed = 12345;
   seed = seed * 1664525u + 1013904223u;
@@ -36,7 +40,7 @@ void rows_fill(unsigned char *bytes, size_t size, tarn_dtype dtype) {
 
 static tarn_addr upload(tarn_device *device, const void *bytes, size_t size) {
   tarn_addr addr = 0;
-  assert_ok(tarn_device_allocate(tarn_place_on(device), size + 1, &addr));
+  assert_ok(tarn_device_allocate(tarn_place_on(device), size + SLACK, &addr));
   assert_ok(tarn_copy_h2d(device, addr, bytes, size, NULL));
   return addr;
 }
@@ -123,13 +127,15 @@ void rows_stage_set_up(rows_stage *s, tarn_device *device,
 void rows_stage_tear_down(rows_stage *s) {
   tarn_place place = tarn_place_on(s->device);
   size_t cut = s->offsets[1];
-  assert_ok(tarn_device_deallocate(place, s->chunks[0], cut + 1));
+  assert_ok(tarn_device_deallocate(place, s->chunks[0], cut + SLACK));
   if (s->chunks[1] != 0) {
-    assert_ok(
-        tarn_device_deallocate(place, s->chunks[1], s->table_size - cut + 1));
+    assert_ok(tarn_device_deallocate(place, s->chunks[1],
+                                     s->table_size - cut + SLACK));
   }
-  assert_ok(tarn_device_deallocate(place, s->rows.dense, s->dense_size + 1));
-  assert_ok(tarn_device_deallocate(place, s->rows.indices, s->index_size + 1));
+  assert_ok(
+      tarn_device_deallocate(place, s->rows.dense, s->dense_size + SLACK));
+  assert_ok(
+      tarn_device_deallocate(place, s->rows.indices, s->index_size + SLACK));
   free(s->table);
   free(s->dense);
   free(s->indices);
