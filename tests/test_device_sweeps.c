@@ -221,8 +221,9 @@ bool __wrap_tarn__sim_faults_strike(int call) {
   return struck;
 }
 
-// All but deinit_device: a call that fails has done nothing, so that what it
-// was to end would stay, as it must. It ends what other calls have left.
+// Not deinit_device, range_unmap and host_unregister: a call that fails has
+// done nothing, so that what these were to end would stay, as it must, and
+// stand in the way. What others leave, deinit_device ends.
 static const char *const sim_functions[] = {
     "init_device",
     "set_device",
@@ -260,6 +261,24 @@ static const char *const sim_functions[] = {
     "device_extra_padding_size",
     "device_init_alloc_size",
     "device_realloc_size",
+    "alignment",
+    "allocate_aligned",
+    "range_granularity",
+    "range_reserve",
+    "range_release",
+    "memory_create",
+    "memory_destroy",
+    "range_map",
+    "range_set_access",
+    "memory_export",
+    "memory_import",
+    "allocate_async",
+    "deallocate_async",
+    "host_register",
+    "pointer_query",
+    "gather",
+    "scatter",
+    "scatter_add",
 };
 enum { SIM_FUNCTIONS = sizeof sim_functions / sizeof sim_functions[0] };
 
