@@ -285,8 +285,7 @@ START_TEST(addresses_in_ranges_are_known) {
 }
 END_TEST
 
-// --- faults
-// --------------------------------------------------------------------
+// --- faults -----------------------------------------------------------------
 
 static bool has_failed(tarn_status status) {
   require(status == TARN_OK || status == TARN_E_NOMEM);

@@ -259,8 +259,7 @@ START_TEST(children_find_no_lock_taken) {
 }
 END_TEST
 
-// --- the end
-// --------------------------------------------------------------------
+// --- the end ----------------------------------------------------------------
 
 START_TEST(the_end_frees_what_was_forgotten) {
   C_DeviceInterface cpu = cpu_table();
