@@ -243,7 +243,8 @@ static void expect_many(tarn_dtype to, tarn_dtype from, size_t count) {
   size_t step = tarn_dtype_size(from);
   size_t to_step = tarn_dtype_size(to);
   for (size_t i = 0; i < sizeof in; i++)
-    in[i] = (unsigned char)(i * 37 % 251 & (family(from) == 3 ? 1 : 0x7b));
+    in[i] =
+        (unsigned char)(i * 37 % 251 & (from == TARN_DTYPE_BOOL ? 1 : 0x7b));
   memset(out, 0xa5, sizeof out);
   tarn__convert(to, out + 1, from, in + 1, count);
   for (size_t i = 0; i < count; i++) {

@@ -44,9 +44,10 @@ static tarn_addr address_of(const void *ptr) {
 
 // --- scenes ----------------------------------------------------------------
 
+// No float is a NaN, of which a sum may keep either sign and payload.
 static void fill(unsigned char *bytes, size_t size) {
   for (size_t i = 0; i < size; i++)
-    bytes[i] = (unsigned char)draw(256);
+    bytes[i] = (unsigned char)(draw(256) & 0x7b);
 }
 
 // Each chunk holds whole rows, some none.

@@ -245,8 +245,9 @@ static void make_tables(size_t index_count) {
 static const size_t COUNTS[] = {8, DENSE_ROWS};
 
 static void expect_gathered(size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    require(memcmp(t.dense[i], t.table[t.indices[i]], sizeof t.dense[i]) == 0);
+  for (size_t i = 0; i < count * WIDTH; i++) {
+    require(t.dense[i / WIDTH][i % WIDTH] ==
+            t.table[t.indices[i / WIDTH]][i % WIDTH]);
   }
 }
 
@@ -355,7 +356,7 @@ END_TEST
 // --- texts -----------------------------------------------------------------
 
 static void *text_of_thread(void *context) {
-  strcpy(context, ext_text(NULL));
+  ext->error_text(0, NULL, context, EXT_TEXT_SIZE);
   return NULL;
 }
 

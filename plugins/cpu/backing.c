@@ -173,7 +173,7 @@ static bool park(tarn__cpu_backing *backing, void *at, tarn__os_access access) {
     restore(backing, at, access);
     return false;
   }
-  // So that it is one with its neighbours again; it will do as it is, too.
+  // So that it is one with its neighbours again. It need not: it is reserved.
   bool joined = tarn__os_vacate(at, backing->size);
   (void)joined;
   return true;

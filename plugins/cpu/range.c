@@ -113,45 +113,45 @@ static tarn_status check_multiples(uint64_t addr, size_t size) {
                         size, addr, GRANULARITY);
 }
 
-// The range that all of the bytes are in.
-static tarn_status find_range(uint64_t addr, size_t size, range **out) {
-  *out = NULL;
-  tarn_status status = check_multiples(addr, size);
-  if (status != TARN_OK) return status;
+// The range that all of the bytes are in; NULL with a text if there is none.
+static range *find_range(uint64_t addr, size_t size) {
+  if (check_multiples(addr, size) != TARN_OK) return NULL;
   tarn__cpu_span *span = tarn__cpu_spans_find(&ranges, addr);
   if (span == NULL || size > span->size - (addr - span->begin)) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "%zu bytes at 0x%" PRIx64 ": not in one range", size,
-                          addr);
+    (void)tarn__cpu_fail(TARN_E_INVALID,
+                         "%zu bytes at 0x%" PRIx64 ": not in one range", size,
+                         addr);
+    return NULL;
   }
-  *out = span->what;
-  return TARN_OK;
+  return span->what;
 }
 
-// The mapping that begins at |addr| and ends by |end|.
-static tarn_status find_whole(range *r, uint64_t addr, uint64_t end,
-                              mapping **out) {
+// The mapping that begins at |addr| and ends by |end|; NULL with a text.
+static mapping *find_whole(range *r, uint64_t addr, uint64_t end) {
   mapping *m = mapping_at(r, addr);
-  *out = m;
   if (m == NULL) {
-    return tarn__cpu_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
-                          addr);
+    (void)tarn__cpu_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
+                         addr);
+    return NULL;
   }
-  if (m->addr == addr && size_of(m) <= end - addr) return TARN_OK;
-  return tarn__cpu_fail(TARN_E_INVALID,
-                        "only part of the mapping of %zu bytes at 0x%" PRIx64,
-                        size_of(m), m->addr);
+  if (m->addr == addr && size_of(m) <= end - addr) return m;
+  (void)tarn__cpu_fail(TARN_E_INVALID,
+                       "only part of the mapping of %zu bytes at 0x%" PRIx64,
+                       size_of(m), m->addr);
+  return NULL;
 }
 
-// The range of bytes that are whole mappings, one behind the other.
-static tarn_status find_mapped(uint64_t addr, size_t size, range **out) {
-  tarn_status status = find_range(addr, size, out);
-  for (uint64_t next = addr; status == TARN_OK && next < addr + size;) {
-    mapping *m = NULL;
-    status = find_whole(*out, next, addr + size, &m);
-    if (status == TARN_OK) next += size_of(m);
+// The range of bytes that are whole mappings, one behind the other; NULL with
+// a text.
+static range *find_mapped(uint64_t addr, size_t size) {
+  range *r = find_range(addr, size);
+  if (r == NULL) return NULL;
+  for (uint64_t next = addr; next < addr + size;) {
+    const mapping *m = find_whole(r, next, addr + size);
+    if (m == NULL) return NULL;
+    next += size_of(m);
   }
-  return status;
+  return r;
 }
 
 // --- ranges ----------------------------------------------------------------
@@ -230,9 +230,8 @@ tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
 }
 
 static tarn_status release(uint64_t addr, size_t size) {
-  range *r = NULL;
-  tarn_status status = find_range(addr, size, &r);
-  if (status != TARN_OK) return status;
+  range *r = find_range(addr, size);
+  if (r == NULL) return TARN_E_INVALID;
   if (r->addr != addr || r->size != size) {
     return tarn__cpu_fail(TARN_E_INVALID,
                           "only part of the range of %zu bytes at 0x%" PRIx64,
@@ -278,17 +277,18 @@ static tarn_status find_backing(uint64_t memory, size_t size,
   return TARN_OK;
 }
 
-static tarn_status find_gap(uint64_t addr, size_t size, range **out) {
-  tarn_status status = find_range(addr, size, out);
-  if (status != TARN_OK) return status;
-  for (size_t done = 0; done < size; done += GRANULARITY) {
-    mapping *m = mapping_at(*out, addr + done);
+// The range of bytes at which nothing is mapped; NULL with a text.
+static range *find_gap(uint64_t addr, size_t size) {
+  range *r = find_range(addr, size);
+  for (size_t done = 0; r != NULL && done < size; done += GRANULARITY) {
+    const mapping *m = mapping_at(r, addr + done);
     if (m == NULL) continue;
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "%zu bytes are mapped at 0x%" PRIx64 " already",
-                          size_of(m), m->addr);
+    (void)tarn__cpu_fail(TARN_E_INVALID,
+                         "%zu bytes are mapped at 0x%" PRIx64 " already",
+                         size_of(m), m->addr);
+    return NULL;
   }
-  return TARN_OK;
+  return r;
 }
 
 static tarn_status put(range *r, uint64_t addr, tarn__cpu_backing *backing) {
@@ -308,10 +308,10 @@ static tarn_status put(range *r, uint64_t addr, tarn__cpu_backing *backing) {
 
 static tarn_status map(uint64_t addr, size_t size, uint64_t memory) {
   tarn__cpu_backing *backing = NULL;
-  range *r = NULL;
   tarn_status status = find_backing(memory, size, &backing);
-  if (status == TARN_OK) status = find_gap(addr, size, &r);
-  return status == TARN_OK ? put(r, addr, backing) : status;
+  if (status != TARN_OK) return status;
+  range *r = find_gap(addr, size);
+  return r != NULL ? put(r, addr, backing) : TARN_E_INVALID;
 }
 
 tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
@@ -336,8 +336,8 @@ static tarn_status take(range *r, mapping *m) {
 
 // Where the kernel refuses one, those before it are out.
 static tarn_status unmap(uint64_t addr, size_t size) {
-  range *r = NULL;
-  tarn_status status = find_mapped(addr, size, &r);
+  range *r = find_mapped(addr, size);
+  tarn_status status = r != NULL ? TARN_OK : TARN_E_INVALID;
   for (uint64_t next = addr; status == TARN_OK && next < addr + size;) {
     mapping *m = mapping_at(r, next);
     next += size_of(m);
@@ -378,11 +378,10 @@ static void restore_access(range *r, uint64_t addr, size_t size) {
 
 static tarn_status set_access(uint64_t addr, size_t size,
                               tarn__os_access access) {
-  range *r = NULL;
-  tarn_status status = find_mapped(addr, size, &r);
-  if (status != TARN_OK) return status;
+  range *r = find_mapped(addr, size);
+  if (r == NULL) return TARN_E_INVALID;
   if (!tarn__os_protect(at(addr), size, access)) {
-    status = tarn__cpu_refused("access to a range", size);
+    tarn_status status = tarn__cpu_refused("access to a range", size);
     restore_access(r, addr, size);
     return status;
   }

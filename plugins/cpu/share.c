@@ -1,4 +1,5 @@
 // Memory as callers have it, by handles, and other processes, by files.
+#include <errno.h>
 #include <inttypes.h>
 
 #include "backing.h"
@@ -87,13 +88,15 @@ tarn_status tarn__cpu_memory_import(int id, int fd, size_t size,
   tarn_status status = tarn__cpu_check_id(id);
   if (status == TARN_OK) status = check_size(size);
   if (status != TARN_OK) return status;
-  if (!tarn__os_is_memory_file(fd, FILE_NAME, size)) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "descriptor %d is not memory of this device of %zu "
-                          "bytes",
-                          fd, size);
-  }
+  // Looked at as it is taken over: |fd| may become another file meanwhile.
   int own = tarn__os_duplicate(fd);
-  if (own < 0) return tarn__cpu_refused("a descriptor", size);
-  return enter(size, own, out_memory);
+  if (own < 0 && errno != EBADF) return tarn__cpu_refused("a descriptor", size);
+  if (tarn__os_is_memory_file(own, FILE_NAME, size)) {
+    return enter(size, own, out_memory);
+  }
+  if (own >= 0) tarn__os_close(own);
+  return tarn__cpu_fail(TARN_E_INVALID,
+                        "descriptor %d is not memory of this device of %zu "
+                        "bytes",
+                        fd, size);
 }
