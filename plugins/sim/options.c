@@ -29,8 +29,7 @@ static void unlock_asked(void) {
   pthread_mutex_unlock(&asked.lock);
 }
 
-// Inside this lock the plan's is taken.
-TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_asked, unlock_asked, unlock_asked);
 }
 
@@ -250,7 +249,7 @@ tarn_status tarn_sim_faults(const char *plan) {
   lock_asked();
   asked.wishes.options.plan = w.options.plan;
   asked.wishes.says_plan = true;
-  tarn__sim_faults_set(&w.options.plan);
   unlock_asked();
+  tarn__sim_faults_set(&w.options.plan);
   return TARN_OK;
 }
