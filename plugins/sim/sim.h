@@ -26,7 +26,8 @@
 //
 // Locks: that of ranges, then a device's. Inside a device's lock nothing is
 // taken, nor inside those of the report, the options and the plan of faults.
-// The first three may be taken inside a stream's, by a copy that runs there.
+// Those of ranges, devices and the report may be taken inside a stream's, by a
+// copy that runs there.
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 
