@@ -112,8 +112,8 @@ static int calls_until_done(const char *plan) {
   return 5;
 }
 
-// For the sizes, the alignment and the granularity, which are asked for in calls
-// 5 to 12, there are stand-ins.
+// For the sizes, the alignment and the granularity, which are asked for in
+// calls 5 to 12, there are stand-ins.
 START_TEST(any_call_can_fail) {
   char plan[16];
   int call = 1 + _i;

@@ -1,4 +1,5 @@
-// Copies, at once and queued, and filling.
+// Copies, at once and queued, and filling. Most are of blocks, in one piece;
+// what only others need is kept out of their way, noinline.
 //
 // A queued copy is checked twice: when it is queued, which is when its caller
 // can be told, and when it runs. A block that has gone in between is a misuse,
@@ -46,11 +47,16 @@ static bool is_whole(const route *r, size_t size) {
 
 // Mapped bytes may overlap by their addresses and, where memory is mapped
 // twice, without that; the first piece tells then, not the others.
-static bool ends_overlap(const transfer *t, const route *r) {
+__attribute__((noinline)) static bool pieces_overlap(const transfer *t,
+                                                     const route *r) {
   size_t here = lesser(r->to.size, r->from.size);
-  if (overlap(r->to.bytes, r->from.bytes, here)) return true;
-  return !is_whole(r, t->size) &&
+  return overlap(r->to.bytes, r->from.bytes, here) ||
          overlap(t->dst.address, t->src.address, t->size);
+}
+
+static bool ends_overlap(const transfer *t, const route *r) {
+  return is_whole(r, t->size) ? overlap(r->to.bytes, r->from.bytes, t->size)
+                              : pieces_overlap(t, r);
 }
 
 static C_Status check(transfer *t, const tarn__sim_device *device, route *out) {
@@ -110,19 +116,23 @@ __attribute__((noinline)) static C_Status move_pieces(const transfer *t,
   return status;
 }
 
-static C_Status move_bytes(const transfer *t, const route *r) {
+static inline C_Status move_bytes(const transfer *t, const route *r) {
   if (!is_whole(r, t->size)) return move_pieces(t, r);
   memcpy(r->to.bytes, r->from.bytes, t->size);
   return C_SUCCESS;
 }
 
-static C_Status move(const transfer *t, const route *r) {
-  if (!tarn__sim_is_slow()) return move_bytes(t, r);
+__attribute__((noinline)) static C_Status move_slowly(const transfer *t,
+                                                      const route *r) {
   uint64_t begin = tarn__os_now_ns();
   bool across = t->dst.device != t->src.device;
   C_Status status = move_bytes(t, r);
   tarn__sim_linger(begin, across ? t->size : 0);
   return status;
+}
+
+static C_Status move(const transfer *t, const route *r) {
+  return tarn__sim_is_slow() ? move_slowly(t, r) : move_bytes(t, r);
 }
 
 static void run_transfer(const tarn__queue_op *op) {
