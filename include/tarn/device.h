@@ -114,8 +114,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_open(const char *name,
 // Lets go of one open. The last one asks whoever is attached (pools, ...),
 // then lets them end, frees the staging memory and deinitialises the device.
 //
-// TARN_E_STATE   the last one, but memory, streams or events of it are in use:
-//                nothing happens and the device stays open.
+// TARN_E_STATE   the last one, but memory, ranges, registered memory, streams
+//                or events of it are in use: nothing happens and the device
+//                stays open.
 // TARN_E_DEVICE  deinitialising failed; the device is closed all the same.
 TARN_API tarn_status tarn_device_close(tarn_device *device);
 
@@ -222,8 +223,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_allocate(tarn_place place,
 
 // The same at a multiple of |align|, a power of two.
 //
-// Cost: on a device without TARN_EXTENSION_ALIGNED up to |align| - 1 bytes
-//       more, and a search when memory is given back.
+// Cost: of pinned and unified memory, and on a device without
+//       TARN_EXTENSION_ALIGNED: up to |align| - 1 bytes more where the driver's
+//       address does not happen to fit, and a search when memory is given back.
+// TARN_E_INVALID  |align| is no power of two.
 TARN_API TARN_MUST_CHECK tarn_status tarn_device_allocate_aligned(
     tarn_place place, size_t size, size_t align, tarn_addr *out_addr);
 
@@ -244,13 +247,15 @@ TARN_API tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_device_allocate_on(tarn_stream *stream, size_t size, tarn_addr *out_addr);
 
-// Gives memory of tarn_device_allocate or tarn_device_allocate_on back when
-// what is queued on |stream| is done; until then only that may use it. On a
-// device without TARN_EXTENSION_STREAM_ORDER the call waits for it.
+// Gives the device's own memory, of any of the three functions that take it,
+// back when what is queued on |stream| is done; until then only that may use
+// it. On a device without TARN_EXTENSION_STREAM_ORDER the call waits for it, as
+// it does on a stream that has failed.
 //
 // TARN_E_INVALID  address 0.
 // TARN_E_NOMEM    nothing was queued: the memory is still there.
-// TARN_E_DEVICE   the driver refused; the memory counts as gone.
+// TARN_E_DEVICE   the driver refused, or the stream has failed; the memory
+//                 counts as gone.
 TARN_API tarn_status tarn_device_deallocate_on(tarn_stream *stream,
                                                tarn_addr addr, size_t size);
 
@@ -278,6 +283,8 @@ typedef struct tarn_pointer_info {
 // What |addr| belongs to, as the driver of |device| knows it. The place's
 // device may be another one of the same type; it is NULL if that is not open.
 //
+// Threads: not from a function given to tarn_device_attach, since it may look
+//          for another device.
 // TARN_E_UNSUPPORTED  no TARN_EXTENSION_POINTERS.
 // TARN_E_INVALID      the driver knows nothing of |addr|.
 TARN_API TARN_MUST_CHECK tarn_status tarn_device_pointer_query(

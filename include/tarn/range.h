@@ -17,7 +17,8 @@
 // on the others every function here is TARN_E_UNSUPPORTED and says so.
 //
 // Addresses and sizes are multiples of tarn_range_granularity. A device cannot
-// be closed while ranges and memory of it are held.
+// be closed while ranges and memory of it are held; they are given back by the
+// device that they were taken from, and count as gone if its driver then fails.
 //
 // Threads:  every function from any thread at any time.
 // Errors:   besides what each function lists: TARN_E_UNSUPPORTED as above;

@@ -7,7 +7,9 @@
 //
 // What a call does stands at tarn_rows in base.h. The table, the dense rows
 // and the indices are in memory that |device| reaches: its own, ranges,
-// unified memory, host memory that it has pinned or registered.
+// unified memory, host memory that it has pinned or registered. Where the
+// library stands in they are in what its copies take for the device's own
+// memory: of host memory, that can be told of host-accessible devices only.
 //
 // Threads:  every function from any thread; nobody else may touch the rows.
 // Cost:     a copy of the rows, and reading the indices. The stand-in waits for
@@ -20,7 +22,8 @@
 //                           value and its position. With a stream, a device
 //                           that finds the index later fails the stream
 //                           instead (TARN_E_DEVICE, the same text). The rows
-//                           written are undefined then.
+//                           written are undefined then; the stand-in writes
+//                           none.
 //           TARN_E_NOMEM, TARN_E_DEVICE, TARN_E_STATE  as for copies.
 #ifndef TARN_ROWS_H_
 #define TARN_ROWS_H_

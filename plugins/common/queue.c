@@ -202,9 +202,21 @@ C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
   return status;
 }
 
-void tarn__queue_fail(C_Stream stream, C_Status failure) {
-  C_Status none = C_SUCCESS;
-  atomic_compare_exchange_strong(&stream->failure, &none, failure);
+// Operations of a stream run one at a time, so that nobody else writes; who
+// reads has seen |failure|, which is set behind the text.
+void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why) {
+  if (atomic_load_explicit(&stream->failure, memory_order_relaxed) !=
+      C_SUCCESS) {
+    return;
+  }
+  tarn__text_copy(why, stream->text.line, sizeof stream->text.line);
+  atomic_store_explicit(&stream->failure, failure, memory_order_release);
+}
+
+const char *tarn__queue_why(C_Stream stream) {
+  bool failed =
+      atomic_load_explicit(&stream->failure, memory_order_acquire) != C_SUCCESS;
+  return failed ? stream->text.line : "";
 }
 
 // --- marks -----------------------------------------------------------------

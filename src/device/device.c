@@ -8,47 +8,6 @@
 #include "device/extension.h"
 #include "device/table.h"
 
-// --- answers of a plug-in --------------------------------------------------
-
-static const char *meaning(C_Status result) {
-  switch ((int)result) {
-    case C_SUCCESS:
-      return "C_SUCCESS";
-    case C_WARNING:
-      return "C_WARNING";
-    case C_FAILED:
-      return "C_FAILED: resource exhausted";
-    case C_ERROR:
-      return "C_ERROR: bad argument or wrong use";
-    case C_INTERNAL_ERROR:
-      return "C_INTERNAL_ERROR";
-    default:
-      return "no status of the ABI";
-  }
-}
-
-tarn_status tarn__device_result(tarn_device *device, const char *call,
-                                size_t size, C_Status result) {
-  if (result == C_SUCCESS) return TARN_OK;
-  if (result == C_WARNING) {
-    tarn__log(TARN_LOG_WARN, "%s: %s answered C_WARNING", device->name, call);
-    return TARN_OK;
-  }
-  if (result == TARN__C_UNSUPPORTED) {
-    return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, call);
-  }
-  char of_size[40] = "";
-  if (size != 0) snprintf(of_size, sizeof of_size, " of %zu bytes", size);
-  return tarn__fail(TARN_E_DEVICE, "%s: %s%s answered %d (%s)", device->name,
-                    call, of_size, (int)result, meaning(result));
-}
-
-tarn_status tarn__device_queued(tarn_device *device, const char *call,
-                                size_t size, C_Status result) {
-  tarn_status status = tarn__device_result(device, call, size, result);
-  return result == C_FAILED ? TARN_E_NOMEM : status;
-}
-
 // --- checks ----------------------------------------------------------------
 
 tarn_status tarn__device_check(const tarn_device *device) {
@@ -104,6 +63,22 @@ static size_t ask_alignment(tarn_device *device) {
   return 1;
 }
 
+// A device that cannot say in what steps its ranges go has none, whatever its
+// plug-in can do for others.
+static size_t ask_granularity(tarn_device *device) {
+  size_t size = 0;
+  if (device->ext->range_granularity == NULL) return 0;
+  tarn_status status = device->ext->range_granularity(device->handle.id, &size);
+  if (status == TARN_OK && tarn_is_power_of_two(size)) return size;
+  device->info.extensions &=
+      ~(uint32_t)(TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING);
+  if (status == TARN_E_UNSUPPORTED) return 0;
+  tarn__log(TARN_LOG_WARN,
+            "%s: range_granularity answered %s, %zu; taken to have no ranges",
+            device->name, tarn_status_name(status), size);
+  return 0;
+}
+
 static tarn_status ask_sizes(tarn_device *device) {
   const C_DeviceInterface *abi = device->abi;
   tarn_device_info *info = &device->info;
@@ -119,6 +94,7 @@ static tarn_status ask_sizes(tarn_device *device) {
   info->max_chunk =
       ask_size(device, "device_max_chunk_size", abi->device_max_chunk_size, 0);
   info->alignment = ask_alignment(device);
+  device->granularity = ask_granularity(device);
   info->padding = ask_size(device, "device_extra_padding_size",
                            abi->device_extra_padding_size, 0);
   info->init_size = ask_size(device, "device_init_alloc_size",
@@ -171,6 +147,7 @@ tarn_status tarn__device_create(tarn__plugin *plugin, size_t ordinal,
   tarn_list_init(&device->node);
   pthread_mutex_init(&device->lock, NULL);
   tarn__staging_init(&device->staging);
+  tarn__aligned_init(&device->aligned);
 
   device->name = name_of(plugin, ordinal);
   tarn_status status = TARN_E_NOMEM;
@@ -200,17 +177,30 @@ static tarn_status call_attached(tarn_device *device, bool commit) {
   return first;
 }
 
-static tarn_status check_unused(tarn_device *device) {
+void tarn__device_count(tarn_device *device, size_t *count, int change) {
   pthread_mutex_lock(&device->lock);
-  size_t streams = device->streams;
-  size_t events = device->events;
-  size_t allocations = device->allocations;
+  if (change > 0) {
+    ++*count;
+  } else if (*count > 0) {  // who gives back too much must not block the close
+    --*count;
+  }
   pthread_mutex_unlock(&device->lock);
-  if (streams + events + allocations == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE,
-                    "%s: cannot close: %zu streams, %zu events and %zu "
-                    "allocations are in use",
-                    device->name, streams, events, allocations);
+}
+
+static tarn_status check_unused(tarn_device *device) {
+  char text[TARN__TEXT_SIZE / 2];
+  pthread_mutex_lock(&device->lock);
+  size_t used = device->streams + device->events + device->allocations +
+                device->ranges + device->memories + device->registrations;
+  snprintf(text, sizeof text,
+           "%zu streams, %zu events, %zu allocations, %zu ranges, %zu memory "
+           "handles and %zu registrations",
+           device->streams, device->events, device->allocations, device->ranges,
+           device->memories, device->registrations);
+  pthread_mutex_unlock(&device->lock);
+  if (used == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: in use are %s",
+                    device->name, text);
 }
 
 tarn_status tarn__device_end(tarn_device *device) {
@@ -237,6 +227,7 @@ void tarn__device_free(tarn_device *device) {
   if (device->generation == tarn__os_generation()) {
     tarn__staging_deinit(&device->staging);
   }
+  tarn__aligned_free(&device->aligned);
   pthread_mutex_destroy(&device->lock);
   tarn__host_free_text(device->name);
   tarn__host_free(device, sizeof *device);

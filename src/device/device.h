@@ -13,6 +13,7 @@
 
 #include "base/os.h"
 #include "base/status.h"
+#include "device/aligned.h"
 #include "device/memory.h"
 #include "device/plugin.h"
 #include "device/staging.h"
@@ -21,7 +22,7 @@
 #include "tarn/device_ext.h"
 
 enum {
-  TARN__TEXT_SIZE = 256,  // of a failure that is kept
+  TARN__TEXT_SIZE = 512,  // of a failure that is kept: the last error's
 };
 
 typedef struct tarn__attachment {
@@ -40,12 +41,18 @@ struct tarn_device {
   size_t open_count;  // guarded by the registry's lock, as is the next
   tarn_list node;     // in the registry's list of open devices
   tarn_device_info info;
+  size_t granularity;  // of ranges; 0: the device has none
 
   pthread_mutex_t lock;  // guards all below
   tarn__attachment attachments[TARN_SLOT_COUNT];
   size_t streams;
   size_t events;
-  size_t allocations;  // taken by tarn_device_allocate, not by pools
+  size_t allocations;  // taken by tarn_device_allocate and its kin, not by
+                       // pools; so are the next two
+  size_t ranges;
+  size_t memories;       // handles of tarn_memory_create and _import
+  size_t registrations;  // of host memory
+  tarn__aligned aligned;
   tarn__staging staging;
 };
 
@@ -83,6 +90,31 @@ void tarn__device_forget(tarn_device *device);
 // Frees the host memory of a device, after one of the two above.
 void tarn__device_free(tarn_device *device);
 
+// Changes one of the counts of |device|, which never falls below 0.
+void tarn__device_count(tarn_device *device, size_t *count, int change);
+
+// Whether what was to be given back with that outcome counts as gone. It does
+// too where the driver broke, or the device could never close.
+static inline bool tarn__is_gone(tarn_status status) {
+  return status == TARN_OK || status == TARN_E_DEVICE;
+}
+
+// Counts an allocation at |place|, or with -1 one less.
+void tarn__place_count(tarn_place place, int change);
+
+// Looks at the address that |call| gave for memory of the device's own: 0 is
+// TARN_FULL; what is no multiple of |align| goes back and is TARN_E_DEVICE.
+TARN_MUST_CHECK tarn_status tarn__device_accept(tarn_device *device,
+                                                const char *call, size_t size,
+                                                size_t align, tarn_addr addr);
+
+// The device of |plugin| that the plug-in calls |id|, if it is open in this
+// process; NULL if not. Takes the registry's lock.
+tarn_device *tarn__device_find(const tarn__plugin *plugin, int id);
+
+// --- what a plug-in answers ------------------------------------------------
+// The texts end with the driver's own words, where the plug-in gives them.
+
 // What a plug-in's answer to |call| means: C_WARNING counts as success and is
 // logged. |size| is for the text; 0 if it says nothing.
 TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
@@ -94,6 +126,21 @@ TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
 TARN_MUST_CHECK tarn_status tarn__device_queued(tarn_device *device,
                                                 const char *call, size_t size,
                                                 C_Status result);
+
+// The same for a call that waits for, or asks about, what is on |stream|.
+TARN_MUST_CHECK tarn_status tarn__stream_result(tarn_stream *stream,
+                                                const char *call,
+                                                C_Status result);
+
+// What the answer of a slot of the extension means: a status that slots may
+// give stands, any other number is TARN_E_DEVICE.
+TARN_MUST_CHECK tarn_status tarn__extension_result(tarn_device *device,
+                                                   const char *slot,
+                                                   size_t size,
+                                                   tarn_status answer);
+
+// TARN_E_UNSUPPORTED: the extension of |device| has no |what|.
+tarn_status tarn__extension_lacks(const tarn_device *device, const char *what);
 
 // --- streams ---------------------------------------------------------------
 

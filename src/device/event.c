@@ -32,12 +32,6 @@ static tarn_status check(const tarn_event *event) {
   return status != TARN_OK ? status : tarn__device_enter(event->device);
 }
 
-static void count_events(tarn_device *device, size_t change) {
-  pthread_mutex_lock(&device->lock);
-  device->events += change;
-  pthread_mutex_unlock(&device->lock);
-}
-
 static void release(tarn_event *event) {
   pthread_mutex_destroy(&event->lock);
   tarn__host_free(event, sizeof *event);
@@ -60,7 +54,7 @@ tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
     release(event);
     return status;
   }
-  count_events(device, 1);
+  tarn__device_count(device, &device->events, 1);
   *out_event = event;
   return TARN_OK;
 }
@@ -74,7 +68,7 @@ static tarn_status end(tarn_event *event) {
     tarn_status ended = tarn__device_result(device, "destroy_event", 0, result);
     if (status == TARN_OK) status = ended;
   }
-  count_events(device, (size_t)-1);
+  tarn__device_count(device, &device->events, -1);
   return status;
 }
 

@@ -87,6 +87,18 @@ static tarn_status out_of_memory(tarn_place place, size_t size) {
                     tarn_place_text(place, where, sizeof where), size);
 }
 
+tarn_status tarn__device_accept(tarn_device *device, const char *call,
+                                size_t size, size_t align, tarn_addr addr) {
+  if (addr == 0) return out_of_memory(tarn_place_on(device), size);
+  if ((addr & (align - 1)) == 0) return TARN_OK;
+  (void)device->abi->device_memory_deallocate(&device->handle,
+                                              tarn__pointer(addr), size);
+  return tarn__fail(TARN_E_DEVICE,
+                    "%s: %s of %zu bytes gave address 0x%llx, which is no "
+                    "multiple of %zu",
+                    device->name, call, size, (unsigned long long)addr, align);
+}
+
 tarn_status tarn__device_take(tarn_place place, size_t size,
                               tarn_addr *out_addr) {
   *out_addr = 0;
@@ -104,6 +116,10 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   bool full = result == C_FAILED || (result == C_SUCCESS && ptr == NULL);
   if (full) return out_of_memory(place, size);
   status = tarn__device_result(device, calls.allocate_name, size, result);
+  if (status == TARN_OK && place.kind == TARN_PLACE_DEVICE) {
+    status = tarn__device_accept(device, calls.allocate_name, size,
+                                 device->info.alignment, tarn__address(ptr));
+  }
   if (status == TARN_OK) *out_addr = tarn__address(ptr);
   return status;
 }
@@ -114,6 +130,7 @@ tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
   tarn_status status = tarn__place_device(place, &device);
   if (status != TARN_OK) return status;
   assert(device != NULL);
+  (void)tarn__aligned_take_note(device, place.kind, addr, &addr, &size);
   // Even if the device cannot be made current: not to try is a sure leak.
   tarn_status entered = tarn__device_enter(device);
   memory_calls calls = calls_of(device->abi, place.kind);
@@ -123,29 +140,24 @@ tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
   return status != TARN_OK ? status : entered;
 }
 
-static void count_allocations(tarn_place place, size_t change) {
+void tarn__place_count(tarn_place place, int change) {
   tarn_device *device = NULL;
   if (tarn__place_device(place, &device) != TARN_OK) return;
   assert(device != NULL);
-  pthread_mutex_lock(&device->lock);
-  device->allocations += change;
-  pthread_mutex_unlock(&device->lock);
+  tarn__device_count(device, &device->allocations, change);
 }
 
 tarn_status tarn_device_allocate(tarn_place place, size_t size,
                                  tarn_addr *out_addr) {
   tarn_status status = tarn__device_take(place, size, out_addr);
-  if (status == TARN_OK) count_allocations(place, 1);
+  if (status == TARN_OK) tarn__place_count(place, 1);
   return status;
 }
 
 tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
                                    size_t size) {
   tarn_status status = tarn__device_give(place, addr, size);
-  // Refused or not, the memory counts as gone, or the device could not close.
-  if (status == TARN_OK || status == TARN_E_DEVICE) {
-    count_allocations(place, (size_t)-1);
-  }
+  if (tarn__is_gone(status)) tarn__place_count(place, -1);
   return status;
 }
 

@@ -8,11 +8,27 @@
 TARN_MUST_CHECK tarn_status tarn__place_device(tarn_place place,
                                                tarn_device **out_device);
 
-// tarn_device_allocate and tarn_device_deallocate, but not counted: a pool
-// gives its memory back when the device closes.
+// What follows is not counted: a pool gives all of it back when the device
+// closes. Otherwise it is as the public functions that it is named after, with
+// tarn__device_give taking back what either of the first two gave.
 TARN_MUST_CHECK tarn_status tarn__device_take(tarn_place place, size_t size,
                                               tarn_addr *out_addr);
+TARN_MUST_CHECK tarn_status tarn__device_take_aligned(tarn_place place,
+                                                      size_t size, size_t align,
+                                                      tarn_addr *out_addr);
 tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size);
+
+// Ranges and memory of range.h. Mapping, access and export are not counted by
+// anybody: pools use the public functions.
+TARN_MUST_CHECK tarn_status tarn__range_reserve(tarn_device *device,
+                                                size_t size, size_t align,
+                                                tarn_addr *out_addr);
+tarn_status tarn__range_release(tarn_device *device, tarn_addr addr,
+                                size_t size);
+TARN_MUST_CHECK tarn_status tarn__memory_create(tarn_device *device,
+                                                size_t size, unsigned flags,
+                                                uint64_t *out_memory);
+tarn_status tarn__memory_destroy(tarn_device *device, uint64_t memory);
 
 // The serial of |stream|, which is not NULL.
 //

@@ -185,6 +185,20 @@ static tarn_device *find_open(device_name name) {
   return NULL;
 }
 
+tarn_device *tarn__device_find(const tarn__plugin *plugin, int id) {
+  tarn_device *found = NULL;
+  tarn_list *node = NULL;
+  registry_lock();
+  tarn_list_for_each (node, &registry.devices) {
+    tarn_device *device = tarn_list_entry(node, tarn_device, node);
+    bool fits = device->plugin == plugin && device->handle.id == id &&
+                device->generation == tarn__os_generation();
+    if (fits) found = device;
+  }
+  registry_unlock();
+  return found;
+}
+
 // --- opening ---------------------------------------------------------------
 
 static tarn_status open_new_locked(device_name name, tarn_device **out) {

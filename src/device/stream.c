@@ -77,12 +77,6 @@ tarn_status tarn__stream_check(tarn_stream *stream, const tarn_device *device) {
 
 // --- making and ending -----------------------------------------------------
 
-static void count_streams(tarn_device *device, size_t change) {
-  pthread_mutex_lock(&device->lock);
-  device->streams += change;
-  pthread_mutex_unlock(&device->lock);
-}
-
 static void enlist(tarn_stream *stream) {
   tarn__streams_lock();
   stream->serial = ++streams.last_serial;
@@ -115,7 +109,7 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   }
   stream->abi =
       stream->native != NULL ? device->abi : &device->plugin->abi_sync;
-  count_streams(device, 1);
+  tarn__device_count(device, &device->streams, 1);
   enlist(stream);
   *out_stream = stream;
   return TARN_OK;
@@ -138,7 +132,7 @@ static tarn_status end(tarn_stream *stream) {
   C_Status result =
       stream->abi->destroy_stream(&device->handle, stream->native);
   tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
-  count_streams(device, (size_t)-1);
+  tarn__device_count(device, &device->streams, -1);
   return status != TARN_OK ? status : ended;
 }
 
@@ -193,7 +187,7 @@ tarn_status tarn_stream_synchronize(tarn_stream *stream) {
   (void)tarn__stream_settle(stream, entered);
   C_Status result =
       stream->abi->synchronize_stream(&device->handle, stream->native);
-  status = tarn__device_result(device, "synchronize_stream", 0, result);
+  status = tarn__stream_result(stream, "synchronize_stream", result);
   (void)tarn__stream_settle(stream, status);
   return tarn__stream_failure(stream);
 }
@@ -361,8 +355,7 @@ static void run_callback(C_Device handle, C_Stream native, void *user_data,
   tarn__host_free(user_data, sizeof call);
   tarn_status status = TARN_OK;
   if (result != NULL) {
-    status = tarn__device_result(call.stream->device, "the work before it", 0,
-                                 *result);
+    status = tarn__stream_result(call.stream, "the work before it", *result);
     status = tarn__stream_settle(call.stream, status);
   }
   if (status == TARN_OK) status = tarn__stream_failure(call.stream);

@@ -1,0 +1,300 @@
+// Gather and scatter by copies, for devices that have no function for it.
+//
+//   one staging slot    [ indices | of the table | of the dense rows ]
+//
+// The indices come to the host in pieces and are looked at twice: once all of
+// them, so that a bad one is found before a row has moved, then to move rows.
+// Where the dtypes agree a row is copied within the device. Where elements are
+// converted or added, a group of rows, or a span of a row that is too wide,
+// comes to the host and goes back:
+//
+//   gather              table ──d2h──► convert ──────────► h2d ──► dense
+//   scatter, _add       dense ──d2h──► convert or add ───► h2d ──► table
+//                              (add: table ──d2h──┘)
+//
+// Rows go one after the other, so that an index that comes twice adds twice.
+// Only one slot is held, as the staging ring wants it, and so nothing here
+// calls what might want another: no tarn_device_set.
+#include "device/rows.h"
+
+#include <string.h>
+
+#include "base/convert.h"
+#include "base/rows.h"
+#include "device/device.h"
+
+enum {
+  INDEX_ROOM = 128 << 10,
+  PART_ROOM = (TARN__STAGING_SLOT_SIZE - INDEX_ROOM) / 2,
+};
+
+typedef struct job {
+  tarn_device *device;
+  tarn__rows_verb verb;
+  const tarn_rows *rows;
+  unsigned char *indices;  // three parts of one staging slot
+  unsigned char *table;
+  unsigned char *dense;
+  size_t loaded;  // the position of the first index that is here, and how
+  size_t count;   // many are
+} job;
+
+static size_t lesser(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+// --- indices ---------------------------------------------------------------
+
+static tarn_status load_indices(job *j, size_t first) {
+  size_t size = tarn_dtype_size(j->rows->index_dtype);
+  size_t count = lesser(j->rows->index_count - first, INDEX_ROOM / size);
+  if (j->loaded == first && j->count == count) return TARN_OK;
+  j->loaded = first;
+  j->count = 0;
+  tarn_status status =
+      tarn_copy_d2h(j->device, j->indices, j->rows->indices + first * size,
+                    count * size, NULL);
+  if (status == TARN_OK) j->count = count;
+  return status;
+}
+
+// The index at |position|, which is loaded.
+static int64_t index_at(const job *j, size_t position) {
+  size_t at = position - j->loaded;
+  int32_t narrow = 0;
+  int64_t wide = 0;
+  if (j->rows->index_dtype == TARN_DTYPE_I64) {
+    memcpy(&wide, j->indices + at * sizeof wide, sizeof wide);
+    return wide;
+  }
+  memcpy(&narrow, j->indices + at * sizeof narrow, sizeof narrow);
+  return narrow;
+}
+
+static tarn_status refuse(const job *j, int64_t index, size_t position) {
+  char text[TARN__TEXT_SIZE / 2];
+  tarn__rows_say_bad(j->rows, index, position, text, sizeof text);
+  return tarn__fail(TARN_E_INVALID, "%s: %s: %s", j->device->name,
+                    tarn__rows_verb_name(j->verb), text);
+}
+
+// Where the row of the index at |position| stands; 0 for one to pass over.
+static tarn_status find_row(const job *j, size_t position, tarn_addr *out) {
+  *out = 0;
+  int64_t index = index_at(j, position);
+  if (!tarn__rows_has(j->rows, index)) {
+    bool skips = (j->rows->flags & TARN_ROWS_SKIP_BAD) != 0;
+    return skips ? TARN_OK : refuse(j, index, position);
+  }
+  if (j->rows->width == 0) return TARN_OK;
+  *out = tarn__rows_locate(j->rows, (size_t)index);
+  if (*out != 0) return TARN_OK;
+  return tarn__fail(
+      TARN_E_INVALID, "%s: %s: row %lld of the table lies in two chunks",
+      j->device->name, tarn__rows_verb_name(j->verb), (long long)index);
+}
+
+static tarn_status check_indices(job *j) {
+  size_t first = 0;
+  while (first < j->rows->index_count) {
+    tarn_status status = load_indices(j, first);
+    if (status != TARN_OK) return status;
+    for (size_t i = first; i < first + j->count; i++) {
+      tarn_addr row = 0;
+      status = find_row(j, i, &row);
+      if (status != TARN_OK) return status;
+    }
+    first += j->count;
+  }
+  return TARN_OK;
+}
+
+// --- rows as they are ------------------------------------------------------
+
+static tarn_addr dense_row(const job *j, size_t position) {
+  return j->rows->dense + position * j->rows->dense_stride;
+}
+
+static tarn_status clear_dense_row(const job *j, size_t position) {
+  size_t size = tarn__rows_dense_bytes(j->rows);
+  memset(j->dense, 0, lesser(size, PART_ROOM));
+  for (size_t done = 0; done < size;) {
+    size_t piece = lesser(size - done, PART_ROOM);
+    tarn_status status = tarn_copy_h2d(j->device, dense_row(j, position) + done,
+                                       j->dense, piece, NULL);
+    if (status != TARN_OK) return status;
+    done += piece;
+  }
+  return TARN_OK;
+}
+
+static tarn_status copy_row(const job *j, size_t position) {
+  tarn_addr row = 0;
+  bool gathers = j->verb == TARN__ROWS_VERB_GATHER;
+  tarn_status status = find_row(j, position, &row);
+  if (status != TARN_OK) return status;
+  if (row == 0) return gathers ? clear_dense_row(j, position) : TARN_OK;
+  tarn_addr dense = dense_row(j, position);
+  size_t size = tarn__rows_dense_bytes(j->rows);
+  return gathers ? tarn_copy_d2d(j->device, dense, row, size, NULL)
+                 : tarn_copy_d2d(j->device, row, dense, size, NULL);
+}
+
+static tarn_status copy_rows(const job *j) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < j->count; i++) {
+    status = copy_row(j, j->loaded + i);
+  }
+  return status;
+}
+
+// --- rows through the host -------------------------------------------------
+
+// Elements |element| to |element| + |width| of |count| rows. Several rows are
+// whole ones.
+typedef struct block {
+  size_t position;
+  size_t count;
+  size_t element;
+  size_t width;
+} block;
+
+// Where the dense bytes of the block's row |k| are on the device.
+static tarn_addr dense_at(const job *j, const block *b, size_t k) {
+  return dense_row(j, b->position + k) +
+         b->element * tarn_dtype_size(j->rows->dense_dtype);
+}
+
+// The dense rows of a block to the host or back: in one copy where no gap is
+// between them.
+static tarn_status copy_dense(const job *j, const block *b, bool to_host) {
+  size_t bytes = b->width * tarn_dtype_size(j->rows->dense_dtype);
+  bool packed = bytes == j->rows->dense_stride;
+  size_t copies = packed ? 1 : b->count;
+  size_t size = packed ? bytes * b->count : bytes;
+  tarn_status status = TARN_OK;
+  for (size_t k = 0; status == TARN_OK && k < copies; k++) {
+    unsigned char *here = j->dense + k * bytes;
+    tarn_addr there = dense_at(j, b, k);
+    status = to_host ? tarn_copy_d2h(j->device, here, there, size, NULL)
+                     : tarn_copy_h2d(j->device, there, here, size, NULL);
+  }
+  return status;
+}
+
+// |row|, of the table, becomes |dense|, on the host; zeros where there is none.
+static tarn_status gather_row(const job *j, const block *b, tarn_addr row,
+                              unsigned char *dense) {
+  const tarn_rows *rows = j->rows;
+  if (row == 0) {
+    memset(dense, 0, b->width * tarn_dtype_size(rows->dense_dtype));
+    return TARN_OK;
+  }
+  size_t size = tarn_dtype_size(rows->table_dtype);
+  tarn_status status = tarn_copy_d2h(
+      j->device, j->table, row + b->element * size, b->width * size, NULL);
+  if (status != TARN_OK) return status;
+  tarn__convert(rows->dense_dtype, dense, rows->table_dtype, j->table,
+                b->width);
+  return TARN_OK;
+}
+
+// |dense|, on the host, goes to or is added to |row|, if there is one.
+static tarn_status scatter_row(const job *j, const block *b, tarn_addr row,
+                               const unsigned char *dense) {
+  const tarn_rows *rows = j->rows;
+  size_t size = tarn_dtype_size(rows->table_dtype);
+  tarn_addr there = row + b->element * size;
+  if (row == 0) return TARN_OK;
+  if (j->verb == TARN__ROWS_VERB_SCATTER) {
+    tarn__convert(rows->table_dtype, j->table, rows->dense_dtype, dense,
+                  b->width);
+  } else {
+    tarn_status status =
+        tarn_copy_d2h(j->device, j->table, there, b->width * size, NULL);
+    if (status != TARN_OK) return status;
+    tarn__convert_add(rows->table_dtype, j->table, rows->dense_dtype, dense,
+                      b->width);
+  }
+  return tarn_copy_h2d(j->device, there, j->table, b->width * size, NULL);
+}
+
+static tarn_status move_row(const job *j, const block *b, size_t k) {
+  tarn_addr row = 0;
+  tarn_status status = find_row(j, b->position + k, &row);
+  if (status != TARN_OK) return status;
+  unsigned char *dense =
+      j->dense + k * b->width * tarn_dtype_size(j->rows->dense_dtype);
+  return j->verb == TARN__ROWS_VERB_GATHER ? gather_row(j, b, row, dense)
+                                           : scatter_row(j, b, row, dense);
+}
+
+static tarn_status move_block(const job *j, const block *b) {
+  bool gathers = j->verb == TARN__ROWS_VERB_GATHER;
+  tarn_status status = gathers ? TARN_OK : copy_dense(j, b, true);
+  for (size_t k = 0; status == TARN_OK && k < b->count; k++) {
+    status = move_row(j, b, k);
+  }
+  return status == TARN_OK && gathers ? copy_dense(j, b, false) : status;
+}
+
+static tarn_status move_group(const job *j, size_t position, size_t count,
+                              size_t span) {
+  tarn_status status = TARN_OK;
+  size_t width = j->rows->width;
+  for (size_t e = 0; status == TARN_OK && e < width; e += span) {
+    block b = {position, count, e, lesser(width - e, span)};
+    status = move_block(j, &b);
+  }
+  return status;
+}
+
+static tarn_status move_rows(const job *j) {
+  size_t dense = tarn_dtype_size(j->rows->dense_dtype);
+  size_t table = tarn_dtype_size(j->rows->table_dtype);
+  size_t span = PART_ROOM / (dense > table ? dense : table);
+  size_t group = span > j->rows->width ? span / j->rows->width : 1;
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < j->count; i += group) {
+    status = move_group(j, j->loaded + i, lesser(j->count - i, group), span);
+  }
+  return status;
+}
+
+// --- all of it -------------------------------------------------------------
+
+static tarn_status move_all(job *j) {
+  bool as_it_is = j->verb != TARN__ROWS_VERB_SCATTER_ADD &&
+                  j->rows->table_dtype == j->rows->dense_dtype;
+  size_t first = 0;
+  while (first < j->rows->index_count) {
+    tarn_status status = load_indices(j, first);
+    if (status == TARN_OK) status = as_it_is ? copy_rows(j) : move_rows(j);
+    if (status != TARN_OK) return status;
+    first += j->count;
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__rows_stand_in(tarn_device *device, tarn__rows_verb verb,
+                                const tarn_rows *rows) {
+  void *slot = NULL;
+  tarn_status status = tarn__staging_acquire(device, &slot);
+  if (status != TARN_OK) {
+    // A shortage of host memory, and nothing has happened.
+    return status == TARN_FULL ? TARN_E_NOMEM : status;
+  }
+  unsigned char *bytes = slot;
+  job j = {
+      .device = device,
+      .verb = verb,
+      .rows = rows,
+      .indices = bytes,
+      .table = bytes + INDEX_ROOM,
+      .dense = bytes + INDEX_ROOM + PART_ROOM,
+  };
+  status = check_indices(&j);
+  if (status == TARN_OK && rows->width != 0) status = move_all(&j);
+  tarn__staging_release(device, slot);
+  return status;
+}
