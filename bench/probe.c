@@ -118,6 +118,7 @@ void probe_give(probe *p) {
   give(own, p->size, &p->here);
   give(TARN_HOST, p->size, &p->source_place);
   p->source = p->target = NULL;
+  p->size = 0;
 }
 
 // ---------------------------------------------------------------------------

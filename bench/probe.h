@@ -20,7 +20,7 @@ typedef struct probe {
   tarn_device *next;  // the next one of its type; NULL: it is the only one
   tarn_stream *stream;
 
-  size_t size;             // of each of these, in bytes
+  size_t size;             // of each of these, in bytes; 0: there are none
   unsigned char *source;   // on the host, written to
   unsigned char *target;   // where memcpy copies it to: |here|, if the host can
   tarn_addr here;          // on the device, as is the next
@@ -36,9 +36,9 @@ typedef struct probe {
 bool probe_open(probe *p, const char *name, char *why);
 void probe_close(probe *p);
 
-// Buffers of |size| bytes, all written to once.
+// Buffers of |size| bytes, all written to once; before that, none are held.
 bool probe_take(probe *p, size_t size, char *why);
-void probe_give(probe *p);
+void probe_give(probe *p);  // where none are, too
 
 // The same call |count| times; false at the first that fails, with its text as
 // the library's last error.

@@ -107,7 +107,7 @@ static tool_exit check_figures(const command *c,
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     if (result->failed[i][0] == '\0') continue;
     status = tool_fail(c->verb, "%s: %s: %s", result->device,
-                       device_bench_figure_at(i)->name, result->failed[i]);
+                       device_bench_figure_at(i).name, result->failed[i]);
   }
   return status;
 }

@@ -10,7 +10,7 @@
 
 // What is shown of a figure; a device has those that |r->is_there|.
 typedef struct row {
-  const device_bench_figure *figure;
+  device_bench_figure figure;
   const char *device;
   double value;
   device_bench_goal goal;
@@ -71,11 +71,11 @@ static void add_goal(table *t, const row *r) {
 }
 
 static void add_figure(table *t, const row *r) {
-  table_text(t, r->figure->name);
+  table_text(t, r->figure.name);
   table_fixed(t, r->value, 3);
-  table_text(t, r->figure->unit);
+  table_text(t, r->figure.unit);
   add_goal(t, r);
-  table_text(t, r->figure->what);
+  table_text(t, r->figure.what);
 }
 
 // ---------------------------------------------------------------------------
@@ -146,13 +146,13 @@ static void write_failed(json *out, const row *r) {
 static void write_row(json *out, const row *r) {
   json_begin_object(out);
   json_key(out, "name");
-  json_text(out, r->figure->name);
+  json_text(out, r->figure.name);
   json_key(out, "device");
   json_text(out, r->device);
   json_key(out, "value");
   json_double(out, r->value);
   json_key(out, "unit");
-  json_text(out, r->figure->unit);
+  json_text(out, r->figure.unit);
   json_key(out, "goal");
   json_double(out, r->goal.value);
   write_met(out, r);
