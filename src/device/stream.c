@@ -57,7 +57,8 @@ tarn_status tarn__stream_tell_failure(tarn_stream *stream) {
 tarn_status tarn__stream_refuse(const tarn_stream *stream,
                                 const tarn_device *device) {
   if (stream == NULL) return tarn__fail(TARN_E_INVALID, "stream: NULL");
-  if (stream->generation != tarn__os_generation()) {
+  // If any device will do, nothing else can be wrong.
+  if (device == NULL || stream->generation != tarn__os_generation()) {
     return tarn__fail(TARN_E_STATE,
                       "stream %llu was made by the parent before a fork",
                       (unsigned long long)stream->serial);
