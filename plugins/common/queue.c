@@ -21,12 +21,9 @@
 //     no thread can be had, every submit runs the queue up to its own ticket.)
 //   * No sleeper of |progress| waits for less than |awaited|.
 //
-// An idle stream takes no lock. What is brief is then run by its caller and
-// leaves no trace here: it is in order all the same, because whatever was
-// queued before it is done, and whoever queues something behind it does so
-// after this call has returned. (Two threads that call at the same time have
-// no order.) For the same reason |queued| and |done| are read without the lock
-// by those who wait.
+// Who waits reads |done| without the lock first: of what is done already,
+// nothing more has to be known. |queued| is read like that too, because only
+// what was queued before the call is waited for.
 //
 // Waiting in a stream for another one cannot deadlock: a wait is for operations
 // that were queued before it, so of all that are not done the oldest waits for
@@ -37,8 +34,8 @@
 #include "queue.h"
 
 // Done operations kept per stream for the next ones, so that a steady stream
-// allocates nothing. 28 KiB: a few hundred in flight is a busy stream.
-enum { SPARES_MAX = 256 };
+// allocates nothing. 28 KiB: two hundred in flight is a busy stream.
+enum { SPARES_MAX = 224 };
 
 static void lock_stream(C_Stream stream) {
   pthread_mutex_lock(&stream->lock);
@@ -62,11 +59,13 @@ static tarn__queue_op *take_op(C_Stream stream) {
 // either held or gone with it.
 static void keep_op(C_Stream stream, tarn__queue_op *op) {
   tarn__queue_stream_drop(op->mark.stream);
+  tarn__host_free(op->owned, op->owned_size);
   if (stream->spares == SPARES_MAX) {
     tarn__host_free(op, sizeof *op);
     return;
   }
   op->mark.stream = NULL;
+  op->owned = NULL;
   op->next = stream->spare;
   stream->spare = op;
   stream->spares++;
@@ -76,6 +75,7 @@ static void free_ops(tarn__queue_op *op) {
   while (op != NULL) {
     tarn__queue_op *next = op->next;
     tarn__queue_stream_drop(op->mark.stream);
+    tarn__host_free(op->owned, op->owned_size);
     tarn__host_free(op, sizeof *op);
     op = next;
   }
@@ -211,13 +211,17 @@ static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
   return C_SUCCESS;
 }
 
+// Under the lock even when the stream is idle: two threads that call at the
+// same time have no order, but what they ask for must not run at once.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
+  C_Status status = C_SUCCESS;
+  lock_stream(stream);
   if (op->brief && tarn__queue_is_idle(stream)) {
     op->run(op);
-    return C_SUCCESS;
+    tarn__host_free(op->owned, op->owned_size);
+  } else {
+    status = queue_op(stream, op);
   }
-  lock_stream(stream);
-  C_Status status = queue_op(stream, op);
   unlock_stream(stream);
   return status;
 }

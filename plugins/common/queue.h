@@ -87,8 +87,10 @@ typedef struct tarn__queue_mark {
 typedef struct tarn__queue_op {
   struct tarn__queue_op *next;
   void (*run)(const struct tarn__queue_op *op);
-  bool brief;             // may be run by the caller when the stream is idle
+  bool brief;             // may be run under the lock when the stream is idle
   tarn__queue_mark mark;  // what a wait waits for; dropped when the op has run
+  void *owned;            // host memory that goes with the op; NULL: none
+  size_t owned_size;
   union {
     struct {
       void *dst;
@@ -144,7 +146,8 @@ static inline bool tarn__queue_is_idle(const struct C_Stream_st *stream) {
 }
 
 // Queues a copy of |*op|, or runs it at once if it is brief and the stream
-// idle. C_FAILED if there is no memory: then |op->mark| is still the caller's.
+// idle. C_FAILED if there is no memory: then |op->mark| and |op->owned| are
+// still the caller's.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op);
 
 // Called by an operation of |stream| that goes wrong while it runs: what is

@@ -3,10 +3,6 @@
 
 #include "cpu.h"
 
-// Up to here a copy on an idle stream is made at once by whoever asks for it.
-// It takes a few microseconds, less than waking the worker would.
-enum { BRIEF_SIZE = 64 << 10 };
-
 static bool overlap(const void *a, const void *b, size_t size) {
   uintptr_t x = (uintptr_t)a;
   uintptr_t y = (uintptr_t)b;
@@ -40,11 +36,11 @@ C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
   if (!tarn__queue_is_stream(device, stream) || !is_copy(dst, src, size)) {
     return C_ERROR;
   }
-  if (size <= BRIEF_SIZE && tarn__queue_is_idle(stream)) {
-    memcpy(dst, src, size);
-    return C_SUCCESS;
-  }
-  tarn__queue_op op = {.run = run_copy, .copy = {dst, src, size}};
+  tarn__queue_op op = {
+      .run = run_copy,
+      .brief = size <= TARN__CPU_BRIEF_SIZE,
+      .copy = {dst, src, size},
+  };
   return tarn__queue_submit(stream, &op);
 }
 
