@@ -10,17 +10,13 @@
 
 // --- checks ----------------------------------------------------------------
 
-tarn_status tarn__device_check(const tarn_device *device) {
+tarn_status tarn__device_refuse(const tarn_device *device) {
   if (device == NULL) return tarn__fail(TARN_E_INVALID, "device: NULL");
-  if (device->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
-                      device->name);
-  }
-  return tarn__not_in_callback();
+  return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
+                    device->name);
 }
 
-tarn_status tarn__device_enter(tarn_device *device) {
-  if (device->plugin->is_host) return TARN_OK;
+tarn_status tarn__device_select(tarn_device *device) {
   C_Status result = device->abi->set_device(&device->handle);
   return tarn__device_result(device, "set_device", 0, result);
 }

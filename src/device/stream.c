@@ -48,31 +48,23 @@ tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status) {
 }
 
 // The text does not change any more once there is a failure.
-tarn_status tarn__stream_failure(tarn_stream *stream) {
+tarn_status tarn__stream_tell_failure(tarn_stream *stream) {
   tarn_status failure =
       atomic_load_explicit(&stream->failure, memory_order_acquire);
-  if (failure == TARN_OK) return TARN_OK;
   return tarn__fail_text(failure, stream->text);
 }
 
-tarn_status tarn__stream_belongs(const tarn_stream *stream,
-                                 const tarn_device *device) {
+tarn_status tarn__stream_refuse(const tarn_stream *stream,
+                                const tarn_device *device) {
   if (stream == NULL) return tarn__fail(TARN_E_INVALID, "stream: NULL");
-  if (stream->generation != tarn__os_generation()) {
+  // If any device will do, nothing else can be wrong.
+  if (device == NULL || stream->generation != tarn__os_generation()) {
     return tarn__fail(TARN_E_STATE,
                       "stream %llu was made by the parent before a fork",
                       (unsigned long long)stream->serial);
   }
-  if (device != NULL && stream->device != device) {
-    return tarn__fail(TARN_E_INVALID, "a stream of %s is none of %s",
-                      stream->device->name, device->name);
-  }
-  return tarn__not_in_callback();
-}
-
-tarn_status tarn__stream_check(tarn_stream *stream, const tarn_device *device) {
-  tarn_status status = tarn__stream_belongs(stream, device);
-  return status != TARN_OK ? status : tarn__stream_failure(stream);
+  return tarn__fail(TARN_E_INVALID, "a stream of %s is none of %s",
+                    stream->device->name, device->name);
 }
 
 // --- callbacks that have not come yet ---------------------------------------
@@ -276,11 +268,13 @@ tarn_status tarn_stream_synchronize(tarn_stream *stream) {
   if (status != TARN_OK) return status;
   tarn_device *device = stream->device;
   tarn_status entered = tarn__device_enter(device);
-  (void)tarn__stream_settle(stream, entered);
+  if (entered != TARN_OK) (void)tarn__stream_settle(stream, entered);
   C_Status result =
       stream->abi->synchronize_stream(&device->handle, stream->native);
-  status = tarn__stream_result(stream, "synchronize_stream", result);
-  (void)tarn__stream_settle(stream, status);
+  if (result != C_SUCCESS) {
+    status = tarn__stream_result(stream, "synchronize_stream", result);
+    (void)tarn__stream_settle(stream, status);
+  }
   return tarn__stream_failure(stream);
 }
 
