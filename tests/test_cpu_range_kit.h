@@ -12,7 +12,7 @@
 #include "test_cpu_host.h"
 
 #define MIB ((size_t)1 << 20)
-#define GRANULE (2 * MIB)
+#define GRANULE ((size_t)64 << 10)
 
 static inline unsigned char *bytes_at(uint64_t addr) {
   return (unsigned char *)(uintptr_t)addr;

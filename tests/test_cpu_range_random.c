@@ -67,7 +67,7 @@ START_TEST(the_kernels_limit_is_full) {
   } else {
     count--;
     assert_ext(status, TARN_FULL);
-    ck_assert_ptr_nonnull(strstr(ext_text(NULL), "a mapping of 2097152 bytes"));
+    ck_assert_ptr_nonnull(strstr(ext_text(NULL), "a mapping of 65536 bytes"));
   }
   unmap(addr, count * GRANULE);
   map(addr, GRANULE, memory);

@@ -38,7 +38,7 @@ START_TEST(many_times_the_capacity_can_be_reserved) {
   uint64_t all = ext_reserve(0, 16 * CAPACITY);
   assert_status(ext->range_reserve(0, GRANULE, 0, &none), TARN_FULL);
   ck_assert_uint_eq(none, 0);
-  assert_text_says(NULL, "sim:0: no 2097152 bytes of addresses left");
+  assert_text_says(NULL, "sim:0: no 65536 bytes of addresses left");
   uint64_t other = ext_reserve(1, GRANULE);
   assert_ok(ext->range_release(0, all, 16 * CAPACITY));
   assert_ok(ext->range_release(1, other, GRANULE));
@@ -53,7 +53,7 @@ START_TEST(wrong_ranges_are_refused) {
   ext_init(0);
   uint64_t a = ext_reserve(0, 2 * GRANULE);
   assert_refused(ext->range_reserve(0, GRANULE + 4096, 0, &none),
-                 TARN_E_INVALID, "not a multiple of 2 MiB");
+                 TARN_E_INVALID, "not a multiple of 64 KiB");
   ck_assert_uint_eq(none, 0);
   assert_refused(ext->range_reserve(0, 0, 0, &none), TARN_E_INVALID,
                  "range_reserve of 0 bytes");
@@ -106,8 +106,8 @@ END_TEST
 START_TEST(wrong_memory_is_refused) {
   uint64_t none = 1;
   ext_init(0);
-  assert_refused(ext->memory_create(0, MIB, 0, &none), TARN_E_INVALID,
-                 "not a multiple of 2 MiB");
+  assert_refused(ext->memory_create(0, GRANULE / 2, 0, &none), TARN_E_INVALID,
+                 "not a multiple of 64 KiB");
   ck_assert_uint_eq(none, 0);
   assert_refused(ext->memory_create(0, 0, 0, &none), TARN_E_INVALID,
                  "memory_create of 0 bytes");
@@ -227,7 +227,7 @@ START_TEST(wrong_mappings_are_refused) {
   assert_refused(ext->range_map(0, range, GRANULE, two), TARN_E_INVALID,
                  "not the size of the memory");
   assert_refused(ext->range_map(0, range + 4096, GRANULE, one), TARN_E_INVALID,
-                 "not at a multiple of 2 MiB");
+                 "not at a multiple of 64 KiB");
   assert_refused(ext->range_map(0, range + 3 * GRANULE, 2 * GRANULE, two),
                  TARN_E_INVALID, "not in a range of this device");
   assert_refused(ext->range_map(1, range, GRANULE, one), TARN_E_INVALID,
@@ -307,7 +307,7 @@ START_TEST(rights_are_asked_for) {
   ck_assert_int_eq(
       table.device_memory_set(&ids[0], ext_pointer(range), 7, GRANULE + 1),
       C_ERROR);
-  assert_reported("sim:0 may not write there from byte 2097152 on");
+  assert_reported("sim:0 may not write there from byte 65536 on");
   assert_ok(ext->range_set_access(0, range, GRANULE, 0, TARN_EXT_ACCESS_NONE));
   ck_assert_int_eq(get_byte(0, range), C_ERROR);
   ext_finalize(4);

@@ -233,7 +233,7 @@ START_TEST(wrong_files_are_refused) {
   assert_refused(ext->memory_import(0, fd, 2 * GRANULE, &memory),
                  TARN_E_INVALID, "not of that size");
   assert_refused(ext->memory_import(0, fd, GRANULE + 1, &memory),
-                 TARN_E_INVALID, "not a multiple of 2 MiB");
+                 TARN_E_INVALID, "not a multiple of 64 KiB");
   // Nobody can make it shorter than its mappings.
   ck_assert_int_ne(ftruncate(fd, 0), 0);
   close(fd);

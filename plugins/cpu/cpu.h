@@ -82,7 +82,7 @@ TARN_MUST_CHECK tarn_status tarn__cpu_check_stream(int id, C_Stream stream);
 tarn_status tarn__cpu_refused(const char *what, size_t size);
 
 // range.c
-enum { TARN__CPU_GRANULARITY = 2 << 20 };
+enum { TARN__CPU_GRANULARITY = 64 << 10 };
 
 void tarn__cpu_lock_ranges(void);
 void tarn__cpu_unlock_ranges(void);

@@ -130,7 +130,7 @@ void tarn__sim_physical_close(const tarn__sim_device *device) {
 static tarn_status refuse_size(tarn__sim_call call,
                                const tarn__sim_device *device, size_t size) {
   return tarn__sim_answer(
-      tarn__sim_misuse("sim:%d: %s of %zu bytes: not a multiple of 2 MiB",
+      tarn__sim_misuse("sim:%d: %s of %zu bytes: not a multiple of 64 KiB",
                        device->home.id, tarn__sim_call_name(call), size));
 }
 

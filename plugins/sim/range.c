@@ -109,7 +109,7 @@ static tarn_status check_reserve(const tarn__sim_device *device, size_t size,
   tarn__sim_run run = {0, size};
   if (!tarn__sim_is_granular(size)) {
     return refuse(TARN__SIM_range_reserve, device, run,
-                  "not a multiple of 2 MiB");
+                  "not a multiple of 64 KiB");
   }
   if (align == 0 || tarn_is_power_of_two(align)) return TARN_OK;
   return refuse(TARN__SIM_range_reserve, device, run,
@@ -175,7 +175,7 @@ static const char *check_map(const tarn__sim_device *device, tarn__sim_run run,
                              const tarn__sim_physical *memory) {
   if (memory == NULL) return "no such memory";
   if (memory->size != run.size) return "not the size of the memory";
-  if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 2 MiB";
+  if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 64 KiB";
   if (range_around(device, run) == NULL) return "not in a range of this device";
   if (tarn__sim_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there already";
