@@ -29,7 +29,8 @@ static void unlock_asked(void) {
   pthread_mutex_unlock(&asked.lock);
 }
 
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+// Taken inside the device registry's lock; inside this one the plan's is taken.
+TARN__WATCH_FORKS_BETWEEN static void watch_forks(void) {
   pthread_atfork(lock_asked, unlock_asked, unlock_asked);
 }
 
@@ -249,7 +250,7 @@ tarn_status tarn_sim_faults(const char *plan) {
   lock_asked();
   asked.wishes.options.plan = w.options.plan;
   asked.wishes.says_plan = true;
-  unlock_asked();
   tarn__sim_faults_set(&w.options.plan);
+  unlock_asked();
   return TARN_OK;
 }

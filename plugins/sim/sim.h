@@ -24,10 +24,10 @@
 // The functions of the table check what they are given. A wrong use answers
 // C_ERROR and stands in the report; what they call relies on the check.
 //
-// Locks: that of ranges, then a device's. Inside a device's lock nothing is
-// taken, nor inside those of the report, the options and the plan of faults.
-// Those of ranges, devices and the report may be taken inside a stream's, by a
-// copy that runs there.
+// Locks: that of ranges, then a device's; that of the options, then that of the
+// plan of faults. Inside a device's lock nothing is taken, nor inside the
+// plan's and the report's. Those of ranges, devices and the report may be taken
+// inside a stream's, by a copy that runs there.
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 
