@@ -93,6 +93,8 @@ static const variant variants[] = {
           "accepts.params=96,accepts.table=1032", NULL, bytes_came),
     LIVES("accepts 96 and 1040 bytes only",
           "accepts.params=96,accepts.table=1040", NULL, bytes_came),
+    LIVES("accepts 96 and 1128 bytes only",
+          "accepts.params=96,accepts.table=1128", NULL, bytes_came),
     LIVES("accepts 88 and 912 bytes only",
           "accepts.params=88,accepts.table=912", NULL, bytes_came),
     NOT_LOADED("accepts no size", "accepts.table=77", "whatever size"),

@@ -41,6 +41,7 @@ typedef struct offer {
 static const offer offers[] = {
     {sizeof(CustomRuntimeParams), 1040},
     {sizeof(CustomRuntimeParams), 1032},
+    {sizeof(CustomRuntimeParams), 1128},
     {sizeof(CustomRuntimeParamsA), 912},
 };
 enum { OFFER_COUNT = sizeof offers / sizeof offers[0] };
