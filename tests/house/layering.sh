@@ -47,6 +47,7 @@ mpi/                       base,whole                          -
 tool/                      users                               -
 tool/cmd_bench.c           users                               bench
 tool/cmd_conform.c         users                               conform
+tool/conform_report.       users                               conform
 tool/bench_report.         users                               bench
 examples/                  users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
