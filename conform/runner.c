@@ -64,6 +64,16 @@ typedef struct sender {
   void *context;
 } sender;
 
+// Why a check makes no sense after what is known to have failed; NULL if it
+// does.
+static const char *find_hopeless(const session *s, size_t index) {
+  const conform_outcome *outcomes = s->found->outcomes;
+  if (outcomes[conform_accepted()].result == CONFORM_FAIL) return "not loaded";
+  bool is_ready = outcomes[conform_initialized()].result != CONFORM_FAIL;
+  if (is_ready || conform_at(index)->stage != CHECK_READY) return NULL;
+  return "not initialised";
+}
+
 // ---------------------------------------------------------------------------
 // The side that runs checks
 // ---------------------------------------------------------------------------
@@ -127,8 +137,15 @@ static bool make_ready(worker *w) {
   return false;
 }
 
-static bool run_check(worker *w, const conform_check *check) {
+static bool run_check(worker *w, size_t index) {
   conform_target *t = w->target;
+  const conform_check *check = conform_at(index);
+  const char *hopeless = find_hopeless(w->session, index);
+  if (hopeless != NULL) {
+    conform_skip(t, "%s", hopeless);
+    send_outcome(w, MESSAGE_OUTCOME, false);
+    return true;
+  }
   if (check->stage == CHECK_READY && !make_ready(w)) return false;
   conform_check_run(t, check);
   bool spoilt = t->outcome.result == CONFORM_FAIL || check->last;
@@ -163,7 +180,7 @@ static void serve(worker *w, size_t position) {
   const session *s = w->session;
   if (!find(w, position == 0) || !load(w, position)) return;
   for (size_t i = position == 0 ? 1 : position; i < s->count; i++) {
-    if (!run_check(w, conform_at(s->order[i]))) return;
+    if (!run_check(w, s->order[i])) return;
   }
   if (s->request->measures) measure(w);
   conform_target_end(w->target);
@@ -228,19 +245,10 @@ static void take_message(session *s, const message *m) {
 
 // Skips what makes no sense after a check that failed.
 static void skip_hopeless(session *s) {
-  const conform_outcome *outcomes = s->found->outcomes;
-  size_t accepted = conform_accepted();
-  size_t initialized = conform_initialized();
-  for (; s->next < s->count; s->next++) {
-    size_t index = s->order[s->next];
-    const char *why = NULL;
-    if (outcomes[accepted].result == CONFORM_FAIL) {
-      why = "not loaded";
-    } else if (outcomes[initialized].result == CONFORM_FAIL &&
-               conform_at(index)->stage == CHECK_READY) {
-      why = "not initialised";
-    }
-    if (why == NULL) return;
+  const char *why = NULL;
+  while (s->next < s->count &&
+         (why = find_hopeless(s, s->order[s->next])) != NULL) {
+    size_t index = s->order[s->next++];
     s->found->ran[index] = true;
     snprintf(s->found->outcomes[index].detail, CONFORM_DETAIL_SIZE, "%s", why);
   }

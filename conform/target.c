@@ -118,6 +118,10 @@ conform_readiness conform_target_initialize(conform_target *t) {
     return CONFORM_NOT_READY;
   }
   t->count = t->plugin->id_count;
+  if (t->count == 0) {
+    conform_fail(t, "get_device_count says 0");
+    return CONFORM_NOT_READY;
+  }
   if (t->wanted >= t->count) {
     conform_fail(t, "%s has no device %zu, but %zu of them", t->plugin->type,
                  t->wanted, t->count);
