@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 
 #include "base/os.h"
+#include "common/text.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 
@@ -88,6 +89,8 @@ typedef struct tarn__queue_op {
   void (*run)(const struct tarn__queue_op *op);
   bool brief;             // may be run under the lock when the stream is idle
   tarn__queue_mark mark;  // what a wait waits for; dropped when the op has run
+  void *owned;            // host memory that goes with the op; NULL: none
+  size_t owned_size;
   union {
     struct {
       void *dst;
@@ -107,6 +110,7 @@ struct C_Stream_st {
   tarn__queue_entry entry;
   atomic_uint holds;          // the handle, and every mark that is kept
   _Atomic(C_Status) failure;  // the first of its operations; sticks
+  tarn__text text;            // why; written before |failure|, never again
 
   pthread_mutex_t lock;     // guards all below
   pthread_cond_t work;      // the worker sleeps here
@@ -135,12 +139,17 @@ void tarn__queue_stream_hold(C_Stream stream);
 void tarn__queue_stream_drop(C_Stream stream);  // NULL is allowed
 
 // Queues a copy of |*op|, or runs it at once if it is brief and the stream
-// idle. C_FAILED if there is no memory: then |op->mark| is still the caller's.
+// idle. C_FAILED if there is no memory: then |op->mark| and |op->owned| are
+// still the caller's.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op);
 
-// For an operation that goes wrong while it runs: what is said from now on to
-// callbacks, queries and synchronisations of |stream|. The first one stays.
-void tarn__queue_fail(C_Stream stream, C_Status failure);
+// Called by an operation of |stream| that goes wrong while it runs: what is
+// said from now on to callbacks, queries and synchronisations of the stream,
+// and why, one line. The first one stays.
+void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why);
+
+// Why |stream| failed; "" if it has not.
+const char *tarn__queue_why(C_Stream stream);
 
 // The mark behind all that is queued now. Does not hold the stream.
 tarn__queue_mark tarn__queue_mark_now(C_Stream stream);

@@ -20,10 +20,13 @@ typedef unsigned char *tarn__rows_reach(void *context, tarn_addr addr,
 // |*out_size|. NULL if there is no memory.
 tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
 
-// Does it. |reach| NULL: addresses are pointers. |text| says what was wrong.
+// Does it with |rows| that were checked (base/rows.h), which the device room
+// does before it calls a plug-in. |reach| NULL: addresses are pointers. |text|
+// says what was wrong, and is "" if nothing was.
 //
-// TARN_E_INVALID  an index is out of range, an address is not reached, or a row
-//                 lies in two chunks.
+// TARN_E_INVALID  an index is out of range, an address is not reached, a row
+//                 lies in two chunks, or bool is to be added. Rows that come
+//                 before the bad one, in batches, have been moved.
 TARN_MUST_CHECK tarn_status tarn__rows_run(tarn__rows_action action,
                                            const tarn_rows *rows,
                                            tarn__rows_reach *reach,

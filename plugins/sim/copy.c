@@ -68,7 +68,7 @@ static void run_transfer(const tarn__queue_op *op) {
   if (status == C_SUCCESS) {
     move(&t, &r);
   } else {
-    tarn__queue_fail(t.stream, status);
+    tarn__queue_fail(t.stream, status, "");
   }
 }
 

@@ -40,6 +40,33 @@ void *tarn__os_map_sparse(size_t size) {
   return map(size, PROT_READ | PROT_WRITE, MAP_NORESERVE);
 }
 
+// More than is wanted, less what stands before and behind the aligned part.
+static void *trim(char *ptr, size_t whole, size_t size, size_t align) {
+  if (ptr == NULL) return NULL;
+  size_t lead = (size_t)(-(uintptr_t)ptr & (align - 1));
+  size_t rest = whole - lead - size;
+  if (lead != 0) tarn__os_unmap(ptr, lead);
+  if (rest != 0) tarn__os_unmap(ptr + lead + size, rest);
+  return ptr + lead;
+}
+
+static void *map_aligned(size_t size, size_t align,
+                         void *(*map_some)(size_t size)) {
+  size_t page = tarn__os_page();
+  size_t whole = 0;
+  if (align <= page) return map_some(size);
+  if (!tarn_size_add(size, align - page, &whole)) return NULL;
+  return trim(map_some(whole), whole, size, align);
+}
+
+void *tarn__os_map_aligned(size_t size, size_t align) {
+  return map_aligned(size, align, tarn__os_map);
+}
+
+void *tarn__os_reserve_aligned(size_t size, size_t align) {
+  return map_aligned(size, align, tarn__os_reserve);
+}
+
 void tarn__os_discard(void *ptr, size_t size) {
   if (madvise(ptr, size, MADV_DONTNEED) != 0) {
     tarn__log(TARN_LOG_ERROR, "os: madvise of %zu bytes at %p: %s", size, ptr,
@@ -52,6 +79,122 @@ void tarn__os_unmap(void *ptr, size_t size) {
     tarn__log(TARN_LOG_ERROR, "os: munmap of %zu bytes at %p: %s", size, ptr,
               strerror(errno));
   }
+}
+
+bool tarn__os_is_mapped(const void *ptr) {
+  size_t page = tarn__os_page();
+  unsigned char resident = 0;
+  uintptr_t begin = (uintptr_t)ptr & ~(uintptr_t)(page - 1);
+  return mincore((void *)begin, page, &resident) == 0 || errno != ENOMEM;
+}
+
+// --- addresses and memory apart --------------------------------------------
+
+static int protection_of(tarn__os_access access) {
+  switch (access) {
+    case TARN__OS_READ:
+      return PROT_READ;
+    case TARN__OS_READ_WRITE:
+      return PROT_READ | PROT_WRITE;
+    case TARN__OS_NONE:
+      break;
+  }
+  return PROT_NONE;
+}
+
+bool tarn__os_protect(void *ptr, size_t size, tarn__os_access access) {
+  return mprotect(ptr, size, protection_of(access)) == 0;
+}
+
+static bool reserve_at(void *ptr, size_t size, int flags) {
+  flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  return mmap(ptr, size, PROT_NONE, flags, -1, 0) != MAP_FAILED;
+}
+
+bool tarn__os_vacate(void *ptr, size_t size) {
+  return reserve_at(ptr, size, MAP_FIXED);
+}
+
+// The kernel chooses where to, so that nothing stands there before.
+void *tarn__os_move_out(void *ptr, size_t size) {
+  void *moved =
+      mremap(ptr, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+  return moved == MAP_FAILED ? NULL : moved;
+}
+
+// A kernel that fails late has emptied |to| by then: it is reserved again,
+// unless another thread's mapping was faster or it never was emptied.
+bool tarn__os_move(void *from, void *to, size_t size) {
+  if (mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) !=
+      MAP_FAILED) {
+    return true;
+  }
+  int reason = errno;
+  (void)reserve_at(to, size, MAP_FIXED_NOREPLACE);
+  errno = reason;
+  return false;
+}
+
+bool tarn__os_map_file(void *ptr, size_t size, int fd) {
+  size_t page = tarn__os_page();
+  void *spare = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
+  if (spare == MAP_FAILED) return false;
+  bool mapped =
+      mmap(ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+  int reason = errno;
+  tarn__os_unmap(spare, page);
+  errno = reason;
+  return mapped;
+}
+
+// --- files in memory -------------------------------------------------------
+
+// Neither size nor seals can change: nobody can cut off what others map.
+// (The kernel may add one of its own, against executing.)
+static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+static const int FOREIGN_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+
+void tarn__os_close(int fd) {
+  int reason = errno;
+  close(fd);
+  errno = reason;
+}
+
+int tarn__os_memory_file(const char *name, size_t size) {
+  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  if (size <= INT64_MAX && ftruncate(fd, (off_t)size) == 0 &&
+      fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
+    return fd;
+  }
+  if (size > INT64_MAX) errno = ENOMEM;
+  tarn__os_close(fd);
+  return -1;
+}
+
+// The kernel shows the name only here; without /proc, seals and size decide.
+static bool has_name(int fd, const char *name) {
+  char link[64];
+  char shown[128];
+  char expected[128];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t size = readlink(link, shown, sizeof shown - 1);
+  if (size < 0) return true;
+  shown[size] = '\0';
+  snprintf(expected, sizeof expected, "/memfd:%s (deleted)", name);
+  return strcmp(shown, expected) == 0;
+}
+
+bool tarn__os_is_memory_file(int fd, const char *name, size_t size) {
+  struct stat info;
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & (SEALS | FOREIGN_SEALS)) != SEALS) return false;
+  return fstat(fd, &info) == 0 && (uint64_t)info.st_size == size &&
+         has_name(fd, name);
+}
+
+int tarn__os_duplicate(int fd) {
+  return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 // --- how much memory there is ----------------------------------------------

@@ -22,12 +22,63 @@ void tarn__os_unmap(void *ptr, size_t size);
 // are touched; NULL if there are not as many. tarn__os_unmap gives them back.
 void *tarn__os_reserve(size_t size);
 
+// Both at a multiple of |align|, a power of two.
+void *tarn__os_map_aligned(size_t size, size_t align);
+void *tarn__os_reserve_aligned(size_t size, size_t align);
+
 // As tarn__os_map, for a range of which little will be in use at a time: the
 // kernel promises no memory for it, however large it is.
 void *tarn__os_map_sparse(size_t size);
 
 // Gives the memory of mapped pages back; they stay mapped, and are zero.
 void tarn__os_discard(void *ptr, size_t size);
+
+// Whether anything is mapped at |ptr|, readable or not.
+bool tarn__os_is_mapped(const void *ptr);
+
+// The calls below answer false, or NULL, or -1, with errno set, where the
+// kernel refuses, and then nothing has changed.
+
+typedef enum tarn__os_access {
+  TARN__OS_NONE,
+  TARN__OS_READ,
+  TARN__OS_READ_WRITE,
+} tarn__os_access;
+
+// What the program may do with mapped or reserved pages. Reserved ones become
+// memory by it: zero, private, and without a mapping of their own beside a
+// neighbour that may do the same.
+TARN_MUST_CHECK bool tarn__os_protect(void *ptr, size_t size,
+                                      tarn__os_access access);
+
+// Drops what is mapped in the range; its addresses stay reserved.
+TARN_MUST_CHECK bool tarn__os_vacate(void *ptr, size_t size);
+
+// Takes the bytes of private pages to addresses of their own, which are
+// returned, with their access; tarn__os_unmap gives them back. What is left at
+// |ptr| is as tarn__os_protect of reserved pages made it. Linux 5.7 or newer.
+TARN_MUST_CHECK void *tarn__os_move_out(void *ptr, size_t size);
+
+// Takes the bytes at |from|, whose addresses are given back, to the reserved
+// addresses at |to|, with their access.
+TARN_MUST_CHECK bool tarn__os_move(void *from, void *to, size_t size);
+
+// A file of |size| zero bytes in memory, which keeps that size for ever and is
+// gone with its last descriptor and mapping. Close it with tarn__os_close.
+TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
+
+// Whether |fd| is such a file, of that name and size.
+bool tarn__os_is_memory_file(int fd, const char *name, size_t size);
+
+// Another descriptor of the same file.
+TARN_MUST_CHECK int tarn__os_duplicate(int fd);
+void tarn__os_close(int fd);
+
+// Puts the first |size| bytes of the file at reserved addresses, shared with
+// whoever else maps it. Nobody can touch them before tarn__os_protect. Refused
+// also where this would be the process's last mapping, for without one to spare
+// it could not be taken out again.
+TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
 // Bytes of memory that this process may hope for: the machine's, or less
 // where a control group caps it. Available: what could be had now without

@@ -1,0 +1,35 @@
+// rows.h - what is to be known of a tarn_rows before an index is read, and
+// where a row stands.
+#ifndef TARN_BASE_ROWS_H_
+#define TARN_BASE_ROWS_H_
+
+#include "tarn/base.h"
+
+// Whether |given| is possible, as far as that can be told without the indices:
+// size of the struct, dtypes, strides, flags, the reference, that the rows of
+// the table are within it, and that no address or size overflows. |*out| is a
+// copy of this version's size with both strides set; the arrays of the
+// reference are the caller's still.
+//
+// TARN_E_INVALID  the text says what is not. |*out| is zero.
+TARN_MUST_CHECK tarn_status tarn__rows_check(const tarn_rows *given,
+                                             tarn_rows *out);
+
+// The bytes of one row of the table, and of the dense block. Of rows that were
+// checked, as all below.
+size_t tarn__rows_table_bytes(const tarn_rows *rows);
+size_t tarn__rows_dense_bytes(const tarn_rows *rows);
+
+// Whether |index| is that of a row.
+static inline bool tarn__rows_has(const tarn_rows *rows, int64_t index) {
+  return index >= 0 && (uint64_t)index < rows->table_count;
+}
+
+// "index 7 at position 3 is not in 0..4"
+void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
+                        char *out, size_t out_size);
+
+// The address of row |index|, which the table has; 0 if it lies in two chunks.
+tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index);
+
+#endif  // TARN_BASE_ROWS_H_
