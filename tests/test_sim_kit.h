@@ -10,9 +10,7 @@
 #include "support/run.h"
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
-
-// Of plugins/sim/sim.h, which tests do not see.
-size_t tarn__sim_report(char *out, size_t out_size);
+#include "tarn/sim.h"
 
 enum { SIM_MIB = 1 << 20 };
 
@@ -46,13 +44,13 @@ static inline size_t sim_free_memory(tarn_device *device) {
 }
 
 static inline size_t sim_misuses(void) {
-  return tarn__sim_report(NULL, 0);
+  return tarn_sim_misuses(NULL, 0);
 }
 
 // The newest line of the report has |part|.
 static inline void assert_reported(const char *part) {
   char line[256];
-  tarn__sim_report(line, sizeof line);
+  tarn_sim_misuses(line, sizeof line);
   ck_assert_msg(strstr(line, part) != NULL, "'%s' does not say '%s'", line,
                 part);
 }

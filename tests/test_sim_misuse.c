@@ -229,9 +229,44 @@ START_TEST(bad_arguments) {
   ck_assert_int_eq(table.device_memory_stats(&ids[0], &size, NULL), C_ERROR);
   ck_assert_int_eq(table.get_device_count(NULL), C_ERROR);
   ck_assert_int_eq(table.deinit_device(&ids[0]), C_SUCCESS);
-  assert_refused(table.device_min_chunk_size(&ids[0], &size),
-                 "sim:0: device_min_chunk_size before init_device");
+  ptr = bytes;
+  assert_refused(table.device_memory_allocate(&ids[0], &ptr, 64),
+                 "sim:0: device_memory_allocate before init_device");
+  ck_assert_ptr_null(ptr);
+  finalize();
+}
+END_TEST
+
+// PaddlePaddle calls init_device when it first needs memory or a stream, and
+// all of this before.
+START_TEST(what_may_be_asked_before_init_device) {
+  struct C_Device_st current = {0};
+  size_t total = 0;
+  size_t available = 0;
+  size_t size = 0;
+  fill_table();
+  ck_assert_int_eq(table.initialize(), C_SUCCESS);
+  ck_assert_int_eq(table.set_device(&ids[1]), C_SUCCESS);
+  ck_assert_int_eq(table.get_device(&current), C_SUCCESS);
+  ck_assert_int_eq(current.id, 1);
+  ck_assert_int_eq(table.synchronize_device(&ids[1]), C_SUCCESS);
+  ck_assert_int_eq(table.device_memory_stats(&ids[1], &total, &available),
+                   C_SUCCESS);
+  ck_assert_uint_gt(total, 0);
+  ck_assert_uint_eq(available, total);
+  ck_assert_int_eq(table.device_min_chunk_size(&ids[1], &size), C_SUCCESS);
+  ck_assert_uint_eq(size, 256);
+  ck_assert_int_eq(table.device_max_chunk_size(&ids[1], &size), C_SUCCESS);
+  ck_assert_uint_eq(size, total);
+  ck_assert_int_eq(table.device_max_alloc_size(&ids[1], &size), C_SUCCESS);
+  ck_assert_uint_eq(size, total);
+  ck_assert_int_eq(table.device_init_alloc_size(&ids[1], &size), C_SUCCESS);
+  ck_assert_uint_gt(size, 0);
+  ck_assert_int_eq(table.device_realloc_size(&ids[1], &size), C_SUCCESS);
+  ck_assert_uint_gt(size, 0);
+  ck_assert_int_eq(table.device_extra_padding_size(&ids[1], &size), C_SUCCESS);
   ck_assert_uint_eq(size, 0);
+  ck_assert_uint_eq(sim_misuses(), 0);
   finalize();
 }
 END_TEST
@@ -285,6 +320,7 @@ int main(void) {
   ADD_CASE(suite, "blocks", copies_out_of_bounds, use_after_free, wrong_frees,
            wrong_frees_of_host_memory, wrong_directions);
   ADD_CASE(suite, "others", a_queued_copy_outlives_its_block, bad_arguments,
-           streams_of_another_device, the_log_and_a_file_have_it_too);
+           what_may_be_asked_before_init_device, streams_of_another_device,
+           the_log_and_a_file_have_it_too);
   return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 // What is wrong with an address, and the words for it.
 #include <stdio.h>
 
-#include "sim.h"
+#include "extension.h"
 
 enum { WORDS_SIZE = 160 };
 
@@ -36,7 +36,7 @@ static tarn__sim_finding find_gone(const tarn__sim_device *device,
 static tarn__sim_finding finding_of(tarn__sim_verdict verdict,
                                     tarn__sim_extent *extent) {
   tarn__sim_freed block = {{extent->address, extent->asked}, extent->serial};
-  return (tarn__sim_finding){verdict, extent, block};
+  return (tarn__sim_finding){verdict, extent, block, 0};
 }
 
 tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
@@ -44,32 +44,50 @@ tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
                                        size_t size) {
   tarn__sim_extent *extent =
       tarn__sim_extents_find(&device->blocks[kind], address);
-  if (extent == NULL || extent->serial == 0) return find_gone(device, address);
+  if (extent == NULL || extent->asked == 0) return find_gone(device, address);
+  if (extent->record != NULL) return finding_of(TARN__SIM_GONE, extent);
   if (extent->address != address) return finding_of(TARN__SIM_INSIDE, extent);
   bool fits = extent->asked == size;
   return finding_of(fits ? TARN__SIM_FINE : TARN__SIM_MISMATCH, extent);
 }
 
-static bool in_window(const tarn__sim_device *device, uint64_t address) {
-  return address - (uintptr_t)device->window < device->span;
+// The extent that |address| is in: of the device's own blocks or, for one of
+// the host's, of unified ones.
+static tarn__sim_extent *extent_at(const tarn__sim_device *device,
+                                   uint64_t address) {
+  tarn__sim_kind kind = tarn__sim_is_block_side(device, address)
+                            ? TARN__SIM_DEVICE
+                            : TARN__SIM_UNIFIED;
+  return tarn__sim_extents_find(&device->blocks[kind], address);
 }
 
-// The block that |size| bytes at |address| are in; unified blocks are good,
-// too. |serial|: it must be this one, if not 0.
-static tarn__sim_finding find_range(const tarn__sim_device *device,
-                                    uint64_t address, size_t size,
-                                    uint64_t serial) {
-  tarn__sim_kind kind =
-      in_window(device, address) ? TARN__SIM_DEVICE : TARN__SIM_UNIFIED;
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[kind], address);
-  bool taken = extent != NULL && extent->serial != 0;
-  if (!taken || (serial != 0 && extent->serial != serial)) {
-    return find_gone(device, address);
-  }
+// Whether |extent| is a block that |r| may use, number |serial| if that is not
+// 0. One that waits to be given back on its stream is gone for all that comes
+// anew, and there for what was queued before.
+static bool is_usable(const tarn__sim_extent *extent,
+                      const tarn__sim_request *r, uint64_t serial) {
+  if (extent == NULL || extent->asked == 0) return false;
+  if (serial != 0) return extent->serial == serial;
+  return extent->record == NULL || (r->how & TARN__SIM_LATE) != 0;
+}
+
+static bool is_inside(const tarn__sim_extent *extent, uint64_t address,
+                      size_t size) {
   size_t before = (size_t)(address - extent->address);
-  bool inside = before <= extent->asked && size <= extent->asked - before;
-  return finding_of(inside ? TARN__SIM_FINE : TARN__SIM_BEYOND, extent);
+  return before <= extent->asked && size <= extent->asked - before;
+}
+
+// For bytes that are not both.
+static tarn__sim_finding find_wrong(const tarn__sim_device *device,
+                                    tarn__sim_extent *extent,
+                                    const tarn__sim_request *r,
+                                    uint64_t serial) {
+  if (is_usable(extent, r, serial)) {
+    return finding_of(TARN__SIM_BEYOND, extent);
+  }
+  bool waits = extent != NULL && extent->record != NULL && serial == 0;
+  if (waits) return finding_of(TARN__SIM_GONE, extent);
+  return find_gone(device, (uintptr_t)r->address);
 }
 
 // --- words -----------------------------------------------------------------
@@ -116,6 +134,22 @@ static void say_bytes(const tarn__sim_finding *f, size_t bytes,
   say_block(f, what, out);
 }
 
+// What is wrong with mapped bytes: all of them, or those from some byte on.
+static void say_mapped(const tarn__sim_request *r, const tarn__sim_finding *f,
+                       char *out) {
+  char from[48] = "";
+  char what[64] = "out of bounds: nothing is mapped there";
+  if (f->before != 0) {
+    snprintf(from, sizeof from, " from byte %zu on", f->before);
+  }
+  if (f->verdict == TARN__SIM_FORBIDDEN) {
+    snprintf(what, sizeof what, "no access: sim:%d may not %s there",
+             r->device->home.id,
+             (r->how & TARN__SIM_TO_WRITE) != 0 ? "write" : "read");
+  }
+  snprintf(out, WORDS_SIZE, "%s%s", what, from);
+}
+
 static C_Status refuse_finding(const tarn__sim_request *r,
                                const tarn__sim_finding *f, bool freeing) {
   char words[WORDS_SIZE] = "";
@@ -139,6 +173,12 @@ static C_Status refuse_finding(const tarn__sim_request *r,
     case TARN__SIM_NOWHERE:
       say_nowhere(r, freeing, words);
       break;
+    case TARN__SIM_UNMAPPED:
+    case TARN__SIM_FORBIDDEN:
+      say_mapped(r, f, words);
+      break;
+    case TARN__SIM_CHANGED:
+      return refuse(r, "use after unmap: what is mapped there has changed");
   }
   return refuse(r, words);
 }
@@ -151,11 +191,11 @@ C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
 // --- the ends of copies ----------------------------------------------------
 
 // What the host has is not known, only that it is none of a device.
-static C_Status resolve_host(const tarn__sim_request *r,
-                             unsigned char **out_bytes) {
-  *out_bytes = (unsigned char *)(uintptr_t)r->address;
-  const tarn__sim_device *owner = tarn__sim_owner(*out_bytes);
-  if (owner == NULL) owner = tarn__sim_owner(*out_bytes + (r->size - 1));
+static C_Status resolve_host(const tarn__sim_request *r, tarn__sim_piece *out) {
+  const unsigned char *bytes = r->address;
+  *out = (tarn__sim_piece){(unsigned char *)(uintptr_t)bytes, r->size};
+  const tarn__sim_device *owner = tarn__sim_owner(bytes);
+  if (owner == NULL) owner = tarn__sim_owner(bytes + (r->size - 1));
   if (owner != NULL) {
     char words[WORDS_SIZE];
     snprintf(words, sizeof words,
@@ -167,32 +207,63 @@ static C_Status resolve_host(const tarn__sim_request *r,
   return C_SUCCESS;
 }
 
-static C_Status resolve_device(const tarn__sim_request *r, tarn__sim_end *end,
-                               unsigned char **out_bytes) {
+static C_Status resolve_block(const tarn__sim_request *r, tarn__sim_end *end,
+                              tarn__sim_piece *out) {
   tarn__sim_device *device = end->device;
-  uint64_t address = (uintptr_t)end->address;
+  uint64_t address = (uintptr_t)r->address;
+  tarn__sim_finding wrong;
   pthread_mutex_lock(&device->lock);
-  tarn__sim_finding f = find_range(device, address, r->size, end->serial);
+  tarn__sim_extent *extent = extent_at(device, address);
+  bool fine =
+      is_usable(extent, r, end->serial) && is_inside(extent, address, r->size);
+  if (fine) {
+    end->serial = extent->serial;
+  } else {
+    wrong = find_wrong(device, extent, r, end->serial);
+  }
   pthread_mutex_unlock(&device->lock);
-  if (f.verdict != TARN__SIM_FINE) return refuse_finding(r, &f, false);
-  *out_bytes = in_window(device, address)
-                   ? device->mirror + (address - (uintptr_t)device->window)
+  if (!fine) return refuse_finding(r, &wrong, false);
+  out->bytes = tarn__sim_is_block_side(device, address)
+                   ? tarn__sim_mirror(device, address)
                    : (unsigned char *)(uintptr_t)address;
-  end->serial = f.block.serial;
+  out->size = r->size;
   return C_SUCCESS;
 }
 
+static C_Status resolve_mapped(const tarn__sim_request *r,
+                               const tarn__sim_device *owner,
+                               tarn__sim_end *end, tarn__sim_piece *out) {
+  tarn__sim_lock_ranges();
+  tarn__sim_finding f =
+      tarn__sim_find_mapped(owner, end->device, r, &end->serial, out);
+  tarn__sim_unlock_ranges();
+  return f.verdict == TARN__SIM_FINE ? C_SUCCESS : refuse_finding(r, &f, false);
+}
+
+// A range of another device is as good as one's own, where it lets one in.
+static C_Status resolve_device(const tarn__sim_request *r, tarn__sim_end *end,
+                               tarn__sim_piece *out) {
+  uint64_t address = (uintptr_t)r->address;
+  if (!tarn__sim_is_block_side(end->device, address)) {
+    const tarn__sim_device *owner = tarn__sim_owner(r->address);
+    if (owner != NULL && !tarn__sim_is_block_side(owner, address)) {
+      return resolve_mapped(r, owner, end, out);
+    }
+  }
+  return resolve_block(r, end, out);
+}
+
 C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
-                           size_t size, tarn__sim_end *end,
-                           unsigned char **out_bytes) {
+                           unsigned how, size_t size, tarn__sim_end *end,
+                           tarn__sim_piece *out) {
   // The report names the device whose address it is, where it is one's.
   const tarn__sim_device *named = end->device != NULL ? end->device : device;
-  tarn__sim_request r = {named, call, end->address, size};
-  if (size == 0) return refuse(&r, "no bytes");
-  if (end->address == NULL) return refuse(&r, "no address");
-  if ((uintptr_t)end->address > UINTPTR_MAX - size) {
+  tarn__sim_request r = {named, call, end->address, size, how};
+  if (r.size == 0) return refuse(&r, "no bytes");
+  if (r.address == NULL) return refuse(&r, "no address");
+  if ((uintptr_t)r.address > UINTPTR_MAX - r.size) {
     return refuse(&r, "out of bounds: beyond the last address");
   }
-  return end->device == NULL ? resolve_host(&r, out_bytes)
-                             : resolve_device(&r, end, out_bytes);
+  return end->device == NULL ? resolve_host(&r, out)
+                             : resolve_device(&r, end, out);
 }

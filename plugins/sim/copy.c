@@ -24,51 +24,117 @@ _Static_assert(sizeof(transfer) <= sizeof((tarn__queue_op){0}.words),
 
 // --- one transfer ----------------------------------------------------------
 
-// Where a transfer's bytes are.
+// Where a transfer's bytes are: all of them, or the first that stand together.
 typedef struct route {
-  unsigned char *to;
-  unsigned char *from;
+  tarn__sim_piece to;
+  tarn__sim_piece from;
 } route;
 
-static bool overlap(const route *r, size_t size) {
-  uintptr_t x = (uintptr_t)r->to;
-  uintptr_t y = (uintptr_t)r->from;
+static size_t lesser(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static bool overlap(const void *a, const void *b, size_t size) {
+  uintptr_t x = (uintptr_t)a;
+  uintptr_t y = (uintptr_t)b;
   return (x < y ? y - x : x - y) < size;
 }
 
+static bool is_whole(const route *r, size_t size) {
+  return r->to.size == size && r->from.size == size;
+}
+
+// Mapped bytes may overlap by their addresses and, where memory is mapped
+// twice, without that; the first piece tells then, not the others.
+static bool ends_overlap(const transfer *t, const route *r) {
+  size_t here = lesser(r->to.size, r->from.size);
+  if (overlap(r->to.bytes, r->from.bytes, here)) return true;
+  return !is_whole(r, t->size) &&
+         overlap(t->dst.address, t->src.address, t->size);
+}
+
 static C_Status check(transfer *t, const tarn__sim_device *device, route *out) {
-  C_Status status =
-      tarn__sim_resolve(device, t->call, t->size, &t->dst, &out->to);
+  C_Status status = tarn__sim_resolve(device, t->call, TARN__SIM_TO_WRITE,
+                                      t->size, &t->dst, &out->to);
   if (status != C_SUCCESS) return status;
-  status = tarn__sim_resolve(device, t->call, t->size, &t->src, &out->from);
-  if (status != C_SUCCESS || !overlap(out, t->size)) return status;
+  status = tarn__sim_resolve(device, t->call, 0, t->size, &t->src, &out->from);
+  if (status != C_SUCCESS || !ends_overlap(t, out)) return status;
   return tarn__sim_misuse("sim:%d: %s of %zu bytes at %p: its ends overlap",
                           device->home.id, tarn__sim_call_name(t->call),
                           t->size, t->dst.address);
 }
 
-static void move(const transfer *t, const route *r) {
-  if (!tarn__sim_is_slow()) {
-    memcpy(r->to, r->from, t->size);
-    return;
+// An end that is used up piece by piece.
+typedef struct walk {
+  tarn__sim_call call;
+  unsigned how;
+  tarn__sim_end end;
+  size_t left;
+  tarn__sim_piece piece;
+} walk;
+
+static walk walk_along(tarn__sim_call call, unsigned how,
+                       const tarn__sim_end *end, size_t size,
+                       tarn__sim_piece first) {
+  tarn__sim_end whole = {end->device, end->address, 0};
+  return (walk){call, how | TARN__SIM_PIECE, whole, size, first};
+}
+
+// |size| bytes of the piece are done; where that was all of it, the next one is
+// looked for.
+static C_Status advance(walk *w, size_t size) {
+  w->end.address = (const char *)w->end.address + size;
+  w->end.serial = 0;
+  w->left -= size;
+  w->piece.bytes += size;
+  w->piece.size -= size;
+  if (w->piece.size != 0 || w->left == 0) return C_SUCCESS;
+  return tarn__sim_resolve(w->end.device, w->call, w->how, w->left, &w->end,
+                           &w->piece);
+}
+
+// One end or both are in several pieces. They were all there a moment ago;
+// what another thread unmaps meanwhile is missed here. Two mappings may be of
+// the same bytes, hence memmove.
+__attribute__((noinline)) static C_Status move_pieces(const transfer *t,
+                                                      const route *r) {
+  walk to = walk_along(t->call, TARN__SIM_TO_WRITE, &t->dst, t->size, r->to);
+  walk from = walk_along(t->call, 0, &t->src, t->size, r->from);
+  C_Status status = C_SUCCESS;
+  while (status == C_SUCCESS && to.left != 0) {
+    size_t now = lesser(to.piece.size, from.piece.size);
+    memmove(to.piece.bytes, from.piece.bytes, now);
+    status = advance(&to, now);
+    if (status == C_SUCCESS) status = advance(&from, now);
   }
+  return status;
+}
+
+static C_Status move_bytes(const transfer *t, const route *r) {
+  if (!is_whole(r, t->size)) return move_pieces(t, r);
+  memcpy(r->to.bytes, r->from.bytes, t->size);
+  return C_SUCCESS;
+}
+
+static C_Status move(const transfer *t, const route *r) {
+  if (!tarn__sim_is_slow()) return move_bytes(t, r);
   uint64_t begin = tarn__os_now_ns();
   bool across = t->dst.device != t->src.device;
-  memcpy(r->to, r->from, t->size);
+  C_Status status = move_bytes(t, r);
   tarn__sim_linger(begin, across ? t->size : 0);
+  return status;
 }
 
 static void run_transfer(const tarn__queue_op *op) {
   transfer t;
-  route r = {NULL, NULL};
+  route r = {.to = {NULL, 0}};
   memcpy(&t, op->words, sizeof t);
   const tarn__sim_device *device =
       t.src.device != NULL ? t.src.device : t.dst.device;
   C_Status status = check(&t, device, &r);
-  if (status == C_SUCCESS) {
-    move(&t, &r);
-  } else {
-    tarn__queue_fail(t.stream, status, "");
+  if (status == C_SUCCESS) status = move(&t, &r);
+  if (status != C_SUCCESS) {
+    tarn__queue_fail(t.stream, status, tarn__sim_text.line);
   }
 }
 
@@ -83,12 +149,10 @@ static C_Status queue_transfer(const transfer *t) {
 
 // |device| is whose call it is.
 static C_Status make_transfer(transfer *t, const tarn__sim_device *device) {
-  route r = {NULL, NULL};
+  route r = {.to = {NULL, 0}};
   C_Status status = check(t, device, &r);
   if (status != C_SUCCESS) return status;
-  if (t->stream != NULL) return queue_transfer(t);
-  move(t, &r);
-  return C_SUCCESS;
+  return t->stream != NULL ? queue_transfer(t) : move(t, &r);
 }
 
 // --- the table: on one device ----------------------------------------------
@@ -204,18 +268,29 @@ C_Status tarn__sim_async_p2p(const C_Device dst_device,
 
 // --- filling ---------------------------------------------------------------
 
+static C_Status fill(const tarn__sim_device *device, tarn__sim_end *end,
+                     unsigned char value, size_t size) {
+  tarn__sim_call call = TARN__SIM_device_memory_set;
+  tarn__sim_piece first = {NULL, 0};
+  C_Status status =
+      tarn__sim_resolve(device, call, TARN__SIM_TO_WRITE, size, end, &first);
+  if (status != C_SUCCESS) return status;
+  walk w = walk_along(call, TARN__SIM_TO_WRITE, end, size, first);
+  while (status == C_SUCCESS && w.left != 0) {
+    memset(w.piece.bytes, value, w.piece.size);
+    status = advance(&w, w.piece.size);
+  }
+  return status;
+}
+
 C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size) {
   tarn__sim_device *sim = NULL;
-  tarn__sim_call call = TARN__SIM_device_memory_set;
-  C_Status status = tarn__sim_enter(call, device, &sim);
+  C_Status status = tarn__sim_enter(TARN__SIM_device_memory_set, device, &sim);
   if (status != C_SUCCESS) return status;
   tarn__sim_end end = {.device = sim, .address = ptr};
-  unsigned char *bytes = NULL;
-  status = tarn__sim_resolve(sim, call, size, &end, &bytes);
-  if (status != C_SUCCESS) return status;
   uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
-  memset(bytes, value, size);
-  if (tarn__sim_is_slow()) tarn__sim_linger(begin, 0);
-  return C_SUCCESS;
+  status = fill(sim, &end, value, size);
+  if (status == C_SUCCESS && tarn__sim_is_slow()) tarn__sim_linger(begin, 0);
+  return status;
 }

@@ -6,7 +6,7 @@
 //
 // A forked child has no part in its parent's devices: every function answers
 // C_ERROR there, before it takes a lock that a thread of the parent might hold.
-#include "sim.h"
+#include "extension.h"
 
 static struct {
   pthread_mutex_t lock;  // taken by these four and nobody else; guards all
@@ -42,10 +42,11 @@ static bool is_ready(tarn__sim_device *device) {
 
 static C_Status initialize_locked(void) {
   if (device_count() != 0) return C_SUCCESS;
-  if (!tarn__sim_options_read(&sim.options)) return C_ERROR;
-  tarn__sim_faults_set(&sim.options);
+  if (!tarn__sim_options_settle(&sim.options)) return C_ERROR;
+  tarn__sim_faults_set(&sim.options.plan);
   for (size_t i = 0; i < sim.options.devices; i++) {
     sim.devices[i].home.id = (int)i;
+    sim.devices[i].capacity = sim.options.capacity;
     pthread_mutex_init(&sim.devices[i].lock, NULL);
   }
   sim.generation = tarn__os_generation();
@@ -65,6 +66,7 @@ static void close_locked(tarn__sim_device *device) {
   if (!is_ready(device)) return;
   tarn__queue_destroy_all(&device->home);
   atomic_store_explicit(&device->ready, false, memory_order_release);
+  tarn__sim_ranges_close(device);
   tarn__sim_memory_close(device);
 }
 
@@ -74,14 +76,24 @@ static void finalize_locked(void) {
     pthread_mutex_destroy(&sim.devices[i].lock);
   }
   atomic_store_explicit(&sim.count, 0, memory_order_release);
+  tarn__sim_options_unsettle();
 }
 
 // --- who may call ----------------------------------------------------------
 
 static bool is_exhaustible(tarn__sim_call call) {
-  return call == TARN__SIM_device_memory_allocate ||
-         call == TARN__SIM_host_memory_allocate ||
-         call == TARN__SIM_unified_memory_allocate;
+  switch (call) {
+    case TARN__SIM_device_memory_allocate:
+    case TARN__SIM_host_memory_allocate:
+    case TARN__SIM_unified_memory_allocate:
+    case TARN__SIM_allocate_aligned:
+    case TARN__SIM_allocate_async:
+    case TARN__SIM_range_reserve:
+    case TARN__SIM_memory_create:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // The device, ready or not.
@@ -107,14 +119,36 @@ static C_Status find(tarn__sim_call call, const struct C_Device_st *device,
 
 static C_Status strike(tarn__sim_call call) {
   if (!tarn__sim_faults_strike(call)) return C_SUCCESS;
+  (void)tarn__text_fail(&tarn__sim_text, TARN_OK, "sim: %s fails on purpose",
+                        tarn__sim_call_name(call));
   return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
+}
+
+// What a host may ask of a device that is not ready. PaddlePaddle, whose ABI
+// this is, calls init_device late: before memory, streams and events of the
+// device are used for the first time, and after all of these.
+static bool comes_early(tarn__sim_call call) {
+  switch (call) {
+    case TARN__SIM_set_device:
+    case TARN__SIM_synchronize_device:
+    case TARN__SIM_device_memory_stats:
+    case TARN__SIM_device_min_chunk_size:
+    case TARN__SIM_device_max_chunk_size:
+    case TARN__SIM_device_max_alloc_size:
+    case TARN__SIM_device_extra_padding_size:
+    case TARN__SIM_device_init_alloc_size:
+    case TARN__SIM_device_realloc_size:
+      return true;
+    default:
+      return false;
+  }
 }
 
 C_Status tarn__sim_look_up(tarn__sim_call call,
                            const struct C_Device_st *device,
                            tarn__sim_device **out) {
   C_Status status = find(call, device, out);
-  if (status != C_SUCCESS || is_ready(*out)) return status;
+  if (status != C_SUCCESS || is_ready(*out) || comes_early(call)) return status;
   return tarn__sim_misuse("sim:%d: %s before init_device", device->id,
                           tarn__sim_call_name(call));
 }
@@ -130,9 +164,15 @@ tarn__sim_device *tarn__sim_owner(const void *ptr) {
   for (size_t i = 0; i < device_count(); i++) {
     tarn__sim_device *device = &sim.devices[i];
     if (!is_ready(device)) continue;
-    if (address - (uintptr_t)device->window < device->span) return device;
+    if (address - (uintptr_t)device->window < device->window_size) {
+      return device;
+    }
   }
   return NULL;
+}
+
+tarn__sim_device *tarn__sim_nth(size_t number) {
+  return number < device_count() ? &sim.devices[number] : NULL;
 }
 
 // --- time ------------------------------------------------------------------

@@ -103,16 +103,16 @@ static void free_extent(extent *x) {
   if (x != NULL) tarn__host_free(x, sizeof *x);
 }
 
-bool tarn__sim_extents_add(tree *t, tarn__sim_run run, size_t asked,
-                           uint64_t serial) {
+extent *tarn__sim_extents_add(tree *t, tarn__sim_run run, size_t asked,
+                              uint64_t serial) {
   extent *x = new_extent(t);
-  if (x == NULL) return false;
+  if (x == NULL) return NULL;
   x->address = run.address;
   x->size = run.size;
   x->asked = asked;
   x->serial = serial;
   link_extent(t, x);
-  return true;
+  return x;
 }
 
 void tarn__sim_extents_remove(tree *t, extent *x) {
@@ -143,31 +143,55 @@ extent *tarn__sim_extents_find(const tree *t, uint64_t address) {
   return last != NULL && address - last->address < last->size ? last : NULL;
 }
 
-// The first free extent of |size| bytes that begins at |from| or behind.
-static extent *first_fit(extent *x, uint64_t from, size_t size) {
-  if (room_of(x) < size) return NULL;
-  if (x->address < from) return first_fit(x->right, from, size);
-  extent *found = first_fit(x->left, from, size);
-  if (found != NULL) return found;
-  if (is_free(x) && x->size >= size) return x;
-  return first_fit(x->right, from, size);
-}
-
-static bool has_room_at(const extent *x, uint64_t address, size_t size) {
-  return is_free(x) && x->size - (size_t)(address - x->address) >= size;
-}
-
-// The free extent to take |size| bytes of, and where in it.
-static extent *choose(const tree *t, size_t size, uint64_t *out_address) {
-  extent *x = tarn__sim_extents_find(t, t->cursor);
-  if (x != NULL && has_room_at(x, t->cursor, size)) {
-    *out_address = t->cursor;
-    return x;
+extent *tarn__sim_extents_from(const tree *t, uint64_t address) {
+  extent *found = tarn__sim_extents_find(t, address);
+  extent *x = found == NULL ? t->root : NULL;
+  while (x != NULL) {
+    bool behind = x->address > address;
+    if (behind) found = x;
+    x = behind ? x->left : x->right;
   }
-  x = first_fit(t->root, t->cursor, size);
-  if (x == NULL) x = first_fit(t->root, 0, size);
-  if (x != NULL) *out_address = x->address;
-  return x;
+  return found;
+}
+
+extent *tarn__sim_extents_in(const tree *t, tarn__sim_run run) {
+  extent *x = tarn__sim_extents_from(t, run.address);
+  if (x == NULL || x->address <= run.address) return x;
+  return x->address - run.address < run.size ? x : NULL;
+}
+
+// What is looked for: so many bytes, at a multiple of |align|.
+typedef struct need {
+  size_t size;
+  size_t align;
+} need;
+
+// Whether |x| has it at |from| or behind, and where.
+static bool has_room(const extent *x, uint64_t from, need n, uint64_t *out_at) {
+  if (!is_free(x)) return false;
+  uint64_t begin = larger(from, x->address);
+  if (!tarn_size_align_up(begin, n.align, out_at)) return false;
+  size_t before = (size_t)(*out_at - x->address);
+  return before <= x->size && n.size <= x->size - before;
+}
+
+// The first free extent that begins at |from| or behind and has it. Where what
+// is free begins at multiples of |align|, no subtree is searched in vain.
+static extent *first_fit(extent *x, uint64_t from, need n, uint64_t *out_at) {
+  if (room_of(x) < n.size) return NULL;
+  if (x->address < from) return first_fit(x->right, from, n, out_at);
+  extent *found = first_fit(x->left, from, n, out_at);
+  if (found != NULL) return found;
+  if (has_room(x, 0, n, out_at)) return x;
+  return first_fit(x->right, from, n, out_at);
+}
+
+// The free extent to take of, and where in it.
+static extent *choose(const tree *t, need n, uint64_t *out_at) {
+  extent *x = tarn__sim_extents_find(t, t->cursor);
+  if (x != NULL && has_room(x, t->cursor, n, out_at)) return x;
+  x = first_fit(t->root, t->cursor, n, out_at);
+  return x != NULL ? x : first_fit(t->root, 0, n, out_at);
 }
 
 // --- taking and giving -----------------------------------------------------
@@ -183,10 +207,10 @@ static void keep(tree *t, extent *x, tarn__sim_run run) {
   link_extent(t, x);
 }
 
-const extent *tarn__sim_extents_take(tree *t, size_t size, size_t asked,
-                                     uint64_t serial) {
+extent *tarn__sim_extents_take(tree *t, size_t size, size_t align, size_t asked,
+                               uint64_t serial) {
   uint64_t at = 0;
-  extent *x = choose(t, size, &at);
+  extent *x = choose(t, (need){size, align}, &at);
   if (x == NULL) return NULL;
   extent *taken = new_extent(t);
   extent *rest = new_extent(t);
@@ -221,6 +245,7 @@ tarn__sim_run tarn__sim_extents_give(tree *t, extent *x) {
   absorb(t, tarn__sim_extents_find(t, run.address + run.size), &run);
   x->asked = 0;
   x->serial = 0;
+  x->record = NULL;
   keep(t, x, run);
   return run;
 }

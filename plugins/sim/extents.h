@@ -22,8 +22,10 @@
 typedef struct tarn__sim_extent {
   uint64_t address;
   size_t size;
-  size_t asked;     // what the taker asked for, at most |size|; 0: free
+  size_t asked;     // bytes that may be used at |address|, at most |size|; 0:
+                    // free, or taken for something that has no address
   uint64_t serial;  // the taker's number; 0: free
+  void *record;     // the taker's own; NULL at first
 
   size_t room;  // the largest free extent of this subtree
   uint32_t priority;
@@ -44,21 +46,29 @@ typedef struct tarn__sim_run {
   size_t size;
 } tarn__sim_run;
 
-// Adds an extent that touches no other, free if |serial| is 0. False if there
-// is no host memory.
-TARN_MUST_CHECK bool tarn__sim_extents_add(tarn__sim_extents *extents,
-                                           tarn__sim_run run, size_t asked,
-                                           uint64_t serial);
+// Adds an extent that shares no byte with another, free if |serial| is 0. NULL
+// if there is no host memory.
+TARN_MUST_CHECK tarn__sim_extent *tarn__sim_extents_add(
+    tarn__sim_extents *extents, tarn__sim_run run, size_t asked,
+    uint64_t serial);
 
-// Takes |size| bytes of what is free; NULL if no free extent has room, or if
-// there is no host memory.
-const tarn__sim_extent *tarn__sim_extents_take(tarn__sim_extents *extents,
-                                               size_t size, size_t asked,
-                                               uint64_t serial);
+// Takes |size| bytes of what is free, at a multiple of |align|, a power of two;
+// NULL if no free extent has room, or if there is no host memory.
+tarn__sim_extent *tarn__sim_extents_take(tarn__sim_extents *extents,
+                                         size_t size, size_t align,
+                                         size_t asked, uint64_t serial);
 
 // The extent that |address| is in, taken or free; NULL if there is none.
 tarn__sim_extent *tarn__sim_extents_find(const tarn__sim_extents *extents,
                                          uint64_t address);
+
+// The same or, if there is none, the first behind |address|.
+tarn__sim_extent *tarn__sim_extents_from(const tarn__sim_extents *extents,
+                                         uint64_t address);
+
+// The first that shares a byte with |run|; NULL if there is none.
+tarn__sim_extent *tarn__sim_extents_in(const tarn__sim_extents *extents,
+                                       tarn__sim_run run);
 
 // Makes the taken |extent| free and one with its free neighbours, which it
 // returns. Cannot fail.

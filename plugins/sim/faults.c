@@ -1,7 +1,7 @@
 // Calls that fail on purpose: "device_memory_allocate@5+,memory_copy_h2d@3,
 // *@100" fails the third copy to the device, every allocation from the fifth
 // on, and the hundredth call whatever it is. Calls are counted for all devices
-// together, from initialize on.
+// together, from initialize or tarn_sim_faults on; without a plan, none is.
 #include <string.h>
 
 #include "sim.h"
@@ -10,10 +10,24 @@
 static const char *const names[] = {TARN__SIM_CALL_LIST(CALL_NAME)};
 
 static struct {
-  tarn__sim_fault entries[TARN__SIM_FAULTS_MAX];
-  size_t count;  // written by initialize, before there is a device
-  _Atomic(uint64_t) calls[TARN__SIM_CALLS + 1];  // the last: of any
-} plan;
+  atomic_bool armed;     // there is an entry: a look before the lock
+  pthread_mutex_t lock;  // guards all below
+  tarn__sim_plan plan;
+  uint64_t calls[TARN__SIM_CALLS + 1];  // the last: of any
+} faults = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_faults(void) {
+  pthread_mutex_lock(&faults.lock);
+}
+
+static void unlock_faults(void) {
+  pthread_mutex_unlock(&faults.lock);
+}
+
+// get_device, which needs no device, is counted in a child, too.
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(lock_faults, unlock_faults, unlock_faults);
+}
 
 const char *tarn__sim_call_name(tarn__sim_call call) {
   return names[call];
@@ -57,11 +71,12 @@ static bool parse_entry(const char **text, tarn__sim_fault *out) {
   return out->nth != 0;
 }
 
-bool tarn__sim_faults_parse(const char *text, tarn__sim_options *out) {
-  out->fault_count = 0;
-  while (out->fault_count < TARN__SIM_FAULTS_MAX) {
-    if (!parse_entry(&text, &out->faults[out->fault_count])) return false;
-    out->fault_count++;
+bool tarn__sim_faults_parse(const char *text, tarn__sim_plan *out) {
+  out->count = 0;
+  if (text == NULL || *text == '\0') return true;
+  while (out->count < TARN__SIM_FAULTS_MAX) {
+    if (!parse_entry(&text, &out->entries[out->count])) return false;
+    out->count++;
     if (*text == '\0') return true;
     if (*text++ != ',') return false;
   }
@@ -70,26 +85,34 @@ bool tarn__sim_faults_parse(const char *text, tarn__sim_options *out) {
 
 // --- striking --------------------------------------------------------------
 
-void tarn__sim_faults_set(const tarn__sim_options *options) {
-  for (int i = 0; i <= TARN__SIM_CALLS; i++)
-    atomic_store(&plan.calls[i], 0);
-  memcpy(plan.entries, options->faults, sizeof plan.entries);
-  plan.count = options->fault_count;
+void tarn__sim_faults_set(const tarn__sim_plan *plan) {
+  lock_faults();
+  memset(faults.calls, 0, sizeof faults.calls);
+  faults.plan = *plan;
+  atomic_store(&faults.armed, plan->count != 0);
+  unlock_faults();
 }
 
 static bool is_due(const tarn__sim_fault *fault, uint64_t number) {
   return number == fault->nth || (fault->onwards && number > fault->nth);
 }
 
-bool tarn__sim_faults_strike(tarn__sim_call call) {
-  if (plan.count == 0) return false;
-  uint64_t number = atomic_fetch_add(&plan.calls[call], 1) + 1;
-  uint64_t of_any = atomic_fetch_add(&plan.calls[TARN__SIM_CALLS], 1) + 1;
+// Apart, so that the usual call is a look and nothing else.
+__attribute__((noinline, cold)) static bool strike(tarn__sim_call call) {
+  lock_faults();
+  uint64_t number = ++faults.calls[call];
+  uint64_t of_any = ++faults.calls[TARN__SIM_CALLS];
   bool due = false;
-  for (size_t i = 0; i < plan.count; i++) {
-    const tarn__sim_fault *fault = &plan.entries[i];
+  for (size_t i = 0; i < faults.plan.count; i++) {
+    const tarn__sim_fault *fault = &faults.plan.entries[i];
     if (fault->call == call) due = due || is_due(fault, number);
     if (fault->call == TARN__SIM_CALLS) due = due || is_due(fault, of_any);
   }
+  unlock_faults();
   return due;
+}
+
+bool tarn__sim_faults_strike(tarn__sim_call call) {
+  return atomic_load_explicit(&faults.armed, memory_order_relaxed) &&
+         strike(call);
 }

@@ -1,8 +1,8 @@
 // Blocks of a device.
 //
-//   window   [ ........ | block 7 | .... | block 9 | .................... ]
+//   window   [ ........ | block 7 | .... | block 9 | ......... | ranges ... ]
 //            PROT_NONE: these are the addresses that are handed out
-//   mirror   [          | bytes   |      | bytes   |                      ]
+//   mirror   [          | bytes   |      | bytes   |           ]
 //            the memory, at the same offsets
 //
 // The host faults where it touches a device's address, and no protection is
@@ -10,27 +10,74 @@
 // resident that a living block is on and that were written; the others go back
 // to the system when the last block on them does.
 //
-// The window is several times as large as the capacity. What is taken moves
+// The part of the window that is for blocks is several times as large as the
+// capacity. What is taken moves
 // through it from end to end, so that an address stays unused for long after it
 // was given back, and crowded windows are rare.
 //
 // Pinned host memory and unified memory are plain memory of the host, of which
 // the device keeps account only to know what is given back.
-#include "sim.h"
+#include "base/os.h"
+#include "extension.h"
 
 enum {
   BLOCK_ALIGN = 256,  // what device_min_chunk_size promises
-  WINDOW_FACTOR = 4,
+  BLOCKS_FACTOR = 4,
+  RANGES_FACTOR = 16,
 };
 
-static const size_t WINDOW_ALIGN = (size_t)2 << 20;
+// Addresses for ranges beyond the capacity: so many devices of so much memory
+// leave room for each other in the 128 TiB that a process has.
+static const size_t RANGES_MOST = (size_t)512 << 30;
 
 // --- beginning and end -----------------------------------------------------
 
-static bool size_window(size_t capacity, size_t *out_span) {
+static size_t size_ranges(size_t whole) {
+  size_t size = 0;
+  bool many = !tarn_size_mul(whole, RANGES_FACTOR, &size) || size > RANGES_MOST;
+  if (!many) return size;
+  return whole > RANGES_MOST ? whole : RANGES_MOST;
+}
+
+// The largest alignment that a block can ask for and always find an address.
+static size_t largest_power(size_t span) {
+  return (size_t)1 << (63 - __builtin_clzl(span));
+}
+
+// Where the system has not as many addresses, large alignments and then ranges
+// are what is given up.
+static bool reserve_window(tarn__sim_device *device, size_t whole) {
+  size_t align = largest_power(device->span);
+  size_t ranges = size_ranges(whole);
+  for (;;) {
+    device->window_size = device->span + ranges;
+    device->window = tarn__os_reserve_aligned(device->window_size, align);
+    if (device->window != NULL) return true;
+    if (align == TARN__SIM_GRANULE && ranges == 0) return false;
+    if (align == TARN__SIM_GRANULE) ranges = ranges / 2 / align * align;
+    align = TARN__SIM_GRANULE;
+  }
+}
+
+static bool map_both(tarn__sim_device *device, size_t capacity) {
   size_t whole = 0;
-  return tarn_size_align_up(capacity, WINDOW_ALIGN, &whole) &&
-         tarn_size_mul(whole, WINDOW_FACTOR, out_span);
+  if (!tarn_size_align_up(capacity, TARN__SIM_GRANULE, &whole)) return false;
+  if (!tarn_size_mul(whole, BLOCKS_FACTOR, &device->span)) return false;
+  device->mirror = tarn__os_map_sparse(device->span);
+  return device->mirror != NULL && reserve_window(device, whole);
+}
+
+static bool add_room(tarn__sim_device *device) {
+  uint64_t begin = (uintptr_t)device->window;
+  tarn__sim_run blocks = {begin, device->span};
+  tarn__sim_run ranges = {begin + device->span,
+                          device->window_size - device->span};
+  if (tarn__sim_extents_add(&device->blocks[TARN__SIM_DEVICE], blocks, 0, 0) ==
+      NULL) {
+    return false;
+  }
+  return ranges.size == 0 ||
+         tarn__sim_extents_add(&device->ranges, ranges, 0, 0) != NULL;
 }
 
 bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
@@ -38,14 +85,7 @@ bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
   device->used = 0;
   device->serial = 0;
   device->freed_count = 0;
-  if (!size_window(capacity, &device->span)) return false;
-  device->window = tarn__os_reserve(device->span);
-  device->mirror = tarn__os_map_sparse(device->span);
-  tarn__sim_run all = {(uintptr_t)device->window, device->span};
-  if (device->window != NULL && device->mirror != NULL &&
-      tarn__sim_extents_add(&device->blocks[TARN__SIM_DEVICE], all, 0, 0)) {
-    return true;
-  }
+  if (map_both(device, capacity) && add_room(device)) return true;
   tarn__sim_memory_close(device);
   return false;
 }
@@ -67,9 +107,14 @@ void tarn__sim_memory_close(tarn__sim_device *device) {
   unmap_blocks(&device->blocks[TARN__SIM_HOST]);
   unmap_blocks(&device->blocks[TARN__SIM_UNIFIED]);
   tarn__sim_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
-  if (device->window != NULL) tarn__os_unmap(device->window, device->span);
+  tarn__sim_extents_clear(&device->registered);
+  tarn__sim_extents_clear(&device->ranges);
+  if (device->window != NULL) {
+    tarn__os_unmap(device->window, device->window_size);
+  }
   if (device->mirror != NULL) tarn__os_unmap(device->mirror, device->span);
   device->window = device->mirror = NULL;
+  device->used = 0;
 }
 
 // --- taking ----------------------------------------------------------------
@@ -85,17 +130,27 @@ static C_Status begin_take(tarn__sim_call call, const C_Device device,
                           ptr == NULL ? "nowhere to put it" : "no bytes");
 }
 
-static const tarn__sim_extent *take_locked(tarn__sim_device *device,
-                                           size_t size) {
+static uint64_t take_block_locked(tarn__sim_device *device, size_t size,
+                                  size_t align) {
   size_t whole = 0;
-  if (!tarn_size_align_up(size, BLOCK_ALIGN, &whole)) return NULL;
-  if (whole > device->capacity - device->used) return NULL;
-  const tarn__sim_extent *taken = tarn__sim_extents_take(
-      &device->blocks[TARN__SIM_DEVICE], whole, size, device->serial + 1);
-  if (taken == NULL) return NULL;
+  if (!tarn_size_align_up(size, BLOCK_ALIGN, &whole)) return 0;
+  if (whole > device->capacity - device->used) return 0;
+  const tarn__sim_extent *taken =
+      tarn__sim_extents_take(&device->blocks[TARN__SIM_DEVICE], whole, align,
+                             size, device->serial + 1);
+  if (taken == NULL) return 0;
   device->serial++;
   device->used += whole;
-  return taken;
+  return taken->address;
+}
+
+uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
+                              size_t align) {
+  pthread_mutex_lock(&device->lock);
+  uint64_t address = take_block_locked(
+      device, size, align > BLOCK_ALIGN ? align : (size_t)BLOCK_ALIGN);
+  pthread_mutex_unlock(&device->lock);
+  return address;
 }
 
 C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
@@ -103,19 +158,36 @@ C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
   C_Status status =
       begin_take(TARN__SIM_device_memory_allocate, device, ptr, size, &sim);
   if (status != C_SUCCESS) return status;
-  pthread_mutex_lock(&sim->lock);
-  const tarn__sim_extent *taken = take_locked(sim, size);
-  uint64_t address = taken != NULL ? taken->address : 0;
-  pthread_mutex_unlock(&sim->lock);
+  uint64_t address = tarn__sim_take_block(sim, size, BLOCK_ALIGN);
   *ptr = (void *)(uintptr_t)address;
   return address != 0 ? C_SUCCESS : C_FAILED;
+}
+
+static uint64_t take_bytes_locked(tarn__sim_device *device, size_t size,
+                                  bool counted) {
+  if (counted && size > device->capacity - device->used) return 0;
+  const tarn__sim_extent *taken =
+      tarn__sim_extents_take(&device->blocks[TARN__SIM_DEVICE], size,
+                             TARN__SIM_GRANULE, 0, device->serial + 1);
+  if (taken == NULL) return 0;
+  device->serial++;
+  if (counted) device->used += size;
+  return taken->address;
+}
+
+uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
+                              bool counted) {
+  pthread_mutex_lock(&device->lock);
+  uint64_t address = take_bytes_locked(device, size, counted);
+  pthread_mutex_unlock(&device->lock);
+  return address;
 }
 
 static bool note_mapped(tarn__sim_device *device, tarn__sim_kind kind,
                         tarn__sim_run run, size_t asked) {
   pthread_mutex_lock(&device->lock);
   bool noted = tarn__sim_extents_add(&device->blocks[kind], run, asked,
-                                     device->serial + 1);
+                                     device->serial + 1) != NULL;
   if (noted) device->serial++;
   pthread_mutex_unlock(&device->lock);
   return noted;
@@ -172,13 +244,39 @@ static void discard_pages(const tarn__sim_device *device, tarn__sim_run block,
                    (size_t)(end - first));
 }
 
-static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
-  tarn__sim_run block = {extent->address, extent->size};
-  remember(device, extent);
-  device->used -= block.size;
+static void give_run_locked(tarn__sim_device *device,
+                            tarn__sim_extent *extent) {
+  tarn__sim_run run = {extent->address, extent->size};
   tarn__sim_run room =
       tarn__sim_extents_give(&device->blocks[TARN__SIM_DEVICE], extent);
-  discard_pages(device, block, room);
+  discard_pages(device, run, room);
+}
+
+static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
+  remember(device, extent);
+  device->used -= extent->size;
+  give_run_locked(device, extent);
+}
+
+void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,
+                          uint64_t serial) {
+  pthread_mutex_lock(&device->lock);
+  tarn__sim_extent *extent =
+      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  if (extent != NULL && extent->serial == serial) give_locked(device, extent);
+  pthread_mutex_unlock(&device->lock);
+}
+
+void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
+                          bool counted) {
+  pthread_mutex_lock(&device->lock);
+  tarn__sim_extent *extent =
+      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  if (extent != NULL) {
+    if (counted) device->used -= extent->size;
+    give_run_locked(device, extent);
+  }
+  pthread_mutex_unlock(&device->lock);
 }
 
 static void drop_locked(tarn__sim_device *device, tarn__sim_kind kind,
@@ -193,7 +291,7 @@ static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status != C_SUCCESS) return status;
-  tarn__sim_request request = {sim, call, ptr, size};
+  tarn__sim_request request = {sim, call, ptr, size, 0};
   pthread_mutex_lock(&sim->lock);
   tarn__sim_finding found =
       tarn__sim_find_block(sim, kind, (uintptr_t)ptr, size);

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "sim.h"
+#include "tarn/sim.h"
 
 enum { LINE_SIZE = 256 };
 
@@ -15,6 +16,8 @@ static struct {
   char newest[LINE_SIZE];
   char path[TARN__SIM_PATH_SIZE];
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+_Thread_local tarn__text tarn__sim_text;
 
 static void lock_report(void) {
   pthread_mutex_lock(&report.lock);
@@ -29,10 +32,10 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_report, unlock_report, unlock_report);
 }
 
-size_t tarn__sim_report(char *out, size_t out_size) {
+size_t tarn_sim_misuses(char *out, size_t out_size) {
   lock_report();
   size_t count = report.count;
-  snprintf(out, out_size, "%s", report.newest);
+  if (out != NULL) snprintf(out, out_size, "%s", report.newest);
   unlock_report();
   return count;
 }
@@ -71,6 +74,7 @@ C_Status tarn__sim_misuse(const char *format, ...) {
   // va_start. NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
+  tarn__text_copy(line, tarn__sim_text.line, sizeof tarn__sim_text.line);
   add_line(line);
   return C_ERROR;
 }

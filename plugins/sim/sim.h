@@ -3,7 +3,7 @@
 //
 //   plugin.c   the table, and the devices' sizes
 //   devices.c  the devices, from initialize to finalize; who may call
-//   options.c  what TARN_SIM_* ask for
+//   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
 //   report.c   the report of misuse
 //   memory.c   blocks: take and give back
@@ -12,11 +12,21 @@
 //   copy.c     copies, at once and queued
 //   stream.c   streams and events
 //
+//   extension.c  the table of what is beyond the ABI; who may call, and why
+//                a call failed
+//   range.c      addresses without memory, and what is mapped there
+//   physical.c   memory without an address, and other processes'
+//   allocate.c   blocks at alignments, and in the order of a stream
+//   register.c   memory of the host that a device knows
+//   pointer.c    what an address belongs to
+//   rows.c       gather and scatter
+//
 // The functions of the table check what they are given. A wrong use answers
 // C_ERROR and stands in the report; what they call relies on the check.
 //
-// Locks: inside a device's lock nothing is taken, and inside the report's
-// neither. Both may be taken inside a stream's, by a copy that runs there.
+// Locks: that of ranges, then a device's. Inside a device's lock nothing is
+// taken, nor inside those of the report, the options and the plan of faults.
+// The first three may be taken inside a stream's, by a copy that runs there.
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 
@@ -63,7 +73,27 @@
   X(device_max_alloc_size)     \
   X(device_extra_padding_size) \
   X(device_init_alloc_size)    \
-  X(device_realloc_size)
+  X(device_realloc_size)       \
+  X(alignment)                 \
+  X(allocate_aligned)          \
+  X(range_granularity)         \
+  X(range_reserve)             \
+  X(range_release)             \
+  X(memory_create)             \
+  X(memory_destroy)            \
+  X(range_map)                 \
+  X(range_unmap)               \
+  X(range_set_access)          \
+  X(memory_export)             \
+  X(memory_import)             \
+  X(allocate_async)            \
+  X(deallocate_async)          \
+  X(host_register)             \
+  X(host_unregister)           \
+  X(pointer_query)             \
+  X(gather)                    \
+  X(scatter)                   \
+  X(scatter_add)
 
 #define TARN__SIM_CALL_NUMBER(name) TARN__SIM_##name,
 typedef enum tarn__sim_call {
@@ -86,42 +116,52 @@ typedef struct tarn__sim_fault {
   bool onwards;         // and every later one
 } tarn__sim_fault;
 
+// Calls that are to fail; zero-filled: none.
+typedef struct tarn__sim_plan {
+  tarn__sim_fault entries[TARN__SIM_FAULTS_MAX];
+  size_t count;
+} tarn__sim_plan;
+
 typedef struct tarn__sim_options {
   size_t devices;
   size_t capacity;      // bytes of each device
   uint64_t latency_ns;  // of each copy and set
   size_t bandwidth;     // bytes per second to and from a device; 0: no limit
-  tarn__sim_fault faults[TARN__SIM_FAULTS_MAX];
-  size_t fault_count;
+  tarn__sim_plan plan;
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
 
-// Fills |*out| from the environment. False: a value is bad, the report says
-// which, and |*out| holds the defaults.
-TARN_MUST_CHECK bool tarn__sim_options_read(tarn__sim_options *out);
+// Fills |*out| with what the program and the environment say, and lets nobody
+// say otherwise from now on. False: a value is bad, the report says which,
+// |*out| holds the defaults and nothing is settled.
+TARN_MUST_CHECK bool tarn__sim_options_settle(tarn__sim_options *out);
+
+// There are no devices any more.
+void tarn__sim_options_unsettle(void);
 
 // --- faults.c --------------------------------------------------------------
 
 // Arms the plan and counts from 0.
-void tarn__sim_faults_set(const tarn__sim_options *options);
+void tarn__sim_faults_set(const tarn__sim_plan *plan);
 
 // Counts one call; true if it is to fail.
 bool tarn__sim_faults_strike(tarn__sim_call call);
 
-// Parses a plan into |*out|: false if |text| is none.
+// Parses a plan into |*out|: false if |text| is none. NULL and "" are one
+// without entries.
 TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
-                                            tarn__sim_options *out);
+                                            tarn__sim_plan *out);
 
 // --- report.c --------------------------------------------------------------
-
-// How many misuses there were in this process; the line of the newest goes to
-// |out|, cut to |out_size| bytes with the NUL ("" if there was none).
-size_t tarn__sim_report(char *out, size_t out_size);
 
 // The file that lines are appended to; "": none.
 void tarn__sim_report_to(const char *path);
 
-// Adds a line, which also goes to the log. Returns C_ERROR.
+// Why the last call of this thread that failed did.
+extern _Thread_local tarn__text tarn__sim_text;
+
+// Adds a line, which also goes to the log and is the thread's text. Returns
+// C_ERROR.
 __attribute__((format(printf, 1, 2), cold)) C_Status tarn__sim_misuse(
     const char *format, ...);
 
@@ -146,17 +186,39 @@ typedef struct tarn__sim_device {
   tarn__queue_home home;
   atomic_bool ready;      // between init_device and deinit_device
   unsigned char *window;  // its addresses: nothing is there
-  unsigned char *mirror;  // its memory, at the same offsets; known to nobody
-  size_t span;            // bytes of either
+  size_t window_size;     // of its two parts, for blocks and for ranges
+  unsigned char *mirror;  // its memory, at the offsets of the first part; known
+                          // to nobody
+  size_t span;            // bytes of the first part, and of the mirror
   size_t capacity;
 
-  pthread_mutex_t lock;                       // guards all below
-  tarn__sim_extents blocks[TARN__SIM_KINDS];  // by address
-  size_t used;                                // of |capacity|
-  uint64_t serial;                            // of the newest block
+  pthread_mutex_t lock;  // guards all from here to |freed_count|
+  // By address. In those of kind DEVICE stands physical memory as well, which
+  // has no address: nothing is asked for there. |record| is not NULL where a
+  // stream will give the block back.
+  tarn__sim_extents blocks[TARN__SIM_KINDS];
+  tarn__sim_extents registered;  // memory of the host
+  size_t used;                   // of |capacity|
+  uint64_t serial;               // of the newest block
   tarn__sim_freed freed[TARN__SIM_FREED_KEPT];
   uint64_t freed_count;  // ever; the newest stands at (count - 1) % KEPT
+
+  // Guarded by the lock of ranges.
+  tarn__sim_extents ranges;    // of the second part
+  tarn__sim_extents mappings;  // |record|: a tarn__sim_mapping
 } tarn__sim_device;
+
+// True if |address| is in the first part of the device's window.
+static inline bool tarn__sim_is_block_side(const tarn__sim_device *device,
+                                           uint64_t address) {
+  return address - (uintptr_t)device->window < device->span;
+}
+
+// The memory behind an address there.
+static inline unsigned char *tarn__sim_mirror(const tarn__sim_device *device,
+                                              uint64_t address) {
+  return device->mirror + (address - (uintptr_t)device->window);
+}
 
 C_Status tarn__sim_initialize(void);
 C_Status tarn__sim_finalize(void);
@@ -181,6 +243,9 @@ C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
 // The device in whose window |ptr| is, NULL if it is in none.
 tarn__sim_device *tarn__sim_owner(const void *ptr);
 
+// The device of that number; NULL if there are not as many.
+tarn__sim_device *tarn__sim_nth(size_t number);
+
 // True if copies take time on purpose.
 bool tarn__sim_is_slow(void);
 
@@ -197,6 +262,23 @@ TARN_MUST_CHECK bool tarn__sim_memory_open(tarn__sim_device *device,
 // Unmaps it, and whatever blocks are left.
 void tarn__sim_memory_close(tarn__sim_device *device);
 
+// Takes a block at a multiple of |align|, a power of two, at least 256; 0 if
+// there is no room.
+uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
+                              size_t align);
+
+// The block at |address| goes, if it is number |serial|.
+void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,
+                          uint64_t serial);
+
+// |size| bytes of the mirror, whole pages, for memory without an address: its
+// address is a name for where they are. 0 if there is no room, of the capacity
+// too if it is |counted|.
+uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
+                              bool counted);
+void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
+                          bool counted);
+
 C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
                                 size_t *available);
 C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size);
@@ -212,27 +294,39 @@ C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
 
 // --- check.c ---------------------------------------------------------------
 
+// How bytes are asked for.
+enum {
+  TARN__SIM_TO_WRITE = 1 << 0,  // else to read
+  TARN__SIM_LATE = 1 << 1,      // they were looked at when this was queued
+  TARN__SIM_PIECE = 1 << 2,     // of mapped ones, the first mapping's will do
+};
+
 // Who asks for what, as the report says it.
 typedef struct tarn__sim_request {
   const tarn__sim_device *device;
   tarn__sim_call call;
   const void *address;
   size_t size;
+  unsigned how;  // TARN__SIM_... bits
 } tarn__sim_request;
 
 typedef enum tarn__sim_verdict {
   TARN__SIM_FINE,
-  TARN__SIM_BEYOND,    // it begins in a block and ends behind it
-  TARN__SIM_INSIDE,    // to be given back, but not where a block begins
-  TARN__SIM_MISMATCH,  // to be given back, but of another size
-  TARN__SIM_GONE,      // in a block that was given back
-  TARN__SIM_NOWHERE,   // in no block that is known
+  TARN__SIM_BEYOND,     // it begins in a block and ends behind it
+  TARN__SIM_INSIDE,     // to be given back, but not where a block begins
+  TARN__SIM_MISMATCH,   // to be given back, but of another size
+  TARN__SIM_GONE,       // in a block that was given back
+  TARN__SIM_NOWHERE,    // in no block that is known
+  TARN__SIM_UNMAPPED,   // of a range, with nothing mapped there
+  TARN__SIM_FORBIDDEN,  // mapped, but not for this device
+  TARN__SIM_CHANGED,    // mapped, but not as it was when a copy was queued
 } tarn__sim_verdict;
 
 typedef struct tarn__sim_finding {
   tarn__sim_verdict verdict;
   tarn__sim_extent *extent;  // FINE: the block
   tarn__sim_freed block;     // else: what is to be said of it
+  size_t before;             // bytes that are fine before what is not
 } tarn__sim_finding;
 
 // Whether |size| bytes at |address| are a block of |kind| that can be given
@@ -249,15 +343,23 @@ C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
 typedef struct tarn__sim_end {
   tarn__sim_device *device;  // NULL: it is the host's
   const void *address;       // as the caller says it
-  uint64_t serial;           // of the device's block; 0: not yet known
+  uint64_t serial;           // of the block, or all mappings; 0: not yet known
 } tarn__sim_end;
 
+// Bytes that stand together.
+typedef struct tarn__sim_piece {
+  unsigned char *bytes;
+  size_t size;
+} tarn__sim_piece;
+
 // Checks that |size| bytes at |end->address| are what |end| says, and sets its
-// serial; if that is set, that they still are. |*out_bytes| is where they are.
-// Else C_ERROR, and a line in the report that begins with |device| and |call|.
+// serial; if that is set, that they still are. |*out| is where the first of
+// them are, as many as stand together: all, but for mapped ones. Else C_ERROR,
+// and a line in the report that begins with |device| and |call|. |how|: bits as
+// above.
 C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
-                           size_t size, tarn__sim_end *end,
-                           unsigned char **out_bytes);
+                           unsigned how, size_t size, tarn__sim_end *end,
+                           tarn__sim_piece *out);
 
 // --- copy.c ----------------------------------------------------------------
 

@@ -197,6 +197,20 @@ int tarn__os_duplicate(int fd) {
   return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
+static bool put(void *ptr, size_t size, int flags, int fd) {
+  void *there =
+      mmap(ptr, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, fd, 0);
+  return there == ptr;
+}
+
+bool tarn__os_put_file(void *ptr, size_t size, int fd) {
+  return put(ptr, size, MAP_SHARED, fd);
+}
+
+bool tarn__os_put_sparse(void *ptr, size_t size) {
+  return put(ptr, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
 // --- how much memory there is ----------------------------------------------
 
 static bool read_small_file(const char *path, char *out, size_t out_size) {

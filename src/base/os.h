@@ -80,6 +80,13 @@ void tarn__os_close(int fd);
 // it could not be taken out again.
 TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
+// Both put something else at mapped pages, which can be read and written before
+// and behind: the first |size| bytes of the file, shared with whoever else maps
+// it, or private memory again, zero and as tarn__os_map_sparse has it. Who
+// touches them meanwhile finds the old bytes or the new ones.
+TARN_MUST_CHECK bool tarn__os_put_file(void *ptr, size_t size, int fd);
+TARN_MUST_CHECK bool tarn__os_put_sparse(void *ptr, size_t size);
+
 // Bytes of memory that this process may hope for: the machine's, or less
 // where a control group caps it. Available: what could be had now without
 // swapping. Both 0 if the kernel does not say.

@@ -1,0 +1,128 @@
+// extension.h - what the sim plug-in has beyond the ABI.
+//
+// Memory apart from addresses:
+//
+//   window   [ blocks, with a mirror | ranges: addresses and nothing else    ]
+//                                      [ range                  ]
+//                                        [ mapping ][ mapping ]
+//                                          |            |
+//   mirror   [ block | physical bytes <----+-- ... <----+ ]
+//
+// A mapping is a line in a book: no page is ever mapped for it, so that there
+// can be as many as anybody likes, and the host still faults there. What comes
+// with an address of a range looks the bytes up, piece by piece.
+#ifndef TARN_PLUGINS_SIM_EXTENSION_H_
+#define TARN_PLUGINS_SIM_EXTENSION_H_
+
+#include "sim.h"
+#include "tarn/device_ext.h"
+
+// --- range.c ---------------------------------------------------------------
+
+static const size_t TARN__SIM_GRANULE = (size_t)2 << 20;
+
+static inline bool tarn__sim_is_granular(uint64_t value) {
+  return value != 0 && value % TARN__SIM_GRANULE == 0;
+}
+
+// Memory without an address. Guarded by the lock of ranges.
+typedef struct tarn__sim_physical {
+  tarn__sim_device *home;  // in whose mirror it is
+  uint64_t address;        // and where, in terms of the window
+  size_t size;
+  int file;      // by which others share it; -1: they cannot
+  bool counted;  // of the home's capacity
+  bool held;     // by its handle
+  size_t mappings;
+} tarn__sim_physical;
+
+// A mapping's record. A bit for each device.
+typedef struct tarn__sim_mapping {
+  tarn__sim_physical *memory;
+  uint64_t readers;
+  uint64_t writers;
+} tarn__sim_mapping;
+
+void tarn__sim_lock_ranges(void);
+void tarn__sim_unlock_ranges(void);
+
+// In the part of |owner|'s window that is for ranges: whether device |by| may
+// do what |request| says with its bytes. |*out| is the first piece of them.
+// |*serial| stands for all mappings there and is set if it is 0; else it must
+// not have changed.
+tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
+                                        const tarn__sim_device *by,
+                                        const tarn__sim_request *request,
+                                        uint64_t *serial, tarn__sim_piece *out);
+
+// Takes out whatever there is of |device|, and its memory wherever mapped.
+void tarn__sim_ranges_close(tarn__sim_device *device);
+
+tarn_status tarn__sim_range_granularity(int id, size_t *out_size);
+tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
+                                    uint64_t *out_addr);
+tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size);
+tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
+                                uint64_t memory);
+tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size);
+tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
+                                       int by, tarn_ext_access access);
+
+// --- physical.c ------------------------------------------------------------
+
+// The memory of that handle, NULL if it is none. Caller holds the lock of
+// ranges, as for the others.
+tarn__sim_physical *tarn__sim_physical_find(uint64_t memory);
+
+// Gives its bytes back unless it is held or mapped.
+void tarn__sim_physical_settle(tarn__sim_physical *memory);
+
+// Drops all handles of memory of |device|.
+void tarn__sim_physical_close(const tarn__sim_device *device);
+
+tarn_status tarn__sim_memory_create(int id, size_t size, uint32_t flags,
+                                    uint64_t *out_memory);
+tarn_status tarn__sim_memory_destroy(int id, uint64_t memory);
+tarn_status tarn__sim_memory_export(int id, uint64_t memory, int *out_fd);
+tarn_status tarn__sim_memory_import(int id, int fd, size_t size,
+                                    uint64_t *out_memory);
+
+// --- the other functions of the extension ----------------------------------
+
+tarn_status tarn__sim_alignment(int id, size_t *out_align);
+tarn_status tarn__sim_allocate_aligned(int id, size_t size, size_t align,
+                                       uint64_t *out_addr);
+tarn_status tarn__sim_allocate_async(int id, void *stream, size_t size,
+                                     uint64_t *out_addr);
+tarn_status tarn__sim_deallocate_async(int id, void *stream, uint64_t addr,
+                                       size_t size);
+tarn_status tarn__sim_host_register(int id, void *ptr, size_t size);
+tarn_status tarn__sim_host_unregister(int id, void *ptr);
+tarn_status tarn__sim_pointer_query(int id, uint64_t addr,
+                                    tarn_ext_pointer *out);
+tarn_status tarn__sim_gather(int id, void *stream, const tarn_rows *rows);
+tarn_status tarn__sim_scatter(int id, void *stream, const tarn_rows *rows);
+tarn_status tarn__sim_scatter_add(int id, void *stream, const tarn_rows *rows);
+
+// Where each of them begins: tarn__sim_enter, in terms of the extension.
+tarn_status tarn__sim_admit(tarn__sim_call call, int id,
+                            tarn__sim_device **out);
+
+// What a status of the ABI is in the extension.
+tarn_status tarn__sim_answer(C_Status status);
+
+// |device| has no more of |what|, "bytes of memory". Writes the text of the
+// thread; TARN_FULL.
+tarn_status tarn__sim_full(const tarn__sim_device *device, size_t size,
+                           const char *what);
+
+// The system refuses |what|. Writes the text of the thread; TARN_E_NOMEM.
+tarn_status tarn__sim_no_resources(const tarn__sim_device *device,
+                                   const char *what);
+
+// The stream, NULL if |stream| is; it must be one of |device|.
+tarn_status tarn__sim_admit_stream(tarn__sim_call call,
+                                   const tarn__sim_device *device, void *stream,
+                                   C_Stream *out);
+
+#endif  // TARN_PLUGINS_SIM_EXTENSION_H_

@@ -1,0 +1,199 @@
+// Gather and scatter. plugins/common does them; here is what a device reaches:
+//
+//   its own blocks, unified ones, mapped bytes   as an end of a copy within it
+//   memory of the host                           if the device pinned it, or it
+//                                                is registered
+//
+// Addresses are looked at when the rows are queued, all of them, and again as
+// they are used; indices only then, for they may not be there before.
+#include "common/rows.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/rows.h"
+#include "extension.h"
+
+typedef struct job {
+  tarn__sim_device *device;
+  C_Stream stream;  // NULL: at once
+  const tarn_rows *rows;
+  tarn__sim_call call;
+} job;
+
+_Static_assert(sizeof(job) <= sizeof((tarn__queue_op){0}.words),
+               "a job is an operation's context");
+
+static tarn__rows_action action_of(tarn__sim_call call) {
+  if (call == TARN__SIM_gather) return TARN__ROWS_GATHER;
+  return call == TARN__SIM_scatter ? TARN__ROWS_SCATTER
+                                   : TARN__ROWS_SCATTER_ADD;
+}
+
+// --- what the device reaches -----------------------------------------------
+
+// Context of tarn__rows_reach.
+typedef struct view {
+  tarn__sim_device *device;
+  tarn__sim_call call;
+  const tarn_rows *rows;
+  unsigned how;   // TARN__SIM_LATE: as they are used
+  bool refused;   // and the report says why
+  size_t across;  // bytes of the host's so far
+} view;
+
+static size_t end_of_rows(size_t count, size_t stride, size_t bytes) {
+  return count == 0 ? 0 : (count - 1) * stride + bytes;
+}
+
+static size_t dense_size(const tarn_rows *rows) {
+  return end_of_rows(rows->index_count, rows->dense_stride,
+                     tarn__rows_dense_bytes(rows));
+}
+
+static size_t indices_size(const tarn_rows *rows) {
+  return rows->index_count * tarn_dtype_size(rows->index_dtype);
+}
+
+// A gather writes what is dense, the others what is neither that nor an index.
+static bool is_written(const view *v, uint64_t address) {
+  bool dense = address - v->rows->dense < dense_size(v->rows);
+  bool index = address - v->rows->indices < indices_size(v->rows);
+  return v->call == TARN__SIM_gather ? dense : !dense && !index;
+}
+
+static size_t rest_of(const tarn__sim_extents *extents, uint64_t address) {
+  const tarn__sim_extent *extent = tarn__sim_extents_find(extents, address);
+  if (extent == NULL || address - extent->address >= extent->asked) return 0;
+  return extent->asked - (size_t)(address - extent->address);
+}
+
+// How many bytes of known host memory stand at |address|.
+static size_t host_bytes(tarn__sim_device *device, uint64_t address) {
+  pthread_mutex_lock(&device->lock);
+  size_t rest = rest_of(&device->blocks[TARN__SIM_HOST], address);
+  if (rest == 0) rest = rest_of(&device->registered, address);
+  pthread_mutex_unlock(&device->lock);
+  return rest;
+}
+
+static unsigned char *reach(void *context, tarn_addr addr, size_t size,
+                            size_t *out_size) {
+  view *v = context;
+  const void *address = (const void *)(uintptr_t)addr;
+  size_t host = 0;
+  if (tarn__sim_owner(address) == NULL) host = host_bytes(v->device, addr);
+  if (host != 0) {
+    *out_size = host < size ? host : size;
+    v->across += *out_size;
+    return (unsigned char *)(uintptr_t)addr;
+  }
+  tarn__sim_end end = {.device = v->device, .address = address};
+  tarn__sim_piece piece = {NULL, 0};
+  unsigned how = v->how | TARN__SIM_PIECE;
+  if (is_written(v, addr)) how |= TARN__SIM_TO_WRITE;
+  v->refused = tarn__sim_resolve(v->device, v->call, how, size, &end, &piece) !=
+               C_SUCCESS;
+  *out_size = piece.size;
+  return piece.bytes;
+}
+
+// --- before the queue ------------------------------------------------------
+
+static bool reach_all(view *v, uint64_t address, size_t size) {
+  while (size != 0) {
+    size_t here = 0;
+    if (reach(v, address, size, &here) == NULL) return false;
+    address += here;
+    size -= here;
+  }
+  return true;
+}
+
+// Only what is between the first row and the last is the table.
+static bool reach_table(view *v) {
+  const tarn_reference *table = &v->rows->table;
+  size_t begin = v->rows->table_offset;
+  size_t end = begin + end_of_rows(v->rows->table_count, v->rows->table_stride,
+                                   tarn__rows_table_bytes(v->rows));
+  for (size_t i = 0; i < table->count; i++) {
+    size_t first = table->offsets[i] > begin ? table->offsets[i] : begin;
+    size_t last = table->offsets[i + 1] < end ? table->offsets[i + 1] : end;
+    if (first >= last) continue;
+    uint64_t address = table->chunks[i] + (first - table->offsets[i]);
+    if (!reach_all(v, address, last - first)) return false;
+  }
+  return true;
+}
+
+static tarn_status check(tarn__sim_device *device, tarn__sim_call call,
+                         const tarn_rows *rows) {
+  view v = {.device = device, .call = call, .rows = rows};
+  bool fine = reach_table(&v) && reach_all(&v, rows->dense, dense_size(rows)) &&
+              reach_all(&v, rows->indices, indices_size(rows));
+  return fine ? TARN_OK : TARN_E_INVALID;
+}
+
+// --- doing it --------------------------------------------------------------
+
+static tarn_status run(const job *j) {
+  char text[sizeof tarn__sim_text.line];
+  view v = {.device = j->device,
+            .call = j->call,
+            .rows = j->rows,
+            .how = TARN__SIM_LATE};
+  uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
+  tarn_status status =
+      tarn__rows_run(action_of(j->call), j->rows, reach, &v, text, sizeof text);
+  if (status != TARN_OK && !v.refused) {
+    (void)tarn__sim_misuse("sim:%d: %s: %s", j->device->home.id,
+                           tarn__sim_call_name(j->call), text);
+  }
+  if (tarn__sim_is_slow()) tarn__sim_linger(begin, v.across);
+  return status;
+}
+
+static void run_queued(const tarn__queue_op *op) {
+  job j;
+  memcpy(&j, op->words, sizeof j);
+  if (run(&j) != TARN_OK) {
+    tarn__queue_fail(j.stream, C_ERROR, tarn__sim_text.line);
+  }
+}
+
+static tarn_status queue(job *j, const tarn_rows *rows) {
+  tarn__queue_op op = {.run = run_queued};
+  tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
+  if (copy != NULL) {
+    op.owned = copy;
+    j->rows = copy;
+    memcpy(op.words, j, sizeof *j);
+    if (tarn__queue_submit(j->stream, &op) == C_SUCCESS) return TARN_OK;
+    tarn__host_free(copy, op.owned_size);
+  }
+  return tarn__sim_no_resources(j->device, "host memory");
+}
+
+static tarn_status make(tarn__sim_call call, int id, void *stream,
+                        const tarn_rows *rows) {
+  job j = {.rows = rows, .call = call};
+  tarn_status status = tarn__sim_admit(call, id, &j.device);
+  if (status == TARN_OK) {
+    status = tarn__sim_admit_stream(call, j.device, stream, &j.stream);
+  }
+  if (status == TARN_OK) status = check(j.device, call, rows);
+  if (status != TARN_OK) return status;
+  return j.stream != NULL ? queue(&j, rows) : run(&j);
+}
+
+tarn_status tarn__sim_gather(int id, void *stream, const tarn_rows *rows) {
+  return make(TARN__SIM_gather, id, stream, rows);
+}
+
+tarn_status tarn__sim_scatter(int id, void *stream, const tarn_rows *rows) {
+  return make(TARN__SIM_scatter, id, stream, rows);
+}
+
+tarn_status tarn__sim_scatter_add(int id, void *stream, const tarn_rows *rows) {
+  return make(TARN__SIM_scatter_add, id, stream, rows);
+}
