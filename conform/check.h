@@ -24,6 +24,7 @@ enum {
   KIT_BUFFERS_MAX = 64,
   KIT_HANDLES_MAX = 64,
   CHECK_NEEDS_MAX = 6,
+  CHECK_DEVICES_MAX = 4096,
 };
 
 typedef struct kit_block {
@@ -41,6 +42,7 @@ typedef struct conform_target {
   size_t wanted;                 // which device is tested
   bool ready;                    // initialised, and so are the devices:
   size_t count;
+  size_t ids[CHECK_DEVICES_MAX];
   struct C_Device_st device;  // the one that is tested ...
   struct C_Device_st other;   // ... and another, if count is above 1
   size_t total;               // its memory
@@ -108,7 +110,9 @@ bool conform_target_find(conform_target *t, const conform_request *request,
 // Takes in its table. False: it was refused, as tarn_last_error() says.
 bool conform_target_load(conform_target *t, const char *origin);
 
-// Initialises it and its devices.
+// Initialises it and its devices. The plug-in's own functions are called, with
+// more room for ids than the library leaves: one that writes too many is to be
+// found by a check and not by a crash.
 typedef enum conform_readiness {
   CONFORM_READY,
   CONFORM_NOT_READY,  // |t->outcome| says why
@@ -116,6 +120,7 @@ typedef enum conform_readiness {
 } conform_readiness;
 conform_readiness conform_target_initialize(conform_target *t);
 
+// Ends all that there is, and frees |t->plugin|.
 void conform_target_end(conform_target *t);
 
 // --- functions.c -----------------------------------------------------------

@@ -1,10 +1,9 @@
 // The plug-in's devices: how many, which, made ready, made current.
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "check.h"
 
-enum { LIST_ROOM = 4097 };
+enum { LIST_ROOM = CHECK_DEVICES_MAX + 1 };
 
 // That it is so is what the runner sees when it makes the devices ready.
 static bool initialize(conform_target *t) {
@@ -25,8 +24,8 @@ static bool count(conform_target *t) {
 static bool list_distinct(conform_target *t) {
   for (size_t i = 0; i < t->count; i++) {
     for (size_t j = 0; j < i; j++) {
-      EXPECT(t, t->plugin->ids[i] != t->plugin->ids[j],
-             "get_device_list says %zu twice", t->plugin->ids[i]);
+      EXPECT(t, t->ids[i] != t->ids[j], "get_device_list says %zu twice",
+             t->ids[i]);
     }
   }
   return true;
@@ -40,9 +39,9 @@ static bool list_bounds(conform_target *t) {
   CALL(t, get_device_list, ids);
   for (size_t i = 0; i < LIST_ROOM; i++) {
     bool within = i < t->count;
-    EXPECT(t, !within || ids[i] == t->plugin->ids[i],
+    EXPECT(t, !within || ids[i] == t->ids[i],
            "get_device_list says %zu at [%zu], but said %zu before", ids[i], i,
-           t->plugin->ids[i]);
+           t->ids[i]);
     EXPECT(t, within || ids[i] == untouched,
            "get_device_list wrote [%zu], but there are %zu devices", i,
            t->count);
@@ -58,17 +57,17 @@ static bool works(conform_target *t) {
 }
 
 static bool init_twice(conform_target *t) {
-  struct C_Device_st again = {.id = (int)t->plugin->ids[t->wanted]};
+  struct C_Device_st again = {.id = (int)t->ids[t->wanted]};
   CALL(t, init_device, &again);
   EXPECT(t, again.id == t->device.id,
          "init_device made id %d of %zu, and %d the second time", t->device.id,
-         t->plugin->ids[t->wanted], again.id);
+         t->ids[t->wanted], again.id);
   return works(t);
 }
 
 static bool init_keeps_memory(conform_target *t) {
   void *block = NULL;
-  struct C_Device_st again = {.id = (int)t->plugin->ids[t->wanted]};
+  struct C_Device_st again = {.id = (int)t->ids[t->wanted]};
   if (!kit_take(t, 1001, &block) || !kit_write(t, block, 1001, 2)) return false;
   CALL(t, init_device, &again);
   return kit_verify(t, "a block from before init_device was called again",
@@ -77,7 +76,7 @@ static bool init_keeps_memory(conform_target *t) {
 
 static bool deinit_init(conform_target *t) {
   CALL(t, deinit_device, &t->device);
-  t->device.id = (int)t->plugin->ids[t->wanted];
+  t->device.id = (int)t->ids[t->wanted];
   if (t->abi->init_device != NULL) CALL(t, init_device, &t->device);
   if (!conform_went_well(t, "set_device after deinit_device and init_device",
                          kit_enter(t, &t->device))) {
@@ -141,9 +140,6 @@ static bool finalize(conform_target *t) {
     return false;
   }
   t->ready = false;
-  t->plugin->initialized = false;
-  tarn__host_free_array(t->plugin->ids, t->plugin->id_count, sizeof(size_t));
-  t->plugin->ids = NULL;
   return true;
 }
 

@@ -175,15 +175,16 @@ static void measure(worker *w) {
   send_outcome(w, MESSAGE_MEASURED, true);
 }
 
-// From |position| of the order on, for as long as all goes well.
-static void serve(worker *w, size_t position) {
+// From |position| of the order on, for as long as all goes well. True: to the
+// end.
+static bool serve(worker *w, size_t position) {
   const session *s = w->session;
-  if (!find(w, position == 0) || !load(w, position)) return;
+  if (!find(w, position == 0) || !load(w, position)) return false;
   for (size_t i = position == 0 ? 1 : position; i < s->count; i++) {
-    if (!run_check(w, s->order[i])) return;
+    if (!run_check(w, s->order[i])) return false;
   }
   if (s->request->measures) measure(w);
-  conform_target_end(w->target);
+  return true;
 }
 
 // ---------------------------------------------------------------------------
@@ -279,7 +280,8 @@ static void run_here(session *s) {
     w->session = s;
     w->out = (sender){hand_over, s};
     w->target = t;
-    serve(w, s->next);
+    (void)serve(w, s->next);
+    conform_target_end(t);
   }
   free(t);
   free(w);
@@ -322,7 +324,7 @@ static _Noreturn void run_child(const session *s, int fd) {
   w->session = s;
   w->out = (sender){write_message, &fd};
   w->target = t;
-  serve(w, s->next);
+  if (serve(w, s->next)) conform_target_end(t);
   _exit(EXIT_SUCCESS);
 }
 

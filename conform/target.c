@@ -14,8 +14,9 @@
 // Outcomes
 // ---------------------------------------------------------------------------
 
-static void set_outcome(conform_target *t, conform_result result,
-                        const char *format, va_list arguments) {
+__attribute__((format(printf, 3, 0))) static void set_outcome(
+    conform_target *t, conform_result result, const char *format,
+    va_list arguments) {
   t->outcome.result = result;
   vsnprintf(t->outcome.detail, sizeof t->outcome.detail, format, arguments);
 }
@@ -89,15 +90,31 @@ bool conform_target_load(conform_target *t, const char *origin) {
   return true;
 }
 
+static bool initialize(conform_target *t) {
+  if (t->abi->initialize == NULL) return true;
+  return conform_went_well(t, "initialize", t->abi->initialize());
+}
+
+static bool list_devices(conform_target *t) {
+  CALL(t, get_device_count, &t->count);
+  EXPECT(t, t->count > 0, "get_device_count says 0");
+  EXPECT(t, t->count < CHECK_DEVICES_MAX, "get_device_count says %zu",
+         t->count);
+  for (size_t i = 0; i < CHECK_DEVICES_MAX; i++)
+    t->ids[i] = i;
+  if (t->abi->get_device_list != NULL) CALL(t, get_device_list, t->ids);
+  return true;
+}
+
 // The plug-in may replace the id by the one that it wants.
 static bool init_device(conform_target *t, size_t index,
                         struct C_Device_st *out) {
-  out->id = (int)t->plugin->ids[index];
+  out->id = (int)t->ids[index];
   if (t->abi->init_device == NULL) return true;
   C_Status got = t->abi->init_device(out);
   if (got == C_SUCCESS || got == C_WARNING) return true;
   return conform_fail(t, "init_device of device %zu answered %s, not C_SUCCESS",
-                      t->plugin->ids[index], conform_status(got));
+                      t->ids[index], conform_status(got));
 }
 
 // What several checks have to know. Wrong answers are theirs to find.
@@ -113,15 +130,7 @@ static void look(conform_target *t) {
 
 conform_readiness conform_target_initialize(conform_target *t) {
   if (t->ready) return CONFORM_READY;
-  if (tarn__plugin_initialize(t->plugin) != TARN_OK) {
-    conform_fail(t, "%s", tarn_last_error());
-    return CONFORM_NOT_READY;
-  }
-  t->count = t->plugin->id_count;
-  if (t->count == 0) {
-    conform_fail(t, "get_device_count says 0");
-    return CONFORM_NOT_READY;
-  }
+  if (!initialize(t) || !list_devices(t)) return CONFORM_NOT_READY;
   if (t->wanted >= t->count) {
     conform_fail(t, "%s has no device %zu, but %zu of them", t->plugin->type,
                  t->wanted, t->count);
@@ -137,12 +146,17 @@ conform_readiness conform_target_initialize(conform_target *t) {
   return CONFORM_READY;
 }
 
-void conform_target_end(conform_target *t) {
-  if (!t->ready) return;
+static void end_devices(conform_target *t) {
   t->ready = false;
   if (t->abi->deinit_device != NULL) {
     (void)t->abi->deinit_device(&t->device);
     if (t->count > 1) (void)t->abi->deinit_device(&t->other);
   }
   if (t->abi->finalize != NULL) (void)t->abi->finalize();
+}
+
+void conform_target_end(conform_target *t) {
+  if (t->ready) end_devices(t);
+  tarn__plugin_destroy(t->plugin);
+  t->plugin = NULL;
 }

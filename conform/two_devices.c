@@ -104,7 +104,7 @@ static bool deinit_one(conform_target *t) {
                   SIZE, 91)) {
     return false;
   }
-  t->other.id = (int)t->plugin->ids[index];
+  t->other.id = (int)t->ids[index];
   if (t->abi->init_device != NULL) CALL(t, init_device, &t->other);
   return true;
 }
