@@ -201,7 +201,7 @@ bool kit_same(conform_target *t, const char *what, const unsigned char *got,
               const unsigned char *expected, size_t size) {
   if (memcmp(got, expected, size) == 0) return true;
   size_t i = 0;
-  while (got[i] == expected[i])
+  while (i + 1 < size && got[i] == expected[i])
     i++;
   return conform_fail(t, "%s: byte %zu of %zu is 0x%02x, not 0x%02x", what, i,
                       size, got[i], expected[i]);

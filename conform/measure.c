@@ -23,7 +23,8 @@ static int compare(const void *a, const void *b) {
 
 static double median(uint64_t *ns, size_t count) {
   qsort(ns, count, sizeof *ns, compare);
-  return (double)ns[count / 2];
+  size_t middle = count / 2;
+  return (double)ns[middle];
 }
 
 // The first copy touches memory that nobody has touched: it does not count.

@@ -181,7 +181,7 @@ static bool neighbours(conform_target *t) {
 static bool free_then_allocate(conform_target *t) {
   void *block = NULL;
   for (unsigned i = 0; i < CYCLES; i++) {
-    size_t size = (i % 7 + 1) * 3001;
+    size_t size = (size_t)(i % 7 + 1) * 3001;
     if (!kit_take(t, size, &block) || !kit_give(t, block)) return false;
   }
   return take_and_use(t, 3001);

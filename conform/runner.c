@@ -23,169 +23,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "check.h"
-
-typedef enum message_kind {
-  MESSAGE_FOUND,       // there is such a plug-in: |origin|
-  MESSAGE_NO_PLUGIN,   // there is none: |outcome.detail|
-  MESSAGE_LOADED,      // |type|, |devices|
-  MESSAGE_NO_DEVICE,   // it has no such device: |outcome.detail|
-  MESSAGE_OUTCOME,     // of the running check
-  MESSAGE_COPY,        // a figure
-  MESSAGE_ALLOCATION,  // a figure
-  MESSAGE_MEASURED,    // no more figures: |outcome|
-} message_kind;
-
-typedef struct message {
-  message_kind kind;
-  bool leaves;  // the child ends, as it should
-  size_t devices;
-  conform_outcome outcome;
-  conform_copy copy;
-  conform_allocation allocation;
-  char type[CONFORM_TYPE_SIZE];
-  char origin[PATH_MAX];
-} message;
-
-// One run, as both sides know it.
-typedef struct session {
-  const conform_request *request;
-  conform_findings *found;
-  const size_t *order;  // the checks to run, and behind them the measuring
-  size_t count;
-  size_t next;  // which of them is running
-  conform_verdict verdict;
-  bool left;  // the child has said that it ends
-} session;
-
-// Where the side that runs checks sends its messages.
-typedef struct sender {
-  void (*send)(void *context, const message *m);
-  void *context;
-} sender;
-
-// Why a check makes no sense after what is known to have failed; NULL if it
-// does.
-static const char *find_hopeless(const session *s, size_t index) {
-  const conform_outcome *outcomes = s->found->outcomes;
-  if (outcomes[conform_accepted()].result == CONFORM_FAIL) return "not loaded";
-  bool is_ready = outcomes[conform_initialized()].result != CONFORM_FAIL;
-  if (is_ready || conform_at(index)->stage != CHECK_READY) return NULL;
-  return "not initialised";
-}
-
-// ---------------------------------------------------------------------------
-// The side that runs checks
-// ---------------------------------------------------------------------------
-
-typedef struct worker {
-  const session *session;
-  sender out;
-  conform_target *target;
-  char origin[PATH_MAX];
-} worker;
-
-static void send_outcome(worker *w, message_kind kind, bool leaves) {
-  message m = {.kind = kind,
-               .leaves = leaves,
-               .devices = w->target->count,
-               .outcome = w->target->outcome};
-  w->out.send(w->out.context, &m);
-}
-
-static void send_loaded(worker *w) {
-  message m = {.kind = MESSAGE_LOADED, .devices = w->target->count};
-  snprintf(m.type, sizeof m.type, "%s", w->target->plugin->type);
-  w->out.send(w->out.context, &m);
-}
-
-// Finds it in each child, and tells so in the first.
-static bool find(worker *w, bool first) {
-  message m = {.kind = MESSAGE_FOUND};
-  bool found = conform_target_find(w->target, w->session->request, w->origin);
-  if (!found) {
-    m.kind = MESSAGE_NO_PLUGIN;
-    snprintf(m.outcome.detail, sizeof m.outcome.detail, "%s",
-             w->session->request->path != NULL ? tarn_last_error() : "");
-  }
-  snprintf(m.origin, sizeof m.origin, "%s", w->origin);
-  if (first || !found) w->out.send(w->out.context, &m);
-  return found;
-}
-
-// The first check of all: is it taken in?
-static bool load(worker *w, size_t position) {
-  bool loaded = conform_target_load(w->target, w->origin);
-  if (position != 0) return loaded;
-  if (loaded) {
-    w->target->outcome.result = CONFORM_PASS;
-    send_loaded(w);
-  } else {
-    conform_fail(w->target, "%s", tarn_last_error());
-  }
-  send_outcome(w, MESSAGE_OUTCOME, !loaded);
-  return loaded;
-}
-
-// False: this child must not go on.
-static bool make_ready(worker *w) {
-  conform_readiness readiness = conform_target_initialize(w->target);
-  if (readiness == CONFORM_READY) return true;
-  send_outcome(
-      w, readiness == CONFORM_NOT_THERE ? MESSAGE_NO_DEVICE : MESSAGE_OUTCOME,
-      true);
-  return false;
-}
-
-static bool run_check(worker *w, size_t index) {
-  conform_target *t = w->target;
-  const conform_check *check = conform_at(index);
-  const char *hopeless = find_hopeless(w->session, index);
-  if (hopeless != NULL) {
-    conform_skip(t, "%s", hopeless);
-    send_outcome(w, MESSAGE_OUTCOME, false);
-    return true;
-  }
-  if (check->stage == CHECK_READY && !make_ready(w)) return false;
-  conform_check_run(t, check);
-  bool spoilt = t->outcome.result == CONFORM_FAIL || check->last;
-  bool leaves = spoilt && !w->session->request->in_process;
-  send_outcome(w, MESSAGE_OUTCOME, leaves);
-  return !leaves;
-}
-
-static void send_copy(void *context, const conform_copy *row) {
-  worker *w = context;
-  message m = {.kind = MESSAGE_COPY, .copy = *row};
-  w->out.send(w->out.context, &m);
-}
-
-static void send_allocation(void *context, const conform_allocation *row) {
-  worker *w = context;
-  message m = {.kind = MESSAGE_ALLOCATION, .allocation = *row};
-  w->out.send(w->out.context, &m);
-}
-
-static void measure(worker *w) {
-  if (!make_ready(w)) return;
-  measure_sink sink = {send_copy, send_allocation, w};
-  memset(&w->target->outcome, 0, sizeof w->target->outcome);
-  w->target->outcome.result = CONFORM_PASS;
-  (void)conform_measure(w->target, &sink);
-  send_outcome(w, MESSAGE_MEASURED, true);
-}
-
-// From |position| of the order on, for as long as all goes well. True: to the
-// end.
-static bool serve(worker *w, size_t position) {
-  const session *s = w->session;
-  if (!find(w, position == 0) || !load(w, position)) return false;
-  for (size_t i = position == 0 ? 1 : position; i < s->count; i++) {
-    if (!run_check(w, s->order[i])) return false;
-  }
-  if (s->request->measures) measure(w);
-  return true;
-}
+#include "worker.h"
 
 // ---------------------------------------------------------------------------
 // The side that keeps the findings
@@ -248,7 +86,7 @@ static void take_message(session *s, const message *m) {
 static void skip_hopeless(session *s) {
   const char *why = NULL;
   while (s->next < s->count &&
-         (why = find_hopeless(s, s->order[s->next])) != NULL) {
+         (why = worker_find_hopeless(s, s->order[s->next])) != NULL) {
     size_t index = s->order[s->next++];
     s->found->ran[index] = true;
     snprintf(s->found->outcomes[index].detail, CONFORM_DETAIL_SIZE, "%s", why);
@@ -273,18 +111,7 @@ static void hand_over(void *context, const message *m) {
 }
 
 static void run_here(session *s) {
-  worker *w = calloc(1, sizeof *w);
-  conform_target *t = calloc(1, sizeof *t);
-  if (w != NULL && t != NULL) {
-    t->wanted = s->request->device;
-    w->session = s;
-    w->out = (sender){hand_over, s};
-    w->target = t;
-    (void)serve(w, s->next);
-    conform_target_end(t);
-  }
-  free(t);
-  free(w);
+  worker_run(s, (sender){hand_over, s}, true);
 }
 
 // ---------------------------------------------------------------------------
@@ -317,14 +144,7 @@ static void become_child(void) {
 
 static _Noreturn void run_child(const session *s, int fd) {
   become_child();
-  worker *w = calloc(1, sizeof *w);
-  conform_target *t = calloc(1, sizeof *t);
-  if (w == NULL || t == NULL) _exit(EXIT_FAILURE);
-  t->wanted = s->request->device;
-  w->session = s;
-  w->out = (sender){write_message, &fd};
-  w->target = t;
-  if (serve(w, s->next)) conform_target_end(t);
+  worker_run(s, (sender){write_message, &fd}, false);
   _exit(EXIT_SUCCESS);
 }
 

@@ -66,7 +66,7 @@ static bool await_free(conform_target *t, size_t least, size_t most,
                        size_t *out) {
   size_t all = 0;
   uint64_t deadline = tarn__os_now_ns() + PATIENCE_NS;
-  struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+  struct timespec pause = {.tv_nsec = 5000000};
   while (true) {
     if (!ask(t, &all, out)) return false;
     if (*out >= least && *out <= most) return true;

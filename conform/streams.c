@@ -160,11 +160,11 @@ static bool synchronize_device(conform_target *t) {
 // ---------------------------------------------------------------------------
 
 typedef struct called {
+  const unsigned char *watched;
+  atomic_int *turns;  // shared by all
+  atomic_int turn;    // how many had been called before
   atomic_int times;
   atomic_int status;
-  atomic_int turn;    // how many had been called before
-  atomic_int *turns;  // shared by all
-  const unsigned char *watched;
   atomic_int seen;  // the last byte of what it watches
 } called;
 

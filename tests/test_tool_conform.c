@@ -1,5 +1,5 @@
-// `tarn conform` and `tarn new-plugin`: what they write, that what is in order
-// passes, and that each fault is found by the check that is named for it.
+// `tarn conform`: what it writes, that what is in order passes, and that each
+// fault is found by the check that is named for it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,94 +444,6 @@ START_TEST(wrong_use) {
 }
 END_TEST
 
-// --- new-plugin ------------------------------------------------------------
-
-static bool has_compiler(void) {
-  return system("cc --version >/dev/null 2>&1") == 0;
-}
-
-static void compile(const char *source, const char *object) {
-  char command[2048];
-  snprintf(command, sizeof command,
-           "cc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -shared "
-           "-fPIC -I'%s' '%s' -o '%s'",
-           TARN_INCLUDE, source, object);
-  ck_assert_msg(system(command) == 0, "%s", command);
-}
-
-START_TEST(new_plugin_conforms) {
-  char source[512];
-  char object[512];
-  snprintf(source, sizeof source, "%s", tool_file("my-npu.2_plugin.c"));
-  snprintf(object, sizeof object, "%s", tool_file("libmy.so"));
-  tool_output o = tool_run("new-plugin", "my-npu.2", "--out", source);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
-  assert_contains(o.out, "cc -shared -fPIC $(pkg-config --cflags tarn) /");
-  assert_contains(o.out, "\ntarn conform ./libmy-npu.2.so\n");
-  tool_output_free(&o);
-  if (!has_compiler()) {
-    note_skipped("new_plugin_conforms", "no C compiler");
-    return;
-  }
-  compile(source, object);
-  o = tool_run("conform", object, "-o", "json");
-  ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
-  ck_assert(is_at(o.out, "device", "my-npu.2:0"));
-  ck_assert(json_is(o.out, "failed", "0"));
-  ck_assert_double_ge(json_number(o.out, "passed"), 50);
-  tool_output_free(&o);
-}
-END_TEST
-
-START_TEST(new_plugin_overwrites_nothing) {
-  const char *path = tool_file("x.c");
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs("mine", out);
-  fclose(out);
-  assert_no(tool_run("new-plugin", "x", "--out", path), "stays as it is");
-  char *text = tool_read_file(path);
-  ck_assert_str_eq(text, "mine");
-  free(text);
-  assert_no(tool_run("new-plugin", "x", "--out", "/nowhere/x.c"),
-            "/nowhere/x.c: ");
-}
-END_TEST
-
-START_TEST(new_plugin_writes_beside) {
-  char here[512];
-  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
-  ck_assert_int_eq(chdir(tool_file("")), 0);
-  tool_output o = tool_run("new-plugin", "npu");
-  ck_assert_int_eq(o.status, 0);
-  ck_assert_str_eq(o.out,
-                   "cc -shared -fPIC $(pkg-config --cflags tarn) npu_plugin.c "
-                   "-o libnpu.so\ntarn conform ./libnpu.so\n");
-  tool_output_free(&o);
-  char *text = tool_read_file("npu_plugin.c");
-  ck_assert_ptr_nonnull(text);
-  ck_assert_ptr_null(strchr(text, '@'));
-  assert_contains(text, "static char type[] = \"npu\";");
-  free(text);
-  ck_assert_int_eq(chdir(here), 0);
-}
-END_TEST
-
-START_TEST(new_plugin_wrong_use) {
-  assert_misuse(tool_run("new-plugin"), "called?");
-  assert_misuse(tool_run("new-plugin", "a", "b"), "at a time");
-  assert_misuse(tool_run("new-plugin", "a/b"), "no device type");
-  assert_misuse(tool_run("new-plugin", "1a"), "no device type");
-  assert_misuse(tool_run("new-plugin", ""), "no device type");
-  assert_misuse(tool_run("new-plugin", "a", "-o", "json"), "-o");
-  assert_misuse(
-      tool_run("new-plugin",
-               "a123456789012345678901234567890123456789012345678901234567890"
-               "123"),
-      "no device type");
-}
-END_TEST
-
 // ---------------------------------------------------------------------------
 
 static void add_fixture_case(Suite *suite, const char *name,
@@ -567,7 +479,5 @@ int main(void) {
       full_may_be_null);
   ADD(suite, "written", table_shows_the_code, junit, list, in_process);
   ADD(suite, "choice", device_of_a_plugin, nothing_to_test, wrong_use);
-  ADD(suite, "new-plugin", new_plugin_conforms, new_plugin_overwrites_nothing,
-      new_plugin_writes_beside, new_plugin_wrong_use);
   return run_suite(suite);
 }

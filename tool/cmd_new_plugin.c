@@ -99,8 +99,7 @@ static void write_word(const char *word) {
   *end++ = '\'';
   for (; *word != '\0'; word++) {
     if (*word == '\'') {
-      memcpy(end, "'\\''", 4);
-      end += 4;
+      end = stpcpy(end, "'\\''");
     } else {
       *end++ = *word;
     }
