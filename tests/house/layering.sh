@@ -47,6 +47,7 @@ mpi/                       base,whole                          -
 tool/                      users                               -
 tool/cmd_conform.c         users                               conform
 tool/bench_                users                               bench
+tool/conform_report.       users                               conform
 examples/                  users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
