@@ -1,6 +1,6 @@
 // What InitPlugin does with the table that it is offered.
 //
-// Hosts of three layouts are about: their tables have 1040, 1032 and 912
+// Hosts of four layouts are about: their tables have 1128, 1040, 1032 and 912
 // bytes. A plug-in may decline a layout, by leaving device_type NULL; one that
 // it accepts it fills within the bounds that it is told. So that what it
 // writes can be told from what it leaves alone, it is given more room than it
@@ -74,6 +74,10 @@ static bool accepted(conform_target *t) {
   return t->plugin != NULL;
 }
 
+static bool layout_1128(conform_target *t) {
+  return check_layout(t, 96, 1128);
+}
+
 static bool layout_1040(conform_target *t) {
   return check_layout(t, 96, 1040);
 }
@@ -86,10 +90,14 @@ static bool layout_912(conform_target *t) {
   return check_layout(t, 88, 912);
 }
 
+// Sizes of the parameters and of the table.
+static const size_t layouts[][2] = {
+    {96, 1128}, {96, 1040}, {96, 1032}, {88, 912}};
+enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
+
 // Offers the layouts in turn until one is accepted.
 static bool offer_any(conform_target *t, offer *o) {
-  static const size_t layouts[][2] = {{96, 1040}, {96, 1032}, {88, 912}};
-  for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+  for (size_t i = 0; i < LAYOUT_COUNT; i++) {
     make_offer(t, o, layouts[i][0], layouts[i][1]);
     if (is_accepted(o)) return true;
   }
@@ -146,8 +154,7 @@ static bool version(conform_target *t) {
 }
 
 static bool device_type(conform_target *t) {
-  static const size_t layouts[][2] = {{96, 1040}, {96, 1032}, {88, 912}};
-  for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+  for (size_t i = 0; i < LAYOUT_COUNT; i++) {
     offer o;
     make_offer(t, &o, layouts[i][0], layouts[i][1]);
     const char *type = params_of(&o)->device_type;
@@ -204,6 +211,13 @@ static const conform_check checks[] = {
          96, 1040) "// device_type and the required functions are set; of "
                    "streams, events,\n"
                    "// pinned and unified memory there is all or nothing\n"},
+    {.name = "loading.table_of_1128_bytes",
+     .run = layout_1128,
+     .stage = CHECK_LOADED,
+     .code = OFFER(
+         96, 1128) "// the bytes from (char *)table + 1128 on, and from params "
+                   "+ 96 on, are\n"
+                   "// as they were, whether or not device_type is set\n"},
     {.name = "loading.table_of_1040_bytes",
      .run = layout_1040,
      .stage = CHECK_LOADED,

@@ -91,18 +91,10 @@ static void assert_names_distinct(const char *json) {
   }
 }
 
-// One fault of cpu and sim is known: what error_text says after a function of
-// the ABI failed is of a slot that failed before. To go when that is mended.
-static const char known[] = "extension.error_text_is_of_the_last_call";
-
 static void assert_passed(const char *what, const tool_output *o) {
-  if (o->status == 0) {
-    ck_assert(json_is(o->out, "failed", "0"));
-    return;
-  }
-  ck_assert_msg(o->status == 1 && json_is(o->out, "failed", "1"),
-                "%s: exit %d: %s%.3000s", what, o->status, o->err, o->out);
-  assert_result(o->out, known, "fail");
+  ck_assert_msg(o->status == 0, "%s: exit %d: %s%.3000s", what, o->status,
+                o->err, o->out);
+  ck_assert(json_is(o->out, "failed", "0"));
 }
 
 static void assert_conforms(const char *what, const char *device) {

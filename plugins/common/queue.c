@@ -204,7 +204,7 @@ static void see_to(C_Stream stream, const tarn__queue_op *op) {
 
 static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
   tarn__queue_op *queued = take_op(stream);
-  if (queued == NULL) return C_FAILED;
+  if (queued == NULL) return tarn__wordless(C_FAILED);
   *queued = *op;
   append(stream, queued);
   see_to(stream, queued);

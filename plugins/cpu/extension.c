@@ -31,7 +31,7 @@ tarn_status tarn__cpu_refused(const char *what, size_t size) {
 static void error_text(int id, void *stream, char *out, size_t out_size) {
   struct C_Device_st device = {.id = id};
   if (stream == NULL) {
-    tarn__text_copy(tarn__cpu_text.line, out, out_size);
+    tarn__text_copy(tarn__text_line(&tarn__cpu_text), out, out_size);
   } else if (tarn__queue_is_stream(&device, stream)) {
     tarn__text_copy(tarn__queue_why(stream), out, out_size);
   } else {

@@ -54,22 +54,26 @@ static void give(void *ptr, size_t size) {
 // --- for the table ---------------------------------------------------------
 
 C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size) {
-  if (ptr == NULL) return C_ERROR;
+  if (ptr == NULL) return tarn__wordless(C_ERROR);
   *ptr = NULL;
-  if (!tarn__cpu_is_device(device) || size == 0) return C_ERROR;
+  if (!tarn__cpu_is_device(device) || size == 0) return tarn__wordless(C_ERROR);
   *ptr = take(size, BLOCK_ALIGN);
-  return *ptr != NULL ? C_SUCCESS : C_FAILED;
+  if (*ptr != NULL) return C_SUCCESS;
+  (void)tarn__cpu_fail(TARN_FULL, "the system has no %zu bytes left", size);
+  return C_FAILED;
 }
 
 C_Status tarn__cpu_deallocate(const C_Device device, void *ptr, size_t size) {
-  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0) return C_ERROR;
+  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0)
+    return tarn__wordless(C_ERROR);
   give(ptr, size);
   return C_SUCCESS;
 }
 
 C_Status tarn__cpu_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size) {
-  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0) return C_ERROR;
+  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0)
+    return tarn__wordless(C_ERROR);
   memset(ptr, value, size);
   return C_SUCCESS;
 }

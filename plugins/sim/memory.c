@@ -160,7 +160,9 @@ C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
   if (status != C_SUCCESS) return status;
   uint64_t address = tarn__sim_take_block(sim, size, BLOCK_ALIGN);
   *ptr = (void *)(uintptr_t)address;
-  return address != 0 ? C_SUCCESS : C_FAILED;
+  if (address != 0) return C_SUCCESS;
+  (void)tarn__sim_full(sim, size, "bytes of memory");
+  return C_FAILED;
 }
 
 static uint64_t take_bytes_locked(tarn__sim_device *device, size_t size,
@@ -200,11 +202,11 @@ static C_Status take_mapped(tarn__sim_call call, tarn__sim_kind kind,
   if (status != C_SUCCESS) return status;
   size_t whole = whole_pages(size);
   void *mapped = whole != 0 ? tarn__os_map(whole) : NULL;
-  if (mapped == NULL) return C_FAILED;
+  if (mapped == NULL) return tarn__wordless(C_FAILED);
   tarn__sim_run run = {(uintptr_t)mapped, whole};
   if (!note_mapped(sim, kind, run, size)) {
     tarn__os_unmap(mapped, whole);
-    return C_FAILED;
+    return tarn__wordless(C_FAILED);
   }
   *ptr = mapped;
   return C_SUCCESS;
@@ -324,7 +326,7 @@ C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
 C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
                                 size_t *available) {
   tarn__sim_device *sim = NULL;
-  if (total == NULL || available == NULL) return C_ERROR;
+  if (total == NULL || available == NULL) return tarn__wordless(C_ERROR);
   *total = *available = 0;
   C_Status status =
       tarn__sim_enter(TARN__SIM_device_memory_stats, device, &sim);
