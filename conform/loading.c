@@ -244,12 +244,12 @@ static const conform_check checks[] = {
      .stage = CHECK_LOADED,
      .code = OFFER(
          96,
-         1040) "assert(table->size == 1040 && params->interface == table);\n"},
+         1128) "assert(table->size == 1128 && params->interface == table);\n"},
     {.name = "loading.nothing_beyond_472",
      .run = beyond_472,
      .stage = CHECK_LOADED,
      .code =
-         OFFER(96, 1040) "for (size_t at = 472; at < 1040; at += 8)\n"
+         OFFER(96, 1128) "for (size_t at = 472; at < 1128; at += 8)\n"
                          "  assert(*(void **)((char *)table + at) == NULL);\n"},
     {.name = "loading.reserved_slots",
      .run = reserved_null,
