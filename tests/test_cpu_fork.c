@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/rows.h"
 #include "test_cpu_host.h"
 
 enum { BIG = 80000 };
@@ -34,6 +35,30 @@ static void queue_wait(const inherited *in, atomic_int *count) {
   assert_done(cpu.record_event(CPU, in->running, in->event));
   assert_done(cpu.stream_wait_event(CPU, in->waiting, in->event));
   assert_done(cpu.stream_add_callback(CPU, in->waiting, count_one, count));
+}
+
+// Rows go with what is queued, so they must be freed with it.
+static void queue_rows(const inherited *in) {
+  static int32_t table[1];
+  static int32_t dense[1];
+  static const int32_t index[1] = {0};
+  const tarn_addr chunk = (tarn_addr)(uintptr_t)table;
+  const size_t offsets[] = {0, sizeof table};
+  tarn_rows rows = {
+      .struct_size = sizeof rows,
+      .table = {&chunk, offsets, 1},
+      .table_dtype = TARN_DTYPE_I32,
+      .table_count = 1,
+      .width = 1,
+      .dense = (tarn_addr)(uintptr_t)dense,
+      .dense_dtype = TARN_DTYPE_I32,
+      .indices = (tarn_addr)(uintptr_t)index,
+      .index_dtype = TARN_DTYPE_I32,
+      .index_count = 1,
+  };
+  tarn_rows checked;
+  assert_ok(tarn__rows_check(&rows, &checked));
+  assert_ext_ok(TarnDeviceExt()->gather(0, in->waiting, &checked));
 }
 
 // Runs |body| in a child, which must end by itself and return 0.
@@ -95,6 +120,7 @@ START_TEST(test_a_child_frees_without_hanging) {
   gate_close(&gates[0], &cpu, in.running);
   gate_close(&gates[1], &cpu, in.waiting);
   queue_wait(&in, &count);
+  queue_rows(&in);
   in_child(live_with, &in);
   gate_open(&gates[0]);
   gate_open(&gates[1]);

@@ -195,6 +195,50 @@ START_TEST(test_many_threads_on_one_stream) {
 }
 END_TEST
 
+enum { PAINTERS = 2, CANVAS = 32 << 10, STROKES = 2000 };
+
+typedef struct painter {
+  C_Stream stream;
+  char *canvas;
+  char paint[CANVAS];
+  char seen[CANVAS];
+  int mixed;  // how often more than one colour was seen
+} painter;
+
+static void *paint(void *context) {
+  painter *p = context;
+  for (int i = 0; i < STROKES; i++) {
+    require(cpu.async_memory_copy_h2d(CPU, p->stream, p->canvas, p->paint,
+                                      CANVAS) == C_SUCCESS);
+    require(cpu.async_memory_copy_d2h(CPU, p->stream, p->seen, p->canvas,
+                                      CANVAS) == C_SUCCESS);
+    require(cpu.synchronize_stream(CPU, p->stream) == C_SUCCESS);
+    if (memcmp(p->seen, p->seen + 1, CANVAS - 1) != 0) p->mixed++;
+  }
+  return NULL;
+}
+
+// Calls at the same time have no order, but their copies are made one after
+// the other, also where each caller makes its own.
+START_TEST(test_small_copies_of_two_threads_do_not_mix) {
+  static painter painters[PAINTERS];
+  static char canvas[CANVAS];
+  pthread_t threads[PAINTERS];
+  C_Stream s = new_stream(&cpu);
+  for (int i = 0; i < PAINTERS; i++) {
+    painters[i].stream = s;
+    painters[i].canvas = canvas;
+    memset(painters[i].paint, 'a' + i, CANVAS);
+    pthread_create(&threads[i], NULL, paint, &painters[i]);
+  }
+  for (int i = 0; i < PAINTERS; i++) {
+    pthread_join(threads[i], NULL);
+    ck_assert_int_eq(painters[i].mixed, 0);
+  }
+  assert_done(cpu.destroy_stream(CPU, s));
+}
+END_TEST
+
 START_TEST(test_many_threads_on_streams_of_their_own) {
   run_visitors(false);
 }
@@ -328,6 +372,7 @@ int main(void) {
            test_synchronize_device_waits_for_all_streams,
            test_streams_refuse_bad_arguments);
   ADD_CASE(suite, "threads", test_many_threads_on_one_stream,
+           test_small_copies_of_two_threads_do_not_mix,
            test_many_threads_on_streams_of_their_own,
            test_streams_come_and_go_while_the_device_is_synchronized);
   ADD_CASE(suite, "memory", test_a_steady_stream_allocates_nothing,

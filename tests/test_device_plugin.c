@@ -17,7 +17,8 @@ static tarn_status add(void) {
 static const struct {
   size_t params;
   size_t table;
-} variants[] = {{96, 1040}, {96, 1032}, {88, 912}, {0, 912}, {88, 0}};
+} variants[] = {{96, 1040}, {96, 1032}, {96, 1128},
+                {88, 912},  {0, 912},   {88, 0}};
 
 START_TEST(every_layout_variant_is_taken_in) {
   fake.wants_params = variants[_i].params;

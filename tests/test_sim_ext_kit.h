@@ -9,7 +9,7 @@
 #include "tarn/device_ext.h"
 
 static const size_t MIB = SIM_MIB;
-static const size_t GRANULE = (size_t)2 * SIM_MIB;
+static const size_t GRANULE = (size_t)64 << 10;
 static const size_t CAPACITY = (size_t)64 * SIM_MIB;
 
 static C_DeviceInterface table;

@@ -110,6 +110,47 @@ START_TEST(what_was_freed_last_comes_last) {
 }
 END_TEST
 
+// At an alignment, in what is left between others; and what is found behind an
+// address that is in none.
+START_TEST(alignments_and_gaps) {
+  begin();
+  tarn__sim_extent *a = tarn__sim_extents_take(&extents, 10, 1, 10, 1);
+  tarn__sim_extent *b = tarn__sim_extents_take(&extents, 100, 64, 100, 2);
+  ck_assert(a != NULL && b != NULL);
+  ck_assert_uint_eq(b->address, BEGIN + 64);
+  // Behind the cursor there is no such address with room, but before it.
+  tarn__sim_extent *c = tarn__sim_extents_take(&extents, 40, 16, 40, 3);
+  ck_assert_ptr_nonnull(c);
+  ck_assert_uint_eq(c->address, BEGIN + 176);
+  ck_assert_ptr_null(tarn__sim_extents_take(&extents, 300, 256, 300, 4));
+  tarn__sim_extent *d = tarn__sim_extents_take(&extents, 256, 256, 256, 4);
+  ck_assert_ptr_nonnull(d);
+  ck_assert_uint_eq(d->address, BEGIN + 256);
+  tarn__sim_extent *e = tarn__sim_extents_take(&extents, 32, 32, 32, 5);
+  ck_assert_ptr_nonnull(e);
+  ck_assert_uint_eq(e->address, BEGIN + 32);
+  ck_assert_ptr_null(e->record);
+  e->record = &extents;
+  tarn__sim_extents_give(&extents, e);
+  ck_assert_ptr_null(tarn__sim_extents_find(&extents, BEGIN + 40)->record);
+  tarn__sim_extents_clear(&extents);
+
+  tarn__sim_run far = {BEGIN + 100, 10};
+  ck_assert_ptr_null(tarn__sim_extents_from(&extents, 0));
+  tarn__sim_extent *x = tarn__sim_extents_add(&extents, far, 10, 1);
+  ck_assert_ptr_eq(tarn__sim_extents_from(&extents, 0), x);
+  ck_assert_ptr_eq(tarn__sim_extents_from(&extents, BEGIN + 109), x);
+  ck_assert_ptr_null(tarn__sim_extents_from(&extents, BEGIN + 110));
+  tarn__sim_run before = {BEGIN, 100};
+  tarn__sim_run touching = {BEGIN, 101};
+  tarn__sim_run behind = {BEGIN + 110, 5};
+  ck_assert_ptr_null(tarn__sim_extents_in(&extents, before));
+  ck_assert_ptr_eq(tarn__sim_extents_in(&extents, touching), x);
+  ck_assert_ptr_null(tarn__sim_extents_in(&extents, behind));
+  tarn__sim_extents_clear(&extents);
+}
+END_TEST
+
 static void take_in_the_middle(void *context) {
   (void)context;
   tarn__sim_run all = {BEGIN, BYTES};
@@ -130,6 +171,7 @@ int main(void) {
   faults_install();
   Suite *suite = suite_create("sim extents");
   ADD_CASE(suite, "extents", random_operations_agree_with_an_array,
-           what_was_freed_last_comes_last, no_host_memory_changes_nothing);
+           what_was_freed_last_comes_last, alignments_and_gaps,
+           no_host_memory_changes_nothing);
   return run_suite(suite);
 }

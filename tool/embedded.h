@@ -7,5 +7,6 @@ extern const char embedded_picture_css[];
 extern const char embedded_picture_model_js[];
 extern const char embedded_picture_draw_js[];
 extern const char embedded_picture_act_js[];
+extern const char embedded_plugin_skeleton_c_in[];
 
 #endif  // TARN_TOOL_EMBEDDED_H_

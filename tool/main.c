@@ -8,9 +8,7 @@
 #include "tool.h"
 
 static const tool_verb *const verbs[] = {
-    &verb_devices,
-    &verb_replay,
-    &verb_bench,
+    &verb_devices, &verb_replay, &verb_bench, &verb_conform, &verb_new_plugin,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
@@ -41,7 +39,7 @@ static void write_usage(FILE *out) {
       "\n",
       out);
   for (size_t i = 0; i < VERB_COUNT; i++) {
-    fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    fprintf(out, "  %-11s %s\n", verbs[i]->name, verbs[i]->summary);
   }
   fputs(
       "\n"

@@ -26,11 +26,11 @@ static bool is_event(const struct C_Device_st *device,
 
 C_Status tarn__queue_create_event(const tarn__queue_home *home,
                                   C_Event *event) {
-  if (event == NULL) return C_ERROR;
+  if (event == NULL) return tarn__wordless(C_ERROR);
   *event = NULL;
-  if (home == NULL) return C_ERROR;
+  if (home == NULL) return tarn__wordless(C_ERROR);
   C_Event made = tarn__host_alloc(sizeof *made);
-  if (made == NULL) return C_FAILED;
+  if (made == NULL) return tarn__wordless(C_FAILED);
   pthread_mutex_init(&made->lock, NULL);
   tarn__queue_enlist(TARN__QUEUE_EVENT, home, &made->entry);
   *event = made;
@@ -47,7 +47,7 @@ static void free_event(C_Event event) {
 // Also right for an event of a parent process.
 C_Status tarn__queue_destroy_event(const C_Device device, C_Event event) {
   if (event == NULL || !tarn__queue_is_at(&event->entry, device)) {
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   }
   free_event(event);
   return C_SUCCESS;
@@ -56,7 +56,7 @@ C_Status tarn__queue_destroy_event(const C_Device device, C_Event event) {
 C_Status tarn__queue_record_event(const C_Device device, C_Stream stream,
                                   C_Event event) {
   if (!tarn__queue_is_stream(device, stream) || !is_event(device, event)) {
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   }
   tarn__queue_mark mark = tarn__queue_mark_now(stream);
   tarn__queue_stream_hold(stream);
@@ -80,7 +80,7 @@ static tarn__queue_mark copy_mark(C_Event event) {
 // C_SUCCESS if the event has happened or was never recorded, C_WARNING if it
 // has not happened yet.
 C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
-  if (!is_event(device, event)) return C_ERROR;
+  if (!is_event(device, event)) return tarn__wordless(C_ERROR);
   tarn__queue_mark mark = copy_mark(event);
   bool reached = tarn__queue_mark_reached(mark);
   tarn__queue_stream_drop(mark.stream);
@@ -88,7 +88,7 @@ C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
 }
 
 C_Status tarn__queue_synchronize_event(const C_Device device, C_Event event) {
-  if (!is_event(device, event)) return C_ERROR;
+  if (!is_event(device, event)) return tarn__wordless(C_ERROR);
   tarn__queue_mark mark = copy_mark(event);
   tarn__queue_mark_help(mark);
   tarn__queue_stream_drop(mark.stream);
@@ -105,7 +105,7 @@ C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
                                        C_Event event) {
   if (!tarn__queue_is_stream(device, stream) || event == NULL ||
       tarn__queue_is_stale(&event->entry)) {
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   }
   C_Status status = C_SUCCESS;
   tarn__queue_op op = {.run = run_wait, .mark = copy_mark(event)};

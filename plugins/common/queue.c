@@ -13,13 +13,17 @@
 // it costs no change of threads.
 //
 // Invariants, whenever the lock is free:
-//   * done <= queued, and queued - done operations are in |first| .. |last| and
-//     |running| together. Idle is done == queued.
+//   * done <= queued, and both only rise; queued - done operations are in
+//     |first| .. |last| and |running| together. Idle is done == queued.
 //   * running is not NULL while some thread, without the lock, runs it; that
 //     thread takes the lock next, and nobody else starts an operation.
 //   * If first is not NULL and running is, the worker has been woken. (Where
 //     no thread can be had, every submit runs the queue up to its own ticket.)
 //   * No sleeper of |progress| waits for less than |awaited|.
+//
+// Who waits reads |done| without the lock first: of what is done already,
+// nothing more has to be known. |queued| is read like that too, because only
+// what was queued before the call is waited for.
 //
 // Waiting in a stream for another one cannot deadlock: a wait is for operations
 // that were queued before it, so of all that are not done the oldest waits for
@@ -30,8 +34,8 @@
 #include "queue.h"
 
 // Done operations kept per stream for the next ones, so that a steady stream
-// allocates nothing. 28 KiB: a few hundred in flight is a busy stream.
-enum { SPARES_MAX = 256 };
+// allocates nothing. 28 KiB: two hundred in flight is a busy stream.
+enum { SPARES_MAX = 224 };
 
 static void lock_stream(C_Stream stream) {
   pthread_mutex_lock(&stream->lock);
@@ -55,11 +59,13 @@ static tarn__queue_op *take_op(C_Stream stream) {
 // either held or gone with it.
 static void keep_op(C_Stream stream, tarn__queue_op *op) {
   tarn__queue_stream_drop(op->mark.stream);
+  tarn__host_free(op->owned, op->owned_size);
   if (stream->spares == SPARES_MAX) {
     tarn__host_free(op, sizeof *op);
     return;
   }
   op->mark.stream = NULL;
+  op->owned = NULL;
   op->next = stream->spare;
   stream->spare = op;
   stream->spares++;
@@ -69,9 +75,24 @@ static void free_ops(tarn__queue_op *op) {
   while (op != NULL) {
     tarn__queue_op *next = op->next;
     tarn__queue_stream_drop(op->mark.stream);
+    tarn__host_free(op->owned, op->owned_size);
     tarn__host_free(op, sizeof *op);
     op = next;
   }
+}
+
+// The two counts change under the lock only, so that no addition is lost.
+static void count_up(_Atomic(uint64_t) *count) {
+  uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
+  atomic_store_explicit(count, before + 1, memory_order_release);
+}
+
+static uint64_t read_count(const _Atomic(uint64_t) *count) {
+  return atomic_load_explicit(count, memory_order_acquire);
+}
+
+static bool is_done(const struct C_Stream_st *stream, uint64_t ticket) {
+  return read_count(&stream->done) >= ticket;
 }
 
 static void append(C_Stream stream, tarn__queue_op *op) {
@@ -82,7 +103,7 @@ static void append(C_Stream stream, tarn__queue_op *op) {
     stream->last->next = op;
   }
   stream->last = op;
-  stream->queued++;
+  count_up(&stream->queued);
 }
 
 static tarn__queue_op *take_first(C_Stream stream) {
@@ -113,9 +134,9 @@ static void run_first(C_Stream stream) {
   op->run(op);
   lock_stream(stream);
   stream->running = NULL;
-  stream->done++;
+  count_up(&stream->done);
   keep_op(stream, op);
-  if (stream->done >= stream->awaited) rouse_sleepers(stream);
+  if (is_done(stream, stream->awaited)) rouse_sleepers(stream);
 }
 
 // Leaves the rest to the worker or, where there is none, to those who wait.
@@ -131,7 +152,7 @@ static void hand_on(C_Stream stream) {
 // Not an operation further than |ticket|: those behind it may wait for a
 // stream whose operation this very thread is in.
 static void run_until(C_Stream stream, uint64_t ticket) {
-  while (stream->done < ticket) {
+  while (!is_done(stream, ticket)) {
     if (stream->running == NULL) {
       run_first(stream);
     } else {
@@ -175,7 +196,7 @@ static bool want_worker(C_Stream stream) {
 // or whoever runs comes by.
 static void see_to(C_Stream stream, const tarn__queue_op *op) {
   if (!want_worker(stream)) {
-    run_until(stream, stream->queued);
+    run_until(stream, read_count(&stream->queued));
   } else if (stream->running == NULL && stream->first == op) {
     pthread_cond_signal(&stream->work);
   }
@@ -183,18 +204,21 @@ static void see_to(C_Stream stream, const tarn__queue_op *op) {
 
 static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
   tarn__queue_op *queued = take_op(stream);
-  if (queued == NULL) return C_FAILED;
+  if (queued == NULL) return tarn__wordless(C_FAILED);
   *queued = *op;
   append(stream, queued);
   see_to(stream, queued);
   return C_SUCCESS;
 }
 
+// Under the lock even when the stream is idle: two threads that call at the
+// same time have no order, but what they ask for must not run at once.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
   C_Status status = C_SUCCESS;
   lock_stream(stream);
-  if (op->brief && stream->done == stream->queued) {
+  if (op->brief && tarn__queue_is_idle(stream)) {
     op->run(op);
+    tarn__host_free(op->owned, op->owned_size);
   } else {
     status = queue_op(stream, op);
   }
@@ -222,31 +246,24 @@ const char *tarn__queue_why(C_Stream stream) {
 // --- marks -----------------------------------------------------------------
 
 tarn__queue_mark tarn__queue_mark_now(C_Stream stream) {
-  lock_stream(stream);
-  tarn__queue_mark mark = {stream, stream->queued};
-  unlock_stream(stream);
-  return mark;
+  return (tarn__queue_mark){stream, read_count(&stream->queued)};
 }
 
 bool tarn__queue_mark_reached(tarn__queue_mark mark) {
-  if (mark.stream == NULL) return true;
-  lock_stream(mark.stream);
-  bool reached = mark.stream->done >= mark.ticket;
-  unlock_stream(mark.stream);
-  return reached;
+  return mark.stream == NULL || is_done(mark.stream, mark.ticket);
 }
 
 void tarn__queue_mark_help(tarn__queue_mark mark) {
-  if (mark.stream == NULL) return;
+  if (tarn__queue_mark_reached(mark)) return;
   lock_stream(mark.stream);
   run_until(mark.stream, mark.ticket);
   unlock_stream(mark.stream);
 }
 
 void tarn__queue_mark_await(tarn__queue_mark mark) {
-  if (mark.stream == NULL) return;
+  if (tarn__queue_mark_reached(mark)) return;
   lock_stream(mark.stream);
-  while (mark.stream->done < mark.ticket)
+  while (!is_done(mark.stream, mark.ticket))
     sleep_for(mark.stream, mark.ticket);
   unlock_stream(mark.stream);
 }
@@ -268,7 +285,7 @@ C_Stream tarn__queue_stream_open(void) {
 // Others may still look at the stream meanwhile, through marks that they hold.
 static void finish(C_Stream stream) {
   lock_stream(stream);
-  run_until(stream, stream->queued);
+  run_until(stream, read_count(&stream->queued));
   free_ops(stream->spare);
   stream->spare = NULL;
   stream->closing = true;

@@ -89,6 +89,8 @@ typedef struct tarn__queue_op {
   void (*run)(const struct tarn__queue_op *op);
   bool brief;             // may be run under the lock when the stream is idle
   tarn__queue_mark mark;  // what a wait waits for; dropped when the op has run
+  void *owned;            // host memory that goes with the op; NULL: none
+  size_t owned_size;
   union {
     struct {
       void *dst;
@@ -110,13 +112,13 @@ struct C_Stream_st {
   _Atomic(C_Status) failure;  // the first of its operations; sticks
   tarn__text text;            // why; written before |failure|, never again
 
-  pthread_mutex_t lock;     // guards all below
-  pthread_cond_t work;      // the worker sleeps here
-  pthread_cond_t progress;  // whoever waits for a ticket sleeps here
-  uint64_t queued;          // operations so far: the newest ticket
-  uint64_t done;            // how many of them have run
-  uint64_t awaited;         // the lowest ticket slept for; UINT64_MAX: none
-  tarn__queue_op *first;    // what is to run, in order
+  pthread_mutex_t lock;      // guards all below, but reads of these two
+  _Atomic(uint64_t) queued;  // operations so far: the newest ticket
+  _Atomic(uint64_t) done;    // how many of them have run
+  pthread_cond_t work;       // the worker sleeps here
+  pthread_cond_t progress;   // whoever waits for a ticket sleeps here
+  uint64_t awaited;          // the lowest ticket slept for; UINT64_MAX: none
+  tarn__queue_op *first;     // what is to run, in order
   tarn__queue_op *last;
   tarn__queue_op *running;  // taken from the list by the one who runs it
   tarn__queue_op *spare;    // ops to be used again
@@ -136,8 +138,16 @@ void tarn__queue_stream_close(C_Stream stream);
 void tarn__queue_stream_hold(C_Stream stream);
 void tarn__queue_stream_drop(C_Stream stream);  // NULL is allowed
 
+// Whether all that was queued before the call is done. What it has written can
+// be seen then.
+static inline bool tarn__queue_is_idle(const struct C_Stream_st *stream) {
+  uint64_t queued = atomic_load_explicit(&stream->queued, memory_order_acquire);
+  return atomic_load_explicit(&stream->done, memory_order_acquire) >= queued;
+}
+
 // Queues a copy of |*op|, or runs it at once if it is brief and the stream
-// idle. C_FAILED if there is no memory: then |op->mark| is still the caller's.
+// idle. C_FAILED if there is no memory: then |op->mark| and |op->owned| are
+// still the caller's.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op);
 
 // Called by an operation of |stream| that goes wrong while it runs: what is

@@ -137,7 +137,8 @@ static size_t lesser(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
+// Of a row that may stand in pieces.
+static tarn_status move_pieces(const job *j, tarn_addr table, tarn_addr dense) {
   size_t table_size = tarn_dtype_size(j->rows->table_dtype);
   size_t dense_size = tarn_dtype_size(j->rows->dense_dtype);
   size_t left = j->rows->width;
@@ -160,6 +161,13 @@ static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
     dense += now * dense_size;
     left -= now;
   }
+  return TARN_OK;
+}
+
+static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
+  if (j->reach != NULL) return move_pieces(j, table, dense);
+  move_elements(j, (void *)(uintptr_t)table, (void *)(uintptr_t)dense,
+                j->rows->width);
   return TARN_OK;
 }
 

@@ -9,11 +9,11 @@ bool tarn__queue_is_stream(const struct C_Device_st *device,
 
 C_Status tarn__queue_create_stream(const tarn__queue_home *home,
                                    C_Stream *stream) {
-  if (stream == NULL) return C_ERROR;
+  if (stream == NULL) return tarn__wordless(C_ERROR);
   *stream = NULL;
-  if (home == NULL) return C_ERROR;
+  if (home == NULL) return tarn__wordless(C_ERROR);
   C_Stream made = tarn__queue_stream_open();
-  if (made == NULL) return C_FAILED;
+  if (made == NULL) return tarn__wordless(C_FAILED);
   tarn__queue_enlist(TARN__QUEUE_STREAM, home, &made->entry);
   *stream = made;
   return C_SUCCESS;
@@ -22,7 +22,7 @@ C_Status tarn__queue_create_stream(const tarn__queue_home *home,
 // Also right for a stream of a parent process: that frees what is left of it.
 C_Status tarn__queue_destroy_stream(const C_Device device, C_Stream stream) {
   if (stream == NULL || !tarn__queue_is_at(&stream->entry, device)) {
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   }
   tarn__queue_delist(&stream->entry);
   tarn__queue_stream_close(stream);
@@ -36,7 +36,7 @@ static C_Status outcome(C_Stream stream) {
 
 // C_WARNING: something queued is not done yet.
 C_Status tarn__queue_query_stream(const C_Device device, C_Stream stream) {
-  if (!tarn__queue_is_stream(device, stream)) return C_ERROR;
+  if (!tarn__queue_is_stream(device, stream)) return tarn__wordless(C_ERROR);
   bool idle = tarn__queue_mark_reached(tarn__queue_mark_now(stream));
   return idle ? outcome(stream) : C_WARNING;
 }
@@ -53,7 +53,7 @@ static void run_callback(const tarn__queue_op *op) {
 C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
                                   C_Callback callback, void *user_data) {
   if (!tarn__queue_is_stream(device, stream) || callback == NULL)
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   tarn__queue_op op = {
       .run = run_callback,
       .call = {callback, user_data, stream},
@@ -63,7 +63,7 @@ C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
 
 C_Status tarn__queue_synchronize_stream(const C_Device device,
                                         C_Stream stream) {
-  if (!tarn__queue_is_stream(device, stream)) return C_ERROR;
+  if (!tarn__queue_is_stream(device, stream)) return tarn__wordless(C_ERROR);
   tarn__queue_mark_help(tarn__queue_mark_now(stream));
   return outcome(stream);
 }
@@ -72,7 +72,7 @@ C_Status tarn__queue_synchronize_stream(const C_Device device,
 // waited for may create and destroy streams itself. Streams that are younger
 // than the call are not waited for.
 C_Status tarn__queue_synchronize_device(const tarn__queue_home *home) {
-  if (home == NULL) return C_ERROR;
+  if (home == NULL) return tarn__wordless(C_ERROR);
   C_Status status = C_SUCCESS;
   uint64_t newest = tarn__queue_newest();
   uint64_t serial = 0;

@@ -3,11 +3,6 @@
 
 #include "cpu.h"
 
-// Up to here a copy on an idle stream is made at once by whoever asks for it,
-// with the stream's lock held. It takes a few microseconds, less than waking
-// the worker would.
-enum { BRIEF_SIZE = 64 << 10 };
-
 static bool overlap(const void *a, const void *b, size_t size) {
   uintptr_t x = (uintptr_t)a;
   uintptr_t y = (uintptr_t)b;
@@ -20,7 +15,8 @@ static bool is_copy(const void *dst, const void *src, size_t size) {
 
 C_Status tarn__cpu_copy(const C_Device device, void *dst, const void *src,
                         size_t size) {
-  if (!tarn__cpu_is_device(device) || !is_copy(dst, src, size)) return C_ERROR;
+  if (!tarn__cpu_is_device(device) || !is_copy(dst, src, size))
+    return tarn__wordless(C_ERROR);
   memcpy(dst, src, size);
   return C_SUCCESS;
 }
@@ -28,7 +24,7 @@ C_Status tarn__cpu_copy(const C_Device device, void *dst, const void *src,
 C_Status tarn__cpu_copy_p2p(const C_Device dst_device,
                             const C_Device src_device, void *dst,
                             const void *src, size_t size) {
-  if (!tarn__cpu_is_device(src_device)) return C_ERROR;
+  if (!tarn__cpu_is_device(src_device)) return tarn__wordless(C_ERROR);
   return tarn__cpu_copy(dst_device, dst, src, size);
 }
 
@@ -39,11 +35,11 @@ static void run_copy(const tarn__queue_op *op) {
 C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
                               const void *src, size_t size) {
   if (!tarn__queue_is_stream(device, stream) || !is_copy(dst, src, size)) {
-    return C_ERROR;
+    return tarn__wordless(C_ERROR);
   }
   tarn__queue_op op = {
       .run = run_copy,
-      .brief = size <= BRIEF_SIZE,
+      .brief = size <= TARN__CPU_BRIEF_SIZE,
       .copy = {dst, src, size},
   };
   return tarn__queue_submit(stream, &op);
@@ -52,6 +48,6 @@ C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
 C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,
                                   const C_Device src_device, C_Stream stream,
                                   void *dst, const void *src, size_t size) {
-  if (!tarn__cpu_is_device(src_device)) return C_ERROR;
+  if (!tarn__cpu_is_device(src_device)) return tarn__wordless(C_ERROR);
   return tarn__cpu_async_copy(dst_device, stream, dst, src, size);
 }

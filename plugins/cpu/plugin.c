@@ -20,31 +20,33 @@ static C_Status initialize(void) {
 // Whatever the host forgot goes too; streams finish what is on them.
 static C_Status finalize(void) {
   tarn__queue_destroy_all(&home);
+  tarn__cpu_range_forget();
+  tarn__cpu_pointer_forget();
   return C_SUCCESS;
 }
 
 static C_Status check_device(const C_Device device) {
-  return tarn__cpu_is_device(device) ? C_SUCCESS : C_ERROR;
+  return tarn__cpu_is_device(device) ? C_SUCCESS : tarn__wordless(C_ERROR);
 }
 
 static C_Status get_device(const C_Device device) {
-  if (device == NULL) return C_ERROR;
+  if (device == NULL) return tarn__wordless(C_ERROR);
   device->id = 0;
   return C_SUCCESS;
 }
 
 static C_Status deinit_device(const C_Device device) {
-  return tarn__cpu_is_device(device) ? finalize() : C_ERROR;
+  return tarn__cpu_is_device(device) ? finalize() : tarn__wordless(C_ERROR);
 }
 
 static C_Status get_device_count(size_t *count) {
-  if (count == NULL) return C_ERROR;
+  if (count == NULL) return tarn__wordless(C_ERROR);
   *count = 1;
   return C_SUCCESS;
 }
 
 static C_Status get_device_list(size_t *ids) {
-  if (ids == NULL) return C_ERROR;
+  if (ids == NULL) return tarn__wordless(C_ERROR);
   ids[0] = 0;
   return C_SUCCESS;
 }
@@ -69,17 +71,17 @@ static C_Status synchronize_device(const C_Device device) {
 
 static C_Status memory_stats(const C_Device device, size_t *total,
                              size_t *free) {
-  if (total == NULL || free == NULL) return C_ERROR;
+  if (total == NULL || free == NULL) return tarn__wordless(C_ERROR);
   *total = *free = 0;
-  if (!tarn__cpu_is_device(device)) return C_ERROR;
+  if (!tarn__cpu_is_device(device)) return tarn__wordless(C_ERROR);
   tarn__os_memory(total, free);
-  return *total != 0 ? C_SUCCESS : C_FAILED;
+  return *total != 0 ? C_SUCCESS : tarn__wordless(C_FAILED);
 }
 
 static C_Status answer(const C_Device device, size_t value, size_t *size) {
-  if (size == NULL) return C_ERROR;
+  if (size == NULL) return tarn__wordless(C_ERROR);
   *size = 0;
-  if (!tarn__cpu_is_device(device)) return C_ERROR;
+  if (!tarn__cpu_is_device(device)) return tarn__wordless(C_ERROR);
   *size = value;
   return C_SUCCESS;
 }

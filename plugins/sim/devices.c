@@ -56,7 +56,8 @@ static C_Status initialize_locked(void) {
 
 static C_Status open_locked(tarn__sim_device *device) {
   if (is_ready(device)) return C_SUCCESS;
-  if (!tarn__sim_memory_open(device, sim.options.capacity)) return C_FAILED;
+  if (!tarn__sim_memory_open(device, sim.options.capacity))
+    return tarn__wordless(C_FAILED);
   atomic_store_explicit(&device->ready, true, memory_order_release);
   return C_SUCCESS;
 }
@@ -192,7 +193,7 @@ void tarn__sim_linger(uint64_t begin_ns, size_t size) {
 // --- the table -------------------------------------------------------------
 
 C_Status tarn__sim_initialize(void) {
-  if (is_inherited()) return C_ERROR;
+  if (is_inherited()) return tarn__wordless(C_ERROR);
   lock_sim();
   C_Status status = initialize_locked();
   unlock_sim();
@@ -200,7 +201,7 @@ C_Status tarn__sim_initialize(void) {
 }
 
 C_Status tarn__sim_finalize(void) {
-  if (is_inherited()) return C_ERROR;
+  if (is_inherited()) return tarn__wordless(C_ERROR);
   lock_sim();
   finalize_locked();
   unlock_sim();
@@ -244,13 +245,13 @@ C_Status tarn__sim_get_device(const C_Device device) {
 }
 
 C_Status tarn__sim_device_count(size_t *count) {
-  if (count == NULL) return C_ERROR;
+  if (count == NULL) return tarn__wordless(C_ERROR);
   *count = device_count();
-  return *count != 0 ? C_SUCCESS : C_ERROR;
+  return *count != 0 ? C_SUCCESS : tarn__wordless(C_ERROR);
 }
 
 C_Status tarn__sim_device_list(size_t *ids) {
-  if (ids == NULL || device_count() == 0) return C_ERROR;
+  if (ids == NULL || device_count() == 0) return tarn__wordless(C_ERROR);
   for (size_t i = 0; i < device_count(); i++)
     ids[i] = i;
   return C_SUCCESS;

@@ -51,9 +51,9 @@ tarn_status tarn__sim_no_resources(const tarn__sim_device *device,
 // and no lock is taken.
 static void error_text(int id, void *stream, char *out, size_t out_size) {
   (void)id;
-  tarn__text_copy(
-      stream != NULL ? tarn__queue_why(stream) : tarn__sim_text.line, out,
-      out_size);
+  tarn__text_copy(stream != NULL ? tarn__queue_why(stream)
+                                 : tarn__text_line(&tarn__sim_text),
+                  out, out_size);
 }
 
 // --- the table -------------------------------------------------------------

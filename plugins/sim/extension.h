@@ -19,7 +19,7 @@
 
 // --- range.c ---------------------------------------------------------------
 
-static const size_t TARN__SIM_GRANULE = (size_t)2 << 20;
+static const size_t TARN__SIM_GRANULE = (size_t)64 << 10;
 
 static inline bool tarn__sim_is_granular(uint64_t value) {
   return value != 0 && value % TARN__SIM_GRANULE == 0;

@@ -44,15 +44,18 @@ static size_t largest_power(size_t span) {
   return (size_t)1 << (63 - __builtin_clzl(span));
 }
 
-// Where the system has not as many addresses, ranges get fewer.
+// Where the system has not as many addresses, large alignments and then ranges
+// are what is given up.
 static bool reserve_window(tarn__sim_device *device, size_t whole) {
   size_t align = largest_power(device->span);
-  size_t ranges = size_ranges(whole) & ~(TARN__SIM_GRANULE - 1);
+  size_t ranges = size_ranges(whole);
   for (;;) {
     device->window_size = device->span + ranges;
     device->window = tarn__os_reserve_aligned(device->window_size, align);
-    if (device->window != NULL || ranges == 0) return device->window != NULL;
-    ranges = (ranges / 2) & ~(TARN__SIM_GRANULE - 1);
+    if (device->window != NULL) return true;
+    if (align == TARN__SIM_GRANULE && ranges == 0) return false;
+    if (align == TARN__SIM_GRANULE) ranges = ranges / 2 / align * align;
+    align = TARN__SIM_GRANULE;
   }
 }
 
@@ -157,7 +160,9 @@ C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
   if (status != C_SUCCESS) return status;
   uint64_t address = tarn__sim_take_block(sim, size, BLOCK_ALIGN);
   *ptr = (void *)(uintptr_t)address;
-  return address != 0 ? C_SUCCESS : C_FAILED;
+  if (address != 0) return C_SUCCESS;
+  (void)tarn__sim_full(sim, size, "bytes of memory");
+  return C_FAILED;
 }
 
 static uint64_t take_bytes_locked(tarn__sim_device *device, size_t size,
@@ -197,11 +202,11 @@ static C_Status take_mapped(tarn__sim_call call, tarn__sim_kind kind,
   if (status != C_SUCCESS) return status;
   size_t whole = whole_pages(size);
   void *mapped = whole != 0 ? tarn__os_map(whole) : NULL;
-  if (mapped == NULL) return C_FAILED;
+  if (mapped == NULL) return tarn__wordless(C_FAILED);
   tarn__sim_run run = {(uintptr_t)mapped, whole};
   if (!note_mapped(sim, kind, run, size)) {
     tarn__os_unmap(mapped, whole);
-    return C_FAILED;
+    return tarn__wordless(C_FAILED);
   }
   *ptr = mapped;
   return C_SUCCESS;
@@ -288,7 +293,7 @@ static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status != C_SUCCESS) return status;
-  tarn__sim_request request = {sim, call, ptr, size, .writes = false};
+  tarn__sim_request request = {sim, call, ptr, size, 0};
   pthread_mutex_lock(&sim->lock);
   tarn__sim_finding found =
       tarn__sim_find_block(sim, kind, (uintptr_t)ptr, size);
@@ -321,7 +326,7 @@ C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
 C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
                                 size_t *available) {
   tarn__sim_device *sim = NULL;
-  if (total == NULL || available == NULL) return C_ERROR;
+  if (total == NULL || available == NULL) return tarn__wordless(C_ERROR);
   *total = *available = 0;
   C_Status status =
       tarn__sim_enter(TARN__SIM_device_memory_stats, device, &sim);

@@ -50,30 +50,6 @@ static void end_physical(tarn__sim_physical *memory) {
   tarn__host_free(memory, sizeof *memory);
 }
 
-// |file| is the memory's from now on, even if this fails. Nobody holds it yet.
-static tarn_status begin_physical(tarn__sim_device *device, size_t size,
-                                  int file, bool counted,
-                                  tarn__sim_physical **out) {
-  tarn__sim_physical *made = tarn__host_alloc(sizeof *made);
-  if (made == NULL) {
-    if (file >= 0) tarn__os_close(file);
-    return tarn__sim_no_resources(device, "host memory");
-  }
-  *made = (tarn__sim_physical){
-      .home = device, .size = size, .file = file, .counted = counted};
-  made->address = tarn__sim_take_bytes(device, size, counted);
-  if (made->address == 0) {
-    end_physical(made);
-    return tarn__sim_full(device, size, "bytes of memory");
-  }
-  if (file >= 0 && !tarn__os_put_file(bytes_of(made), size, file)) {
-    end_physical(made);
-    return tarn__sim_no_resources(device, "mapping of a file");
-  }
-  *out = made;
-  return TARN_OK;
-}
-
 // --- handles ---------------------------------------------------------------
 
 enum { DEVICE_SHIFT = 48 };
@@ -99,6 +75,28 @@ static tarn_status hold(tarn__sim_physical *memory, uint64_t *out_memory) {
   if (*out_memory != 0) return TARN_OK;
   end_physical(memory);
   return tarn__sim_no_resources(device, "host memory");
+}
+
+// |file| is the memory's from now on, even if this fails.
+static tarn_status make_physical(tarn__sim_device *device, size_t size,
+                                 int file, bool counted, uint64_t *out_memory) {
+  tarn__sim_physical *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) {
+    if (file >= 0) tarn__os_close(file);
+    return tarn__sim_no_resources(device, "host memory");
+  }
+  *made = (tarn__sim_physical){
+      .home = device, .size = size, .file = file, .counted = counted};
+  made->address = tarn__sim_take_bytes(device, size, counted);
+  if (made->address == 0) {
+    end_physical(made);
+    return tarn__sim_full(device, size, "bytes of memory");
+  }
+  if (file >= 0 && !tarn__os_put_file(bytes_of(made), size, file)) {
+    end_physical(made);
+    return tarn__sim_no_resources(device, "mapping of a file");
+  }
+  return hold(made, out_memory);
 }
 
 tarn__sim_physical *tarn__sim_physical_find(uint64_t memory) {
@@ -132,7 +130,7 @@ void tarn__sim_physical_close(const tarn__sim_device *device) {
 static tarn_status refuse_size(tarn__sim_call call,
                                const tarn__sim_device *device, size_t size) {
   return tarn__sim_answer(
-      tarn__sim_misuse("sim:%d: %s of %zu bytes: not a multiple of 2 MiB",
+      tarn__sim_misuse("sim:%d: %s of %zu bytes: not a multiple of 64 KiB",
                        device->home.id, tarn__sim_call_name(call), size));
 }
 
@@ -166,16 +164,13 @@ static tarn_status make_file(const tarn__sim_device *device, size_t size,
 tarn_status tarn__sim_memory_create(int id, size_t size, uint32_t flags,
                                     uint64_t *out_memory) {
   tarn__sim_device *device = NULL;
-  tarn__sim_physical *made = NULL;
   int file = -1;
   *out_memory = 0;
   tarn_status status = tarn__sim_admit(TARN__SIM_memory_create, id, &device);
   if (status == TARN_OK) status = check_create(device, size, flags);
   if (status == TARN_OK && flags != 0) status = make_file(device, size, &file);
-  if (status == TARN_OK) {
-    status = begin_physical(device, size, file, true, &made);
-  }
-  return status == TARN_OK ? hold(made, out_memory) : status;
+  if (status != TARN_OK) return status;
+  return make_physical(device, size, file, true, out_memory);
 }
 
 tarn_status tarn__sim_memory_destroy(int id, uint64_t memory) {
@@ -225,13 +220,11 @@ static tarn_status check_import(const tarn__sim_device *device, int fd,
 tarn_status tarn__sim_memory_import(int id, int fd, size_t size,
                                     uint64_t *out_memory) {
   tarn__sim_device *device = NULL;
-  tarn__sim_physical *made = NULL;
   *out_memory = 0;
   tarn_status status = tarn__sim_admit(TARN__SIM_memory_import, id, &device);
   if (status == TARN_OK) status = check_import(device, fd, size);
   if (status != TARN_OK) return status;
   int file = tarn__os_duplicate(fd);
   if (file < 0) return tarn__sim_no_resources(device, "file descriptor");
-  status = begin_physical(device, size, file, false, &made);
-  return status == TARN_OK ? hold(made, out_memory) : status;
+  return make_physical(device, size, file, false, out_memory);
 }

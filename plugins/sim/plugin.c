@@ -14,7 +14,7 @@ static const size_t POOL_GROWTH = (size_t)64 << 20;
 // Enters and hands out the device's capacity; 0 where that fails.
 static C_Status ask(tarn__sim_call call, const C_Device device, size_t *size) {
   tarn__sim_device *sim = NULL;
-  if (size == NULL) return C_ERROR;
+  if (size == NULL) return tarn__wordless(C_ERROR);
   *size = 0;
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status == C_SUCCESS) *size = sim->capacity;

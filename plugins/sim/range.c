@@ -40,7 +40,8 @@ static uint64_t bit_of(const tarn__sim_device *device) {
 }
 
 static bool is_allowed(const tarn__sim_mapping *mapping,
-                       const tarn__sim_device *by, bool writes) {
+                       const tarn__sim_device *by, unsigned how) {
+  bool writes = (how & TARN__SIM_TO_WRITE) != 0;
   uint64_t mask = writes ? mapping->writers : mapping->readers;
   return (mask & bit_of(by)) != 0;
 }
@@ -64,7 +65,7 @@ static tarn__sim_verdict look_at(const tarn__sim_device *owner,
                                  uint64_t *serials) {
   tarn__sim_extent *extent = tarn__sim_extents_find(&owner->mappings, address);
   if (extent == NULL) return TARN__SIM_UNMAPPED;
-  if (!is_allowed(extent->record, by, r->writes)) return TARN__SIM_FORBIDDEN;
+  if (!is_allowed(extent->record, by, r->how)) return TARN__SIM_FORBIDDEN;
   *out = piece_at(extent, address, most);
   *serials = *serials * 31 + extent->serial;
   return TARN__SIM_FINE;
@@ -77,8 +78,9 @@ tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
                                         tarn__sim_piece *out) {
   tarn__sim_finding f = {.verdict = TARN__SIM_FINE};
   uint64_t address = (uintptr_t)r->address;
+  bool piecewise = (r->how & TARN__SIM_PIECE) != 0;
   uint64_t serials = 0;
-  while (f.before < r->size && (f.before == 0 || !r->piecewise)) {
+  while (f.before < r->size && (f.before == 0 || !piecewise)) {
     tarn__sim_piece piece = {NULL, 0};
     f.verdict = look_at(owner, by, r, address + f.before, r->size - f.before,
                         &piece, &serials);
@@ -107,7 +109,7 @@ static tarn_status check_reserve(const tarn__sim_device *device, size_t size,
   tarn__sim_run run = {0, size};
   if (!tarn__sim_is_granular(size)) {
     return refuse(TARN__SIM_range_reserve, device, run,
-                  "not a multiple of 2 MiB");
+                  "not a multiple of 64 KiB");
   }
   if (align == 0 || tarn_is_power_of_two(align)) return TARN_OK;
   return refuse(TARN__SIM_range_reserve, device, run,
@@ -173,7 +175,7 @@ static const char *check_map(const tarn__sim_device *device, tarn__sim_run run,
                              const tarn__sim_physical *memory) {
   if (memory == NULL) return "no such memory";
   if (memory->size != run.size) return "not the size of the memory";
-  if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 2 MiB";
+  if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 64 KiB";
   if (range_around(device, run) == NULL) return "not in a range of this device";
   if (tarn__sim_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there already";

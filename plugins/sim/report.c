@@ -74,7 +74,7 @@ C_Status tarn__sim_misuse(const char *format, ...) {
   // va_start. NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
-  tarn__text_copy(line, tarn__sim_text.line, sizeof tarn__sim_text.line);
+  tarn__text_set(&tarn__sim_text, line);
   add_line(line);
   return C_ERROR;
 }

@@ -75,7 +75,9 @@ TARN_MUST_CHECK int tarn__os_duplicate(int fd);
 void tarn__os_close(int fd);
 
 // Puts the first |size| bytes of the file at reserved addresses, shared with
-// whoever else maps it. Nobody can touch them before tarn__os_protect.
+// whoever else maps it. Nobody can touch them before tarn__os_protect. Refused
+// also where this would be the process's last mapping, for without one to spare
+// it could not be taken out again.
 TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
 // Both put something else at mapped pages, which can be read and written before
@@ -111,7 +113,8 @@ static inline uint32_t tarn__os_generation(void) {
 // handlers that lock run in reverse: who may hold a lock while taking another
 // comes first at a fork, and leaves come last.
 #define TARN__WATCH_FORKS_LAST __attribute__((constructor(201)))
-#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(202)))
+#define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(202)))
+#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(203)))
 
 // Reads the whole regular file at |path| into memory from tarn__host_alloc, if
 // it has at most |most| bytes; SIZE_MAX: whatever it has.

@@ -227,7 +227,8 @@ static size_t chunk_of(const tarn_reference *table, size_t offset) {
 tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index) {
   const tarn_reference *table = &rows->table;
   size_t offset = rows->table_offset + index * rows->table_stride;
-  size_t i = table->count == 1 ? 0 : chunk_of(table, offset);
+  if (table->count == 1) return table->chunks[0] + offset;  // all rows fit
+  size_t i = chunk_of(table, offset);
   bool fits = offset + tarn__rows_table_bytes(rows) <= table->offsets[i + 1];
   return fits ? table->chunks[i] + (offset - table->offsets[i]) : 0;
 }

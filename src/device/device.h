@@ -56,15 +56,34 @@ struct tarn_device {
   tarn__staging staging;
 };
 
+// The checks in front of every call are inline as far as they nearly always go:
+// beside a copy of a few KiB, a call for each of them would show.
+
+// Why |device| is none, or none of this process. TARN_E_INVALID, TARN_E_STATE.
+__attribute__((cold)) TARN_MUST_CHECK tarn_status
+tarn__device_refuse(const tarn_device *device);
+
 // TARN_OK if |device| is one and belongs to this process.
-TARN_MUST_CHECK tarn_status tarn__device_check(const tarn_device *device);
+TARN_MUST_CHECK static inline tarn_status tarn__device_check(
+    const tarn_device *device) {
+  if (device == NULL || device->generation != tarn__os_generation()) {
+    return tarn__device_refuse(device);
+  }
+  return tarn__not_in_callback();
+}
 
 // cpu:0, which is opened by the first who asks and stays so.
 TARN_MUST_CHECK tarn_status tarn__device_host(tarn_device **out_device);
 
+// Calls the plug-in's set_device.
+TARN_MUST_CHECK tarn_status tarn__device_select(tarn_device *device);
+
 // Makes |device| the current one of the calling thread, for its plug-in. A
 // program may change that behind Tarn's back, so it is done before each call.
-TARN_MUST_CHECK tarn_status tarn__device_enter(tarn_device *device);
+TARN_MUST_CHECK static inline tarn_status tarn__device_enter(
+    tarn_device *device) {
+  return device->plugin->is_host ? TARN_OK : tarn__device_select(device);
+}
 
 // The handle to end an object with that a parent made, where its plug-in can do
 // that in a child: the built-in cpu, whose handles are nothing but memory.
@@ -154,25 +173,50 @@ struct tarn_stream {
   tarn_list node;  // in the list of all streams, guarded by their lock as is
   size_t pins;     // how many are about to record on it
 
-  pthread_mutex_t lock;  // guards |text|, and writes of |failure|
+  pthread_mutex_t lock;  // guards all below but reads of |failure|
+  tarn_list calls;       // callbacks that have not come yet
+  uint64_t last_call;
   _Atomic(tarn_status) failure;
   char text[TARN__TEXT_SIZE];
 };
 
-// TARN_OK if |stream| is one of |device| (NULL: of any) and of this process.
-TARN_MUST_CHECK tarn_status tarn__stream_belongs(const tarn_stream *stream,
-                                                 const tarn_device *device);
+// Why |stream| is none of |device|, or none of this process. TARN_E_INVALID,
+// TARN_E_STATE.
+__attribute__((cold)) TARN_MUST_CHECK tarn_status
+tarn__stream_refuse(const tarn_stream *stream, const tarn_device *device);
 
-// The same, and it has not failed.
-TARN_MUST_CHECK tarn_status tarn__stream_check(tarn_stream *stream,
-                                               const tarn_device *device);
+// TARN_OK if |stream| is one of |device| (NULL: of any) and of this process.
+TARN_MUST_CHECK static inline tarn_status tarn__stream_belongs(
+    const tarn_stream *stream, const tarn_device *device) {
+  if (stream == NULL || stream->generation != tarn__os_generation() ||
+      (device != NULL && stream->device != device)) {
+    return tarn__stream_refuse(stream, device);
+  }
+  return tarn__not_in_callback();
+}
+
+// The failure that sticks to |stream|, which has one; its text becomes the last
+// error.
+__attribute__((cold)) tarn_status tarn__stream_tell_failure(
+    tarn_stream *stream);
+
+// The same, if there is one.
+static inline tarn_status tarn__stream_failure(tarn_stream *stream) {
+  tarn_status failure =
+      atomic_load_explicit(&stream->failure, memory_order_acquire);
+  return failure == TARN_OK ? TARN_OK : tarn__stream_tell_failure(stream);
+}
+
+// TARN_OK if |stream| belongs as above and has not failed.
+TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
+    tarn_stream *stream, const tarn_device *device) {
+  tarn_status status = tarn__stream_belongs(stream, device);
+  return status != TARN_OK ? status : tarn__stream_failure(stream);
+}
 
 // Makes TARN_E_DEVICE stick to |stream| (NULL: to nothing), with the last error
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
-
-// The text of a stream's failure becomes the last error.
-tarn_status tarn__stream_failure(tarn_stream *stream);
 
 // Waits for every stream of |device|; the first failure among them.
 TARN_MUST_CHECK tarn_status

@@ -16,7 +16,7 @@ complain() {
 
 # The verbs that `tarn --help` lists: two blanks, a word, two blanks.
 verbs() {
-  "$tarn" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p'
+  "$tarn" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p'
 }
 
 check_manual() {

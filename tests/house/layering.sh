@@ -45,9 +45,9 @@ record/                    base,trace,device_abi               base
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
 tool/                      users                               -
-tool/cmd_bench.c           users                               bench
 tool/cmd_conform.c         users                               conform
-tool/bench_report.         users                               bench
+tool/bench_                users                               bench
+tool/conform_report.       users                               conform
 examples/                  users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h

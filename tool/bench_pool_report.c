@@ -1,6 +1,6 @@
-// The figures of `tarn bench`: a table for each workload for people, a row for
-// each figure's owner for spreadsheets, one object for programs.
-#include "bench_report.h"
+// The figures of `tarn bench pool`: a table for each workload for people, a row
+// for each figure's owner for spreadsheets, one object for programs.
+#include "bench_pool_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 // pair_ns over that of the bare free list of the same run; NaN if that has
 // none.
-static double over_free_list(const bench_report *r, size_t index) {
+static double over_free_list(const bench_pool_report *r, size_t index) {
   for (size_t i = 0; i < r->result_count; i++) {
     if (strcmp(r->names[i], "free_list") != 0) continue;
     return r->results[index].pair_ns / r->results[i].pair_ns;
@@ -20,7 +20,7 @@ static double over_free_list(const bench_report *r, size_t index) {
   return NAN;
 }
 
-static bool any_failed(const bench_report *r) {
+static bool any_failed(const bench_pool_report *r) {
   for (size_t i = 0; i < r->result_count; i++) {
     if (r->results[i].failed[0] != '\0') return true;
   }
@@ -59,7 +59,7 @@ enum {
   COLUMN_COUNT = sizeof columns / sizeof columns[0]
 };
 
-static void add_figures(table *t, const bench_report *r, size_t index) {
+static void add_figures(table *t, const bench_pool_report *r, size_t index) {
   const pool_bench_result *result = &r->results[index];
   table_text(t, r->names[index]);
   table_fixed(t, result->alloc_ns_median, 1);
@@ -78,7 +78,7 @@ static void add_figures(table *t, const bench_report *r, size_t index) {
 // Table and Markdown
 // ---------------------------------------------------------------------------
 
-static void write_title(const bench_report *r, table_style style) {
+static void write_title(const bench_pool_report *r, table_style style) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
   printf("\n%s%s, %zu thread%s, %s\n%s\n\n",
@@ -88,7 +88,7 @@ static void write_title(const bench_report *r, table_style style) {
 }
 
 // The column for failures is left out if there are none.
-static void write_one(const bench_report *r, table_style style) {
+static void write_one(const bench_pool_report *r, table_style style) {
   bool failures = any_failed(r);
   size_t end = failures ? COLUMN_MACHINE : COLUMN_FAILED;
   table *t = table_create(&columns[COLUMN_NAME], end - COLUMN_NAME);
@@ -101,7 +101,7 @@ static void write_one(const bench_report *r, table_style style) {
   table_destroy(t);
 }
 
-static void write_tables(const bench_report *reports, size_t count,
+static void write_tables(const bench_pool_report *reports, size_t count,
                          const char *machine, table_style style) {
   puts(machine);
   for (size_t i = 0; i < count; i++)
@@ -112,7 +112,7 @@ static void write_tables(const bench_report *reports, size_t count,
 // CSV
 // ---------------------------------------------------------------------------
 
-static void add_row(table *t, const bench_report *r, size_t index,
+static void add_row(table *t, const bench_pool_report *r, size_t index,
                     const char *machine) {
   table_text(t, r->trace->name);
   table_count(t, r->threads);
@@ -122,7 +122,7 @@ static void add_row(table *t, const bench_report *r, size_t index,
   table_text(t, machine);
 }
 
-static void write_csv(const bench_report *reports, size_t count,
+static void write_csv(const bench_pool_report *reports, size_t count,
                       const char *machine) {
   table *t = table_create(columns, COLUMN_COUNT);
   for (size_t i = 0; i < count; i++) {
@@ -160,7 +160,7 @@ static void write_failed(json *out, const char *failed) {
   }
 }
 
-static void write_result(json *out, const bench_report *r, size_t index) {
+static void write_result(json *out, const bench_pool_report *r, size_t index) {
   const pool_bench_result *result = &r->results[index];
   json_begin_object(out);
   json_key(out, "name");
@@ -178,7 +178,7 @@ static void write_result(json *out, const bench_report *r, size_t index) {
   json_end_object(out);
 }
 
-static void write_workload(json *out, const bench_report *r) {
+static void write_workload(json *out, const bench_pool_report *r) {
   json_begin_object(out);
   json_key(out, "name");
   json_text(out, r->trace->name);
@@ -194,7 +194,7 @@ static void write_workload(json *out, const bench_report *r) {
   json_end_object(out);
 }
 
-static void write_json(const bench_report *reports, size_t count,
+static void write_json(const bench_pool_report *reports, size_t count,
                        const char *machine) {
   json out = json_to(stdout);
   json_begin_object(&out);
@@ -213,8 +213,8 @@ static void write_json(const bench_report *reports, size_t count,
 // All of them
 // ---------------------------------------------------------------------------
 
-void bench_report_write(const bench_report *reports, size_t count,
-                        const char *machine, options_output output) {
+void bench_pool_report_write(const bench_pool_report *reports, size_t count,
+                             const char *machine, options_output output) {
   switch (output) {
     case OUTPUT_JSON:
       write_json(reports, count, machine);

@@ -1,0 +1,64 @@
+// probe.h - a device that is being measured: open, with a stream, and buffers
+// of one size; and how what takes nanoseconds is timed on it.
+//
+// One call takes less than reading a clock does, so batches of calls are timed
+// and divided. A batch is paired with one of memcpy of the same size, by turns
+// and in turned order, so that what disturbs one disturbs the other; of all
+// pairs the median counts.
+#ifndef TARN_BENCH_PROBE_H_
+#define TARN_BENCH_PROBE_H_
+
+#include "tarn/tarn.h"
+#include "tool/stopwatch.h"
+
+enum { PROBE_TEXT_SIZE = 128 };
+
+typedef struct probe {
+  const stopwatch *watch;
+  size_t passes;  // that count; 0: as many as take a fifth of a second
+  tarn_device *device;
+  tarn_device *next;  // the next one of its type; NULL: it is the only one
+  tarn_stream *stream;
+
+  size_t size;             // of each of these, in bytes; 0: there are none
+  unsigned char *source;   // on the host, written to
+  unsigned char *target;   // where memcpy copies it to: |here|, if the host can
+  tarn_addr here;          // on the device, as is the next
+  tarn_addr beside;        // for copies within the device
+  tarn_addr away;          // on |next|, 0 if that is NULL
+  tarn_addr source_place;  // what to give back
+  tarn_addr target_place;  // the same; 0: |target| is |here|
+} probe;
+
+// Opens |name| and makes a stream. The watch and the passes are the caller's
+// to set. False: |why|, PROBE_TEXT_SIZE bytes, says why not, as wherever a
+// probe function takes one.
+bool probe_open(probe *p, const char *name, char *why);
+void probe_close(probe *p);
+
+// Buffers of |size| bytes, all written to once; before that, none are held.
+bool probe_take(probe *p, size_t size, char *why);
+void probe_give(probe *p);  // where none are, too
+
+// The same call |count| times; false at the first that fails, with its text as
+// the library's last error.
+typedef bool probe_batch(probe *p, size_t count);
+
+typedef struct probe_times {
+  double ns;     // of one call
+  double ratio;  // of that to memcpy of |size| bytes
+} probe_times;
+
+// Medians, as above.
+bool probe_time(probe *p, probe_batch *batch, probe_times *out, char *why);
+
+// Copies |p->source| to |p->target|.
+probe_batch probe_memcpy;
+
+// Nanoseconds of |count| calls, over all; negative if one fails.
+double probe_once(probe *p, probe_batch *batch, size_t count);
+
+// The middle one of |count| values, which it sorts.
+double probe_median(double *values, size_t count);
+
+#endif  // TARN_BENCH_PROBE_H_

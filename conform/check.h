@@ -1,0 +1,257 @@
+// check.h - what a check is, and what checks are written with.
+//
+//   static bool one_byte(conform_target *t) {
+//     void *block = NULL;
+//     return kit_take(t, 1, &block) && kit_put(t, block, "x", 1);
+//   }
+//
+// A check returns true if it passed. Whatever finds fault says so with
+// conform_fail, which is false, and so is handed on. Memory, streams and
+// events that the kit takes for a check are given back when it has passed;
+// after a failure the process ends, and nothing is tidied up.
+#ifndef TARN_CONFORM_CHECK_H_
+#define TARN_CONFORM_CHECK_H_
+
+#include <stdint.h>
+
+#include "conform.h"
+#include "device/plugin.h"
+#include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
+
+enum {
+  KIT_BLOCKS_MAX = 512,
+  KIT_BUFFERS_MAX = 64,
+  KIT_HANDLES_MAX = 64,
+  CHECK_NEEDS_MAX = 6,
+  CHECK_DEVICES_MAX = 4096,
+};
+
+typedef struct kit_block {
+  struct C_Device_st *device;
+  void *ptr;
+  size_t size;
+} kit_block;
+
+// The plug-in, and the check that runs.
+typedef struct conform_target {
+  tarn__plugin_entry entry;
+  tarn__plugin *plugin;          // of its own, not in the registry
+  const C_DeviceInterface *abi;  // NULL: the plug-in does not have it
+  const tarn_device_ext *ext;    // likewise
+  size_t wanted;                 // which device is tested
+  bool ready;                    // initialised, and so are the devices:
+  size_t count;
+  size_t ids[CHECK_DEVICES_MAX];
+  struct C_Device_st device;  // the one that is tested ...
+  struct C_Device_st other;   // ... and another, if count is above 1
+  size_t total;               // its memory
+  size_t min_chunk;           // at least 1, whatever it answers
+
+  conform_outcome outcome;  // of the check
+
+  kit_block blocks[KIT_BLOCKS_MAX];  // to be given back after it
+  size_t block_count;
+  void *buffers[KIT_BUFFERS_MAX];
+  size_t buffer_count;
+  C_Stream streams[KIT_HANDLES_MAX];
+  size_t stream_count;
+  C_Event events[KIT_HANDLES_MAX];
+  size_t event_count;
+} conform_target;
+
+typedef enum check_stage {
+  CHECK_READY = 0,  // wants devices that are initialised
+  CHECK_LOADED,     // wants the plug-in's table and no more
+} check_stage;
+
+typedef struct conform_check {
+  const char *name;  // "memory.one_byte"
+  bool (*run)(conform_target *t);
+  const char *code;                   // the lines that show it
+  uint16_t needs[CHECK_NEEDS_MAX];    // functions: NEED(...); 0: no more
+  uint16_t extends[CHECK_NEEDS_MAX];  // slots of the extension: SLOT(...)
+  check_stage stage;
+  bool two;   // wants two devices
+  bool last;  // the plug-in is of no use afterwards
+} conform_check;
+
+#define NEED(function) offsetof(C_DeviceInterface, function)
+#define SLOT(function) offsetof(tarn_device_ext, function)
+
+typedef struct conform_subject {
+  const conform_check *checks;
+  size_t count;
+} conform_subject;
+
+#define CONFORM_SUBJECT(array) \
+  { array, sizeof(array) / sizeof(array)[0] }
+
+extern const conform_subject conform_loading, conform_devices, conform_sizes,
+    conform_memory, conform_host_memory, conform_copies, conform_streams,
+    conform_queued, conform_events, conform_two_devices, conform_threads,
+    conform_exhaustion, conform_extension, conform_ranges, conform_rows;
+
+const conform_check *conform_at(size_t index);
+
+// The place of the two checks without which no other makes sense.
+size_t conform_accepted(void);
+size_t conform_initialized(void);
+
+// Runs one; what came of it is in |t->outcome|.
+void conform_check_run(conform_target *t, const conform_check *check);
+
+// --- target.c --------------------------------------------------------------
+
+// Finds the plug-in. False: there is none, and tarn_last_error() says why.
+bool conform_target_find(conform_target *t, const conform_request *request,
+                         char *out_origin);
+
+// Takes in its table. False: it was refused, as tarn_last_error() says.
+bool conform_target_load(conform_target *t, const char *origin);
+
+// Initialises it and its devices. The plug-in's own functions are called, with
+// more room for ids than the library leaves: one that writes too many is to be
+// found by a check and not by a crash.
+typedef enum conform_readiness {
+  CONFORM_READY,
+  CONFORM_NOT_READY,  // |t->outcome| says why
+  CONFORM_NOT_THERE,  // likewise: there is no device of the number wanted
+} conform_readiness;
+conform_readiness conform_target_initialize(conform_target *t);
+
+// Ends all that there is, and frees |t->plugin|.
+void conform_target_end(conform_target *t);
+
+// --- functions.c -----------------------------------------------------------
+
+// The name of the function at |offset| of the table, and what Tarn does where
+// a plug-in has none.
+const char *conform_function_name(size_t offset);
+const char *conform_stand_in(size_t offset);
+bool conform_has(const C_DeviceInterface *abi, size_t offset);
+const char *conform_slot_name(size_t offset);
+bool conform_extends(const tarn_device_ext *ext, size_t offset);
+
+// "C_FAILED", or "status 17" for what is none.
+const char *conform_status(C_Status status);
+
+// --- outcomes --------------------------------------------------------------
+
+// Each returns false.
+bool conform_fail(conform_target *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool conform_skip(conform_target *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Something worth telling of a check that passes. True.
+bool conform_note(conform_target *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define EXPECT(t, condition, ...)                            \
+  do {                                                       \
+    if (!(condition)) return conform_fail((t), __VA_ARGS__); \
+  } while (0)
+
+// True if a call answered C_SUCCESS or C_WARNING.
+bool conform_went_well(conform_target *t, const char *function, C_Status got);
+
+// Calls a function of the table, which must go well.
+#define CALL(t, function, ...)                                  \
+  do {                                                          \
+    C_Status got_ = (t)->abi->function(__VA_ARGS__);            \
+    if (!conform_went_well((t), #function, got_)) return false; \
+  } while (0)
+
+// Calls a slot of the extension, which must answer TARN_OK.
+bool conform_was_ok(conform_target *t, const char *slot, tarn_status got);
+#define EXTENSION(t, slot, ...)                          \
+  do {                                                   \
+    tarn_status got_ = (t)->ext->slot(__VA_ARGS__);      \
+    if (!conform_was_ok((t), #slot, got_)) return false; \
+  } while (0)
+
+// --- kit.c -----------------------------------------------------------------
+
+#define KIB(count) ((size_t)(count) << 10)
+#define MIB(count) ((size_t)(count) << 20)
+#define GIB(count) ((size_t)(count) << 30)
+
+static inline unsigned char *kit_at(void *block, size_t offset) {
+  return (unsigned char *)block + offset;
+}
+
+// Makes |device| the calling thread's current one. The status of set_device,
+// C_SUCCESS if there is none.
+C_Status kit_enter(const conform_target *t, struct C_Device_st *device);
+
+// |size| bytes of the device that is tested, or of |device|.
+bool kit_take(conform_target *t, size_t size, void **out);
+bool kit_take_of(conform_target *t, struct C_Device_st *device, size_t size,
+                 void **out);
+
+// Gives back what kit_take gave, before the end of the check.
+bool kit_give(conform_target *t, void *ptr);
+
+// Takes back the kit's own knowledge of a block, which the check frees itself.
+void kit_forget(conform_target *t, const void *ptr);
+
+// Host memory, zero.
+bool kit_buffer(conform_target *t, size_t size, unsigned char **out);
+
+// A stream or an event with a handle; skips where the plug-in sets none.
+bool kit_stream(conform_target *t, C_Stream *out);
+bool kit_event(conform_target *t, C_Event *out);
+void kit_forget_stream(conform_target *t, C_Stream stream);
+void kit_forget_event(conform_target *t, C_Event event);
+
+// Gives all back. False: |t->outcome| has failed.
+bool kit_tidy(conform_target *t);
+
+// Bytes that differ from place to place and from seed to seed.
+void kit_fill(unsigned char *bytes, size_t size, unsigned seed);
+
+// Fails unless |got| is |expected|: says the first byte that is not, and where
+// it stands (|offset| more).
+bool kit_same(conform_target *t, const char *what, const unsigned char *got,
+              const unsigned char *expected, size_t size);
+
+// Fails unless |got| is what kit_fill made of |seed|.
+bool kit_is_filled(conform_target *t, const char *what,
+                   const unsigned char *got, size_t size, unsigned seed);
+
+// Plain copies to and from the device that is tested.
+bool kit_put(conform_target *t, void *dst, const void *src, size_t size);
+bool kit_get(conform_target *t, void *dst, const void *src, size_t size);
+
+// Fills a block of the device from the host, and looks at it again.
+bool kit_write(conform_target *t, void *dst, size_t size, unsigned seed);
+bool kit_verify(conform_target *t, const char *what, const void *src,
+                size_t size, unsigned seed);
+
+// Whether a block of |size| bytes can be had at all; skips if not.
+bool kit_has_room(conform_target *t, size_t size);
+
+// Whether the device keeps account of what it gave: free memory falls at once
+// by the size of a block, though nothing was written to it. Where it does not,
+// the memory is the host's, which other programs take and give back as well.
+bool kit_keeps_account(conform_target *t, bool *out);
+
+// Waits for a stream.
+bool kit_wait(conform_target *t, C_Stream stream);
+
+// Sizes that are easily got wrong, up to 1 MiB and a byte; 0 ends them.
+extern const size_t kit_lengths[];
+
+// --- measure.c -------------------------------------------------------------
+
+typedef struct measure_sink {
+  void (*copy)(void *context, const conform_copy *row);
+  void (*allocation)(void *context, const conform_allocation *row);
+  void *context;
+} measure_sink;
+
+// Measures row after row. Stops at a call that fails: |t->outcome|.
+bool conform_measure(conform_target *t, const measure_sink *sink);
+
+#endif  // TARN_CONFORM_CHECK_H_

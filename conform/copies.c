@@ -1,0 +1,197 @@
+// Copies that are done when the call returns, on one device.
+#include <string.h>
+
+#include "route.h"
+
+static bool h2d_lengths(conform_target *t) {
+  return route_check_lengths(t, &(route){.kind = ROUTE_H2D});
+}
+
+static bool d2h_lengths(conform_target *t) {
+  return route_check_lengths(t, &(route){.kind = ROUTE_D2H});
+}
+
+static bool d2d_lengths(conform_target *t) {
+  return route_check_lengths(t, &(route){.kind = ROUTE_D2D});
+}
+
+static bool h2d_offsets(conform_target *t) {
+  return route_check_offsets(t, &(route){.kind = ROUTE_H2D});
+}
+
+static bool d2h_offsets(conform_target *t) {
+  return route_check_offsets(t, &(route){.kind = ROUTE_D2H});
+}
+
+static bool d2d_offsets(conform_target *t) {
+  return route_check_offsets(t, &(route){.kind = ROUTE_D2D});
+}
+
+static bool large(conform_target *t, route_kind kind) {
+  route r = {.kind = kind};
+  route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
+  return kit_has_room(t, 2 * span.room) && route_check(t, &r, span);
+}
+
+static bool h2d_large(conform_target *t) {
+  return large(t, ROUTE_H2D);
+}
+
+static bool d2h_large(conform_target *t) {
+  return large(t, ROUTE_D2H);
+}
+
+static bool d2d_large(conform_target *t) {
+  return large(t, ROUTE_D2D);
+}
+
+// Halves of one block do not overlap, so that is a copy like any other.
+static bool d2d_within(conform_target *t) {
+  enum { HALF = 5001 };
+  void *block = NULL;
+  if (!kit_take(t, (size_t)2 * HALF, &block) ||
+      !kit_write(t, block, HALF, 31)) {
+    return false;
+  }
+  CALL(t, memory_copy_d2d, &t->device, kit_at(block, HALF), block, HALF);
+  return kit_verify(t, "the first half of a block, copied from", block, HALF,
+                    31) &&
+         kit_verify(t, "the second half of a block, copied to",
+                    kit_at(block, HALF), HALF, 31);
+}
+
+// To and fro at offsets that do not fit in 32 bits.
+static bool high_offsets(conform_target *t) {
+  enum { PIECE = 4097 };
+  size_t size = GIB(4) + MIB(1);
+  size_t far = GIB(4) + 4099;
+  void *block = NULL;
+  if (!kit_has_room(t, size) || !kit_take(t, size, &block) ||
+      !kit_write(t, kit_at(block, 4099), PIECE, 33) ||
+      !kit_write(t, kit_at(block, far), PIECE, 34)) {
+    return false;
+  }
+  CALL(t, memory_copy_d2d, &t->device, kit_at(block, GIB(2)),
+       kit_at(block, far), PIECE);
+  return kit_verify(t, "bytes at 4099", kit_at(block, 4099), PIECE, 33) &&
+         kit_verify(t, "bytes at 4 GiB + 4099", kit_at(block, far), PIECE,
+                    34) &&
+         kit_verify(t, "their copy at 2 GiB", kit_at(block, GIB(2)), PIECE,
+                    34) &&
+         kit_give(t, block);
+}
+
+// What the host changes after the call must not get into the copy any more.
+static bool h2d_is_done(conform_target *t) {
+  size_t size = MIB(4);
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  if (!kit_take(t, size, &block) || !kit_buffer(t, size, &bytes)) return false;
+  kit_fill(bytes, size, 35);
+  if (!kit_put(t, block, bytes, size)) return false;
+  memset(bytes, 0, size);
+  return kit_verify(t, "a block whose source changed after memory_copy_h2d",
+                    block, size, 35);
+}
+
+static bool h2d_h2d(conform_target *t) {
+  enum { SIZE = 9001 };
+  void *block = NULL;
+  if (!kit_take(t, SIZE, &block)) return false;
+  for (unsigned i = 0; i < 16; i++) {
+    if (!kit_write(t, block, SIZE, 40 + i)) return false;
+  }
+  return kit_verify(t, "a block that was written to 16 times", block, SIZE, 55);
+}
+
+// The ABI does not say whether both may be the same: a refusal will do.
+static bool p2p_same_device(conform_target *t) {
+  enum { SIZE = 4097 };
+  void *from = NULL;
+  void *to = NULL;
+  if (!kit_take(t, SIZE, &from) || !kit_take(t, SIZE, &to) ||
+      !kit_write(t, from, SIZE, 36) || !kit_write(t, to, SIZE, 37)) {
+    return false;
+  }
+  C_Status got =
+      t->abi->memory_copy_p2p(&t->device, &t->device, to, from, SIZE);
+  if (got != C_SUCCESS && got != C_WARNING) {
+    return kit_verify(t, "a block that memory_copy_p2p refused to copy to", to,
+                      SIZE, 37) &&
+           conform_note(t, "declined: %s", conform_status(got));
+  }
+  return kit_verify(t, "a block that memory_copy_p2p copied to", to, SIZE, 36);
+}
+
+#define COPY(kind, dst, src, size) \
+  "table->memory_copy_" kind "(&d, " dst ", " src ", " size ");\n"
+#define LENGTHS(kind, dst, src)                                 \
+  "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" COPY( \
+      kind, dst, src,                                           \
+      "size") "// dst holds size bytes of src; those behind are as before\n"
+#define OFFSETS(kind)                                                          \
+  COPY(kind, "dst + 1001", "src + 17", "999")                                  \
+  "// bytes [1001, 2000) of dst are bytes [17, 1016) of src; all others are\n" \
+  "// as before\n"
+#define LARGE(kind)                                  \
+  COPY(kind, "dst + 3", "src + 5", "(16 << 20) + 1") \
+  "// the same bytes in both; those around are as before\n"
+
+static const conform_check checks[] = {
+    {.name = "copies.h2d_odd_lengths",
+     .run = h2d_lengths,
+     .code = LENGTHS("h2d", "block", "bytes")},
+    {.name = "copies.d2h_odd_lengths",
+     .run = d2h_lengths,
+     .code = LENGTHS("d2h", "bytes", "block")},
+    {.name = "copies.d2d_odd_lengths",
+     .run = d2d_lengths,
+     .code = LENGTHS("d2d", "block", "other")},
+    {.name = "copies.h2d_at_offsets",
+     .run = h2d_offsets,
+     .code = OFFSETS("h2d")},
+    {.name = "copies.d2h_at_offsets",
+     .run = d2h_offsets,
+     .code = OFFSETS("d2h")},
+    {.name = "copies.d2d_at_offsets",
+     .run = d2d_offsets,
+     .code = OFFSETS("d2d")},
+    {.name = "copies.h2d_large", .run = h2d_large, .code = LARGE("h2d")},
+    {.name = "copies.d2h_large", .run = d2h_large, .code = LARGE("d2h")},
+    {.name = "copies.d2d_large", .run = d2d_large, .code = LARGE("d2d")},
+    {.name = "copies.d2d_within_a_block",
+     .run = d2d_within,
+     .code = COPY("d2d", "block + 5001", "block",
+                  "5001") "// both halves hold the bytes of the first\n"},
+    {.name = "copies.above_4_gib",
+     .run = high_offsets,
+     .code = "table->device_memory_allocate(&d, &block, (4ull << 30) + "
+             "(1 << 20));\n"
+             "char *far = (char *)block + (4ull << 30) + 4099;\n" COPY(
+                 "h2d", "far", "bytes", "4097")
+                 COPY("d2d", "(char *)block + (2ull << 30)", "far", "4097")
+                     COPY("d2h", "back", "(char *)block + (2ull << 30)",
+                          "4097") "assert(memcmp(back, bytes, 4097) == 0);\n"},
+    {.name = "copies.h2d_is_done_on_return",
+     .run = h2d_is_done,
+     .code = COPY(
+         "h2d", "block", "bytes",
+         "4 << 20") "memset(bytes, 0, 4 << 20);\n" COPY("d2h", "back", "block",
+                                                        "4 << 20") "// back "
+                                                                   "holds what "
+                                                                   "bytes held "
+                                                                   "before\n"},
+    {.name = "copies.the_last_one_counts",
+     .run = h2d_h2d,
+     .code = "for (int i = 0; i < 16; i++)\n"
+             "  table->memory_copy_h2d(&d, block, bytes[i], 9001);\n" COPY(
+                 "d2h", "back", "block",
+                 "9001") "assert(memcmp(back, bytes[15], 9001) == 0);\n"},
+    {.name = "copies.p2p_on_one_device",
+     .run = p2p_same_device,
+     .needs = {NEED(memory_copy_p2p)},
+     .code = "C_Status got = table->memory_copy_p2p(&d, &d, to, from, 4097);\n"
+             "// C_SUCCESS and the bytes, or an error and none of them\n"},
+};
+
+const conform_subject conform_copies = CONFORM_SUBJECT(checks);

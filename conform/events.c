@@ -1,0 +1,344 @@
+// Events: recorded, asked, waited for, by the host and by other streams.
+#include <string.h>
+#include <time.h>
+
+#include "base/os.h"
+#include "check.h"
+
+enum { EVENTS = 32, REPEATS = 8 };
+
+static const uint64_t PATIENCE_NS = UINT64_C(5) * 1000 * 1000 * 1000;
+
+// A stream with work of some milliseconds: bytes -> block -> back.
+typedef struct work {
+  C_Stream stream;
+  C_Event event;
+  void *block;
+  unsigned char *bytes;
+  unsigned char *back;
+  size_t size;
+} work;
+
+static bool make_work(conform_target *t, unsigned seed, work *w) {
+  w->size = MIB(4);
+  if (!kit_stream(t, &w->stream) || !kit_event(t, &w->event) ||
+      !kit_take(t, w->size, &w->block) || !kit_buffer(t, w->size, &w->bytes) ||
+      !kit_buffer(t, w->size, &w->back)) {
+    return false;
+  }
+  kit_fill(w->bytes, w->size, seed);
+  return true;
+}
+
+static bool queue_work(conform_target *t, const work *w) {
+  for (int i = 0; i < REPEATS; i++) {
+    CALL(t, async_memory_copy_h2d, &t->device, w->stream, w->block, w->bytes,
+         w->size);
+  }
+  CALL(t, async_memory_copy_d2h, &t->device, w->stream, w->back, w->block,
+       w->size);
+  return true;
+}
+
+static bool record(conform_target *t, const work *w) {
+  CALL(t, record_event, &t->device, w->stream, w->event);
+  return true;
+}
+
+static bool is_done(conform_target *t, const work *w, const char *what) {
+  return kit_same(t, what, w->back, w->bytes, w->size);
+}
+
+// ---------------------------------------------------------------------------
+// Without work
+// ---------------------------------------------------------------------------
+
+static bool create(conform_target *t) {
+  C_Event event = NULL;
+  CALL(t, create_event, &t->device, &event);
+  CALL(t, destroy_event, &t->device, event);
+  if (event == NULL) {
+    return conform_note(t, "no handle is set: hosts wait for streams instead");
+  }
+  return true;
+}
+
+static bool distinct(conform_target *t) {
+  C_Event events[EVENTS];
+  for (size_t i = 0; i < EVENTS; i++) {
+    if (!kit_event(t, &events[i])) return false;
+    for (size_t j = 0; j < i; j++) {
+      EXPECT(t, events[i] != events[j], "create_event gave %p twice",
+             (void *)events[i]);
+    }
+  }
+  return true;
+}
+
+static bool unrecorded_query(conform_target *t) {
+  C_Event event = NULL;
+  if (!kit_event(t, &event)) return false;
+  C_Status got = t->abi->query_event(&t->device, event);
+  EXPECT(t, got == C_SUCCESS,
+         "query_event of an event that was never recorded answered %s",
+         conform_status(got));
+  return true;
+}
+
+static bool unrecorded_synchronize(conform_target *t) {
+  C_Event event = NULL;
+  if (!kit_event(t, &event)) return false;
+  CALL(t, synchronize_event, &t->device, event);
+  return true;
+}
+
+static bool unrecorded_wait(conform_target *t) {
+  work w;
+  if (!make_work(t, 81, &w)) return false;
+  CALL(t, stream_wait_event, &t->device, w.stream, w.event);
+  return queue_work(t, &w) && kit_wait(t, w.stream) &&
+         is_done(t, &w,
+                 "work behind the wait for an event that was never "
+                 "recorded");
+}
+
+// ---------------------------------------------------------------------------
+// With work
+// ---------------------------------------------------------------------------
+
+static bool synchronize(conform_target *t) {
+  work w;
+  if (!make_work(t, 82, &w) || !queue_work(t, &w) || !record(t, &w)) {
+    return false;
+  }
+  CALL(t, synchronize_event, &t->device, w.event);
+  return is_done(t, &w,
+                 "what was queued before the event, after "
+                 "synchronize_event");
+}
+
+static bool query_after(conform_target *t) {
+  work w;
+  if (!make_work(t, 83, &w) || !queue_work(t, &w) || !record(t, &w) ||
+      !kit_wait(t, w.stream)) {
+    return false;
+  }
+  C_Status got = t->abi->query_event(&t->device, w.event);
+  EXPECT(t, got == C_SUCCESS,
+         "query_event after its stream was waited for answered %s",
+         conform_status(got));
+  return true;
+}
+
+// C_WARNING is "not yet"; C_FAILED is so too, to some.
+static bool query_says_when(conform_target *t) {
+  work w;
+  bool failed = false;
+  struct timespec ms = {.tv_nsec = 1000000};
+  if (!make_work(t, 84, &w) || !queue_work(t, &w) || !record(t, &w)) {
+    return false;
+  }
+  uint64_t deadline = tarn__os_now_ns() + PATIENCE_NS;
+  C_Status got = t->abi->query_event(&t->device, w.event);
+  while (got == C_WARNING || got == C_FAILED) {
+    if (got == C_FAILED) failed = true;
+    EXPECT(t, tarn__os_now_ns() < deadline,
+           "query_event still answers %s after 5 s", conform_status(got));
+    (void)nanosleep(&ms, NULL);
+    got = t->abi->query_event(&t->device, w.event);
+  }
+  EXPECT(t, got == C_SUCCESS, "query_event answered %s", conform_status(got));
+  if (!is_done(t, &w,
+               "what was queued before the event, when query_event said "
+               "yes")) {
+    return false;
+  }
+  return !failed || conform_note(t, "\"not yet\" is C_FAILED, not C_WARNING");
+}
+
+// The second record is the one that counts.
+static bool record_twice(conform_target *t) {
+  work w;
+  return make_work(t, 85, &w) && record(t, &w) && queue_work(t, &w) &&
+         record(t, &w) &&
+         conform_went_well(t, "synchronize_event",
+                           t->abi->synchronize_event(&t->device, w.event)) &&
+         is_done(t, &w,
+                 "what was queued before the second record, after "
+                 "synchronize_event");
+}
+
+static bool used_again(conform_target *t) {
+  work w;
+  if (!make_work(t, 86, &w)) return false;
+  for (unsigned i = 0; i < 4; i++) {
+    kit_fill(w.bytes, w.size, 86 + i);
+    if (!queue_work(t, &w) || !record(t, &w)) return false;
+    CALL(t, synchronize_event, &t->device, w.event);
+    if (!is_done(t, &w, "an event that is used again and again")) return false;
+  }
+  return true;
+}
+
+// The other stream copies what the first has made; too early, and it copies
+// what was there before.
+static bool across(conform_target *t, bool destroy_early) {
+  work w;
+  C_Stream other = NULL;
+  unsigned char *seen = NULL;
+  if (!make_work(t, 87, &w) || !kit_stream(t, &other) ||
+      !kit_buffer(t, w.size, &seen) || !kit_write(t, w.block, w.size, 999) ||
+      !queue_work(t, &w) || !record(t, &w)) {
+    return false;
+  }
+  CALL(t, stream_wait_event, &t->device, other, w.event);
+  if (destroy_early) {
+    kit_forget_event(t, w.event);
+    CALL(t, destroy_event, &t->device, w.event);
+  }
+  CALL(t, async_memory_copy_d2h, &t->device, other, seen, w.block, w.size);
+  return kit_wait(t, other) &&
+         kit_same(t, "what a stream sees that waited for an event of another",
+                  seen, w.bytes, w.size) &&
+         kit_wait(t, w.stream);
+}
+
+static bool wait_across(conform_target *t) {
+  return across(t, false);
+}
+
+static bool destroy_while_awaited(conform_target *t) {
+  return across(t, true);
+}
+
+static bool wait_on_own_stream(conform_target *t) {
+  work w;
+  if (!make_work(t, 88, &w) || !record(t, &w)) return false;
+  CALL(t, stream_wait_event, &t->device, w.stream, w.event);
+  return queue_work(t, &w) && kit_wait(t, w.stream) &&
+         is_done(t, &w, "work behind the wait for an event of the same stream");
+}
+
+// To and fro between two streams, each step upon the one before.
+static bool ping_pong(conform_target *t) {
+  enum { STEPS = 32, SIZE = 4097 };
+  C_Stream streams[2];
+  void *blocks[STEPS + 1];
+  if (!kit_stream(t, &streams[0]) || !kit_stream(t, &streams[1])) return false;
+  for (size_t i = 0; i <= STEPS; i++) {
+    if (!kit_take(t, SIZE, &blocks[i]) ||
+        !kit_write(t, blocks[i], SIZE, i == 0 ? 89 : 1000 + (unsigned)i)) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < STEPS; i++) {
+    C_Event event = NULL;
+    if (!kit_event(t, &event)) return false;
+    CALL(t, async_memory_copy_d2d, &t->device, streams[i % 2], blocks[i + 1],
+         blocks[i], SIZE);
+    CALL(t, record_event, &t->device, streams[i % 2], event);
+    CALL(t, stream_wait_event, &t->device, streams[(i + 1) % 2], event);
+  }
+  return kit_wait(t, streams[0]) && kit_wait(t, streams[1]) &&
+         kit_verify(t, "the end of 32 copies on two streams in turn",
+                    blocks[STEPS], SIZE, 89);
+}
+
+#define MAKES NEED(create_event)
+#define WORKS                                                           \
+  NEED(create_event), NEED(create_stream), NEED(async_memory_copy_h2d), \
+      NEED(async_memory_copy_d2h)
+#define WORK                                                      \
+  "table->async_memory_copy_h2d(&d, s, block, bytes, 4 << 20);\n" \
+  "table->async_memory_copy_d2h(&d, s, back, block, 4 << 20);\n"
+#define RECORD "table->record_event(&d, s, e);\n"
+#define SAME "assert(memcmp(back, bytes, 4 << 20) == 0);\n"
+
+static const conform_check checks[] = {
+    {.name = "events.create_and_destroy",
+     .run = create,
+     .needs = {MAKES},
+     .code = "C_Event e = NULL;\n"
+             "assert(table->create_event(&d, &e) == C_SUCCESS);\n"
+             "assert(table->destroy_event(&d, e) == C_SUCCESS);\n"},
+    {.name = "events.are_distinct",
+     .run = distinct,
+     .needs = {MAKES},
+     .code = "for (int i = 0; i < 32; i++)\n"
+             "  table->create_event(&d, &events[i]);\n"
+             "// no two are the same handle\n"},
+    {.name = "events.query_unrecorded",
+     .run = unrecorded_query,
+     .needs = {MAKES, NEED(query_event)},
+     .code = "table->create_event(&d, &e);\n"
+             "assert(table->query_event(&d, e) == C_SUCCESS);\n"},
+    {.name = "events.synchronize_unrecorded",
+     .run = unrecorded_synchronize,
+     .needs = {MAKES},
+     .code = "table->create_event(&d, &e);\n"
+             "assert(table->synchronize_event(&d, e) == C_SUCCESS);\n"},
+    {.name = "events.wait_for_unrecorded",
+     .run = unrecorded_wait,
+     .needs = {WORKS, NEED(stream_wait_event)},
+     .code = "table->create_event(&d, &e);\n"
+             "table->stream_wait_event(&d, s, e);\n" WORK
+             "table->synchronize_stream(&d, s);\n" SAME},
+    {.name = "events.synchronize",
+     .run = synchronize,
+     .needs = {WORKS},
+     .code = WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
+    {.name = "events.query_after",
+     .run = query_after,
+     .needs = {WORKS, NEED(query_event)},
+     .code = WORK RECORD "table->synchronize_stream(&d, s);\n"
+                         "assert(table->query_event(&d, e) == C_SUCCESS);\n"},
+    {.name = "events.query_says_when_done",
+     .run = query_says_when,
+     .needs = {WORKS, NEED(query_event)},
+     .code = WORK RECORD "while (table->query_event(&d, e) != C_SUCCESS)\n"
+                         "  ;  // within 5 s\n" SAME},
+    {.name = "events.record_twice",
+     .run = record_twice,
+     .needs = {WORKS},
+     .code = RECORD WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
+    {.name = "events.use_again",
+     .run = used_again,
+     .needs = {WORKS},
+     .code = "// four times, with other bytes each time:\n" WORK RECORD
+             "table->synchronize_event(&d, e);\n" SAME},
+    {.name = "events.wait_across_streams",
+     .run = wait_across,
+     .needs = {WORKS, NEED(stream_wait_event)},
+     .code = WORK RECORD
+     "table->stream_wait_event(&d, r, e);  // r: another stream\n"
+     "table->async_memory_copy_d2h(&d, r, seen, block, 4 << 20);\n"
+     "table->synchronize_stream(&d, r);\n"
+     "assert(memcmp(seen, bytes, 4 << 20) == 0);\n"},
+    {.name = "events.destroy_while_awaited",
+     .run = destroy_while_awaited,
+     .needs = {WORKS, NEED(stream_wait_event)},
+     .code = WORK RECORD
+     "table->stream_wait_event(&d, r, e);  // r: another stream\n"
+     "table->destroy_event(&d, e);\n"
+     "table->async_memory_copy_d2h(&d, r, seen, block, 4 << 20);\n"
+     "table->synchronize_stream(&d, r);\n"
+     "assert(memcmp(seen, bytes, 4 << 20) == 0);\n"},
+    {.name = "events.wait_on_the_same_stream",
+     .run = wait_on_own_stream,
+     .needs = {WORKS, NEED(stream_wait_event)},
+     .code = RECORD "table->stream_wait_event(&d, s, e);\n" WORK
+                    "table->synchronize_stream(&d, s);\n" SAME},
+    {.name = "events.streams_in_turn",
+     .run = ping_pong,
+     .needs = {MAKES, NEED(create_stream), NEED(async_memory_copy_d2d),
+               NEED(stream_wait_event)},
+     .code = "for (int i = 0; i < 32; i++) {  // s: two streams\n"
+             "  table->async_memory_copy_d2d(&d, s[i % 2], block[i + 1], "
+             "block[i], 4097);\n"
+             "  table->record_event(&d, s[i % 2], e[i]);\n"
+             "  table->stream_wait_event(&d, s[(i + 1) % 2], e[i]);\n"
+             "}\n"
+             "// block[32] holds what block[0] held\n"},
+};
+
+const conform_subject conform_events = CONFORM_SUBJECT(checks);

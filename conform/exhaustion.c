@@ -1,0 +1,194 @@
+// More than there is: refused as what it is, and nothing lost by it.
+#include <string.h>
+
+#include "check.h"
+
+enum { PIECES = 128, REFUSALS = 100 };
+
+// "No memory left" is C_FAILED, or C_SUCCESS with a NULL pointer. Of a size
+// that can never be, C_ERROR says so as well.
+static bool is_refused(conform_target *t, size_t size, bool absurd) {
+  void *block = NULL;
+  C_Status got = t->abi->device_memory_allocate(&t->device, &block, size);
+  bool fine = got == C_SUCCESS || got == C_WARNING;
+  if (fine && block != NULL) {
+    (void)t->abi->device_memory_deallocate(&t->device, block, size);
+    return conform_fail(t,
+                        "device_memory_allocate gave %p for %zu bytes, of "
+                        "%zu in all",
+                        block, size, t->total);
+  }
+  if (fine || got == C_FAILED || (absurd && got == C_ERROR)) return true;
+  return conform_fail(
+      t,
+      "device_memory_allocate of %zu bytes, of %zu in all, answered %s, not "
+      "C_FAILED",
+      size, t->total, conform_status(got));
+}
+
+static bool works(conform_target *t) {
+  void *block = NULL;
+  return kit_take(t, 70001, &block) && kit_write(t, block, 70001, 51) &&
+         kit_verify(t, "a block, after a refusal", block, 70001, 51) &&
+         kit_give(t, block);
+}
+
+// A host that overcommits promises more than it has; a device that keeps
+// account does not.
+static bool more_than_total(conform_target *t) {
+  size_t size = 0;
+  bool bounded = false;
+  if (t->total == 0 || !tarn_size_mul(t->total, 2, &size) ||
+      !tarn_size_add(size, 4096, &size)) {
+    return conform_skip(t, "device_memory_stats says %zu bytes in all",
+                        t->total);
+  }
+  if (!kit_keeps_account(t, &bounded)) return false;
+  if (!is_refused(t, size, false)) {
+    if (bounded || t->outcome.result != CONFORM_FAIL) return false;
+    return conform_skip(t,
+                        "its memory is the host's, which promises more than "
+                        "it has");
+  }
+  return works(t);
+}
+
+// A size that is rounded up must not come out small.
+static bool absurd(conform_target *t) {
+  static const size_t sizes[] = {
+      SIZE_MAX,         SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX - 4095,
+      SIZE_MAX / 2 + 1, SIZE_MAX / 2, SIZE_MAX / 4};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    if (!is_refused(t, sizes[i], true)) return false;
+  }
+  return works(t);
+}
+
+static bool many_refusals(conform_target *t) {
+  size_t all = 0;
+  size_t before = 0;
+  size_t after = 0;
+  CALL(t, device_memory_stats, &t->device, &all, &before);
+  for (int i = 0; i < REFUSALS; i++) {
+    if (!is_refused(t, SIZE_MAX / 4, true)) return false;
+  }
+  CALL(t, device_memory_stats, &t->device, &all, &after);
+  EXPECT(t, after >= before / 2,
+         "%zu bytes were free, and %zu after 100 allocations that were refused",
+         before, after);
+  return works(t);
+}
+
+// ---------------------------------------------------------------------------
+// Until it is full
+// ---------------------------------------------------------------------------
+
+// Takes pieces until none is left. Leaves them with the kit.
+static bool fill(conform_target *t, size_t piece) {
+  while (t->block_count < KIT_BLOCKS_MAX) {
+    void *block = NULL;
+    C_Status got = t->abi->device_memory_allocate(&t->device, &block, piece);
+    if (block == NULL || got == C_FAILED) {
+      EXPECT(t, got == C_SUCCESS || got == C_WARNING || got == C_FAILED,
+             "device_memory_allocate answered %s, not C_FAILED, when the "
+             "device was full with %zu blocks of %zu bytes",
+             conform_status(got), t->block_count, piece);
+      return true;
+    }
+    t->blocks[t->block_count++] = (kit_block){&t->device, block, piece};
+  }
+  return conform_fail(t,
+                      "device_memory_allocate gave %zu blocks of %zu bytes, "
+                      "of %zu in all",
+                      t->block_count, piece, t->total);
+}
+
+static bool begin_fill(conform_target *t, size_t *out_piece) {
+  bool bounded = false;
+  if (!kit_keeps_account(t, &bounded)) return false;
+  if (!bounded) {
+    return conform_skip(t, "its memory is the host's, which others need");
+  }
+  *out_piece = t->total / PIECES;
+  return fill(t, *out_piece);
+}
+
+static bool until_full(conform_target *t) {
+  size_t piece = 0;
+  if (!begin_fill(t, &piece)) return false;
+  size_t count = t->block_count;
+  EXPECT(t, count >= PIECES / 2,
+         "the device was full with %zu blocks of %zu bytes, of %zu in all",
+         count, piece, t->total);
+  while (t->block_count > 0) {
+    if (!kit_give(t, t->blocks[t->block_count - 1].ptr)) return false;
+  }
+  return works(t);
+}
+
+static bool one_given_back(conform_target *t) {
+  size_t piece = 0;
+  void *block = NULL;
+  if (!begin_fill(t, &piece)) return false;
+  for (int i = 0; i < 8; i++) {
+    if (!kit_give(t, t->blocks[t->block_count / 2].ptr) ||
+        !kit_take(t, piece, &block)) {
+      return false;
+    }
+  }
+  return kit_write(t, block, 4096, 52) &&
+         kit_verify(t, "the last block of a full device", block, 4096, 52);
+}
+
+static bool all_comes_back(conform_target *t) {
+  size_t piece = 0;
+  if (!begin_fill(t, &piece)) return false;
+  size_t first = t->block_count;
+  while (t->block_count > 0) {
+    if (!kit_give(t, t->blocks[t->block_count - 1].ptr)) return false;
+  }
+  if (!fill(t, piece)) return false;
+  EXPECT(t, t->block_count + 2 >= first,
+         "the device held %zu blocks of %zu bytes, and %zu the second time",
+         first, piece, t->block_count);
+  return true;
+}
+
+#define REFUSE(size)                                               \
+  "void *block = NULL;\n"                                          \
+  "C_Status got = table->device_memory_allocate(&d, &block, " size \
+  ");\n"                                                           \
+  "assert(got == C_FAILED || (got == C_SUCCESS && block == NULL));\n"
+#define FILL                                                              \
+  "while (table->device_memory_allocate(&d, &block[n], total / 128) ==\n" \
+  "           C_SUCCESS && block[n] != NULL)\n"                           \
+  "  n++;\n"
+
+static const conform_check checks[] = {
+    {.name = "exhaustion.more_than_total",
+     .run = more_than_total,
+     .code = REFUSE("2 * total + 4096") "// and others work as before\n"},
+    {.name = "exhaustion.absurd_sizes",
+     .run = absurd,
+     .code = "// size: SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2 + 1 ...; C_ERROR "
+             "will do too\n" REFUSE("size")},
+    {.name = "exhaustion.many_refusals",
+     .run = many_refusals,
+     .code = "for (int i = 0; i < 100; i++)\n"
+             "  table->device_memory_allocate(&d, &block, SIZE_MAX / 4);\n"
+             "// device_memory_stats names as much free memory as before\n"},
+    {.name = "exhaustion.until_full",
+     .run = until_full,
+     .code = FILL "// ends with C_FAILED or NULL, not before half of total\n"},
+    {.name = "exhaustion.room_of_one_given_back",
+     .run = one_given_back,
+     .code = FILL
+     "table->device_memory_deallocate(&d, block[n / 2], total / 128);\n"
+     "table->device_memory_allocate(&d, &block[n / 2], total / 128);\n"
+     "assert(block[n / 2] != NULL);\n"},
+    {.name = "exhaustion.all_comes_back",
+     .run = all_comes_back,
+     .code = FILL "// all are given back; then as many can be taken again\n"},
+};
+
+const conform_subject conform_exhaustion = CONFORM_SUBJECT(checks);

@@ -1,0 +1,240 @@
+// Host memory that the device has pinned, and memory that both reach.
+#include <string.h>
+
+#include "base/os.h"
+#include "check.h"
+
+enum { BLOCKS = 16 };
+
+typedef struct pair {
+  const char *take_name;
+  const char *give_name;
+  C_Status (*take)(const C_Device device, void **ptr, size_t size);
+  C_Status (*give)(const C_Device device, void *ptr, size_t size);
+} pair;
+
+static pair pinned(const conform_target *t) {
+  return (pair){"host_memory_allocate", "host_memory_deallocate",
+                t->abi->host_memory_allocate, t->abi->host_memory_deallocate};
+}
+
+static pair unified(const conform_target *t) {
+  return (pair){"unified_memory_allocate", "unified_memory_deallocate",
+                t->abi->unified_memory_allocate,
+                t->abi->unified_memory_deallocate};
+}
+
+static bool take(conform_target *t, const pair *p, size_t size, void **out) {
+  *out = NULL;
+  if (!conform_went_well(t, p->take_name, p->take(&t->device, out, size))) {
+    return false;
+  }
+  EXPECT(t, *out != NULL, "%s of %zu bytes set no pointer", p->take_name, size);
+  return true;
+}
+
+static bool give(conform_target *t, const pair *p, void *ptr, size_t size) {
+  return conform_went_well(t, p->give_name, p->give(&t->device, ptr, size));
+}
+
+// The host writes and reads it as its own.
+static bool check_sizes(conform_target *t, pair p) {
+  void *block = NULL;
+  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+    size_t size = kit_lengths[i];
+    if (!take(t, &p, size, &block)) return false;
+    kit_fill(block, size, 7);
+    if (!kit_is_filled(t, "memory that the host wrote", block, size, 7) ||
+        !give(t, &p, block, size)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool check_alignment(conform_target *t, pair p) {
+  void *block = NULL;
+  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+    if (!take(t, &p, kit_lengths[i], &block)) return false;
+    EXPECT(t, (uintptr_t)block % 16 == 0,
+           "%s gave %p for %zu bytes, no multiple of 16", p.take_name, block,
+           kit_lengths[i]);
+    if (!give(t, &p, block, kit_lengths[i])) return false;
+  }
+  return true;
+}
+
+static bool check_contents(conform_target *t, pair p) {
+  enum { SIZE = 5003 };
+  void *blocks[BLOCKS];
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    if (!take(t, &p, SIZE, &blocks[i])) return false;
+    kit_fill(blocks[i], SIZE, i);
+  }
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    if (!kit_is_filled(t, "one of 16 blocks", blocks[i], SIZE, i) ||
+        !give(t, &p, blocks[i], SIZE)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Asking for the impossible must be refused as what it is.
+static bool check_refusal(conform_target *t, pair p) {
+  void *block = NULL;
+  C_Status got = p.take(&t->device, &block, SIZE_MAX / 2);
+  EXPECT(t, got == C_FAILED || got == C_ERROR || block == NULL,
+         "%s of %zu bytes answered %s and %p", p.take_name,
+         (size_t)SIZE_MAX / 2, conform_status(got), block);
+  if (!take(t, &p, 4096, &block)) return false;
+  return give(t, &p, block, 4096);
+}
+
+static bool pinned_sizes(conform_target *t) {
+  return check_sizes(t, pinned(t));
+}
+
+static bool pinned_alignment(conform_target *t) {
+  return check_alignment(t, pinned(t));
+}
+
+static bool pinned_contents(conform_target *t) {
+  return check_contents(t, pinned(t));
+}
+
+static bool pinned_refusal(conform_target *t) {
+  return check_refusal(t, pinned(t));
+}
+
+static bool unified_sizes(conform_target *t) {
+  return check_sizes(t, unified(t));
+}
+
+static bool unified_alignment(conform_target *t) {
+  return check_alignment(t, unified(t));
+}
+
+static bool unified_contents(conform_target *t) {
+  return check_contents(t, unified(t));
+}
+
+static bool unified_refusal(conform_target *t) {
+  return check_refusal(t, unified(t));
+}
+
+// What pinned memory is for.
+static bool pinned_copies(conform_target *t) {
+  enum { SIZE = 70001 };
+  pair p = pinned(t);
+  void *from = NULL;
+  void *to = NULL;
+  void *block = NULL;
+  if (!take(t, &p, SIZE, &from) || !take(t, &p, SIZE, &to) ||
+      !kit_take(t, SIZE, &block)) {
+    return false;
+  }
+  kit_fill(from, SIZE, 9);
+  memset(to, 0, SIZE);
+  return kit_put(t, block, from, SIZE) && kit_get(t, to, block, SIZE) &&
+         kit_is_filled(t, "pinned memory to the device and back", to, SIZE,
+                       9) &&
+         give(t, &p, from, SIZE) && give(t, &p, to, SIZE);
+}
+
+// What the host writes the device sees, and the other way round.
+static bool unified_both_sides(conform_target *t) {
+  enum { SIZE = 70001 };
+  pair p = unified(t);
+  void *shared = NULL;
+  void *block = NULL;
+  if (!take(t, &p, SIZE, &shared) || !kit_take(t, SIZE, &block)) return false;
+  kit_fill(shared, SIZE, 11);
+  CALL(t, memory_copy_d2d, &t->device, block, shared, SIZE);
+  if (!kit_verify(t, "what the host wrote to unified memory", block, SIZE,
+                  11) ||
+      !kit_write(t, block, SIZE, 12)) {
+    return false;
+  }
+  CALL(t, memory_copy_d2d, &t->device, shared, block, SIZE);
+  if (t->abi->synchronize_device != NULL) {
+    CALL(t, synchronize_device, &t->device);
+  }
+  return kit_is_filled(t, "what the device wrote to unified memory", shared,
+                       SIZE, 12) &&
+         give(t, &p, shared, SIZE);
+}
+
+#define PINNED \
+  { NEED(host_memory_allocate) }
+#define UNIFIED \
+  { NEED(unified_memory_allocate) }
+#define TAKE(kind, size) \
+  "table->" kind "_memory_allocate(&d, &block, " size ");  // C_SUCCESS\n"
+#define GIVE(kind, size) \
+  "table->" kind "_memory_deallocate(&d, block, " size ");  // C_SUCCESS\n"
+#define SIZES(kind)                                             \
+  "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" TAKE( \
+      kind, "size") "memset(block, 7, size);\n" GIVE(kind, "size")
+#define ALIGNMENT(kind) \
+  TAKE(kind, "size") "assert((uintptr_t)block % 16 == 0);\n"
+#define CONTENTS(kind) \
+  TAKE(kind, "5003") "// 16 times; each holds what the host wrote to it\n"
+#define REFUSAL(kind)                                                        \
+  "C_Status got =\n"                                                         \
+  "    table->" kind                                                         \
+  "_memory_allocate(&d, &block, SIZE_MAX / 2);\n"                            \
+  "assert(got == C_FAILED || got == C_ERROR || block == NULL);\n" TAKE(kind, \
+                                                                       "4096")
+
+static const conform_check checks[] = {
+    {.name = "host_memory.odd_sizes",
+     .run = pinned_sizes,
+     .needs = PINNED,
+     .code = SIZES("host")},
+    {.name = "host_memory.alignment_of_16",
+     .run = pinned_alignment,
+     .needs = PINNED,
+     .code = ALIGNMENT("host")},
+    {.name = "host_memory.contents_are_kept",
+     .run = pinned_contents,
+     .needs = PINNED,
+     .code = CONTENTS("host")},
+    {.name = "host_memory.copies",
+     .run = pinned_copies,
+     .needs = PINNED,
+     .code = "table->host_memory_allocate(&d, &pinned, 70001);\n"
+             "table->memory_copy_h2d(&d, block, pinned, 70001);\n"
+             "table->memory_copy_d2h(&d, other_pinned, block, 70001);\n"
+             "assert(memcmp(pinned, other_pinned, 70001) == 0);\n"},
+    {.name = "host_memory.refuses_too_much",
+     .run = pinned_refusal,
+     .needs = PINNED,
+     .code = REFUSAL("host")},
+    {.name = "unified_memory.odd_sizes",
+     .run = unified_sizes,
+     .needs = UNIFIED,
+     .code = SIZES("unified")},
+    {.name = "unified_memory.alignment_of_16",
+     .run = unified_alignment,
+     .needs = UNIFIED,
+     .code = ALIGNMENT("unified")},
+    {.name = "unified_memory.contents_are_kept",
+     .run = unified_contents,
+     .needs = UNIFIED,
+     .code = CONTENTS("unified")},
+    {.name = "unified_memory.both_sides_see_it",
+     .run = unified_both_sides,
+     .needs = UNIFIED,
+     .code =
+         "memcpy(unified, bytes, 70001);  // the host writes\n"
+         "table->memory_copy_d2d(&d, block, unified, 70001);\n"
+         "table->memory_copy_d2h(&d, back, block, 70001);\n"
+         "assert(memcmp(back, bytes, 70001) == 0);  // and the other way\n"},
+    {.name = "unified_memory.refuses_too_much",
+     .run = unified_refusal,
+     .needs = UNIFIED,
+     .code = REFUSAL("unified")},
+};
+
+const conform_subject conform_host_memory = CONFORM_SUBJECT(checks);

@@ -1,0 +1,371 @@
+// Memory of the device: sizes, addresses, contents, setting.
+#include <string.h>
+
+#include "base/os.h"
+#include "check.h"
+
+enum { BLOCKS = 64, CYCLES = 1000 };
+
+// ---------------------------------------------------------------------------
+// Sizes
+// ---------------------------------------------------------------------------
+
+// Takes |size| bytes, writes all of them, reads them back.
+static bool take_and_use(conform_target *t, size_t size) {
+  void *block = NULL;
+  return kit_take(t, size, &block) && kit_write(t, block, size, 3) &&
+         kit_verify(t, "a block", block, size, 3) && kit_give(t, block);
+}
+
+static bool one_byte(conform_target *t) {
+  return take_and_use(t, 1);
+}
+
+static bool odd_sizes(conform_target *t) {
+  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+    if (!take_and_use(t, kit_lengths[i])) return false;
+  }
+  return true;
+}
+
+static bool page_edges(conform_target *t) {
+  size_t page = tarn__os_page();
+  return take_and_use(t, page - 1) && take_and_use(t, page) &&
+         take_and_use(t, page + 1);
+}
+
+// The ABI does not say what 0 bytes are: any answer will do that it names, and
+// a block that is handed out must be taken back.
+static bool zero(conform_target *t) {
+  void *block = NULL;
+  C_Status got = t->abi->device_memory_allocate(&t->device, &block, 0);
+  EXPECT(t, got >= C_SUCCESS && got <= C_ERROR,
+         "device_memory_allocate of 0 bytes answered %s", conform_status(got));
+  if (got <= C_WARNING && block != NULL) {
+    CALL(t, device_memory_deallocate, &t->device, block, 0);
+  }
+  return take_and_use(t, 256);
+}
+
+// Writes and reads a few bytes at both ends and around each GiB: a length or
+// an offset that was cut to 32 bits shows there.
+static bool use_ends(conform_target *t, void *block, size_t size) {
+  enum { PIECE = 4097 };
+  size_t last = size - PIECE;
+  unsigned seed = 0;
+  for (size_t at = 0; at + PIECE <= last; at += GIB(1)) {
+    if (!kit_write(t, kit_at(block, at), PIECE, seed++)) return false;
+  }
+  if (!kit_write(t, kit_at(block, last), PIECE, seed)) return false;
+  seed = 0;
+  for (size_t at = 0; at + PIECE <= last; at += GIB(1)) {
+    if (!kit_verify(t, "a piece of a large block", kit_at(block, at), PIECE,
+                    seed++)) {
+      return false;
+    }
+  }
+  return kit_verify(t, "the end of a large block", kit_at(block, last), PIECE,
+                    seed);
+}
+
+static bool large(conform_target *t, size_t size) {
+  void *block = NULL;
+  return kit_has_room(t, size) && kit_take(t, size, &block) &&
+         use_ends(t, block, size) && kit_give(t, block);
+}
+
+static bool above_2_gib(conform_target *t) {
+  return large(t, GIB(2) + 8197);
+}
+
+static bool above_4_gib(conform_target *t) {
+  return large(t, GIB(4) + 8197);
+}
+
+// ---------------------------------------------------------------------------
+// Addresses
+// ---------------------------------------------------------------------------
+
+// Takes a block of each length and looks at the address.
+static bool is_aligned(conform_target *t, size_t align, const char *why) {
+  void *block = NULL;
+  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+    if (!kit_take(t, kit_lengths[i], &block)) return false;
+    EXPECT(t, (uintptr_t)block % align == 0,
+           "a block of %zu bytes is at %p, no multiple of %zu, %s",
+           kit_lengths[i], block, align, why);
+  }
+  return true;
+}
+
+static bool alignment_16(conform_target *t) {
+  return is_aligned(t, 16, "which vectors want");
+}
+
+static bool alignment_min_chunk(conform_target *t) {
+  return is_aligned(t, t->min_chunk, "which is device_min_chunk_size");
+}
+
+static bool overlap(const kit_block *a, const kit_block *b) {
+  uintptr_t x = (uintptr_t)a->ptr;
+  uintptr_t y = (uintptr_t)b->ptr;
+  return x < y ? y - x < a->size : x - y < b->size;
+}
+
+static bool are_distinct(conform_target *t) {
+  for (size_t i = 0; i < t->block_count; i++) {
+    for (size_t j = 0; j < i; j++) {
+      const kit_block *a = &t->blocks[i];
+      const kit_block *b = &t->blocks[j];
+      EXPECT(t, !overlap(a, b),
+             "blocks overlap: %zu bytes at %p and %zu bytes at %p", a->size,
+             a->ptr, b->size, b->ptr);
+    }
+  }
+  return true;
+}
+
+static bool take_many(conform_target *t, void **blocks) {
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    if (!kit_take(t, 1000 + i * 97, &blocks[i])) return false;
+  }
+  return true;
+}
+
+static bool distinct(conform_target *t) {
+  void *blocks[BLOCKS];
+  return take_many(t, blocks) && are_distinct(t);
+}
+
+// ---------------------------------------------------------------------------
+// Contents
+// ---------------------------------------------------------------------------
+
+static bool write_many(conform_target *t, void **blocks) {
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    if (!kit_write(t, blocks[i], 1000 + i * 97, i)) return false;
+  }
+  return true;
+}
+
+static bool verify_many(conform_target *t, void **blocks, unsigned step) {
+  for (unsigned i = 0; i < BLOCKS; i += step) {
+    if (!kit_verify(t, "a block among many", blocks[i], 1000 + i * 97, i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool contents(conform_target *t) {
+  void *blocks[BLOCKS];
+  return take_many(t, blocks) && write_many(t, blocks) &&
+         verify_many(t, blocks, 1);
+}
+
+static bool neighbours(conform_target *t) {
+  void *blocks[BLOCKS];
+  if (!take_many(t, blocks) || !write_many(t, blocks)) return false;
+  for (unsigned i = 1; i < BLOCKS; i += 2) {
+    if (!kit_give(t, blocks[i])) return false;
+  }
+  for (unsigned i = 1; i < BLOCKS; i += 2) {
+    if (!kit_take(t, 1000 + i * 97, &blocks[i]) ||
+        !kit_write(t, blocks[i], 1000 + i * 97, 1000 + i)) {
+      return false;
+    }
+  }
+  return are_distinct(t) && verify_many(t, blocks, 2);
+}
+
+static bool free_then_allocate(conform_target *t) {
+  void *block = NULL;
+  for (unsigned i = 0; i < CYCLES; i++) {
+    size_t size = (size_t)(i % 7 + 1) * 3001;
+    if (!kit_take(t, size, &block) || !kit_give(t, block)) return false;
+  }
+  return take_and_use(t, 3001);
+}
+
+// A device that keeps what it is given back runs out sooner or later. 64 GiB
+// in all is more than most have.
+static bool nothing_leaks(conform_target *t) {
+  size_t size = t->total / 4 < MIB(256) ? t->total / 4 : MIB(256);
+  void *block = NULL;
+  if (size == 0) return conform_skip(t, "device_memory_stats says 0 bytes");
+  if (!kit_has_room(t, size)) return false;
+  for (unsigned i = 0; i < 256; i++) {
+    if (!kit_take(t, size, &block) || !kit_give(t, block)) return false;
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------
+// Setting
+// ---------------------------------------------------------------------------
+
+static bool is_set(conform_target *t, const char *what,
+                   const unsigned char *bytes, size_t size,
+                   unsigned char value) {
+  for (size_t i = 0; i < size; i++) {
+    EXPECT(t, bytes[i] == value, "%s: byte %zu of %zu is 0x%02x, not 0x%02x",
+           what, i, size, bytes[i], value);
+  }
+  return true;
+}
+
+static bool set_values(conform_target *t) {
+  static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+  enum { SIZE = 4097 };
+  void *block = NULL;
+  unsigned char *back = NULL;
+  if (!kit_take(t, SIZE, &block) || !kit_buffer(t, SIZE, &back)) return false;
+  for (size_t i = 0; i < sizeof values; i++) {
+    CALL(t, device_memory_set, &t->device, block, values[i], SIZE);
+    if (!kit_get(t, back, block, SIZE) ||
+        !is_set(t, "after device_memory_set", back, SIZE, values[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool set_lengths(conform_target *t) {
+  void *block = NULL;
+  unsigned char *back = NULL;
+  if (!kit_take(t, MIB(2), &block) || !kit_buffer(t, MIB(2), &back)) {
+    return false;
+  }
+  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+    unsigned char value = (unsigned char)(0x40 + i);
+    CALL(t, device_memory_set, &t->device, block, value, kit_lengths[i]);
+    if (!kit_get(t, back, block, kit_lengths[i]) ||
+        !is_set(t, "after device_memory_set", back, kit_lengths[i], value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool set_within(conform_target *t) {
+  enum { SIZE = 8192, FROM = 1001, COUNT = 4099 };
+  void *block = NULL;
+  unsigned char *expected = NULL;
+  unsigned char *back = NULL;
+  if (!kit_take(t, SIZE, &block) || !kit_buffer(t, SIZE, &expected) ||
+      !kit_buffer(t, SIZE, &back) || !kit_write(t, block, SIZE, 5)) {
+    return false;
+  }
+  CALL(t, device_memory_set, &t->device, kit_at(block, FROM), 0xc3, COUNT);
+  kit_fill(expected, SIZE, 5);
+  memset(expected + FROM, 0xc3, COUNT);
+  return kit_get(t, back, block, SIZE) &&
+         kit_same(t, "a block of which [1001, 5100) was set", back, expected,
+                  SIZE);
+}
+
+#define TAKE(size)                                                 \
+  "void *block = NULL;\n"                                          \
+  "C_Status got = table->device_memory_allocate(&d, &block, " size \
+  ");\n"                                                           \
+  "assert(got == C_SUCCESS && block != NULL);\n"
+#define ROUND_TRIP(size)                           \
+  "table->memory_copy_h2d(&d, block, bytes, " size \
+  ");\n"                                           \
+  "table->memory_copy_d2h(&d, back, block, " size  \
+  ");\n"                                           \
+  "assert(memcmp(back, bytes, " size ") == 0);\n"
+#define SET(at, value, size)                                              \
+  TAKE("8192")                                                            \
+  "table->device_memory_set(&d, (char *)block + " at ", " value ", " size \
+  ");\n"                                                                  \
+  "table->memory_copy_d2h(&d, back, block, 8192);\n"
+
+static const conform_check checks[] = {
+    {.name = "memory.allocate_one_byte",
+     .run = one_byte,
+     .code = TAKE("1") ROUND_TRIP("1")},
+    {.name = "memory.allocate_odd_sizes",
+     .run = odd_sizes,
+     .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" TAKE(
+         "size") ROUND_TRIP("size")},
+    {.name = "memory.allocate_around_a_page",
+     .run = page_edges,
+     .code = "// size: a page less 1, a page, a page and 1\n" TAKE("size")
+         ROUND_TRIP("size")},
+    {.name = "memory.allocate_zero_bytes",
+     .run = zero,
+     .code = "void *block = NULL;\n"
+             "C_Status got = table->device_memory_allocate(&d, &block, 0);\n"
+             "// C_SUCCESS, C_WARNING, C_FAILED or C_ERROR\n"
+             "if (got == C_SUCCESS && block != NULL)\n"
+             "  table->device_memory_deallocate(&d, block, 0);\n"},
+    {.name = "memory.allocate_above_2_gib",
+     .run = above_2_gib,
+     .code = TAKE("(2ull << 30) + 8197") "char *end = (char *)block + (2ull << "
+                                         "30);\n"
+                                         "table->memory_copy_h2d(&d, end, "
+                                         "bytes, 4097);  // reads back\n"},
+    {.name = "memory.allocate_above_4_gib",
+     .run = above_4_gib,
+     .code = TAKE("(4ull << 30) + 8197") "char *end = (char *)block + (4ull << "
+                                         "30);\n"
+                                         "table->memory_copy_h2d(&d, end, "
+                                         "bytes, 4097);  // reads back\n"},
+    {.name = "memory.alignment_of_16",
+     .run = alignment_16,
+     .code = TAKE("size") "assert((uintptr_t)block % 16 == 0);\n"},
+    {.name = "memory.alignment_of_min_chunk",
+     .run = alignment_min_chunk,
+     .code = "table->device_min_chunk_size(&d, &min_chunk);\n" TAKE(
+         "size") "assert((uintptr_t)block % min_chunk == 0);\n"},
+    {.name = "memory.blocks_are_distinct",
+     .run = distinct,
+     .code = "for (int i = 0; i < 64; i++)\n"
+             "  table->device_memory_allocate(&d, &block[i], 1000 + i * 97);\n"
+             "// no two of them overlap\n"},
+    {.name = "memory.contents_are_kept",
+     .run = contents,
+     .code = "for (int i = 0; i < 64; i++)  // blocks of 1000 + i * 97 bytes\n"
+             "  table->memory_copy_h2d(&d, block[i], bytes[i], size[i]);\n"
+             "for (int i = 0; i < 64; i++)\n"
+             "  table->memory_copy_d2h(&d, back[i], block[i], size[i]);\n"
+             "// each holds its own bytes\n"},
+    {.name = "memory.contents_outlive_neighbours",
+     .run = neighbours,
+     .code = "// of 64 blocks with bytes in them, every second is given back,\n"
+             "table->device_memory_deallocate(&d, block[1], size[1]);\n"
+             "// taken again and written to: the others hold their bytes\n"
+             "table->device_memory_allocate(&d, &block[1], size[1]);\n"},
+    {.name = "memory.free_then_allocate",
+     .run = free_then_allocate,
+     .code = "for (int i = 0; i < 1000; i++) {\n"
+             "  size_t size = (i % 7 + 1) * 3001;\n"
+             "  table->device_memory_allocate(&d, &block, size);\n"
+             "  table->device_memory_deallocate(&d, block, size);\n"
+             "}\n"},
+    {.name = "memory.nothing_leaks",
+     .run = nothing_leaks,
+     .code =
+         "for (int i = 0; i < 256; i++) {  // 256 MiB, or a quarter of all\n"
+         "  table->device_memory_allocate(&d, &block, size);\n"
+         "  table->device_memory_deallocate(&d, block, size);\n"
+         "}\n"},
+    {.name = "memory.set_values",
+     .run = set_values,
+     .needs = {NEED(device_memory_set)},
+     .code = SET("0", "value",
+                 "4097") "// 4097 times value: 0, 1, 0x7f, 0x80, 0xff\n"},
+    {.name = "memory.set_odd_lengths",
+     .run = set_lengths,
+     .needs = {NEED(device_memory_set)},
+     .code = SET("0", "0x41", "size") "// size times 0x41\n"},
+    {.name = "memory.set_leaves_the_rest",
+     .run = set_within,
+     .needs = {NEED(device_memory_set)},
+     .code = SET("1001", "0xc3",
+                 "4099") "// bytes [1001, 5100) are 0xc3, the others as before"
+                         "\n"},
+};
+
+const conform_subject conform_memory = CONFORM_SUBJECT(checks);

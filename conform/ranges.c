@@ -1,0 +1,359 @@
+// Addresses and memory apart from each other, and memory of other processes.
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+// A range of a few granules, with memory to put into it.
+typedef struct space {
+  size_t granule;
+  size_t size;  // of the range: 4 granules
+  uint64_t address;
+} space;
+
+enum { GRANULES = 4 };
+
+static void *pointer_to(uint64_t address) {
+  return (void *)(uintptr_t)address;
+}
+
+static bool open_space(conform_target *t, space *s) {
+  *s = (space){0};
+  EXTENSION(t, range_granularity, t->device.id, &s->granule);
+  s->size = GRANULES * s->granule;
+  EXTENSION(t, range_reserve, t->device.id, s->size, 0, &s->address);
+  EXPECT(t, s->address != 0 && s->address % s->granule == 0,
+         "range_reserve gave 0x%llx, but the granularity is %zu",
+         (unsigned long long)s->address, s->granule);
+  return true;
+}
+
+static bool close_space(conform_target *t, const space *s) {
+  EXTENSION(t, range_release, t->device.id, s->address, s->size);
+  return true;
+}
+
+static bool make(conform_target *t, const space *s, uint32_t flags,
+                 uint64_t *out) {
+  EXTENSION(t, memory_create, t->device.id, s->granule, flags, out);
+  EXPECT(t, *out != 0, "memory_create gave the handle 0");
+  return true;
+}
+
+// Puts |memory| where granule |index| is, ready for use.
+static bool map(conform_target *t, const space *s, size_t index,
+                uint64_t memory) {
+  uint64_t at = s->address + index * s->granule;
+  EXTENSION(t, range_map, t->device.id, at, s->granule, memory);
+  EXTENSION(t, range_set_access, t->device.id, at, s->granule, t->device.id,
+            TARN_EXT_ACCESS_READ_WRITE);
+  return true;
+}
+
+static bool unmap(conform_target *t, const space *s, size_t index,
+                  size_t count) {
+  EXTENSION(t, range_unmap, t->device.id, s->address + index * s->granule,
+            count * s->granule);
+  return true;
+}
+
+static bool drop(conform_target *t, uint64_t memory) {
+  EXTENSION(t, memory_destroy, t->device.id, memory);
+  return true;
+}
+
+static bool write_at(conform_target *t, const space *s, size_t index,
+                     unsigned seed) {
+  return kit_write(t, pointer_to(s->address + index * s->granule), 4099, seed);
+}
+
+static bool verify_at(conform_target *t, const space *s, size_t index,
+                      const char *what, unsigned seed) {
+  return kit_verify(t, what, pointer_to(s->address + index * s->granule), 4099,
+                    seed);
+}
+
+// ---------------------------------------------------------------------------
+// Ranges
+// ---------------------------------------------------------------------------
+
+static bool granularity(conform_target *t) {
+  size_t size = 0;
+  EXTENSION(t, range_granularity, t->device.id, &size);
+  EXPECT(t, tarn_is_power_of_two(size), "%zu is no power of two", size);
+  return true;
+}
+
+static bool reserve(conform_target *t) {
+  space s;
+  uint64_t address = 0;
+  if (!open_space(t, &s)) return false;
+  size_t align = 16 * s.granule;
+  EXTENSION(t, range_reserve, t->device.id, s.size, align, &address);
+  EXPECT(t, address != 0 && address % align == 0,
+         "range_reserve aligned to %zu gave 0x%llx", align,
+         (unsigned long long)address);
+  EXPECT(t, address >= s.address + s.size || address + s.size <= s.address,
+         "two ranges of %zu bytes overlap: 0x%llx and 0x%llx", s.size,
+         (unsigned long long)s.address, (unsigned long long)address);
+  EXTENSION(t, range_release, t->device.id, address, s.size);
+  return close_space(t, &s);
+}
+
+static bool refused(conform_target *t, const char *what, tarn_status got) {
+  EXPECT(t, got == TARN_E_INVALID, "%s is answered %s, not TARN_E_INVALID",
+         what, tarn_status_name(got));
+  return true;
+}
+
+static bool reserve_refuses(conform_target *t) {
+  size_t granule = 0;
+  uint64_t address = 1;
+  EXTENSION(t, range_granularity, t->device.id, &granule);
+  tarn_status got =
+      t->ext->range_reserve(t->device.id, granule + 1, 0, &address);
+  return refused(t, "range_reserve of a granule and a byte", got) &&
+         refused(t, "range_reserve of 0 bytes",
+                 t->ext->range_reserve(t->device.id, 0, 0, &address));
+}
+
+static bool copy_across(conform_target *t) {
+  space s;
+  uint64_t memory[2];
+  if (!open_space(t, &s) || !make(t, &s, 0, &memory[0]) ||
+      !make(t, &s, 0, &memory[1]) || !map(t, &s, 0, memory[0]) ||
+      !map(t, &s, 1, memory[1])) {
+    return false;
+  }
+  void *middle = pointer_to(s.address + s.granule - 2001);
+  return kit_write(t, middle, 5003, 111) &&
+         kit_verify(t, "bytes across two mappings", middle, 5003, 111) &&
+         unmap(t, &s, 0, 2) && drop(t, memory[0]) && drop(t, memory[1]) &&
+         close_space(t, &s);
+}
+
+// The bytes go with the memory, wherever it is mapped.
+static bool unmap_keeps(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  return open_space(t, &s) && make(t, &s, 0, &memory) &&
+         map(t, &s, 0, memory) && write_at(t, &s, 0, 112) &&
+         unmap(t, &s, 0, 1) && map(t, &s, 2, memory) &&
+         verify_at(t, &s, 2, "memory that was mapped elsewhere before", 112) &&
+         unmap(t, &s, 2, 1) && drop(t, memory) && close_space(t, &s);
+}
+
+static bool mapping_outlives_handle(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  return open_space(t, &s) && make(t, &s, 0, &memory) &&
+         map(t, &s, 1, memory) && drop(t, memory) && write_at(t, &s, 1, 113) &&
+         verify_at(t, &s, 1, "mapped memory whose handle is gone", 113) &&
+         unmap(t, &s, 1, 1) && close_space(t, &s);
+}
+
+static bool map_refuses(conform_target *t) {
+  space s;
+  uint64_t memory[2];
+  int id = t->device.id;
+  if (!open_space(t, &s) || !make(t, &s, 0, &memory[0]) ||
+      !make(t, &s, 0, &memory[1]) || !map(t, &s, 0, memory[0])) {
+    return false;
+  }
+  return refused(t, "range_map where something is mapped",
+                 t->ext->range_map(id, s.address, s.granule, memory[1])) &&
+         refused(t, "range_map of memory that is mapped and not shareable",
+                 t->ext->range_map(id, s.address + s.granule, s.granule,
+                                   memory[0])) &&
+         refused(t, "range_release of a range in which something is mapped",
+                 t->ext->range_release(id, s.address, s.size)) &&
+         refused(t, "range_release of half a range",
+                 t->ext->range_release(id, s.address, s.size / 2)) &&
+         unmap(t, &s, 0, 1) && drop(t, memory[0]) && drop(t, memory[1]) &&
+         close_space(t, &s);
+}
+
+static bool map_twice(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  return open_space(t, &s) && make(t, &s, TARN_EXT_MEMORY_SHAREABLE, &memory) &&
+         map(t, &s, 0, memory) && map(t, &s, 3, memory) &&
+         write_at(t, &s, 0, 114) &&
+         verify_at(t, &s, 3, "shareable memory, at its second address", 114) &&
+         unmap(t, &s, 0, 1) && unmap(t, &s, 3, 1) && drop(t, memory) &&
+         close_space(t, &s);
+}
+
+static bool copy_to_block(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  void *block = NULL;
+  if (!open_space(t, &s) || !make(t, &s, 0, &memory) ||
+      !map(t, &s, 0, memory) || !write_at(t, &s, 0, 115) ||
+      !kit_take(t, 4099, &block)) {
+    return false;
+  }
+  CALL(t, memory_copy_d2d, &t->device, block, pointer_to(s.address), 4099);
+  return kit_verify(t, "a block that was copied from a range", block, 4099,
+                    115) &&
+         unmap(t, &s, 0, 1) && drop(t, memory) && close_space(t, &s);
+}
+
+// ---------------------------------------------------------------------------
+// Sharing
+// ---------------------------------------------------------------------------
+
+static bool share(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  uint64_t imported = 0;
+  int fd = -1;
+  if (!open_space(t, &s) || !make(t, &s, TARN_EXT_MEMORY_SHAREABLE, &memory)) {
+    return false;
+  }
+  EXTENSION(t, memory_export, t->device.id, memory, &fd);
+  EXPECT(t, fd >= 0, "memory_export gave the file descriptor %d", fd);
+  EXTENSION(t, memory_import, t->device.id, fd, s.granule, &imported);
+  close(fd);
+  EXPECT(t, imported != 0, "memory_import gave the handle 0");
+  return map(t, &s, 0, memory) && map(t, &s, 1, imported) &&
+         write_at(t, &s, 0, 116) &&
+         verify_at(t, &s, 1, "memory that was exported and imported", 116) &&
+         write_at(t, &s, 1, 117) &&
+         verify_at(t, &s, 0, "exported memory, written by who imported", 117) &&
+         unmap(t, &s, 0, 2) && drop(t, memory) && drop(t, imported) &&
+         close_space(t, &s);
+}
+
+static bool import_refuses(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  uint64_t imported = 1;
+  int fd = -1;
+  if (!open_space(t, &s) || !make(t, &s, TARN_EXT_MEMORY_SHAREABLE, &memory)) {
+    return false;
+  }
+  EXTENSION(t, memory_export, t->device.id, memory, &fd);
+  tarn_status got =
+      t->ext->memory_import(t->device.id, fd, 2 * s.granule, &imported);
+  close(fd);
+  if (!refused(t, "memory_import of twice the size", got)) return false;
+  fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  got = t->ext->memory_import(t->device.id, fd, s.granule, &imported);
+  close(fd);
+  if (!refused(t, "memory_import of /dev/null", got)) return false;
+  EXPECT(t, imported == 0, "the handle is %llu after a refusal, not 0",
+         (unsigned long long)imported);
+  return drop(t, memory) && close_space(t, &s);
+}
+
+static bool export_refuses(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  int fd = -1;
+  if (!open_space(t, &s) || !make(t, &s, 0, &memory)) return false;
+  return refused(t, "memory_export of memory that is not shareable",
+                 t->ext->memory_export(t->device.id, memory, &fd)) &&
+         drop(t, memory) && close_space(t, &s);
+}
+
+#define RESERVE                               \
+  "ext->range_granularity(d.id, &granule);\n" \
+  "ext->range_reserve(d.id, 4 * granule, 0, &range);\n"
+#define CREATE(flags) "ext->memory_create(d.id, granule, " flags ", &memory);\n"
+#define MAP(at)                     \
+  "ext->range_map(d.id, " at        \
+  ", granule, memory);\n"           \
+  "ext->range_set_access(d.id, " at \
+  ", granule, d.id,\n"              \
+  "                      TARN_EXT_ACCESS_READ_WRITE);\n"
+#define UNMAP(at) "ext->range_unmap(d.id, " at ", granule);\n"
+#define RANGES \
+  { SLOT(range_map) }
+#define SHARES \
+  { SLOT(range_map), SLOT(memory_export) }
+
+static const conform_check checks[] = {
+    {.name = "ranges.granularity",
+     .run = granularity,
+     .extends = RANGES,
+     .code = "ext->range_granularity(d.id, &granule);\n"
+             "assert(granule != 0 && (granule & (granule - 1)) == 0);\n"},
+    {.name = "ranges.reserve",
+     .run = reserve,
+     .extends = RANGES,
+     .code = RESERVE "ext->range_reserve(d.id, 4 * granule, 16 * granule, &r);"
+                     "\n"
+                     "assert(r % (16 * granule) == 0);\n"},
+    {.name = "ranges.reserve_refuses",
+     .run = reserve_refuses,
+     .extends = RANGES,
+     .code = "assert(ext->range_reserve(d.id, granule + 1, 0, &range) ==\n"
+             "       TARN_E_INVALID);\n"},
+    {.name = "ranges.copy_across_mappings",
+     .run = copy_across,
+     .extends = RANGES,
+     .code = RESERVE CREATE("0")
+         MAP("range") "// and another one behind it\n"
+                      "char *at = (char *)range + granule - 2001;\n"
+                      "table->memory_copy_h2d(&d, at, bytes, 5003);  // reads "
+                      "back\n"},
+    {.name = "ranges.copy_to_a_block",
+     .run = copy_to_block,
+     .extends = RANGES,
+     .code = CREATE("0") MAP(
+         "range") "table->memory_copy_d2d(&d, block, (void *)range, 4099);\n"},
+    {.name = "ranges.unmap_keeps_contents",
+     .run = unmap_keeps,
+     .extends = RANGES,
+     .code = CREATE("0")
+         MAP("range") "table->memory_copy_h2d(&d, (void *)range, bytes, "
+                      "4099);\n" UNMAP("range") MAP(
+                          "range + 2 * granule") "// the bytes are there\n"},
+    {.name = "ranges.mapping_outlives_handle",
+     .run = mapping_outlives_handle,
+     .extends = RANGES,
+     .code = CREATE("0") MAP(
+         "range") "ext->memory_destroy(d.id, memory);\n"
+                  "table->memory_copy_h2d(&d, (void *)range, bytes, 4099);\n"},
+    {.name = "ranges.map_refuses",
+     .run = map_refuses,
+     .extends = RANGES,
+     .code = CREATE("0")
+         MAP("range") "// memory that is not shareable, again:\n"
+                      "assert(ext->range_map(d.id, range + granule, granule, "
+                      "memory) ==\n"
+                      "       TARN_E_INVALID);\n"
+                      "assert(ext->range_release(d.id, range, 4 * granule) ==\n"
+                      "       TARN_E_INVALID);\n"},
+    {.name = "ranges.map_shareable_twice",
+     .run = map_twice,
+     .extends = RANGES,
+     .code = CREATE("TARN_EXT_MEMORY_SHAREABLE") MAP("range")
+         MAP("range + 3 * granule") "// both addresses show the same bytes\n"},
+    {.name = "sharing.export_and_import",
+     .run = share,
+     .extends = SHARES,
+     .code = CREATE(
+         "TARN_EXT_MEMORY_SHAREABLE") "ext->memory_export(d.id, memory, &fd);\n"
+                                      "ext->memory_import(d.id, fd, granule, "
+                                      "&imported);\n"
+                                      "// mapped side by side, both show the "
+                                      "same bytes\n"},
+    {.name = "sharing.import_refuses",
+     .run = import_refuses,
+     .extends = SHARES,
+     .code = "assert(ext->memory_import(d.id, fd, 2 * granule, &imported) ==\n"
+             "       TARN_E_INVALID);\n"
+             "assert(ext->memory_import(d.id, open(\"/dev/null\", O_RDWR), "
+             "granule,\n"
+             "                          &imported) == TARN_E_INVALID);\n"},
+    {.name = "sharing.export_refuses",
+     .run = export_refuses,
+     .extends = SHARES,
+     .code = CREATE("0") "assert(ext->memory_export(d.id, memory, &fd) ==\n"
+                         "       TARN_E_INVALID);\n"},
+};
+
+const conform_subject conform_ranges = CONFORM_SUBJECT(checks);

@@ -1,0 +1,274 @@
+// The sizes that a device names, and how much memory it says there is.
+//
+// On a device that is the host, other programs take and give back memory at
+// the same time, and the kernel's count may follow seconds behind: half of the
+// movement is enough, in one of several attempts, and where others move the
+// count as well, only one that stands still is wrong.
+#include <string.h>
+#include <time.h>
+
+#include "base/os.h"
+#include "check.h"
+
+enum { ATTEMPTS = 2, PADDING_MAX = 1 << 20 };
+
+static const uint64_t PATIENCE_NS = UINT64_C(1500) * 1000 * 1000;
+
+static bool ask(conform_target *t, size_t *total, size_t *available) {
+  *total = *available = 0;
+  CALL(t, device_memory_stats, &t->device, total, available);
+  return true;
+}
+
+static bool total(conform_target *t) {
+  size_t all = 0;
+  size_t available = 0;
+  if (!ask(t, &all, &available)) return false;
+  EXPECT(t, all > 0, "device_memory_stats says that there are 0 bytes in all");
+  return true;
+}
+
+static bool free_within_total(conform_target *t) {
+  size_t all = 0;
+  size_t available = 0;
+  if (!ask(t, &all, &available)) return false;
+  EXPECT(t, available <= all, "of %zu bytes in all, %zu are free", all,
+         available);
+  EXPECT(t, available > 0, "no byte is free, of %zu in all", all);
+  return true;
+}
+
+static bool total_constant(conform_target *t) {
+  size_t before = 0;
+  size_t after = 0;
+  size_t available = 0;
+  void *block = NULL;
+  if (!ask(t, &before, &available) || !kit_take(t, MIB(1), &block) ||
+      !ask(t, &after, &available)) {
+    return false;
+  }
+  EXPECT(t, before == after,
+         "%zu bytes in all, and %zu when 1 MiB of them is in use", before,
+         after);
+  return true;
+}
+
+// Large enough to be seen, small enough for every device.
+static size_t movement(const conform_target *t) {
+  size_t eighth = t->total / 8;
+  if (eighth == 0) return MIB(1);
+  return eighth < MIB(128) ? eighth : MIB(128);
+}
+
+// Asks until at least |least| bytes, or at most |most|, are free, or patience
+// is at an end: |*out| is what was said last.
+static bool await_free(conform_target *t, size_t least, size_t most,
+                       size_t *out) {
+  size_t all = 0;
+  uint64_t deadline = tarn__os_now_ns() + PATIENCE_NS;
+  struct timespec pause = {.tv_nsec = 5000000};
+  while (true) {
+    if (!ask(t, &all, out)) return false;
+    if (*out >= least && *out <= most) return true;
+    if (tarn__os_now_ns() >= deadline) return true;
+    (void)nanosleep(&pause, NULL);
+  }
+}
+
+typedef struct observation {
+  size_t size;  // of the block
+  size_t before;
+  size_t within;
+  size_t after;
+} observation;
+
+static bool take_written(conform_target *t, size_t size, void **out) {
+  unsigned char *bytes = NULL;
+  if (!kit_buffer(t, size, &bytes)) return false;
+  memset(bytes, 1, size);
+  return kit_take(t, size, out) && kit_put(t, *out, bytes, size);
+}
+
+static size_t minus(size_t a, size_t b) {
+  return a > b ? a - b : 0;
+}
+
+// Takes a block, writes to all of it, and gives it back.
+static bool observe(conform_target *t, bool rises, observation *o) {
+  size_t all = 0;
+  void *block = NULL;
+  o->size = movement(t);
+  return ask(t, &all, &o->before) && take_written(t, o->size, &block) &&
+         await_free(t, 0, minus(o->before, o->size / 2), &o->within) &&
+         kit_give(t, block) &&
+         await_free(t, rises ? o->within + o->size / 2 : 0, SIZE_MAX,
+                    &o->after) &&
+         kit_tidy(t);
+}
+
+// Fails, unless it may be others who hide the movement.
+static bool not_seen(conform_target *t, const observation *o,
+                     const char *what) {
+  bool keeps_account = false;
+  bool still = o->before == o->within && o->within == o->after;
+  if (!kit_keeps_account(t, &keeps_account)) return false;
+  EXPECT(
+      t, !keeps_account && !still,
+      "%zu bytes were free, %zu with a block of %zu bytes in use and written "
+      "to, %zu when it was given back: %s",
+      o->before, o->within, o->size, o->after, what);
+  return conform_skip(t, "its memory is the host's, where others are too busy");
+}
+
+static bool free_falls(conform_target *t) {
+  observation o = {0};
+  for (int i = 0; i < ATTEMPTS; i++) {
+    if (!observe(t, false, &o)) return false;
+    if (minus(o.before, o.within) >= o.size / 2) return true;
+  }
+  return not_seen(t, &o, "free memory does not fall");
+}
+
+static bool free_rises(conform_target *t) {
+  observation o = {0};
+  for (int i = 0; i < ATTEMPTS; i++) {
+    if (!observe(t, true, &o)) return false;
+    if (minus(o.after, o.within) >= o.size / 2) return true;
+  }
+  return not_seen(t, &o, "free memory does not rise");
+}
+
+// ---------------------------------------------------------------------------
+// Sizes
+// ---------------------------------------------------------------------------
+
+static bool min_chunk(conform_target *t) {
+  size_t size = 0;
+  size_t again = 0;
+  CALL(t, device_min_chunk_size, &t->device, &size);
+  EXPECT(t, size != 0, "device_min_chunk_size is 0, by which hosts divide");
+  EXPECT(t, tarn_is_power_of_two(size),
+         "device_min_chunk_size is %zu, no power of two", size);
+  CALL(t, device_min_chunk_size, &t->device, &again);
+  EXPECT(t, size == again, "device_min_chunk_size is %zu, then %zu", size,
+         again);
+  return true;
+}
+
+static bool is_plausible(conform_target *t, const char *name, size_t size) {
+  EXPECT(t, size >= t->min_chunk,
+         "%s is %zu, less than device_min_chunk_size, %zu", name, size,
+         t->min_chunk);
+  EXPECT(t, size <= t->total, "%s is %zu, but there are %zu bytes in all", name,
+         size, t->total);
+  return true;
+}
+
+#define ASK_SIZE(t, function)               \
+  size_t size = 0;                          \
+  CALL((t), function, &(t)->device, &size); \
+  return is_plausible((t), #function, size)
+
+static bool max_chunk(conform_target *t) {
+  size_t size = 0;
+  CALL(t, device_max_chunk_size, &t->device, &size);
+  if (size == 0) return conform_note(t, "0: hosts ask for each block apart");
+  return is_plausible(t, "device_max_chunk_size", size);
+}
+
+static bool max_alloc(conform_target *t) {
+  ASK_SIZE(t, device_max_alloc_size);
+}
+
+static bool init_alloc(conform_target *t) {
+  ASK_SIZE(t, device_init_alloc_size);
+}
+
+static bool realloc_size(conform_target *t) {
+  ASK_SIZE(t, device_realloc_size);
+}
+
+// A pool asks for as much at once when it begins.
+static bool init_alloc_works(conform_target *t) {
+  size_t size = 0;
+  void *block = NULL;
+  CALL(t, device_init_alloc_size, &t->device, &size);
+  return size == 0 || (kit_has_room(t, size) && kit_take(t, size, &block));
+}
+
+static bool padding(conform_target *t) {
+  size_t size = 0;
+  CALL(t, device_extra_padding_size, &t->device, &size);
+  EXPECT(t, size <= PADDING_MAX,
+         "device_extra_padding_size is %zu: every block would be longer by it",
+         size);
+  return true;
+}
+
+#define STATS "table->device_memory_stats(&d, &total, &free);\n"
+
+static const conform_check checks[] = {
+    {.name = "statistics.total",
+     .run = total,
+     .code = STATS "assert(total > 0);\n"},
+    {.name = "statistics.free_within_total",
+     .run = free_within_total,
+     .code = STATS "assert(0 < free && free <= total);\n"},
+    {.name = "statistics.total_constant",
+     .run = total_constant,
+     .code = STATS "table->device_memory_allocate(&d, &block, 1 << 20);\n"
+                   "table->device_memory_stats(&d, &now, &free);\n"
+                   "assert(now == total);\n"},
+    {.name = "statistics.free_falls",
+     .run = free_falls,
+     .code = STATS "table->device_memory_allocate(&d, &block, size);\n"
+                   "table->memory_copy_h2d(&d, block, bytes, size);\n"
+                   "table->device_memory_stats(&d, &total, &now);\n"
+                   "assert(now <= free - size / 2);\n"},
+    {.name = "statistics.free_rises",
+     .run = free_rises,
+     .code = "table->device_memory_allocate(&d, &block, size);\n"
+             "table->memory_copy_h2d(&d, block, bytes, size);\n" STATS
+             "table->device_memory_deallocate(&d, block, size);\n"
+             "table->device_memory_stats(&d, &total, &now);\n"
+             "assert(now >= free + size / 2);  // within 3 s, in one of 3 "
+             "attempts\n"},
+    {.name = "sizes.min_chunk",
+     .run = min_chunk,
+     .code = "size_t size = 0;\n"
+             "table->device_min_chunk_size(&d, &size);\n"
+             "assert(size != 0 && (size & (size - 1)) == 0);\n"},
+    {.name = "sizes.max_chunk",
+     .run = max_chunk,
+     .needs = {NEED(device_max_chunk_size)},
+     .code = "table->device_max_chunk_size(&d, &size);\n"
+             "assert(min_chunk <= size && size <= total);\n"},
+    {.name = "sizes.max_alloc",
+     .run = max_alloc,
+     .needs = {NEED(device_max_alloc_size)},
+     .code = "table->device_max_alloc_size(&d, &size);\n"
+             "assert(min_chunk <= size && size <= total);\n"},
+    {.name = "sizes.init_alloc",
+     .run = init_alloc,
+     .needs = {NEED(device_init_alloc_size)},
+     .code = "table->device_init_alloc_size(&d, &size);\n"
+             "assert(min_chunk <= size && size <= total);\n"},
+    {.name = "sizes.init_alloc_works",
+     .run = init_alloc_works,
+     .needs = {NEED(device_init_alloc_size)},
+     .code = "table->device_init_alloc_size(&d, &size);\n"
+             "C_Status got = table->device_memory_allocate(&d, &block, size);\n"
+             "assert(got == C_SUCCESS && block != NULL);\n"},
+    {.name = "sizes.realloc",
+     .run = realloc_size,
+     .needs = {NEED(device_realloc_size)},
+     .code = "table->device_realloc_size(&d, &size);\n"
+             "assert(min_chunk <= size && size <= total);\n"},
+    {.name = "sizes.padding",
+     .run = padding,
+     .needs = {NEED(device_extra_padding_size)},
+     .code = "table->device_extra_padding_size(&d, &size);\n"
+             "assert(size <= 1 << 20);\n"},
+};
+
+const conform_subject conform_sizes = CONFORM_SUBJECT(checks);

@@ -1,0 +1,344 @@
+// Streams: their making and end, waiting, asking, calling back.
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/os.h"
+#include "check.h"
+
+enum { STREAMS = 32, CALLBACKS = 16 };
+
+static const uint64_t PATIENCE_NS = UINT64_C(5) * 1000 * 1000 * 1000;
+
+static bool create(conform_target *t) {
+  C_Stream stream = NULL;
+  CALL(t, create_stream, &t->device, &stream);
+  CALL(t, destroy_stream, &t->device, stream);
+  if (stream == NULL) {
+    return conform_note(t, "no handle is set: to hosts all is synchronous");
+  }
+  return true;
+}
+
+static bool distinct(conform_target *t) {
+  C_Stream streams[STREAMS];
+  for (size_t i = 0; i < STREAMS; i++) {
+    if (!kit_stream(t, &streams[i])) return false;
+    for (size_t j = 0; j < i; j++) {
+      EXPECT(t, streams[i] != streams[j], "create_stream gave %p twice",
+             (void *)streams[i]);
+    }
+  }
+  for (size_t i = 0; i < STREAMS; i++) {
+    if (!kit_wait(t, streams[i])) return false;
+  }
+  return true;
+}
+
+static bool many_cycles(conform_target *t) {
+  C_Stream stream = NULL;
+  for (size_t i = 0; i < 200; i++) {
+    if (!kit_stream(t, &stream)) return false;
+    kit_forget_stream(t, stream);
+    CALL(t, destroy_stream, &t->device, stream);
+  }
+  return true;
+}
+
+static bool synchronize_idle(conform_target *t) {
+  C_Stream stream = NULL;
+  return kit_stream(t, &stream) && kit_wait(t, stream) && kit_wait(t, stream);
+}
+
+static bool query_idle(conform_target *t) {
+  C_Stream stream = NULL;
+  if (!kit_stream(t, &stream)) return false;
+  if (!kit_wait(t, stream)) return false;
+  C_Status got = t->abi->query_stream(&t->device, stream);
+  EXPECT(t, got == C_SUCCESS,
+         "query_stream of a stream with nothing on it answered %s",
+         conform_status(got));
+  return true;
+}
+
+// Work of some milliseconds, so that there is something to wait for.
+static bool queue_work(conform_target *t, C_Stream stream, void *dst,
+                       const void *src, size_t size, int times) {
+  for (int i = 0; i < times; i++) {
+    CALL(t, async_memory_copy_h2d, &t->device, stream, dst, src, size);
+  }
+  return true;
+}
+
+static void pause_ms(long ms) {
+  struct timespec time = {.tv_nsec = ms * 1000000};
+  (void)nanosleep(&time, NULL);
+}
+
+// Asks until the answer is yes. C_FAILED, too, is "not yet" to some.
+static bool query_until_done(conform_target *t, C_Stream stream) {
+  uint64_t deadline = tarn__os_now_ns() + PATIENCE_NS;
+  C_Status got = C_WARNING;
+  while (got == C_WARNING || got == C_FAILED) {
+    got = t->abi->query_stream(&t->device, stream);
+    EXPECT(t, tarn__os_now_ns() < deadline,
+           "query_stream still answers %s after 5 s", conform_status(got));
+    if (got != C_SUCCESS) pause_ms(1);
+  }
+  EXPECT(t, got == C_SUCCESS, "query_stream answered %s", conform_status(got));
+  return true;
+}
+
+static bool query_says_when(conform_target *t) {
+  size_t size = MIB(4);
+  C_Stream stream = NULL;
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  unsigned char *back = NULL;
+  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
+      !kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &back)) {
+    return false;
+  }
+  kit_fill(bytes, size, 61);
+  if (!queue_work(t, stream, block, bytes, size, 8)) return false;
+  CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
+  return query_until_done(t, stream) &&
+         kit_same(t, "what was copied when query_stream said yes", back, bytes,
+                  size);
+}
+
+static bool destroy_with_work(conform_target *t) {
+  size_t size = MIB(4);
+  C_Stream stream = NULL;
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
+      !kit_buffer(t, size, &bytes)) {
+    return false;
+  }
+  kit_fill(bytes, size, 62);
+  if (!queue_work(t, stream, block, bytes, size, 8)) return false;
+  kit_forget_stream(t, stream);
+  CALL(t, destroy_stream, &t->device, stream);
+  if (t->abi->synchronize_device != NULL) {
+    CALL(t, synchronize_device, &t->device);
+  }
+  return kit_verify(t, "what was queued when its stream was destroyed", block,
+                    size, 62);
+}
+
+static bool synchronize_device(conform_target *t) {
+  enum { COUNT = 4 };
+  size_t size = MIB(2);
+  C_Stream streams[COUNT];
+  void *blocks[COUNT];
+  unsigned char *bytes = NULL;
+  unsigned char *back[COUNT];
+  if (!kit_buffer(t, size, &bytes)) return false;
+  kit_fill(bytes, size, 63);
+  for (size_t i = 0; i < COUNT; i++) {
+    if (!kit_stream(t, &streams[i]) || !kit_take(t, size, &blocks[i]) ||
+        !kit_buffer(t, size, &back[i]) ||
+        !queue_work(t, streams[i], blocks[i], bytes, size, 4)) {
+      return false;
+    }
+    CALL(t, async_memory_copy_d2h, &t->device, streams[i], back[i], blocks[i],
+         size);
+  }
+  CALL(t, synchronize_device, &t->device);
+  for (size_t i = 0; i < COUNT; i++) {
+    if (!kit_same(t, "one of 4 streams after synchronize_device", back[i],
+                  bytes, size)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------
+// Callbacks
+// ---------------------------------------------------------------------------
+
+typedef struct called {
+  const unsigned char *watched;
+  atomic_int *turns;  // shared by all
+  atomic_int turn;    // how many had been called before
+  atomic_int times;
+  atomic_int status;
+  atomic_int seen;  // the last byte of what it watches
+} called;
+
+static void note_call(C_Device device, C_Stream stream, void *user_data,
+                      C_Status *status) {
+  called *c = user_data;
+  (void)device;
+  (void)stream;
+  if (c->watched != NULL) atomic_store(&c->seen, *c->watched);
+  if (c->turns != NULL) atomic_store(&c->turn, atomic_fetch_add(c->turns, 1));
+  atomic_store(&c->status, status != NULL ? (int)*status : -1);
+  atomic_fetch_add(&c->times, 1);
+}
+
+// A plug-in may call back a little after the stream has been waited for.
+static bool await_call(conform_target *t, called *c) {
+  uint64_t deadline = tarn__os_now_ns() + PATIENCE_NS;
+  while (atomic_load(&c->times) == 0) {
+    EXPECT(t, tarn__os_now_ns() < deadline,
+           "the callback has not been called 5 s after its stream was waited "
+           "for");
+    pause_ms(1);
+  }
+  return true;
+}
+
+static bool callback_once(conform_target *t) {
+  called c = {.times = 0};
+  C_Stream stream = NULL;
+  if (!kit_stream(t, &stream)) return false;
+  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
+  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  pause_ms(10);
+  EXPECT(t, atomic_load(&c.times) == 1, "the callback was called %d times",
+         atomic_load(&c.times));
+  return true;
+}
+
+static bool callback_status(conform_target *t) {
+  called c = {.times = 0};
+  C_Stream stream = NULL;
+  if (!kit_stream(t, &stream)) return false;
+  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
+  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  int status = atomic_load(&c.status);
+  EXPECT(t, status != -1, "the callback was given NULL for its status");
+  EXPECT(t, status == C_SUCCESS, "the callback was told %s, though all is well",
+         conform_status((C_Status)status));
+  return true;
+}
+
+static bool callback_after_work(conform_target *t) {
+  size_t size = MIB(4);
+  C_Stream stream = NULL;
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  unsigned char *back = NULL;
+  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
+      !kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &back)) {
+    return false;
+  }
+  memset(bytes, 0xee, size);
+  called c = {.watched = back + size - 1};
+  if (!queue_work(t, stream, block, bytes, size, 4)) return false;
+  CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
+  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
+  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  EXPECT(t, atomic_load(&c.seen) == 0xee,
+         "the callback saw byte 0x%02x and not yet the copy before it, 0xee",
+         (unsigned)atomic_load(&c.seen));
+  return true;
+}
+
+static bool callback_order(conform_target *t) {
+  atomic_int turns = 0;
+  called calls[CALLBACKS];
+  C_Stream stream = NULL;
+  if (!kit_stream(t, &stream)) return false;
+  memset(calls, 0, sizeof calls);
+  for (int i = 0; i < CALLBACKS; i++) {
+    calls[i].turns = &turns;
+    CALL(t, stream_add_callback, &t->device, stream, note_call, &calls[i]);
+  }
+  if (!kit_wait(t, stream)) return false;
+  for (int i = 0; i < CALLBACKS; i++) {
+    if (!await_call(t, &calls[i])) return false;
+    EXPECT(t, atomic_load(&calls[i].turn) == i,
+           "callback %d of %d was called as number %d", i, (int)CALLBACKS,
+           atomic_load(&calls[i].turn));
+  }
+  return true;
+}
+
+#define STREAM "table->create_stream(&d, &s);\n"
+#define WORK                      \
+  "for (int i = 0; i < 8; i++)\n" \
+  "  table->async_memory_copy_h2d(&d, s, block, bytes, 4 << 20);\n"
+#define SYNC "table->synchronize_stream(&d, s);\n"
+#define CALLBACK "table->stream_add_callback(&d, s, count_calls, &data);\n"
+
+static const conform_check checks[] = {
+    {.name = "streams.create_and_destroy",
+     .run = create,
+     .needs = {NEED(create_stream)},
+     .code = "C_Stream s = NULL;\n"
+             "assert(table->create_stream(&d, &s) == C_SUCCESS);\n"
+             "assert(table->destroy_stream(&d, s) == C_SUCCESS);\n"},
+    {.name = "streams.are_distinct",
+     .run = distinct,
+     .needs = {NEED(create_stream)},
+     .code = "for (int i = 0; i < 32; i++)\n"
+             "  table->create_stream(&d, &streams[i]);\n"
+             "// no two are the same handle\n"},
+    {.name = "streams.create_many_times",
+     .run = many_cycles,
+     .needs = {NEED(create_stream)},
+     .code = "for (int i = 0; i < 200; i++) {\n"
+             "  table->create_stream(&d, &s);\n"
+             "  table->destroy_stream(&d, s);\n"
+             "}\n"},
+    {.name = "streams.synchronize_idle",
+     .run = synchronize_idle,
+     .needs = {NEED(create_stream)},
+     .code = STREAM SYNC SYNC},
+    {.name = "streams.query_idle",
+     .run = query_idle,
+     .needs = {NEED(create_stream), NEED(query_stream)},
+     .code = STREAM SYNC "assert(table->query_stream(&d, s) == C_SUCCESS);\n"},
+    {.name = "streams.query_says_when_done",
+     .run = query_says_when,
+     .needs = {NEED(create_stream), NEED(query_stream),
+               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+     .code = WORK "table->async_memory_copy_d2h(&d, s, back, block, 4 << 20);\n"
+                  "while (table->query_stream(&d, s) != C_SUCCESS)\n"
+                  "  ;  // within 5 s\n"
+                  "assert(memcmp(back, bytes, 4 << 20) == 0);\n"},
+    {.name = "streams.destroy_with_work",
+     .run = destroy_with_work,
+     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d)},
+     .code = WORK
+     "table->destroy_stream(&d, s);\n"
+     "table->synchronize_device(&d);\n"
+     "// block holds the bytes: what is queued is done all the same\n"},
+    {.name = "streams.synchronize_device",
+     .run = synchronize_device,
+     .needs = {NEED(create_stream), NEED(synchronize_device),
+               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+     .code = "// on each of 4 streams:\n"
+             "table->async_memory_copy_h2d(&d, s, block, bytes, 2 << 20);\n"
+             "table->async_memory_copy_d2h(&d, s, back, block, 2 << 20);\n"
+             "// then\n"
+             "table->synchronize_device(&d);\n"
+             "assert(memcmp(back, bytes, 2 << 20) == 0);\n"},
+    {.name = "streams.callback_is_called_once",
+     .run = callback_once,
+     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+     .code = CALLBACK SYNC "// within 5 s it was called once, with &data\n"},
+    {.name = "streams.callback_is_told_the_status",
+     .run = callback_status,
+     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+     .code = CALLBACK SYNC "// it was given a status that is C_SUCCESS\n"},
+    {.name = "streams.callback_runs_behind_work",
+     .run = callback_after_work,
+     .needs = {NEED(create_stream), NEED(stream_add_callback),
+               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+     .code = "table->async_memory_copy_h2d(&d, s, block, bytes, 4 << 20);\n"
+             "table->async_memory_copy_d2h(&d, s, back, block, 4 << "
+             "20);\n" CALLBACK "// when it is called, back holds the bytes\n"},
+    {.name = "streams.callbacks_in_order",
+     .run = callback_order,
+     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+     .code = "for (int i = 0; i < 16; i++)\n"
+             "  table->stream_add_callback(&d, s, note_turn, &data[i]);\n" SYNC
+             "// they were called in this order\n"},
+};
+
+const conform_subject conform_streams = CONFORM_SUBJECT(checks);

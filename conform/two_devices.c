@@ -1,0 +1,265 @@
+// Two devices of one plug-in: memory apart, copies between.
+#include <pthread.h>
+#include <string.h>
+
+#include "route.h"
+
+// The kit's streams belong to the device that is tested, which is the one
+// that p2p copies come from here.
+static route forth(conform_target *t) {
+  return (route){.kind = ROUTE_P2P, .to = &t->other, .from = &t->device};
+}
+
+static route back(conform_target *t) {
+  return (route){.kind = ROUTE_P2P, .to = &t->device, .from = &t->other};
+}
+
+static bool p2p_lengths(conform_target *t) {
+  route r = forth(t);
+  return route_check_lengths(t, &r);
+}
+
+static bool p2p_offsets(conform_target *t) {
+  route r = forth(t);
+  return route_check_offsets(t, &r);
+}
+
+static bool p2p_back(conform_target *t) {
+  route r = back(t);
+  return route_check_offsets(t, &r);
+}
+
+static bool p2p_large(conform_target *t) {
+  route r = forth(t);
+  route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
+  return kit_has_room(t, span.room) && route_check(t, &r, span);
+}
+
+static bool async_lengths(conform_target *t) {
+  route r = forth(t);
+  return kit_stream(t, &r.stream) && route_check_lengths(t, &r);
+}
+
+static bool async_offsets(conform_target *t) {
+  route r = forth(t);
+  return kit_stream(t, &r.stream) && route_check_offsets(t, &r);
+}
+
+static bool write_on(conform_target *t, struct C_Device_st *device, void *dst,
+                     size_t size, unsigned seed) {
+  unsigned char *bytes = NULL;
+  if (!kit_buffer(t, size, &bytes)) return false;
+  kit_fill(bytes, size, seed);
+  if (!conform_went_well(t, "set_device", kit_enter(t, device))) return false;
+  CALL(t, memory_copy_h2d, device, dst, bytes, size);
+  return true;
+}
+
+static bool verify_on(conform_target *t, struct C_Device_st *device,
+                      const char *what, const void *src, size_t size,
+                      unsigned seed) {
+  unsigned char *bytes = NULL;
+  if (!kit_buffer(t, size, &bytes)) return false;
+  if (!conform_went_well(t, "set_device", kit_enter(t, device))) return false;
+  CALL(t, memory_copy_d2h, device, bytes, src, size);
+  return kit_is_filled(t, what, bytes, size, seed);
+}
+
+// Blocks that each device takes after the other, full of bytes of their own.
+static bool separate(conform_target *t) {
+  enum { COUNT = 8, SIZE = 10007 };
+  void *here[COUNT];
+  void *there[COUNT];
+  for (unsigned i = 0; i < COUNT; i++) {
+    if (!kit_take(t, SIZE, &here[i]) ||
+        !conform_went_well(t, "set_device", kit_enter(t, &t->other)) ||
+        !kit_take_of(t, &t->other, SIZE, &there[i]) ||
+        !write_on(t, &t->device, here[i], SIZE, i) ||
+        !write_on(t, &t->other, there[i], SIZE, 100 + i)) {
+      return false;
+    }
+  }
+  for (unsigned i = 0; i < COUNT; i++) {
+    if (!verify_on(t, &t->device, "a block of the one device", here[i], SIZE,
+                   i) ||
+        !verify_on(t, &t->other, "a block of the other device", there[i], SIZE,
+                   100 + i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Each keeps working while the other is ended and begun again.
+static bool deinit_one(conform_target *t) {
+  enum { SIZE = 4099 };
+  void *block = NULL;
+  size_t index = t->wanted == 0 ? 1 : 0;
+  if (!kit_take(t, SIZE, &block) || !kit_write(t, block, SIZE, 91)) {
+    return false;
+  }
+  CALL(t, deinit_device, &t->other);
+  if (!conform_went_well(t, "set_device", kit_enter(t, &t->device)) ||
+      !kit_verify(t, "a block when another device was deinitialised", block,
+                  SIZE, 91)) {
+    return false;
+  }
+  t->other.id = (int)t->ids[index];
+  if (t->abi->init_device != NULL) CALL(t, init_device, &t->other);
+  return true;
+}
+
+static bool streams_on_both(conform_target *t) {
+  size_t size = KIB(256) + 1;
+  C_Stream stream = NULL;
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  unsigned char *seen = NULL;
+  if (!kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &seen) ||
+      !conform_went_well(t, "set_device", kit_enter(t, &t->other)) ||
+      !kit_take_of(t, &t->other, size, &block)) {
+    return false;
+  }
+  kit_fill(bytes, size, 92);
+  CALL(t, create_stream, &t->other, &stream);
+  if (stream == NULL) return conform_skip(t, "create_stream sets no handle");
+  CALL(t, async_memory_copy_h2d, &t->other, stream, block, bytes, size);
+  CALL(t, async_memory_copy_d2h, &t->other, stream, seen, block, size);
+  CALL(t, synchronize_stream, &t->other, stream);
+  CALL(t, destroy_stream, &t->other, stream);
+  return kit_same(t, "to the other device and back on a stream of its own",
+                  seen, bytes, size);
+}
+
+// ---------------------------------------------------------------------------
+// The current device
+// ---------------------------------------------------------------------------
+
+typedef struct visit {
+  const conform_target *target;
+  struct C_Device_st device;  // to make current
+  C_Status set;
+  C_Status got;
+  int id;
+} visit;
+
+static void *visit_device(void *context) {
+  visit *v = context;
+  struct C_Device_st current = {.id = -1};
+  v->set = v->target->abi->set_device(&v->device);
+  v->got = v->target->abi->get_device(&current);
+  v->id = current.id;
+  return NULL;
+}
+
+static bool current_per_thread(conform_target *t) {
+  visit v = {.target = t, .device = t->other};
+  struct C_Device_st current = {.id = -1};
+  pthread_t thread;
+  CALL(t, set_device, &t->device);
+  if (pthread_create(&thread, NULL, visit_device, &v) != 0) {
+    return conform_skip(t, "the system gives no thread");
+  }
+  pthread_join(thread, NULL);
+  if (!conform_went_well(t, "set_device on another thread", v.set) ||
+      !conform_went_well(t, "get_device on another thread", v.got)) {
+    return false;
+  }
+  EXPECT(t, v.id == t->other.id,
+         "get_device says %d on a thread that called set_device(%d)", v.id,
+         t->other.id);
+  CALL(t, get_device, &current);
+  EXPECT(t, current.id == t->device.id,
+         "get_device says %d after set_device(%d): another thread called "
+         "set_device(%d) in between",
+         current.id, t->device.id, t->other.id);
+  return true;
+}
+
+#define P2P(dst, src, size) \
+  "table->memory_copy_p2p(&other, &d, " dst ", " src ", " size ");\n"
+#define QUEUE(dst, src, size)                                           \
+  "table->async_memory_copy_p2p(&other, &d, s, " dst ", " src ", " size \
+  ");\n"                                                                \
+  "table->synchronize_stream(&d, s);\n"
+#define AROUND                                                             \
+  "// bytes [1001, 2000) of dst are [17, 1016) of src; the others are as " \
+  "before\n"
+
+static const conform_check checks[] = {
+    {.name = "two_devices.separate_memory",
+     .run = separate,
+     .two = true,
+     .code = "table->device_memory_allocate(&d, &here, 10007);\n"
+             "table->device_memory_allocate(&other, &there, 10007);\n"
+             "table->memory_copy_h2d(&d, here, bytes, 10007);\n"
+             "table->memory_copy_h2d(&other, there, others, 10007);\n"
+             "// each holds its own bytes\n"},
+    {.name = "two_devices.deinit_one",
+     .run = deinit_one,
+     .two = true,
+     .needs = {NEED(deinit_device)},
+     .code = "table->device_memory_allocate(&d, &block, 4099);\n"
+             "table->memory_copy_h2d(&d, block, bytes, 4099);\n"
+             "table->deinit_device(&other);\n"
+             "table->memory_copy_d2h(&d, back, block, 4099);  // the bytes\n"},
+    {.name = "two_devices.streams_on_both",
+     .run = streams_on_both,
+     .two = true,
+     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
+               NEED(async_memory_copy_d2h)},
+     .code = "table->set_device(&other), table->create_stream(&other, &s);\n"
+             "table->async_memory_copy_h2d(&other, s, block, bytes, size);\n"
+             "table->async_memory_copy_d2h(&other, s, back, block, size);\n"
+             "table->synchronize_stream(&other, s);\n"
+             "assert(memcmp(back, bytes, size) == 0);\n"},
+    {.name = "two_devices.current_per_thread",
+     .run = current_per_thread,
+     .two = true,
+     .needs = {NEED(set_device), NEED(get_device)},
+     .code = "table->set_device(&d);\n"
+             "// on another thread:\n"
+             "table->set_device(&other);\n"
+             "// on the first again:\n"
+             "table->get_device(&current);\n"
+             "assert(current.id == d.id);\n"},
+    {.name = "two_devices.p2p_odd_lengths",
+     .run = p2p_lengths,
+     .two = true,
+     .needs = {NEED(memory_copy_p2p)},
+     .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" P2P(
+         "dst", "src", "size") "// dst holds size bytes of src; those behind "
+                               "are as before\n"},
+    {.name = "two_devices.p2p_at_offsets",
+     .run = p2p_offsets,
+     .two = true,
+     .needs = {NEED(memory_copy_p2p)},
+     .code = P2P("dst + 1001", "src + 17", "999") AROUND},
+    {.name = "two_devices.p2p_the_other_way",
+     .run = p2p_back,
+     .two = true,
+     .needs = {NEED(memory_copy_p2p)},
+     .code = "table->memory_copy_p2p(&d, &other, dst + 1001, src + 17, "
+             "999);\n" AROUND},
+    {.name = "two_devices.p2p_large",
+     .run = p2p_large,
+     .two = true,
+     .needs = {NEED(memory_copy_p2p)},
+     .code = P2P("dst + 3", "src + 5", "(16 << 20) + 1") "// the same bytes in "
+                                                         "both\n"},
+    {.name = "two_devices.queued_p2p_odd_lengths",
+     .run = async_lengths,
+     .two = true,
+     .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
+     .code = "// s: a stream of d\n" QUEUE("dst", "src", "size") "// dst holds "
+                                                                 "size bytes "
+                                                                 "of src\n"},
+    {.name = "two_devices.queued_p2p_at_offsets",
+     .run = async_offsets,
+     .two = true,
+     .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
+     .code =
+         "// s: a stream of d\n" QUEUE("dst + 1001", "src + 17", "999") AROUND},
+};
+
+const conform_subject conform_two_devices = CONFORM_SUBJECT(checks);

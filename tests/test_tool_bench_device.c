@@ -1,0 +1,263 @@
+// `tarn bench device`: figures, keys, goals, wrong use. No figure is compared
+// with a time.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/device_bench.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+static void assert_done(const tool_output *o) {
+  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
+  ck_assert_str_eq(o->err, "");
+}
+
+static void assert_misuse(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// --- rows ------------------------------------------------------------------
+
+// The path of |key| of the |row|-th result, until the next call.
+static const char *at(size_t row, const char *key) {
+  static char path[64];
+  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
+  return path;
+}
+
+// The row of that figure of that device; there must be one.
+static size_t row_of(const char *json, const char *device, const char *name) {
+  char quoted_device[64];
+  char quoted_name[64];
+  snprintf(quoted_device, sizeof quoted_device, "\"%s\"", device);
+  snprintf(quoted_name, sizeof quoted_name, "\"%s\"", name);
+  size_t count = json_size(json, "results");
+  for (size_t i = 0; i < count; i++) {
+    if (json_is(json, at(i, "device"), quoted_device) &&
+        json_is(json, at(i, "name"), quoted_name)) {
+      return i;
+    }
+  }
+  ck_abort_msg("no %s of %s", name, device);
+  return 0;
+}
+
+static bool has_row(const char *json, const char *name) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "\"%s\"", name);
+  size_t count = json_size(json, "results");
+  for (size_t i = 0; i < count; i++) {
+    if (json_is(json, at(i, "name"), quoted)) return true;
+  }
+  return false;
+}
+
+static void assert_goal(const char *json, const char *device, const char *name,
+                        const char *unit, const char *goal) {
+  size_t row = row_of(json, device, name);
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "\"%s\"", unit);
+  ck_assert_msg(json_is(json, at(row, "unit"), quoted), "unit of %s", name);
+  ck_assert_msg(json_is(json, at(row, "goal"), goal), "goal of %s", name);
+}
+
+// --- figures ---------------------------------------------------------------
+
+static void assert_keys(const char *json) {
+  char keys[256];
+  ck_assert_str_eq(json_keys(json, "", keys, sizeof keys), "results,machine");
+  // The two that need a second device are sim's alone.
+  size_t count = json_size(json, "results");
+  ck_assert_uint_eq(count, 2 * DEVICE_BENCH_FIGURES - 2);
+  for (size_t i = 0; i < count; i++) {
+    ck_assert_str_eq(json_keys(json, at(i, ""), keys, sizeof keys),
+                     "name,device,value,unit,goal,met,failed");
+    ck_assert(json_is(json, at(i, "failed"), "null"));
+  }
+}
+
+static void assert_goals(const char *json) {
+  assert_goal(json, "cpu:0", "copy_4k", "x memcpy", "1.2");
+  assert_goal(json, "cpu:0", "copy_4k_stream", "x memcpy", "null");
+  assert_goal(json, "cpu:0", "copy_64m", "of memcpy", "0.95");
+  assert_goal(json, "cpu:0", "queued_4k", "us", "0.5");
+  assert_goal(json, "cpu:0", "overlap", "x longer", "1.1");
+  assert_goal(json, "cpu:0", "h2d_4k", "us", "null");
+  assert_goal(json, "cpu:0", "h2d_64m", "GB/s", "null");
+  assert_goal(json, "sim:0", "h2d_4k", "us", "0.3");
+  assert_goal(json, "sim:0", "d2h_4k", "us", "0.3");
+  assert_goal(json, "sim:0", "d2d_4k", "us", "0.3");
+  assert_goal(json, "sim:0", "p2p_4k", "us", "null");
+  assert_goal(json, "sim:0", "copy_4k", "x memcpy", "null");
+  assert_goal(json, "sim:0", "event", "us", "null");
+  assert_goal(json, "sim:0", "stream", "us", "null");
+  assert_goal(json, "sim:0", "memory_64m", "us", "null");
+}
+
+// Only the cost beyond a copy can come out as nothing.
+static void assert_value(const char *json, size_t row) {
+  double value = json_number(json, at(row, "value"));
+  ck_assert(!isnan(value));
+  if (!json_is(json, at(row, "name"), "\"queued_4k\"")) {
+    ck_assert_double_gt(value, 0);
+  }
+}
+
+static void assert_met(const char *json, size_t row) {
+  double value = json_number(json, at(row, "value"));
+  double goal = json_number(json, at(row, "goal"));
+  bool is_rate = json_is(json, at(row, "name"), "\"copy_64m\"");
+  const char *met = "null";
+  if (!isnan(goal)) {
+    met = (is_rate ? value >= goal : value <= goal) ? "true" : "false";
+  }
+  ck_assert_msg(json_is(json, at(row, "met"), met), "row %zu", row);
+}
+
+// One run serves all three: it takes a second or two.
+START_TEST(keys_goals_and_values) {
+  tool_output o = tool_run("bench", "device", "--passes", "1", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_keys(o.out);
+  assert_goals(o.out);
+  size_t count = json_size(o.out, "results");
+  for (size_t i = 0; i < count; i++) {
+    assert_value(o.out, i);
+    assert_met(o.out, i);
+  }
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(which_devices) {
+  tool_output o = tool_run("bench", "device", "--device", "sim:1", "--device",
+                           "cpu", "--passes", "1", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_is(o.out, "results.0.device", "\"sim:1\""));
+  // sim:1 is the last of its type, and cpu:0 the only one.
+  ck_assert(!has_row(o.out, "p2p_4k"));
+  ck_assert_uint_eq(json_size(o.out, "results"), 2 * DEVICE_BENCH_FIGURES - 4);
+  (void)row_of(o.out, "cpu:0", "copy_4k");
+  tool_output_free(&o);
+}
+END_TEST
+
+// The small plug-in has 64 MiB, which is less than two large buffers.
+START_TEST(what_cannot_be_measured_stays) {
+  tool_output o =
+      tool_run("bench", "device", "--plugin", TARN_SMALL_PLUGIN, "--device",
+               "small:0", "--passes", "1", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "small:0: copy_64m: ");
+  ck_assert(json_valid(o.out));
+  size_t row = row_of(o.out, "small:0", "copy_64m");
+  ck_assert(json_is(o.out, at(row, "value"), "null"));
+  ck_assert(json_is(o.out, at(row, "met"), "null"));
+  ck_assert(!json_is(o.out, at(row, "failed"), "null"));
+  row = row_of(o.out, "small:0", "copy_4k");
+  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  assert_value(o.out, row);
+  row = row_of(o.out, "small:0", "queued_4k");  // it has no streams
+  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables) {
+  tool_output o = tool_run("bench", "device", "--passes", "1");
+  assert_done(&o);
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(o.out, "\ncpu:0\n\nfigure ");
+  assert_contains(o.out, "\nsim:0\n\nfigure ");
+  assert_contains(o.out, "\noverlap ");
+  assert_contains(o.out, "  <= 1.1  ");
+  assert_contains(o.out, "  >= 0.95 ");
+  ck_assert_ptr_null(strstr(o.out, "failed"));
+  tool_output_free(&o);
+  o = tool_run("bench", "device", "--device", "sim:0", "--passes", "1", "-o",
+               "csv");
+  assert_done(&o);
+  assert_contains(o.out, "device,name,value,unit,goal,met,what,failed,machine");
+  assert_contains(o.out, "\nsim:0,copy_4k,");
+  assert_contains(o.out, "\nsim:0,memory_64m,");
+  tool_output_free(&o);
+  o = tool_run("bench", "device", "--device", "cpu:0", "--passes", "1", "-o",
+               "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n### cpu:0\n\n| figure ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(help) {
+  tool_output o = tool_run("bench", "device", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench device ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_names_and_values) {
+  assert_misuse(tool_run("bench", "device", "--device", "cpu:7"), "cpu:7");
+  assert_misuse(tool_run("bench", "device", "--device", "abacus"), "abacus");
+  assert_misuse(
+      tool_run("bench", "device", "--device", "sim:0", "--device", "sim:0"),
+      "device 'sim:0' is named twice");
+  assert_misuse(tool_run("bench", "device", "cpu:0"), "'cpu:0' is too much");
+  assert_misuse(tool_run("bench", "device", "--passes", "0"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "device", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "device", "--pool", "glibc"),
+                "no option is named '--pool'");
+  tool_output o = tool_run("bench", "device", "--plugin", "/nowhere.so");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.out, "");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- parts -----------------------------------------------------------------
+
+START_TEST(a_goal_is_a_type_s) {
+  ck_assert_str_eq(device_bench_figure_at(0).name, "copy_4k");
+  device_bench_goal goal = device_bench_goal_of(0, "cpu:0");
+  ck_assert(device_bench_is_met(goal, 1.2));
+  ck_assert(!device_bench_is_met(goal, 1.21));
+  ck_assert(isnan(device_bench_goal_of(0, "cpu2:0").value));
+  ck_assert(isnan(device_bench_goal_of(0, "sim:0").value));
+  ck_assert(isnan(device_bench_goal_of(0, "cp").value));
+  goal = (device_bench_goal){.value = 2, .is_least = true};
+  ck_assert(device_bench_is_met(goal, 2));
+  ck_assert(!device_bench_is_met(goal, 1.99));
+}
+END_TEST
+
+START_TEST(medians) {
+  double odd[] = {5, 1, 3};
+  double one[] = {7};
+  ck_assert_double_eq(probe_median(odd, 3), 3);
+  ck_assert_double_eq(probe_median(one, 1), 7);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_device");
+  ADD_CASE(suite, "figures", keys_goals_and_values, which_devices,
+           what_cannot_be_measured_stays, tables);
+  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
+  ADD_CASE(suite, "parts", a_goal_is_a_type_s, medians);
+  return run_suite(suite);
+}

@@ -1,0 +1,142 @@
+// `tarn new-plugin`: what it writes compiles and conforms, and it overwrites
+// nothing.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+static void assert_misuse(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+static void assert_no(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// Under the address sanitizer, the allocator of a plug-in that uses the C
+// library's would end the process where it should refuse.
+static void set_up(void) {
+  tool_files_begin();
+  const char *before = getenv("ASAN_OPTIONS");
+  char options[512];
+  snprintf(options, sizeof options, "%s%sallocator_may_return_null=1",
+           before != NULL ? before : "", before != NULL ? ":" : "");
+  setenv("ASAN_OPTIONS", options, 1);
+}
+
+static void tear_down(void) {
+  tool_files_end();
+}
+
+static bool has_compiler(void) {
+  return system("cc --version >/dev/null 2>&1") == 0;
+}
+
+static void compile(const char *source, const char *object) {
+  char command[2048];
+  snprintf(command, sizeof command,
+           "cc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -shared "
+           "-fPIC -I'%s' '%s' -o '%s'",
+           TARN_INCLUDE, source, object);
+  ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+START_TEST(new_plugin_conforms) {
+  char source[512];
+  char object[512];
+  snprintf(source, sizeof source, "%s", tool_file("my-npu.2_plugin.c"));
+  snprintf(object, sizeof object, "%s", tool_file("libmy.so"));
+  tool_output o = tool_run("new-plugin", "my-npu.2", "--out", source);
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  assert_contains(o.out, "cc -shared -fPIC $(pkg-config --cflags tarn) /");
+  assert_contains(o.out, "\ntarn conform ./libmy-npu.2.so\n");
+  tool_output_free(&o);
+  if (!has_compiler()) {
+    note_skipped("new_plugin_conforms", "no C compiler");
+    return;
+  }
+  compile(source, object);
+  o = tool_run("conform", object, "-o", "json");
+  ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
+  ck_assert(json_is(o.out, "device", "\"my-npu.2:0\""));
+  ck_assert(json_is(o.out, "failed", "0"));
+  ck_assert_double_ge(json_number(o.out, "passed"), 50);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(new_plugin_overwrites_nothing) {
+  const char *path = tool_file("x.c");
+  FILE *out = fopen(path, "w");
+  ck_assert_ptr_nonnull(out);
+  fputs("mine", out);
+  fclose(out);
+  assert_no(tool_run("new-plugin", "x", "--out", path), "stays as it is");
+  char *text = tool_read_file(path);
+  ck_assert_str_eq(text, "mine");
+  free(text);
+  assert_no(tool_run("new-plugin", "x", "--out", "/nowhere/x.c"),
+            "/nowhere/x.c: ");
+}
+END_TEST
+
+START_TEST(new_plugin_writes_beside) {
+  char here[512];
+  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+  ck_assert_int_eq(chdir(tool_file("")), 0);
+  tool_output o = tool_run("new-plugin", "npu");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.out,
+                   "cc -shared -fPIC $(pkg-config --cflags tarn) npu_plugin.c "
+                   "-o libnpu.so\ntarn conform ./libnpu.so\n");
+  tool_output_free(&o);
+  char *text = tool_read_file("npu_plugin.c");
+  ck_assert_ptr_nonnull(text);
+  ck_assert_ptr_null(strchr(text, '@'));
+  assert_contains(text, "static char type[] = \"npu\";");
+  free(text);
+  ck_assert_int_eq(chdir(here), 0);
+}
+END_TEST
+
+START_TEST(new_plugin_wrong_use) {
+  assert_misuse(tool_run("new-plugin"), "called?");
+  assert_misuse(tool_run("new-plugin", "a", "b"), "at a time");
+  assert_misuse(tool_run("new-plugin", "a/b"), "no device type");
+  assert_misuse(tool_run("new-plugin", "1a"), "no device type");
+  assert_misuse(tool_run("new-plugin", ""), "no device type");
+  assert_misuse(tool_run("new-plugin", "a", "-o", "json"), "-o");
+  assert_misuse(
+      tool_run("new-plugin",
+               "a123456789012345678901234567890123456789012345678901234567890"
+               "123"),
+      "no device type");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool new-plugin");
+  TCase *tcase = tcase_create("new-plugin");
+  tcase_set_timeout(tcase, 240);
+  tcase_add_checked_fixture(tcase, set_up, tear_down);
+  tcase_add_test(tcase, new_plugin_conforms);
+  tcase_add_test(tcase, new_plugin_overwrites_nothing);
+  tcase_add_test(tcase, new_plugin_writes_beside);
+  tcase_add_test(tcase, new_plugin_wrong_use);
+  suite_add_tcase(suite, tcase);
+  return run_suite(suite);
+}

@@ -1,0 +1,10 @@
+// bench.h - what `tarn bench` measures: a verb of its own for each subject.
+#ifndef TARN_TOOL_BENCH_H_
+#define TARN_TOOL_BENCH_H_
+
+#include "tool.h"
+
+extern const tool_verb bench_of_devices;
+extern const tool_verb bench_of_pools;
+
+#endif  // TARN_TOOL_BENCH_H_

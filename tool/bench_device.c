@@ -1,0 +1,175 @@
+// tarn bench device: what copies, streams and events of devices take, each
+// device in a process of its own.
+//
+// Nothing is written to stdout before all is done, as in bench_pool.c.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "bench/machine.h"
+#include "bench_device_report.h"
+#include "options.h"
+
+static const char help[] =
+    "usage: tarn bench device [OPTION]...\n"
+    "\n"
+    "Tells what copies, streams and events of devices take, in one run with\n"
+    "memcpy of the same bytes, and what is asked of cpu and sim.\n"
+    "\n"
+    "  --device NAME    which, any number of times (default: cpu:0 and "
+    "sim:0);\n"
+    "                   see 'tarn devices'\n"
+    "  --plugin PATH    a plug-in to load beforehand, any number of times\n"
+    "  --passes N       passes that count, up to 1000000 (default: as many as\n"
+    "                   take 0.2 s, but at least 11)\n"
+    "  -o FORMAT        table (default), json, csv or md\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "How it measures. Each device has a fresh process. Calls are timed in\n"
+    "batches of at least 20 microseconds, by turns with batches of memcpy of\n"
+    "as many bytes; the median over all pairs counts, of the ratio or of the\n"
+    "time. 'x memcpy' is the time over that of memcpy, 'of memcpy' the rate\n"
+    "over its rate. 'queued_4k': 1000 copies are queued on a stream that is\n"
+    "held up, and then run; both times together, less memcpy, over 1000.\n"
+    "'overlap': 4 copies of 64 MiB and as much computing at once, over the\n"
+    "longer of the two alone; the median of 9.\n"
+    "\n"
+    "Exit status: 1 if something could not be measured (a goal that is missed\n"
+    "does not count), 2 if a device does not exist.\n";
+
+enum { PASSES_MAX = 1000000 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list devices;
+  options_list plugins;
+  uint64_t passes;
+  options_output output;
+
+  stopwatch watch;
+  device_bench_result *results;  // of each device
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'd':
+      options_list_add(&c->devices, optarg, strlen(optarg));
+      return true;
+    case 'p':
+      options_list_add(&c->plugins, optarg, strlen(optarg));
+      return true;
+    case 'n':
+      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
+                                  &c->passes);
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    default:
+      return false;
+  }
+}
+
+static device_bench what_to_measure(const command *c, size_t index) {
+  return (device_bench){.device = c->devices.items[index],
+                        .watch = &c->watch,
+                        .passes = c->passes};
+}
+
+static tool_exit prepare(command *c) {
+  char why[CHILD_TEXT_SIZE];
+  if (c->devices.count == 0) {
+    options_list_add(&c->devices, "cpu:0", 5);
+    options_list_add(&c->devices, "sim:0", 5);
+  }
+  tool_exit status = options_once(c->verb, "device", &c->devices);
+  if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
+  for (size_t i = 0; i < c->devices.count && status == TOOL_DONE; i++) {
+    device_bench bench = what_to_measure(c, i);
+    if (!device_bench_try(&bench, why))
+      status = tool_misuse(c->verb, "%s", why);
+  }
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// The work
+// ---------------------------------------------------------------------------
+
+static tool_exit check_figures(const command *c,
+                               const device_bench_result *result) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
+    if (result->failed[i][0] == '\0') continue;
+    status = tool_fail(c->verb, "%s: %s: %s", result->device,
+                       device_bench_figure_at(i).name, result->failed[i]);
+  }
+  return status;
+}
+
+// A device without figures stays as one of which all are missing.
+static tool_exit measure_device(command *c, size_t index) {
+  char why[CHILD_TEXT_SIZE];
+  device_bench bench = what_to_measure(c, index);
+  device_bench_result *result = &c->results[index];
+  if (device_bench_run(&bench, result, why)) return check_figures(c, result);
+  snprintf(result->device, sizeof result->device, "%s", bench.device);
+  return tool_fail(c->verb, "%s: %s", bench.device, why);
+}
+
+static tool_exit measure_all(command *c) {
+  char machine[MACHINE_SIZE];
+  tool_progress progress;
+  tool_exit status = TOOL_DONE;
+  c->watch = stopwatch_start();
+  c->results = tool_array(c->devices.count, sizeof *c->results);
+  tool_progress_begin(&progress, c->devices.count);
+  for (size_t i = 0; i < c->devices.count; i++) {
+    tool_progress_step(&progress, c->devices.items[i]);
+    if (measure_device(c, i) != TOOL_DONE) status = TOOL_NO;
+  }
+  tool_progress_end(&progress);
+  bench_device_report_write(c->results, c->devices.count,
+                            machine_describe(machine), c->output);
+  return status;
+}
+
+static void deinit(command *c) {
+  free(c->results);
+  options_list_free(&c->devices);
+  options_list_free(&c->plugins);
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tool_exit status = prepare(c);
+  return status == TOOL_DONE ? measure_all(c) : status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"device", required_argument, NULL, 'd'},
+      {"plugin", required_argument, NULL, 'p'},
+      {"passes", required_argument, NULL, 'n'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb};
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  deinit(&c);
+  return status;
+}
+
+const tool_verb bench_of_devices = {
+    .name = "bench device",
+    .summary = "what copies, streams and events of devices take, over memcpy",
+    .help = help,
+    .run = run,
+};

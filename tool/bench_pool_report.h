@@ -1,0 +1,23 @@
+// bench_pool_report.h - what `tarn bench pool` found, with the machine that it
+// found it on.
+#ifndef TARN_TOOL_BENCH_POOL_REPORT_H_
+#define TARN_TOOL_BENCH_POOL_REPORT_H_
+
+#include "bench/pool_bench.h"
+#include "options.h"
+
+// One workload and what each allocator took for it.
+typedef struct bench_pool_report {
+  const tarn_trace *trace;
+  size_t threads;
+  bool touched;                // each page of a block is written to
+  char *const *names;          // of the allocators ...
+  pool_bench_result *results;  // ... and what they took
+  size_t result_count;
+} bench_pool_report;
+
+// Writes all of them to stdout. JSON: one object.
+void bench_pool_report_write(const bench_pool_report *reports, size_t count,
+                             const char *machine, options_output output);
+
+#endif  // TARN_TOOL_BENCH_POOL_REPORT_H_

@@ -1,0 +1,347 @@
+// What came of a run of the conformance checks: lines for people, JSON, or the
+// XML that continuous integrations read (JUnit).
+#include "conform_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "format.h"
+#include "json.h"
+#include "table.h"
+#include "text.h"
+
+static const char *result_name(conform_result result) {
+  switch (result) {
+    case CONFORM_PASS:
+      return "pass";
+    case CONFORM_FAIL:
+      return "fail";
+    case CONFORM_SKIP:
+      return "skip";
+  }
+  return "fail";
+}
+
+static size_t tally(const conform_report *r, conform_result result) {
+  return conform_tally(r->found, result);
+}
+
+// ---------------------------------------------------------------------------
+// For people
+// ---------------------------------------------------------------------------
+
+static int longest_name(const conform_findings *found) {
+  size_t longest = 0;
+  for (size_t i = 0; conform_name(i) != NULL; i++) {
+    size_t length = strlen(conform_name(i));
+    if (found->ran[i] && length > longest) longest = length;
+  }
+  return (int)longest;
+}
+
+// The lines of |code|, each behind a margin.
+static void write_code(const char *code) {
+  bool begins = true;
+  putchar('\n');
+  for (; *code != '\0'; code++) {
+    if (begins) fputs("        ", stdout);
+    putchar(*code);
+    begins = *code == '\n';
+  }
+  putchar('\n');
+}
+
+// Says so where it is the first of its subject: "memory." begins a new one.
+static bool is_new_subject(const conform_findings *found, size_t index) {
+  for (size_t i = index; i-- > 0;) {
+    if (!found->ran[i]) continue;
+    size_t length = strcspn(conform_name(i), ".");
+    return strncmp(conform_name(i), conform_name(index), length + 1) != 0;
+  }
+  return false;
+}
+
+// What showed the failure of the check before ended with a blank line.
+static bool failed_before(const conform_findings *found, size_t index) {
+  for (size_t i = index; i-- > 0;) {
+    if (found->ran[i]) return found->outcomes[i].result == CONFORM_FAIL;
+  }
+  return false;
+}
+
+static void write_line(const conform_findings *found, size_t index, int width) {
+  const conform_outcome *outcome = &found->outcomes[index];
+  bool failed = outcome->result == CONFORM_FAIL;
+  const char *name = failed ? "FAIL" : result_name(outcome->result);
+  if (is_new_subject(found, index) && !failed_before(found, index)) {
+    putchar('\n');
+  }
+  if (outcome->detail[0] == '\0') {
+    printf("%s  %s\n", name, conform_name(index));
+  } else {
+    printf("%s  %-*s  ", name, width, conform_name(index));
+    text_write(outcome->detail, stdout);
+    putchar('\n');
+  }
+  if (failed) write_code(conform_code(index));
+}
+
+static void write_heading(const conform_report *r) {
+  text_write(r->device, stdout);
+  fputs(" (", stdout);
+  text_write(r->plugin, stdout);
+  printf(")\n\n");
+}
+
+static void write_checks(const conform_report *r) {
+  int width = longest_name(r->found);
+  for (size_t i = 0; conform_name(i) != NULL; i++) {
+    if (r->found->ran[i]) write_line(r->found, i, width);
+  }
+}
+
+static void write_summary(const conform_report *r) {
+  printf("\n%zu passed, %zu failed, %zu skipped in %.1f s\n",
+         tally(r, CONFORM_PASS), tally(r, CONFORM_FAIL), tally(r, CONFORM_SKIP),
+         r->seconds);
+}
+
+// ---------------------------------------------------------------------------
+// Figures for people
+// ---------------------------------------------------------------------------
+
+static const struct {
+  const char *kind;
+  const char *title;
+} kinds[CONFORM_KINDS] = {{"h2d", "host to device"},
+                          {"d2h", "device to host"},
+                          {"d2d", "within the device"},
+                          {"p2p", "to another device"}};
+
+static const conform_copy *find_copy(const conform_findings *found,
+                                     const char *kind, size_t bytes) {
+  for (size_t i = 0; i < found->copy_count; i++) {
+    const conform_copy *row = &found->copies[i];
+    if (strcmp(row->kind, kind) == 0 && row->bytes == bytes) return row;
+  }
+  return NULL;
+}
+
+// A column for each size that the first kind was measured with.
+static void write_copies(const conform_findings *found) {
+  char titles[CONFORM_SIZES_MAX][FORMAT_SIZE];
+  size_t bytes[CONFORM_SIZES_MAX] = {0};
+  table_column columns[CONFORM_SIZES_MAX + 1] = {{"copies, GB/s", "", false}};
+  size_t sizes = 0;
+  for (size_t i = 0; i < found->copy_count && sizes < CONFORM_SIZES_MAX; i++) {
+    if (strcmp(found->copies[i].kind, found->copies[0].kind) != 0) continue;
+    bytes[sizes] = found->copies[i].bytes;
+    format_bytes(titles[sizes], bytes[sizes]);
+    columns[sizes + 1] = (table_column){titles[sizes], "", true};
+    sizes++;
+  }
+  table *t = table_create(columns, sizes + 1);
+  for (size_t k = 0; k < CONFORM_KINDS; k++) {
+    if (find_copy(found, kinds[k].kind, bytes[0]) == NULL) continue;
+    table_text(t, kinds[k].title);
+    for (size_t i = 0; i < sizes; i++) {
+      const conform_copy *row = find_copy(found, kinds[k].kind, bytes[i]);
+      if (row != NULL) {
+        table_fixed(t, row->gbs, 2);
+      } else {
+        table_blank(t);
+      }
+    }
+  }
+  putchar('\n');
+  table_write(t, TABLE_PLAIN, stdout);
+  table_destroy(t);
+}
+
+static void write_allocations(const conform_findings *found) {
+  static const table_column columns[] = {{"blocks of", "", true},
+                                         {"allocate, us", "", true},
+                                         {"free, us", "", true}};
+  table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+  for (size_t i = 0; i < found->allocation_count; i++) {
+    const conform_allocation *row = &found->allocations[i];
+    table_bytes(t, row->bytes);
+    table_fixed(t, row->allocate_us, 2);
+    table_fixed(t, row->free_us, 2);
+  }
+  putchar('\n');
+  table_write(t, TABLE_PLAIN, stdout);
+  table_destroy(t);
+}
+
+static void write_table(const conform_report *r) {
+  write_heading(r);
+  write_checks(r);
+  if (r->found->copy_count > 0) write_copies(r->found);
+  if (r->found->allocation_count > 0) write_allocations(r->found);
+  write_summary(r);
+}
+
+// ---------------------------------------------------------------------------
+// JSON
+// ---------------------------------------------------------------------------
+
+static void write_json_text(json *out, const char *key, const char *text) {
+  json_key(out, key);
+  json_text(out, text);
+}
+
+static void write_json_count(json *out, const char *key, size_t count) {
+  json_key(out, key);
+  json_uint(out, count);
+}
+
+static void write_json_figure(json *out, const char *key, double value) {
+  json_key(out, key);
+  json_double(out, value);
+}
+
+static void write_json_checks(json *out, const conform_findings *found) {
+  json_key(out, "checks");
+  json_begin_array(out);
+  for (size_t i = 0; conform_name(i) != NULL; i++) {
+    if (!found->ran[i]) continue;
+    const conform_outcome *outcome = &found->outcomes[i];
+    json_begin_object(out);
+    write_json_text(out, "name", conform_name(i));
+    write_json_text(out, "result", result_name(outcome->result));
+    write_json_text(out, "detail", outcome->detail);
+    if (outcome->result == CONFORM_FAIL) {
+      write_json_text(out, "code", conform_code(i));
+    }
+    json_end_object(out);
+  }
+  json_end_array(out);
+}
+
+static void write_json_figures(json *out, const conform_findings *found) {
+  json_key(out, "copies");
+  json_begin_array(out);
+  for (size_t i = 0; i < found->copy_count; i++) {
+    json_begin_object(out);
+    write_json_text(out, "kind", found->copies[i].kind);
+    write_json_count(out, "bytes", found->copies[i].bytes);
+    write_json_figure(out, "gbs", found->copies[i].gbs);
+    json_end_object(out);
+  }
+  json_end_array(out);
+  json_key(out, "allocations");
+  json_begin_array(out);
+  for (size_t i = 0; i < found->allocation_count; i++) {
+    json_begin_object(out);
+    write_json_count(out, "bytes", found->allocations[i].bytes);
+    write_json_figure(out, "allocate_us", found->allocations[i].allocate_us);
+    write_json_figure(out, "free_us", found->allocations[i].free_us);
+    json_end_object(out);
+  }
+  json_end_array(out);
+}
+
+static void write_json(const conform_report *r) {
+  json out = json_to(stdout);
+  json_begin_object(&out);
+  write_json_text(&out, "device", r->device);
+  write_json_text(&out, "plugin", r->plugin);
+  write_json_checks(&out, r->found);
+  write_json_count(&out, "passed", tally(r, CONFORM_PASS));
+  write_json_count(&out, "failed", tally(r, CONFORM_FAIL));
+  write_json_count(&out, "skipped", tally(r, CONFORM_SKIP));
+  write_json_figures(&out, r->found);
+  json_end_object(&out);
+  json_finish(&out);
+}
+
+// ---------------------------------------------------------------------------
+// JUnit
+// ---------------------------------------------------------------------------
+
+// As the value of an attribute or between tags. XML has no way to say control
+// characters, nor what is no UTF-8: those have become '?'.
+static void write_xml(const char *text) {
+  char safe[CONFORM_DETAIL_SIZE * 8];
+  snprintf(safe, sizeof safe, "%s", text);
+  text_neutralise(safe, "\n");
+  for (const char *c = safe; *c != '\0'; c++) {
+    switch (*c) {
+      case '<':
+        fputs("&lt;", stdout);
+        break;
+      case '>':
+        fputs("&gt;", stdout);
+        break;
+      case '&':
+        fputs("&amp;", stdout);
+        break;
+      case '"':
+        fputs("&quot;", stdout);
+        break;
+      default:
+        putchar(*c);
+    }
+  }
+}
+
+static void write_attribute(const char *name, const char *value) {
+  printf(" %s=\"", name);
+  write_xml(value);
+  putchar('"');
+}
+
+// "memory.set_values" is the test set_values of the class memory.
+static void write_case(const conform_findings *found, size_t index) {
+  const conform_outcome *outcome = &found->outcomes[index];
+  const char *name = conform_name(index);
+  printf("  <testcase classname=\"%.*s\"", (int)strcspn(name, "."), name);
+  write_attribute("name", strchr(name, '.') + 1);
+  if (outcome->result == CONFORM_PASS) {
+    puts("/>");
+    return;
+  }
+  bool failed = outcome->result == CONFORM_FAIL;
+  printf(">\n    <%s", failed ? "failure" : "skipped");
+  write_attribute("message", outcome->detail);
+  if (failed) {
+    putchar('>');
+    write_xml(conform_code(index));
+    puts("</failure>");
+  } else {
+    puts("/>");
+  }
+  puts("  </testcase>");
+}
+
+static void write_junit(const conform_report *r) {
+  size_t failed = tally(r, CONFORM_FAIL);
+  size_t skipped = tally(r, CONFORM_SKIP);
+  size_t all = tally(r, CONFORM_PASS) + failed + skipped;
+  puts("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
+  fputs("<testsuite", stdout);
+  write_attribute("name", r->device);
+  printf(
+      " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" "
+      "time=\"%.3f\">\n",
+      all, failed, skipped, r->seconds);
+  for (size_t i = 0; conform_name(i) != NULL; i++) {
+    if (r->found->ran[i]) write_case(r->found, i);
+  }
+  puts("</testsuite>");
+}
+
+void conform_report_write(const conform_report *report, conform_output output) {
+  switch (output) {
+    case CONFORM_TABLE:
+      write_table(report);
+      return;
+    case CONFORM_JSON:
+      write_json(report);
+      return;
+    case CONFORM_JUNIT:
+      write_junit(report);
+      return;
+  }
+}
