@@ -412,6 +412,21 @@ START_TEST(texts_are_seen_whole) {
 }
 END_TEST
 
+// Which stream failed is the device's to say; what this thread did last is
+// beside the point.
+START_TEST(a_device_that_is_waited_for_says_why_its_stream_failed) {
+  C_Stream stream = new_stream(&cpu);
+  make_tables(DENSE_ROWS);
+  t.indices[DENSE_ROWS - 1] = -1;
+  assert_ext_ok(ext->gather(0, stream, &t.rows));
+  size_t align = 0;
+  assert_ext(ext->alignment(77, &align), TARN_E_INVALID);
+  ck_assert_int_eq(cpu.synchronize_device(CPU), C_ERROR);
+  ck_assert_str_eq(ext_text(NULL), "index -1 at position 699 is not in 0..499");
+  assert_done(cpu.destroy_stream(CPU, stream));
+}
+END_TEST
+
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
@@ -428,6 +443,7 @@ int main(void) {
            bad_rows_at_once, bad_rows_fail_the_stream,
            rows_survive_every_fault);
   ADD_CASE(suite, "texts", texts_are_each_threads_own,
-           streams_of_others_have_no_text, texts_are_seen_whole);
+           streams_of_others_have_no_text, texts_are_seen_whole,
+           a_device_that_is_waited_for_says_why_its_stream_failed);
   return run_suite(suite);
 }
