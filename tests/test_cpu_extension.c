@@ -311,6 +311,16 @@ START_TEST(bad_rows_at_once) {
 }
 END_TEST
 
+START_TEST(rows_of_a_newer_library_are_left_to_it) {
+  C_Stream stream = new_stream(&cpu);
+  make_tables(8);
+  t.rows.flags = TARN_ROWS_SKIP_BAD << 1;
+  assert_ext(ext->gather(0, NULL, &t.rows), TARN_E_UNSUPPORTED);
+  assert_ext(ext->scatter(0, stream, &t.rows), TARN_E_UNSUPPORTED);
+  assert_done(cpu.destroy_stream(CPU, stream));
+}
+END_TEST
+
 START_TEST(bad_rows_fail_the_stream) {
   for (size_t i = 0; i < 2; i++) {
     C_Stream stream = new_stream(&cpu);
@@ -440,8 +450,8 @@ int main(void) {
            many_registrations_in_any_order, addresses_of_others);
   ADD_CASE(suite, "rows", rows_are_gathered,
            queued_rows_need_nothing_of_the_caller, rows_are_scattered_and_added,
-           bad_rows_at_once, bad_rows_fail_the_stream,
-           rows_survive_every_fault);
+           bad_rows_at_once, rows_of_a_newer_library_are_left_to_it,
+           bad_rows_fail_the_stream, rows_survive_every_fault);
   ADD_CASE(suite, "texts", texts_are_each_threads_own,
            streams_of_others_have_no_text, texts_are_seen_whole,
            a_device_that_is_waited_for_says_why_its_stream_failed);
