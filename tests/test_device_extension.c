@@ -185,7 +185,32 @@ START_TEST(an_alignment_that_is_none_counts_as_1) {
   fake_ext.alignment = no_alignments[_i];
   tarn_device *device = open_fake();
   ck_assert_uint_eq(info_of(device).alignment, 1);
+  ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
   assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+static void count_lines(void *context, tarn_log_level level,
+                        const char *message) {
+  int *lines = context;
+  (void)level;
+  (void)message;
+  ++*lines;
+}
+
+// Which is as if the slot were missing: nothing to be warned of.
+START_TEST(one_device_may_not_know_its_alignment) {
+  int lines = 0;
+  fake_ext.there = true;
+  fake_ext.refusing = FAKE_SLOT(alignment);
+  fake_ext.answer = TARN_E_UNSUPPORTED;
+  tarn_log_set(count_lines, &lines, TARN_LOG_INFO);
+  tarn_device *device = open_fake();
+  ck_assert_int_eq(lines, 0);
+  ck_assert_uint_eq(info_of(device).alignment, 1);
+  ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
+  assert_ok(tarn_device_close(device));
+  tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
 }
 END_TEST
 
@@ -378,7 +403,8 @@ int main(void) {
   tcase_add_loop_test(tables, ranges_without_a_granularity_are_none, 0, 3);
   tcase_add_loop_test(tables, answers_are_mapped, 0, ANSWERS);
   suite_add_tcase(suite, tables);
-  ADD_CASE(suite, "devices", one_device_may_say_that_it_cannot);
+  ADD_CASE(suite, "devices", one_device_may_say_that_it_cannot,
+           one_device_may_not_know_its_alignment);
   ADD_CASE(suite, "words", errors_of_the_abi_end_with_the_drivers_words,
            words_without_end_are_cut,
            words_that_are_not_ended_bring_nothing_else,
