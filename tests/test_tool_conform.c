@@ -166,6 +166,21 @@ START_TEST(small_is_told_of_stand_ins) {
 }
 END_TEST
 
+// A slot that this one device cannot serve is as good as none.
+START_TEST(unable_is_not_wrong) {
+  tool_output o =
+      tool_run("conform", TARN_UNABLE_PLUGIN, "--only",
+               "extension,ranges,sharing,rows", "--no-measure", "-o", "json");
+  assert_passed("unable", &o);
+  assert_result(o.out, "extension.allocate_aligned_refuses", "skip");
+  assert_result(o.out, "ranges.reserve", "skip");
+  assert_result(o.out, "sharing.export_refuses", "skip");
+  assert_result(o.out, "rows.bad_index_is_refused", "skip");
+  assert_contains(o.out, "gather answered TARN_E_UNSUPPORTED");
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- faults ----------------------------------------------------------------
 
 static const struct {
@@ -465,7 +480,7 @@ int main(void) {
   Suite *suite = suite_create("tool conform");
   ADD(suite, "in order", cpu_conforms, sim_conforms, cpu_plugin_conforms,
       sim_plugin_conforms, faulty_conforms_without_a_fault,
-      small_is_told_of_stand_ins);
+      small_is_told_of_stand_ins, unable_is_not_wrong);
   add_faults(suite);
   ADD(suite, "faults", goes_on_after_a_crash, what_is_not_loaded_is_not_checked,
       full_may_be_null);
