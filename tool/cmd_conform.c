@@ -73,12 +73,16 @@ static bool parse_output(const tool_verb *verb, const char *text,
   return false;
 }
 
-static void split(const char *text, options_list *out) {
+static bool split(const tool_verb *verb, const char *text, options_list *out) {
+  size_t before = out->count;
   while (*text != '\0') {
     size_t length = strcspn(text, ",");
     if (length > 0) options_list_add(out, text, length);
     text += length + (text[length] == ',');
   }
+  if (out->count > before) return true;
+  tool_misuse(verb, "--only names no check; --list has all");
+  return false;
 }
 
 static bool obey(void *context, int option) {
@@ -91,8 +95,7 @@ static bool obey(void *context, int option) {
       options_list_add(&c->plugins, optarg, strlen(optarg));
       return true;
     case 'y':
-      split(optarg, &c->only);
-      return true;
+      return split(c->verb, optarg, &c->only);
     case 't':
       return options_number_parse(c->verb, "--timeout", optarg, 1,
                                   TIMEOUT_MAX_S, &c->timeout_s);
@@ -176,7 +179,7 @@ static tool_exit look_among_plugins(command *c) {
     char *path = NULL;
     tool_exit status = take_path(c, c->plugins.items[i], &path);
     if (status != TOOL_DONE) return status;
-    if (!conform_type_of(path, type, why)) {
+    if (!conform_type_of(path, (unsigned)c->timeout_s, type, why)) {
       free(path);
       return tool_fail(c->verb, "%s", why);
     }

@@ -95,6 +95,7 @@ static C_Status refuse(void **ptr) {
 
 static bool fits(int id, size_t size) {
   if (size > (size_t)1 << 60) return false;
+  if (has("mostly_taken") && size > capacity / 4 - used[id]) return false;
   return has("promises_all") || size <= capacity - used[id];
 }
 
@@ -166,6 +167,7 @@ static C_Status stats(const C_Device device, size_t *total, size_t *free_) {
   pthread_mutex_unlock(&lock);
   *total = has("total_shrinks") ? capacity - taken : capacity;
   *free_ = capacity - taken;
+  if (has("mostly_taken")) *free_ = capacity / 4 - taken;
   if (has("stats_stand_still")) *free_ = capacity / 2;
   if (has("free_above_total")) *free_ = capacity + 1;
   if (has("no_total")) *total = *free_ = 0;
@@ -326,6 +328,10 @@ static C_Status query_stream(const C_Device device, C_Stream stream) {
   return check_device(device);
 }
 
+static C_Status synchronize_device(const C_Device device) {
+  return check_device(device);
+}
+
 static C_Status destroy_stream(const C_Device device, C_Stream stream) {
   if (!has("destroy_drops_work")) run_all(stream);
   while (stream->first != NULL) {
@@ -397,6 +403,7 @@ static void fill(C_DeviceInterface *table) {
   table->create_stream = create_stream;
   table->destroy_stream = has("half_of_streams") ? NULL : destroy_stream;
   table->query_stream = query_stream;
+  if (has("destroy_drops_work")) table->synchronize_device = synchronize_device;
   table->synchronize_stream = synchronize_stream;
   table->stream_add_callback = add_callback;
   table->create_event = create_event;
@@ -428,6 +435,8 @@ void InitPlugin(CustomRuntimeParams *params) {
   static char type[] = "faulty";
   static char other[] = "other";
   if (has("load_dies")) die();
+  while (has("load_hangs"))
+    (void)sleep(1);
   if (has("no_type")) return;
   C_DeviceInterface *table = params->interface;
   size_t size = table->size;
