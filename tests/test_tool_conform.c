@@ -468,6 +468,10 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("conform", "cpu", "--only", "memory.set_value"),
                 "did you mean 'memory.set_values'?");
   assert_misuse(tool_run("conform", "cpu", "--only", ","), "names no check");
+  assert_misuse(tool_run("conform", "sim", "--device", "cpu:1"),
+                "what is tested is sim");
+  assert_misuse(tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "sim:1"),
+                "what is tested is faulty");
   assert_misuse(tool_run("conform", "cpu", "--only", "mem"), "no check");
 }
 END_TEST
