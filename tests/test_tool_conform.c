@@ -493,7 +493,7 @@ static void add_fixture_case(Suite *suite, const char *name,
       suite, name, (const TTest *const[]){__VA_ARGS__}, \
       sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
 
-static void add_faults(Suite *suite) {
+static void plant_faults(Suite *suite) {
   TCase *tcase = tcase_create("faults, each");
   tcase_set_timeout(tcase, 120);
   tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -501,12 +501,17 @@ static void add_faults(Suite *suite) {
   suite_add_tcase(suite, tcase);
 }
 
-int main(void) {
+// Two programs in one, which can run side by side: with the argument "faults"
+// it plants each fault.
+int main(int argc, char **argv) {
   Suite *suite = suite_create("tool conform");
+  if (argc > 1 && strcmp(argv[1], "faults") == 0) {
+    plant_faults(suite);
+    return run_suite(suite);
+  }
   ADD(suite, "in order", cpu_conforms, sim_conforms, cpu_plugin_conforms,
       sim_plugin_conforms, faulty_conforms_without_a_fault,
       small_is_told_of_stand_ins, unable_is_not_wrong);
-  add_faults(suite);
   ADD(suite, "faults", goes_on_after_a_crash, what_is_not_loaded_is_not_checked,
       full_may_be_null, others_hold_memory);
   ADD(suite, "written", table_shows_the_code, junit, list, in_process);
