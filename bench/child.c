@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ static bool write_all(int fd, const char *bytes, size_t size) {
 // Leaves without the parent's exit handlers and buffers.
 static _Noreturn void work_and_leave(child_work *work, void *context, int fd,
                                      size_t size) {
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would read the result
   void *result = calloc(1, size);
   if (result == NULL) _exit(EXIT_FAILURE);
   work(context, result);

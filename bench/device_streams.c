@@ -77,6 +77,7 @@ static bool queue_copies(probe *p, size_t count) {
 typedef struct hold {
   atomic_bool let_go;
   uint64_t until_ns;
+  bool too_long;  // its time was over while copies were still being queued
 } hold;
 
 static void be_held(void *context, tarn_status status) {
@@ -87,41 +88,50 @@ static void be_held(void *context, tarn_status status) {
   }
 }
 
-// Where callbacks run on the caller's own thread, nobody could let it go: there
-// every copy is made at once, and nothing is queued behind another.
+// Where callbacks run on the caller's own thread, or a copy waits for what is
+// before it, nobody could let it go: there every copy is made at once, and
+// nothing is queued behind another.
 static bool can_hold(const probe *p) {
+  const uint32_t needed = TARN_FN_CALLBACKS | TARN_FN_ASYNC_H2D;
   tarn_device_info info = {.struct_size = sizeof info};
   return tarn_stream_native(p->stream) != NULL &&
          tarn_device_query(p->device, &info) == TARN_OK &&
-         (info.functions & TARN_FN_CALLBACKS) != 0;
+         (info.functions & needed) == needed;
 }
 
 static bool queue_and_run(probe *p, size_t count, hold *h) {
   bool queued = queue_copies(p, count);
+  h->too_long = stopwatch_clock_ns() >= h->until_ns;
   atomic_store_explicit(&h->let_go, true, memory_order_release);
   return tarn_stream_synchronize(p->stream) == TARN_OK && queued;
 }
 
-static double time_queued(probe *p, size_t count) {
+// A copy that waited for the hold to end would have its time in the figure.
+static bool time_queued(probe *p, size_t count, double *out_ns, char *why) {
   hold h = {.until_ns = stopwatch_clock_ns() + HOLD_NS};
-  if (can_hold(p) &&
-      tarn_stream_add_callback(p->stream, be_held, &h) != TARN_OK) {
-    return -1;
+  bool held = can_hold(p);
+  if (held && tarn_stream_add_callback(p->stream, be_held, &h) != TARN_OK) {
+    return refused(why);
   }
   uint64_t begin = stopwatch_now(p->watch);
   bool done = queue_and_run(p, count, &h);
   uint64_t ticks = stopwatch_since(p->watch, begin);
-  return done ? stopwatch_ns(p->watch, (double)ticks) : -1;
+  *out_ns = stopwatch_ns(p->watch, (double)ticks);
+  if (!done) return refused(why);
+  if (!held || !h.too_long) return true;
+  snprintf(why, PROBE_TEXT_SIZE,
+           "%zu copies cannot be queued behind what is on the stream", count);
+  return false;
 }
 
 bool device_queued(probe *p, double *out_ns, char *why) {
   double costs[PASSES_MOST];
+  double queued = 0;
   size_t passes = passes_of(p, PASSES_QUEUED);
-  if (time_queued(p, QUEUED) < 0) return refused(why);  // starts the worker
+  if (!time_queued(p, QUEUED, &queued, why)) return false;  // starts the worker
   for (size_t i = 0; i < passes; i++) {
     double plain = probe_once(p, probe_memcpy, QUEUED);
-    double queued = time_queued(p, QUEUED);
-    if (queued < 0) return refused(why);
+    if (!time_queued(p, QUEUED, &queued, why)) return false;
     costs[i] = (queued - plain) / QUEUED;
   }
   *out_ns = probe_median(costs, passes);

@@ -37,6 +37,12 @@ static void read_model(char *out) {
   fclose(in);
 }
 
+// The kernel's version without what a distribution or a host adds to it.
+static const char *version_of(char *release) {
+  release[strspn(release, "0123456789.")] = '\0';
+  return release;
+}
+
 char *machine_describe(char *out) {
   struct utsname system = {0};
   char model[MODEL_SIZE];
@@ -45,6 +51,6 @@ char *machine_describe(char *out) {
   read_model(model);
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   snprintf(out, MACHINE_SIZE, "%s, %ld core%s, %.32s %.64s" BUILD, model, cores,
-           cores == 1 ? "" : "s", system.sysname, system.release);
+           cores == 1 ? "" : "s", system.sysname, version_of(system.release));
   return out;
 }

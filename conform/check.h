@@ -163,6 +163,10 @@ bool conform_went_well(conform_target *t, const char *function, C_Status got);
     if (!conform_went_well((t), #function, got_)) return false; \
   } while (0)
 
+// A device may be unable to do what its plug-in has a slot for: then it is as
+// if the slot were missing. Skips the check in that case.
+bool conform_can(conform_target *t, const char *slot, tarn_status got);
+
 // Calls a slot of the extension, which must answer TARN_OK.
 bool conform_was_ok(conform_target *t, const char *slot, tarn_status got);
 #define EXTENSION(t, slot, ...)                          \

@@ -105,8 +105,10 @@ size_t conform_tally(const conform_findings *findings, conform_result result);
 conform_verdict conform_run(const conform_request *request,
                             conform_findings *found);
 
-// The type of the devices of the plug-in at |path|, asked in a child, into
-// |out|, CONFORM_TYPE_SIZE bytes. False: |why|, CONFORM_DETAIL_SIZE bytes.
-bool conform_type_of(const char *path, char *out, char *why);
+// The type of the devices of the plug-in at |path|, asked in a child that may
+// take |timeout_s|, as above, into |out|, CONFORM_TYPE_SIZE bytes. False:
+// |why|, CONFORM_DETAIL_SIZE bytes.
+bool conform_type_of(const char *path, unsigned timeout_s, char *out,
+                     char *why);
 
 #endif  // TARN_CONFORM_CONFORM_H_

@@ -71,6 +71,7 @@ static bool allocate_aligned(conform_target *t) {
 static bool aligned_refusals(conform_target *t) {
   uint64_t address = 1;
   tarn_status got = t->ext->allocate_aligned(t->device.id, 4096, 3, &address);
+  if (!conform_can(t, "allocate_aligned", got)) return false;
   EXPECT(t, got == TARN_E_INVALID,
          "an alignment of 3 is answered %s, not "
          "TARN_E_INVALID",
@@ -206,6 +207,7 @@ enum { NOWHERE = 64 };
 static bool pointer_unknown(conform_target *t) {
   tarn_ext_pointer found = {.id = 1, .base = 1, .size = 1};
   tarn_status got = t->ext->pointer_query(t->device.id, NOWHERE, &found);
+  if (!conform_can(t, "pointer_query", got)) return false;
   EXPECT(t, got == TARN_E_INVALID,
          "pointer_query of address %d, where nothing is, is answered %s, not "
          "TARN_E_INVALID",
@@ -238,8 +240,8 @@ static bool text_after_failure(conform_target *t) {
   tarn_status got = t->ext->pointer_query(t->device.id, NOWHERE, &found);
   if (got == TARN_OK) return conform_skip(t, "pointer_query does not fail");
   if (!ask_why(t, text)) return false;
-  EXPECT(t, text[0] != '\0', "error_text is empty after pointer_query failed");
-  return true;
+  return text[0] != '\0' ||
+         conform_note(t, "it has no words for what pointer_query refuses");
 }
 
 // What is said must not be of a call before the last that failed.
@@ -360,9 +362,11 @@ static const conform_check checks[] = {
     {.name = "extension.error_text",
      .run = text_after_failure,
      .extends = {SLOT(pointer_query), SLOT(error_text)},
-     .code = "ext->pointer_query(d.id, 64, &found);  // TARN_E_INVALID\n"
-             "ext->error_text(d.id, NULL, text, 512);\n"
-             "assert(text[0] != '\\0' && strchr(text, '\\n') == NULL);\n"},
+     .code =
+         "ext->pointer_query(d.id, 64, &found);  // TARN_E_INVALID\n"
+         "ext->error_text(d.id, NULL, text, 512);\n"
+         "assert(memchr(text, '\\0', 512) != NULL && strchr(text, '\\n') == "
+         "NULL);\n"},
     {.name = "extension.error_text_is_of_the_last_call",
      .run = text_of_the_last,
      .extends = {SLOT(pointer_query), SLOT(error_text)},

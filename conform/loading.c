@@ -265,7 +265,7 @@ static const conform_check checks[] = {
     {.name = "loading.device_type",
      .run = device_type,
      .stage = CHECK_LOADED,
-     .code = OFFER(96, 1040) "// once more with sizes 88 and 912: "
+     .code = OFFER(96, 1040) "// in tables of other sizes, too: "
                              "params->device_type is the same name\n"},
     {.name = "loading.repeated",
      .run = repeated,

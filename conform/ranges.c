@@ -253,8 +253,9 @@ static bool export_refuses(conform_target *t) {
   uint64_t memory = 0;
   int fd = -1;
   if (!open_space(t, &s) || !make(t, &s, 0, &memory)) return false;
-  return refused(t, "memory_export of memory that is not shareable",
-                 t->ext->memory_export(t->device.id, memory, &fd)) &&
+  tarn_status got = t->ext->memory_export(t->device.id, memory, &fd);
+  return conform_can(t, "memory_export", got) &&
+         refused(t, "memory_export of memory that is not shareable", got) &&
          drop(t, memory) && close_space(t, &s);
 }
 

@@ -330,8 +330,9 @@ conform_verdict conform_run(const conform_request *request,
   return s.verdict;
 }
 
-bool conform_type_of(const char *path, char *out, char *why) {
-  conform_request request = {.path = path};
+bool conform_type_of(const char *path, unsigned timeout_s, char *out,
+                     char *why) {
+  conform_request request = {.path = path, .timeout_s = timeout_s};
   conform_findings *found = conform_findings_create();
   size_t order[] = {conform_accepted()};
   session s = {.request = &request, .found = found, .order = order, .count = 1};

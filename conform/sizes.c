@@ -231,7 +231,7 @@ static const conform_check checks[] = {
              "table->memory_copy_h2d(&d, block, bytes, size);\n" STATS
              "table->device_memory_deallocate(&d, block, size);\n"
              "table->device_memory_stats(&d, &total, &now);\n"
-             "assert(now >= free + size / 2);  // within 3 s, in one of 3 "
+             "assert(now >= free + size / 2);  // within 1.5 s, in one of 2 "
              "attempts\n"},
     {.name = "sizes.min_chunk",
      .run = min_chunk,

@@ -120,9 +120,7 @@ static bool destroy_with_work(conform_target *t) {
   if (!queue_work(t, stream, block, bytes, size, 8)) return false;
   kit_forget_stream(t, stream);
   CALL(t, destroy_stream, &t->device, stream);
-  if (t->abi->synchronize_device != NULL) {
-    CALL(t, synchronize_device, &t->device);
-  }
+  CALL(t, synchronize_device, &t->device);
   return kit_verify(t, "what was queued when its stream was destroyed", block,
                     size, 62);
 }
@@ -303,7 +301,8 @@ static const conform_check checks[] = {
                   "assert(memcmp(back, bytes, 4 << 20) == 0);\n"},
     {.name = "streams.destroy_with_work",
      .run = destroy_with_work,
-     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d)},
+     .needs = {NEED(create_stream), NEED(synchronize_device),
+               NEED(async_memory_copy_h2d)},
      .code = WORK
      "table->destroy_stream(&d, s);\n"
      "table->synchronize_device(&d);\n"

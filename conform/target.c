@@ -51,9 +51,16 @@ bool conform_went_well(conform_target *t, const char *function, C_Status got) {
                       conform_status(got));
 }
 
+bool conform_can(conform_target *t, const char *slot, tarn_status got) {
+  if (got != TARN_E_UNSUPPORTED) return true;
+  return conform_skip(t, "%s answered TARN_E_UNSUPPORTED: this device cannot",
+                      slot);
+}
+
 bool conform_was_ok(conform_target *t, const char *slot, tarn_status got) {
   char text[256] = "";
   if (got == TARN_OK) return true;
+  if (!conform_can(t, slot, got)) return false;
   if (t->ext->error_text != NULL) {
     t->ext->error_text(t->device.id, NULL, text, sizeof text);
   }

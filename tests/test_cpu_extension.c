@@ -311,6 +311,16 @@ START_TEST(bad_rows_at_once) {
 }
 END_TEST
 
+START_TEST(rows_of_a_newer_library_are_left_to_it) {
+  C_Stream stream = new_stream(&cpu);
+  make_tables(8);
+  t.rows.flags = TARN_ROWS_SKIP_BAD << 1;
+  assert_ext(ext->gather(0, NULL, &t.rows), TARN_E_UNSUPPORTED);
+  assert_ext(ext->scatter(0, stream, &t.rows), TARN_E_UNSUPPORTED);
+  assert_done(cpu.destroy_stream(CPU, stream));
+}
+END_TEST
+
 START_TEST(bad_rows_fail_the_stream) {
   for (size_t i = 0; i < 2; i++) {
     C_Stream stream = new_stream(&cpu);
@@ -412,6 +422,21 @@ START_TEST(texts_are_seen_whole) {
 }
 END_TEST
 
+// Which stream failed is the device's to say; what this thread did last is
+// beside the point.
+START_TEST(a_device_that_is_waited_for_says_why_its_stream_failed) {
+  C_Stream stream = new_stream(&cpu);
+  make_tables(DENSE_ROWS);
+  t.indices[DENSE_ROWS - 1] = -1;
+  assert_ext_ok(ext->gather(0, stream, &t.rows));
+  size_t align = 0;
+  assert_ext(ext->alignment(77, &align), TARN_E_INVALID);
+  ck_assert_int_eq(cpu.synchronize_device(CPU), C_ERROR);
+  ck_assert_str_eq(ext_text(NULL), "index -1 at position 699 is not in 0..499");
+  assert_done(cpu.destroy_stream(CPU, stream));
+}
+END_TEST
+
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
@@ -425,9 +450,10 @@ int main(void) {
            many_registrations_in_any_order, addresses_of_others);
   ADD_CASE(suite, "rows", rows_are_gathered,
            queued_rows_need_nothing_of_the_caller, rows_are_scattered_and_added,
-           bad_rows_at_once, bad_rows_fail_the_stream,
-           rows_survive_every_fault);
+           bad_rows_at_once, rows_of_a_newer_library_are_left_to_it,
+           bad_rows_fail_the_stream, rows_survive_every_fault);
   ADD_CASE(suite, "texts", texts_are_each_threads_own,
-           streams_of_others_have_no_text, texts_are_seen_whole);
+           streams_of_others_have_no_text, texts_are_seen_whole,
+           a_device_that_is_waited_for_says_why_its_stream_failed);
   return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/staging.h"
+#include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/device.h"
@@ -204,6 +205,26 @@ START_TEST(across_plugins) {
 }
 END_TEST
 
+// Each driver has words for its own failures only.
+START_TEST(across_plugins_the_end_that_fails_is_named) {
+  fake_ext.there = true;
+  fake_ext.text = "another affair";
+  fake_add();
+  tarn_device *source = open_named("fake:0");
+  tarn_device *target = open_named("sim:0");
+  tarn_addr from = take(source, 64);
+  tarn_addr to = take(target, 64);
+  tarn_status status = tarn_copy_p2p(target, to + 224, source, from, 64, NULL);
+  assert_status(status, TARN_E_DEVICE);
+  assert_error_says("sim:0: a copy through the host of 64 bytes answered");
+  assert_error_says("beyond the end of a block");
+  give(source, from, 64);
+  give(target, to, 64);
+  assert_ok(tarn_device_close(source));
+  assert_ok(tarn_device_close(target));
+}
+END_TEST
+
 // --- what is refused -------------------------------------------------------
 
 START_TEST(bad_ends_are_refused_and_nothing_is_nothing) {
@@ -293,6 +314,7 @@ int main(void) {
   tcase_set_timeout(devices, 120);
   tcase_add_loop_test(devices, within_a_plugin, 0, 4);
   tcase_add_test(devices, across_plugins);
+  tcase_add_test(devices, across_plugins_the_end_that_fails_is_named);
   suite_add_tcase(suite, devices);
   ADD_CASE(suite, "refused", bad_ends_are_refused_and_nothing_is_nothing,
            a_stream_of_another_device_is_refused,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "device/plugin.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
@@ -184,7 +185,32 @@ START_TEST(an_alignment_that_is_none_counts_as_1) {
   fake_ext.alignment = no_alignments[_i];
   tarn_device *device = open_fake();
   ck_assert_uint_eq(info_of(device).alignment, 1);
+  ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
   assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+static void count_lines(void *context, tarn_log_level level,
+                        const char *message) {
+  int *lines = context;
+  (void)level;
+  (void)message;
+  ++*lines;
+}
+
+// Which is as if the slot were missing: nothing to be warned of.
+START_TEST(one_device_may_not_know_its_alignment) {
+  int lines = 0;
+  fake_ext.there = true;
+  fake_ext.refusing = FAKE_SLOT(alignment);
+  fake_ext.answer = TARN_E_UNSUPPORTED;
+  tarn_log_set(count_lines, &lines, TARN_LOG_INFO);
+  tarn_device *device = open_fake();
+  ck_assert_int_eq(lines, 0);
+  ck_assert_uint_eq(info_of(device).alignment, 1);
+  ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
+  assert_ok(tarn_device_close(device));
+  tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
 }
 END_TEST
 
@@ -298,6 +324,48 @@ START_TEST(words_without_end_are_cut) {
 }
 END_TEST
 
+static void half_a_text(int id, void *stream, char *out, size_t out_size) {
+  (void)id;
+  (void)stream;
+  (void)out_size;
+  memcpy(out, "half a text", 11);
+}
+
+static const tarn_device_ext half_texts = {
+    .struct_size = sizeof half_texts,
+    .version = TARN_DEVICE_EXT_VERSION,
+    .error_text = half_a_text,
+};
+
+static const tarn_device_ext *half_texts_only(void) {
+  return &half_texts;
+}
+
+// Leaves what a text must not show where the next calls have their own.
+static void use_the_stack(void) {
+  volatile char used[8192];
+  for (size_t i = 0; i < sizeof used; i++)
+    used[i] = 'S';
+}
+
+START_TEST(words_that_are_not_ended_bring_nothing_else) {
+  char bytes[8] = {0};
+  tarn_addr addr = 0;
+  tarn_device *device = NULL;
+  tarn__plugin_entry entry = {fake_init, half_texts_only};
+  assert_ok(tarn__plugin_add(entry, "half"));
+  assert_ok(tarn_device_open("fake:0", &device));
+  assert_ok(tarn_device_allocate(tarn_place_on(device), 8, &addr));
+  fake.copy_answer = C_ERROR;
+  use_the_stack();
+  assert_status(tarn_copy_h2d(device, addr, bytes, 8, NULL), TARN_E_DEVICE);
+  ck_assert_str_eq(strrchr(tarn_last_error(), ':'), ": half a text");
+  fake.copy_answer = C_SUCCESS;
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // A stream's failure has the stream's words, not those of the thread's last
 // call, and keeps them.
 START_TEST(a_streams_failure_has_its_own_words) {
@@ -335,8 +403,11 @@ int main(void) {
   tcase_add_loop_test(tables, ranges_without_a_granularity_are_none, 0, 3);
   tcase_add_loop_test(tables, answers_are_mapped, 0, ANSWERS);
   suite_add_tcase(suite, tables);
-  ADD_CASE(suite, "devices", one_device_may_say_that_it_cannot);
+  ADD_CASE(suite, "devices", one_device_may_say_that_it_cannot,
+           one_device_may_not_know_its_alignment);
   ADD_CASE(suite, "words", errors_of_the_abi_end_with_the_drivers_words,
-           words_without_end_are_cut, a_streams_failure_has_its_own_words);
+           words_without_end_are_cut,
+           words_that_are_not_ended_bring_nothing_else,
+           a_streams_failure_has_its_own_words);
   return run_suite(suite);
 }

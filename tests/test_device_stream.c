@@ -392,7 +392,7 @@ typedef struct caller {
   tarn_device *device;
   tarn_stream *stream;
   tarn_event *event;
-  tarn_status statuses[7];
+  tarn_status statuses[9];
 } caller;
 
 static void call_the_library(void *context, tarn_status status) {
@@ -407,6 +407,8 @@ static void call_the_library(void *context, tarn_status status) {
   c->statuses[4] = tarn_device_allocate(TARN_HOST, 64, &addr);
   c->statuses[5] = tarn_stream_destroy(c->stream);
   c->statuses[6] = tarn_stream_join(NULL, tarn_stream_serial(c->stream));
+  c->statuses[7] = tarn_stream_join(NULL, UINT64_MAX);  // gone, or never was
+  c->statuses[8] = tarn_event_destroy(c->event);
 }
 
 // A callback that waited for its own stream would wait for ever.
@@ -415,7 +417,7 @@ START_TEST(a_callback_that_calls_the_library_is_refused) {
   caller c = {cpu, stream_on(cpu), event_on(cpu), {TARN_OK}};
   assert_ok(tarn_stream_add_callback(c.stream, call_the_library, &c));
   assert_ok(tarn_stream_synchronize(c.stream));
-  for (int i = 0; i < 7; i++)
+  for (int i = 0; i < 9; i++)
     ck_assert_int_eq(c.statuses[i], TARN_E_STATE);
   assert_ok(tarn_stream_synchronize(c.stream));  // the thread is free again
   assert_ok(tarn_event_destroy(c.event));

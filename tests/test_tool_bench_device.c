@@ -2,6 +2,7 @@
 // with a time.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/device_bench.h"
@@ -174,6 +175,47 @@ START_TEST(what_cannot_be_measured_stays) {
 }
 END_TEST
 
+// What was not measured has not missed its goal either.
+START_TEST(no_value_misses_no_goal) {
+  setenv("TARN_SIM_FAULTS", "memory_copy_d2d@1+", 1);
+  tool_output o = tool_run("bench", "device", "--device", "sim:0", "--passes",
+                           "1", "-o", "csv");
+  unsetenv("TARN_SIM_FAULTS");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "\nsim:0,d2d_4k,,us,<= 0.3,,");
+  tool_output_free(&o);
+}
+END_TEST
+
+static tool_output measure_faulty(const char *fault, const char *format) {
+  setenv("TARN_FAULT", fault, 1);
+  tool_output o =
+      tool_run("bench", "device", "--plugin", TARN_FAULTY_PLUGIN, "--device",
+               "faulty:0", "--passes", "1", "-o", format);
+  unsetenv("TARN_FAULT");
+  return o;
+}
+
+// Nothing holds a stream up to which no copy can be queued.
+START_TEST(queued_where_nothing_queues) {
+  tool_output o = measure_faulty("queues_no_copies", "json");
+  size_t row = row_of(o.out, "faulty:0", "queued_4k");
+  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// What waits for the hold to end is no figure.
+START_TEST(queued_where_queues_are_short) {
+  tool_output o = measure_faulty("queue_is_short", "json");
+  ck_assert_int_eq(o.status, 1);
+  size_t row = row_of(o.out, "faulty:0", "queued_4k");
+  ck_assert(json_is(o.out, at(row, "value"), "null"));
+  assert_contains(o.out, "copies cannot be queued");
+  tool_output_free(&o);
+}
+END_TEST
+
 START_TEST(tables) {
   tool_output o = tool_run("bench", "device", "--passes", "1");
   assert_done(&o);
@@ -219,6 +261,8 @@ START_TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "device", "cpu:0"), "'cpu:0' is too much");
   assert_misuse(tool_run("bench", "device", "--passes", "0"),
                 "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "device", "--passes", "1002"),
+                "--passes wants a whole number");
   assert_misuse(tool_run("bench", "device", "-o", "xml"), "'xml' is no output");
   assert_misuse(tool_run("bench", "device", "--pool", "glibc"),
                 "no option is named '--pool'");
@@ -256,7 +300,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_bench_device");
   ADD_CASE(suite, "figures", keys_goals_and_values, which_devices,
-           what_cannot_be_measured_stays, tables);
+           what_cannot_be_measured_stays, queued_where_nothing_queues,
+           queued_where_queues_are_short, no_value_misses_no_goal, tables);
   ADD_CASE(suite, "misuse", help, wrong_names_and_values);
   ADD_CASE(suite, "parts", a_goal_is_a_type_s, medians);
   return run_suite(suite);

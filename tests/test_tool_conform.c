@@ -166,6 +166,21 @@ START_TEST(small_is_told_of_stand_ins) {
 }
 END_TEST
 
+// A slot that this one device cannot serve is as good as none.
+START_TEST(unable_is_not_wrong) {
+  tool_output o =
+      tool_run("conform", TARN_UNABLE_PLUGIN, "--only",
+               "extension,ranges,sharing,rows", "--no-measure", "-o", "json");
+  assert_passed("unable", &o);
+  assert_result(o.out, "extension.allocate_aligned_refuses", "skip");
+  assert_result(o.out, "ranges.reserve", "skip");
+  assert_result(o.out, "sharing.export_refuses", "skip");
+  assert_result(o.out, "rows.bad_index_is_refused", "skip");
+  assert_contains(o.out, "gather answered TARN_E_UNSUPPORTED");
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- faults ----------------------------------------------------------------
 
 static const struct {
@@ -314,6 +329,17 @@ START_TEST(full_may_be_null) {
 }
 END_TEST
 
+// Others hold memory of the same device: that is no fault of the plug-in.
+START_TEST(others_hold_memory) {
+  setenv("TARN_FAULT", "mostly_taken", 1);
+  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only",
+                           "exhaustion", "-o", "json");
+  ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
+  ck_assert(json_is(o.out, "passed", "6"));
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- what is written -------------------------------------------------------
 
 START_TEST(table_shows_the_code) {
@@ -423,6 +449,15 @@ START_TEST(nothing_to_test) {
 }
 END_TEST
 
+// A plug-in that does not return when its type is asked for.
+START_TEST(type_has_its_time) {
+  setenv("TARN_FAULT", "load_hangs", 1);
+  assert_no(tool_run("conform", "x", "--plugin", TARN_FAULTY_PLUGIN,
+                     "--timeout", "1"),
+            "did not return within 1 s");
+}
+END_TEST
+
 START_TEST(wrong_use) {
   assert_misuse(tool_run("conform"), "which device");
   assert_misuse(tool_run("conform", "cpu", "sim"), "at a time");
@@ -432,6 +467,11 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("conform", "cpu", "--device", "-1"), "whole number");
   assert_misuse(tool_run("conform", "cpu", "--only", "memory.set_value"),
                 "did you mean 'memory.set_values'?");
+  assert_misuse(tool_run("conform", "cpu", "--only", ","), "names no check");
+  assert_misuse(tool_run("conform", "sim", "--device", "cpu:1"),
+                "what is tested is sim");
+  assert_misuse(tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "sim:1"),
+                "what is tested is faulty");
   assert_misuse(tool_run("conform", "cpu", "--only", "mem"), "no check");
 }
 END_TEST
@@ -453,7 +493,7 @@ static void add_fixture_case(Suite *suite, const char *name,
       suite, name, (const TTest *const[]){__VA_ARGS__}, \
       sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
 
-static void add_faults(Suite *suite) {
+static void plant_faults(Suite *suite) {
   TCase *tcase = tcase_create("faults, each");
   tcase_set_timeout(tcase, 120);
   tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -461,15 +501,21 @@ static void add_faults(Suite *suite) {
   suite_add_tcase(suite, tcase);
 }
 
-int main(void) {
+// Two programs in one, which can run side by side: with the argument "faults"
+// it plants each fault.
+int main(int argc, char **argv) {
   Suite *suite = suite_create("tool conform");
+  if (argc > 1 && strcmp(argv[1], "faults") == 0) {
+    plant_faults(suite);
+    return run_suite(suite);
+  }
   ADD(suite, "in order", cpu_conforms, sim_conforms, cpu_plugin_conforms,
       sim_plugin_conforms, faulty_conforms_without_a_fault,
-      small_is_told_of_stand_ins);
-  add_faults(suite);
+      small_is_told_of_stand_ins, unable_is_not_wrong);
   ADD(suite, "faults", goes_on_after_a_crash, what_is_not_loaded_is_not_checked,
-      full_may_be_null);
+      full_may_be_null, others_hold_memory);
   ADD(suite, "written", table_shows_the_code, junit, list, in_process);
-  ADD(suite, "choice", device_of_a_plugin, nothing_to_test, wrong_use);
+  ADD(suite, "choice", device_of_a_plugin, nothing_to_test, type_has_its_time,
+      wrong_use);
   return run_suite(suite);
 }

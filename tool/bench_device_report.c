@@ -67,7 +67,11 @@ static void add_goal(table *t, const row *r) {
   snprintf(text, sizeof text, "%s %g",
            r->goal.is_least ? ">=" : "<=", r->goal.value);
   table_text(t, text);
-  table_text(t, device_bench_is_met(r->goal, r->value) ? "yes" : "NO");
+  if (isnan(r->value)) {
+    table_blank(t);  // not measured is not missed
+  } else {
+    table_text(t, device_bench_is_met(r->goal, r->value) ? "yes" : "NO");
+  }
 }
 
 static void add_figure(table *t, const row *r) {

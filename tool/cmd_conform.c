@@ -73,12 +73,16 @@ static bool parse_output(const tool_verb *verb, const char *text,
   return false;
 }
 
-static void split(const char *text, options_list *out) {
+static bool split(const tool_verb *verb, const char *text, options_list *out) {
+  size_t before = out->count;
   while (*text != '\0') {
     size_t length = strcspn(text, ",");
     if (length > 0) options_list_add(out, text, length);
     text += length + (text[length] == ',');
   }
+  if (out->count > before) return true;
+  tool_misuse(verb, "--only names no check; --list has all");
+  return false;
 }
 
 static bool obey(void *context, int option) {
@@ -91,8 +95,7 @@ static bool obey(void *context, int option) {
       options_list_add(&c->plugins, optarg, strlen(optarg));
       return true;
     case 'y':
-      split(optarg, &c->only);
-      return true;
+      return split(c->verb, optarg, &c->only);
     case 't':
       return options_number_parse(c->verb, "--timeout", optarg, 1,
                                   TIMEOUT_MAX_S, &c->timeout_s);
@@ -176,7 +179,7 @@ static tool_exit look_among_plugins(command *c) {
     char *path = NULL;
     tool_exit status = take_path(c, c->plugins.items[i], &path);
     if (status != TOOL_DONE) return status;
-    if (!conform_type_of(path, type, why)) {
+    if (!conform_type_of(path, (unsigned)c->timeout_s, type, why)) {
       free(path);
       return tool_fail(c->verb, "%s", why);
     }
@@ -199,10 +202,34 @@ static tool_exit take_number(command *c, const char *text, size_t *out) {
   return TOOL_DONE;
 }
 
+// Whether |type| begins with the |length| bytes at |name|, and ends there.
+static bool is_type(const char *type, const char *name, size_t length) {
+  return strncmp(type, name, length) == 0 && type[length] == '\0';
+}
+
+// The type that --device names must be the one that is tested. That of a file
+// is asked for; where it has none, the checks tell why.
+static tool_exit check_type(const command *c, const char *name, size_t length) {
+  char type[CONFORM_TYPE_SIZE];
+  char why[CONFORM_DETAIL_SIZE];
+  if (c->type != NULL) {
+    snprintf(type, sizeof type, "%s", c->type);
+  } else if (!conform_type_of(c->path, (unsigned)c->timeout_s, type, why)) {
+    return TOOL_DONE;
+  }
+  if (is_type(type, name, length)) return TOOL_DONE;
+  return tool_misuse(c->verb, "--device %s: what is tested is %s", c->device,
+                     type);
+}
+
 // "1", or "sim:1".
 static tool_exit take_device(command *c, size_t *out) {
   if (c->device == NULL) return TOOL_DONE;
   const char *colon = strrchr(c->device, ':');
+  if (colon != NULL) {
+    tool_exit status = check_type(c, c->device, (size_t)(colon - c->device));
+    if (status != TOOL_DONE) return status;
+  }
   return take_number(c, colon != NULL ? colon + 1 : c->device, out);
 }
 

@@ -85,11 +85,12 @@ static tool_exit write_file(const command *c, const char *name,
   return tool_fail(c->verb, "%s: %s", path, strerror(error));
 }
 
-// As one word of a shell, in quotes where it has to be.
+// As one word of a shell, in quotes where it has to be; never an option.
 static void write_word(const char *word) {
   size_t plain = strspn(word,
                         "abcdefghijklmnopqrstuvwxyz"
                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./");
+  if (word[0] == '-') fputs("./", stdout);
   if (word[plain] == '\0') {
     fputs(word, stdout);
     return;

@@ -88,9 +88,12 @@ static void write_line(const conform_findings *found, size_t index, int width) {
 
 static void write_heading(const conform_report *r) {
   text_write(r->device, stdout);
-  fputs(" (", stdout);
-  text_write(r->plugin, stdout);
-  printf(")\n\n");
+  if (r->plugin[0] != '\0') {  // it could not even be found out
+    fputs(" (", stdout);
+    text_write(r->plugin, stdout);
+    putchar(')');
+  }
+  fputs("\n\n", stdout);
 }
 
 static void write_checks(const conform_report *r) {

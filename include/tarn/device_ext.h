@@ -24,9 +24,8 @@
 // Streams:  |stream| NULL means that all is done when the call returns.
 //           Otherwise the work is queued behind what is on the stream; if it
 //           fails later, synchronising that stream says so.
-// Answers:  TARN_OK; TARN_FULL where the device has no room left;
-// TARN_E_INVALID
-//           for a wrong argument; TARN_E_UNSUPPORTED where this one device
+// Answers:  TARN_OK; TARN_FULL where the device has no room left; for a wrong
+//           argument TARN_E_INVALID; TARN_E_UNSUPPORTED where this one device
 //           cannot; TARN_E_NOMEM where nothing was queued for want of
 //           resources; TARN_E_DEVICE for anything else. Outputs are set to 0
 //           unless it is TARN_OK. No exception, no exit.
@@ -148,7 +147,8 @@ typedef struct tarn_device_ext {
   tarn_status (*allocate_async)(int id, void *stream, size_t size,
                                 uint64_t *out_addr);
 
-  // Gives memory back when what is queued on |stream| is done.
+  // Gives memory back when what is queued on |stream| is done: that of
+  // device_memory_allocate and allocate_aligned too.
   tarn_status (*deallocate_async)(int id, void *stream, uint64_t addr,
                                   size_t size);
 
@@ -176,7 +176,9 @@ typedef struct tarn_device_ext {
   // looking at the indices, and its strides are set; it is the caller's and
   // lives for the call only, with the arrays of its reference. A bad index is
   // TARN_E_INVALID, or the failure of the stream, and error_text gives its
-  // value and position; then the dense or table rows are undefined.
+  // value and position; then the dense or table rows are undefined. A flag that
+  // the plug-in does not know is TARN_E_UNSUPPORTED: the library may be newer,
+  // and then stands in.
   tarn_status (*gather)(int id, void *stream, const tarn_rows *rows);
   tarn_status (*scatter)(int id, void *stream, const tarn_rows *rows);
   tarn_status (*scatter_add)(int id, void *stream, const tarn_rows *rows);

@@ -83,6 +83,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_range_map(tarn_device *device,
 
 // Takes the mappings in the range out; they must be whole ones. What is queued
 // must not use them any more.
+//
+// TARN_FULL, TARN_E_DEVICE  the system refused one of them: those before it may
+//                           be out.
 TARN_API tarn_status tarn_range_unmap(tarn_device *device, tarn_addr addr,
                                       size_t size);
 
@@ -94,6 +97,8 @@ typedef enum tarn_access_right {
 
 // What device |by|, of the same type as |device|, may do with the mappings in
 // the range, which must be whole ones.
+//
+// TARN_FULL  a device that promises memory only here has not as much left.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_range_set_access(tarn_device *device, tarn_addr addr, size_t size,
                       tarn_device *by, tarn_access_right right);

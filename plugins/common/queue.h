@@ -180,7 +180,10 @@ C_Status tarn__queue_query_stream(const C_Device device, C_Stream stream);
 C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
                                   C_Callback callback, void *user_data);
 C_Status tarn__queue_synchronize_stream(const C_Device device, C_Stream stream);
-C_Status tarn__queue_synchronize_device(const tarn__queue_home *home);
+
+// |text|, of the calling thread, becomes that of the first stream that failed.
+C_Status tarn__queue_synchronize_device(const tarn__queue_home *home,
+                                        tarn__text *text);
 bool tarn__queue_is_stream(const struct C_Device_st *device,
                            const struct C_Stream_st *stream);
 

@@ -20,6 +20,12 @@ typedef unsigned char *tarn__rows_reach(void *context, tarn_addr addr,
 // |*out_size|. NULL if there is no memory.
 tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
 
+// Whether |rows| asks for something of which this plug-in, which may be older
+// than the library, knows nothing.
+static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
+  return (rows->flags & ~(uint32_t)TARN_ROWS_SKIP_BAD) != 0;
+}
+
 // Does it with |rows| that were checked (base/rows.h), which the device room
 // does before it calls a plug-in. |reach| NULL: addresses are pointers. |text|
 // says what was wrong, and is "" if nothing was.

@@ -71,7 +71,8 @@ C_Status tarn__queue_synchronize_stream(const C_Device device,
 // One stream after the other, each held, with no lock held: a callback that is
 // waited for may create and destroy streams itself. Streams that are younger
 // than the call are not waited for.
-C_Status tarn__queue_synchronize_device(const tarn__queue_home *home) {
+C_Status tarn__queue_synchronize_device(const tarn__queue_home *home,
+                                        tarn__text *text) {
   if (home == NULL) return tarn__wordless(C_ERROR);
   C_Status status = C_SUCCESS;
   uint64_t newest = tarn__queue_newest();
@@ -81,7 +82,10 @@ C_Status tarn__queue_synchronize_device(const tarn__queue_home *home) {
     if (stream == NULL) break;
     serial = stream->entry.serial;
     if (serial <= newest) tarn__queue_mark_help(tarn__queue_mark_now(stream));
-    if (status == C_SUCCESS) status = outcome(stream);
+    if (status == C_SUCCESS) {
+      status = outcome(stream);
+      if (status != C_SUCCESS) tarn__text_set(text, tarn__queue_why(stream));
+    }
     tarn__queue_stream_drop(stream);
   }
   return status;

@@ -64,7 +64,7 @@ static C_Status create_event(const C_Device device, C_Event *event) {
 }
 
 static C_Status synchronize_device(const C_Device device) {
-  return tarn__queue_synchronize_device(home_of(device));
+  return tarn__queue_synchronize_device(home_of(device), &tarn__cpu_text);
 }
 
 // --- its sizes -------------------------------------------------------------

@@ -58,6 +58,10 @@ static tarn_status move_rows(tarn__rows_action action, int id, C_Stream stream,
   tarn_status status = tarn__cpu_check_stream(id, stream);
   if (status != TARN_OK) return status;
   if (rows == NULL) return tarn__cpu_fail(TARN_E_INVALID, "no rows");
+  if (tarn__rows_are_newer(rows)) {
+    return tarn__cpu_fail(TARN_E_UNSUPPORTED, "rows with flags 0x%x",
+                          (unsigned)rows->flags);
+  }
   if (stream != NULL) return queue_task(action, rows, stream);
   tarn__text why;
   status = tarn__rows_run(action, rows, NULL, NULL, why.line, sizeof why.line);

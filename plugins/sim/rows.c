@@ -181,6 +181,9 @@ static tarn_status make(tarn__sim_call call, int id, void *stream,
   if (status == TARN_OK) {
     status = tarn__sim_admit_stream(call, j.device, stream, &j.stream);
   }
+  if (status == TARN_OK && tarn__rows_are_newer(rows)) {
+    status = TARN_E_UNSUPPORTED;
+  }
   if (status == TARN_OK) status = check(j.device, call, rows);
   if (status != TARN_OK) return status;
   return j.stream != NULL ? queue(&j, rows) : run(&j);

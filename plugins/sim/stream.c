@@ -22,7 +22,7 @@ C_Status tarn__sim_synchronize_device(const C_Device device) {
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_synchronize_device, device, &sim);
   if (status != C_SUCCESS) return status;
-  return tarn__queue_synchronize_device(&sim->home);
+  return tarn__queue_synchronize_device(&sim->home, &tarn__sim_text);
 }
 
 // For those that need the device only to be there.

@@ -19,9 +19,9 @@ typedef struct words {
 } words;
 
 // |stream| NULL: about the thread's last failed call. A plug-in that writes
-// nothing, or no end, does no harm.
+// nothing, or no end, does no harm: what it leaves is the end.
 static const char *ask_words(tarn_device *device, C_Stream stream, words *out) {
-  out->text[0] = '\0';
+  memset(out->text, 0, sizeof out->text);
   if (device->ext->error_text == NULL) return out->text;
   memcpy(out->text, ": ", sizeof ": ");
   device->ext->error_text(device->handle.id, stream, out->text + 2,

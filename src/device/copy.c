@@ -169,11 +169,11 @@ static tarn_status copy_across(tarn_device *dst_device, tarn_addr dst,
   if (dst_device->info.host_accessible) {
     return tarn_copy_d2h(src_device, tarn__pointer(dst), src, size, NULL);
   }
-  C_Status result =
-      tarn__table_copy_p2p(&dst_device->handle, &src_device->handle,
-                           tarn__pointer(dst), tarn__pointer(src), size);
-  return tarn__device_queued(src_device, "a copy through the host", size,
-                             result);
+  tarn_device *at = NULL;
+  C_Status result = tarn__table_copy_across(
+      &dst_device->handle, &src_device->handle, tarn__pointer(dst),
+      tarn__pointer(src), size, &at);
+  return tarn__device_queued(at, "a copy through the host", size, result);
 }
 
 tarn_status tarn_copy_p2p(tarn_device *dst_device, tarn_addr dst,

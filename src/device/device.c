@@ -67,6 +67,8 @@ static size_t ask_alignment(tarn_device *device) {
   if (device->ext->alignment == NULL) return 1;
   tarn_status status = device->ext->alignment(device->handle.id, &align);
   if (status == TARN_OK && tarn_is_power_of_two(align)) return align;
+  device->info.extensions &= ~(uint32_t)TARN_EXTENSION_ALIGNMENT;
+  if (status == TARN_E_UNSUPPORTED) return 1;
   tarn__log(TARN_LOG_WARN, "%s: alignment answered %s, %zu; taken as 1",
             device->name, tarn_status_name(status), align);
   return 1;

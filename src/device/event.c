@@ -81,7 +81,8 @@ static void end_after_fork(tarn_event *event) {
 
 tarn_status tarn_event_destroy(tarn_event *event) {
   if (event == NULL) return TARN_OK;
-  tarn_status status = TARN_OK;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   if (event->generation == tarn__os_generation()) {
     status = end(event);
   } else {

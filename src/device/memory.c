@@ -105,10 +105,11 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   tarn_device *device = NULL;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "allocate: size is 0");
   tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  assert(device != NULL);
+  status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
 
-  assert(device != NULL);
   memory_calls calls = calls_of(device->abi, place.kind);
   void *ptr = NULL;
   C_Status result = calls.allocate(&device->handle, &ptr, size);

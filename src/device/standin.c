@@ -172,20 +172,24 @@ static C_Status memory_set(const C_Device device, void *ptr,
 
 // The two devices may be of different plug-ins, so each is made current first.
 static C_Status copy_piece(const C_Device dst_device, const C_Device src_device,
-                           void *dst, const void *src, void *slot,
-                           size_t size) {
+                           void *dst, const void *src, void *slot, size_t size,
+                           tarn_device **out_at) {
+  *out_at = device_of(src_device);
   if (tarn__device_enter(device_of(src_device)) != TARN_OK) return C_ERROR;
   C_Status status =
       abi_of(src_device)->memory_copy_d2h(src_device, slot, src, size);
   if (status != C_SUCCESS && status != C_WARNING) return status;
+  *out_at = device_of(dst_device);
   if (tarn__device_enter(device_of(dst_device)) != TARN_OK) return C_ERROR;
   return abi_of(dst_device)->memory_copy_h2d(dst_device, dst, slot, size);
 }
 
-C_Status tarn__table_copy_p2p(const C_Device dst_device,
-                              const C_Device src_device, void *dst,
-                              const void *src, size_t size) {
+C_Status tarn__table_copy_across(const C_Device dst_device,
+                                 const C_Device src_device, void *dst,
+                                 const void *src, size_t size,
+                                 tarn_device **out_at) {
   void *slot = NULL;
+  *out_at = device_of(src_device);
   if (tarn__staging_acquire(device_of(src_device), &slot) != TARN_OK) {
     return C_FAILED;
   }
@@ -193,12 +197,18 @@ C_Status tarn__table_copy_p2p(const C_Device dst_device,
   for (size_t done = 0; status == C_SUCCESS && done < size;) {
     size_t piece = piece_of(size - done);
     status = copy_piece(dst_device, src_device, (char *)dst + done,
-                        (const char *)src + done, slot, piece);
+                        (const char *)src + done, slot, piece, out_at);
     if (status == C_WARNING) status = C_SUCCESS;
     done += piece;
   }
   tarn__staging_release(device_of(src_device), slot);
   return status;
+}
+
+static C_Status copy_p2p(const C_Device dst_device, const C_Device src_device,
+                         void *dst, const void *src, size_t size) {
+  tarn_device *at = NULL;
+  return tarn__table_copy_across(dst_device, src_device, dst, src, size, &at);
 }
 
 // An asynchronous copy's stand-in: what is queued first, then the copy.
@@ -313,7 +323,7 @@ static uint32_t complete_memory(C_DeviceInterface *abi) {
 
 static uint32_t complete_copies(C_DeviceInterface *abi) {
   uint32_t own = 0;
-  if (COMPLETE(memory_copy_p2p, tarn__table_copy_p2p)) own |= TARN_FN_COPY_P2P;
+  if (COMPLETE(memory_copy_p2p, copy_p2p)) own |= TARN_FN_COPY_P2P;
   if (COMPLETE(async_memory_copy_h2d, async_h2d)) own |= TARN_FN_ASYNC_H2D;
   if (COMPLETE(async_memory_copy_d2h, async_d2h)) own |= TARN_FN_ASYNC_D2H;
   if (COMPLETE(async_memory_copy_d2d, async_d2d)) own |= TARN_FN_ASYNC_D2D;

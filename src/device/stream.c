@@ -386,14 +386,14 @@ static tarn_status wait_on_host(tarn_stream *other, bool had_failed) {
 }
 
 tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
-  if (stream != NULL) {
-    tarn_status status = tarn__stream_check(stream, NULL);
-    if (status != TARN_OK || stream->serial == serial) return status;
-  }
+  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
+                                      : tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  if (stream != NULL && stream->serial == serial) return TARN_OK;
   tarn_stream *other = pin(serial);
   if (other == NULL) return TARN_OK;
   bool had_failed = tarn__stream_failure(other) != TARN_OK;
-  tarn_status status = had_failed ? TARN_E_STATE : wait_for(stream, other);
+  status = had_failed ? TARN_E_STATE : wait_for(stream, other);
   bool waiter_failed =
       stream != NULL && tarn__stream_failure(stream) != TARN_OK;
   if (status != TARN_OK && !waiter_failed) {

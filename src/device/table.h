@@ -29,10 +29,12 @@ uint32_t tarn__table_complete(C_DeviceInterface *abi);
 // nothing is ever queued on them.
 void tarn__table_make_sync(C_DeviceInterface *abi);
 
-// memory_copy_p2p's stand-in, which also serves between different plug-ins:
-// d2h + h2d through the source's staging ring, in pieces.
-C_Status tarn__table_copy_p2p(const C_Device dst_device,
-                              const C_Device src_device, void *dst,
-                              const void *src, size_t size);
+// Between devices that do not know each other: d2h + h2d through the source's
+// staging ring, in pieces. |*out_at| is the one that answered last, whose words
+// a failure's text ends with.
+C_Status tarn__table_copy_across(const C_Device dst_device,
+                                 const C_Device src_device, void *dst,
+                                 const void *src, size_t size,
+                                 tarn_device **out_at);
 
 #endif  // TARN_DEVICE_TABLE_H_

@@ -95,6 +95,7 @@ static C_Status refuse(void **ptr) {
 
 static bool fits(int id, size_t size) {
   if (size > (size_t)1 << 60) return false;
+  if (has("mostly_taken") && size > capacity / 4 - used[id]) return false;
   return has("promises_all") || size <= capacity - used[id];
 }
 
@@ -166,6 +167,7 @@ static C_Status stats(const C_Device device, size_t *total, size_t *free_) {
   pthread_mutex_unlock(&lock);
   *total = has("total_shrinks") ? capacity - taken : capacity;
   *free_ = capacity - taken;
+  if (has("mostly_taken")) *free_ = capacity / 4 - taken;
   if (has("stats_stand_still")) *free_ = capacity / 2;
   if (has("free_above_total")) *free_ = capacity + 1;
   if (has("no_total")) *total = *free_ = 0;
@@ -300,6 +302,13 @@ static C_Status queue_copy(const C_Device device, C_Stream stream, void *dst,
   return queue(stream, (op){.dst = dst, .src = src, .size = size});
 }
 
+// A queue of one: what is before it is waited for.
+static C_Status queue_h2d(const C_Device device, C_Stream stream, void *dst,
+                          const void *src, size_t size) {
+  if (has("queue_is_short")) run_all(stream);
+  return queue_copy(device, stream, dst, src, size);
+}
+
 static C_Status queue_p2p(const C_Device dst_device, const C_Device src_device,
                           C_Stream stream, void *dst, const void *src,
                           size_t size) {
@@ -323,6 +332,10 @@ static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
 static C_Status query_stream(const C_Device device, C_Stream stream) {
   if (has("query_says_yes")) return C_SUCCESS;
   run_all(stream);
+  return check_device(device);
+}
+
+static C_Status synchronize_device(const C_Device device) {
   return check_device(device);
 }
 
@@ -397,6 +410,7 @@ static void fill(C_DeviceInterface *table) {
   table->create_stream = create_stream;
   table->destroy_stream = has("half_of_streams") ? NULL : destroy_stream;
   table->query_stream = query_stream;
+  if (has("destroy_drops_work")) table->synchronize_device = synchronize_device;
   table->synchronize_stream = synchronize_stream;
   table->stream_add_callback = add_callback;
   table->create_event = create_event;
@@ -414,7 +428,7 @@ static void fill(C_DeviceInterface *table) {
   table->memory_copy_d2h = d2h;
   table->memory_copy_d2d = d2d;
   table->memory_copy_p2p = p2p;
-  table->async_memory_copy_h2d = queue_copy;
+  table->async_memory_copy_h2d = has("queues_no_copies") ? NULL : queue_h2d;
   table->async_memory_copy_d2h = queue_copy;
   table->async_memory_copy_d2d = queue_copy;
   table->async_memory_copy_p2p = queue_p2p;
@@ -428,6 +442,8 @@ void InitPlugin(CustomRuntimeParams *params) {
   static char type[] = "faulty";
   static char other[] = "other";
   if (has("load_dies")) die();
+  while (has("load_hangs"))
+    (void)sleep(1);
   if (has("no_type")) return;
   C_DeviceInterface *table = params->interface;
   size_t size = table->size;
