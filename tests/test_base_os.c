@@ -85,6 +85,128 @@ START_TEST(sparse_memory_is_zero_again_when_discarded) {
 }
 END_TEST
 
+START_TEST(aligned_addresses) {
+  size_t page = tarn__os_page();
+  for (size_t align = 1; align <= (size_t)1 << 30; align *= 8) {
+    char *bytes = tarn__os_map_aligned(3 * page, align);
+    char *range = tarn__os_reserve_aligned(2 * page, align);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_ptr_nonnull(range);
+    ck_assert_uint_eq((uintptr_t)bytes % align, 0);
+    ck_assert_uint_eq((uintptr_t)range % align, 0);
+    memset(bytes, 1, 3 * page);
+    tarn__os_unmap(bytes, 3 * page);
+    tarn__os_unmap(range, 2 * page);
+    ck_assert(!tarn__os_is_mapped(bytes));
+    ck_assert(!tarn__os_is_mapped(range + 2 * page - 1));
+  }
+  ck_assert_ptr_null(tarn__os_map_aligned(page, (size_t)1 << 63));
+  ck_assert_ptr_null(tarn__os_map_aligned(SIZE_MAX - page + 1, 4 * page));
+}
+END_TEST
+
+START_TEST(what_is_mapped_is_known) {
+  size_t page = tarn__os_page();
+  char *ptr = tarn__os_map(2 * page);
+  ck_assert(tarn__os_is_mapped(ptr));
+  ck_assert(tarn__os_is_mapped(ptr + 2 * page - 1));
+  ck_assert(!tarn__os_is_mapped(NULL));
+  ck_assert(!tarn__os_is_mapped((void *)(uintptr_t)64));
+  tarn__os_unmap(ptr, 2 * page);
+  ck_assert(!tarn__os_is_mapped(ptr));
+}
+END_TEST
+
+// The kernel's copy faults as the program would, but without a signal.
+static bool can_read(const void *ptr) {
+  int ends[2];
+  ck_assert_int_eq(pipe(ends), 0);
+  bool can = write(ends[1], ptr, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return can;
+}
+
+START_TEST(reserved_pages_become_memory_and_go) {
+  size_t page = tarn__os_page();
+  char *ptr = tarn__os_reserve(4 * page);
+  ck_assert(!can_read(ptr));
+  ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_READ_WRITE));
+  ck_assert(!can_read(ptr) && !can_read(ptr + 2 * page));
+  ptr[page] = 7;
+  ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_READ));
+  ck_assert_int_eq(ptr[page], 7);
+  ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_NONE));
+  ck_assert(!can_read(ptr + page));
+  ck_assert(tarn__os_vacate(ptr, 4 * page));
+  ck_assert(tarn__os_protect(ptr, 4 * page, TARN__OS_READ));
+  ck_assert_int_eq(ptr[page], 0);
+  tarn__os_unmap(ptr, 4 * page);
+  ck_assert(!tarn__os_protect(ptr, page, TARN__OS_READ));
+}
+END_TEST
+
+START_TEST(bytes_move_and_addresses_stay) {
+  size_t page = tarn__os_page();
+  char *ptr = tarn__os_reserve(4 * page);
+  ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_READ_WRITE));
+  memset(ptr + page, 7, page);
+  char *parked = tarn__os_move_out(ptr + page, page);
+  ck_assert_ptr_nonnull(parked);
+  ck_assert_int_eq(parked[page - 1], 7);
+  ck_assert_int_eq(ptr[page], 0);
+  ck_assert(tarn__os_move(parked, ptr + 2 * page, page));
+  ck_assert(!tarn__os_is_mapped(parked));
+  ck_assert_int_eq(ptr[2 * page], 7);
+  ck_assert(!can_read(ptr + 3 * page));
+  ck_assert(!tarn__os_move(parked, ptr, page));
+  ck_assert(tarn__os_is_mapped(ptr));
+  ck_assert_ptr_null(tarn__os_move_out(parked, page));
+  tarn__os_unmap(ptr, 4 * page);
+}
+END_TEST
+
+START_TEST(files_in_memory_are_shared) {
+  size_t page = tarn__os_page();
+  int fd = tarn__os_memory_file("test", 2 * page);
+  ck_assert_int_ge(fd, 0);
+  char *ptr = tarn__os_reserve(4 * page);
+  int other = tarn__os_duplicate(fd);
+  ck_assert_int_ge(other, 0);
+  ck_assert(tarn__os_map_file(ptr, 2 * page, fd));
+  ck_assert(tarn__os_map_file(ptr + 2 * page, 2 * page, other));
+  ck_assert(!can_read(ptr));
+  ck_assert(tarn__os_protect(ptr, 4 * page, TARN__OS_READ_WRITE));
+  ptr[page] = 9;
+  ck_assert_int_eq(ptr[3 * page], 9);
+  ck_assert_int_eq(ftruncate(fd, 0), -1);
+  tarn__os_close(fd);
+  tarn__os_close(other);
+  ck_assert_int_eq(ptr[3 * page], 9);
+  tarn__os_unmap(ptr, 4 * page);
+  ck_assert_int_lt(tarn__os_memory_file("test", SIZE_MAX), 0);
+  ck_assert_int_lt(tarn__os_duplicate(fd), 0);
+}
+END_TEST
+
+START_TEST(files_in_memory_are_told_from_others) {
+  size_t page = tarn__os_page();
+  int fd = tarn__os_memory_file("test", page);
+  int ends[2];
+  ck_assert_int_eq(pipe(ends), 0);
+  ck_assert(tarn__os_is_memory_file(fd, "test", page));
+  ck_assert(!tarn__os_is_memory_file(fd, "test", 2 * page));
+  ck_assert(!tarn__os_is_memory_file(fd, "tes", page));
+  ck_assert(!tarn__os_is_memory_file(ends[0], "test", page));
+  ck_assert(!tarn__os_is_memory_file(ends[0], "test", 0));
+  ck_assert(!tarn__os_is_memory_file(-1, "test", page));
+  close(ends[0]);
+  close(ends[1]);
+  tarn__os_close(fd);
+  ck_assert(!tarn__os_is_memory_file(fd, "test", page));
+}
+END_TEST
+
 START_TEST(a_wait_is_no_shorter_than_asked) {
   for (uint64_t ns = 1; ns < 10000000; ns *= 10) {
     uint64_t deadline = tarn__os_now_ns() + ns;
@@ -194,7 +316,11 @@ int main(void) {
   ADD_CASE(suite, "memory", mapped_memory_is_zero_and_goes_away,
            reserved_addresses_are_nobodys,
            sparse_memory_is_zero_again_when_discarded,
-           memory_of_the_machine_is_plausible);
+           memory_of_the_machine_is_plausible, aligned_addresses,
+           what_is_mapped_is_known);
+  ADD_CASE(suite, "addresses apart", reserved_pages_become_memory_and_go,
+           bytes_move_and_addresses_stay, files_in_memory_are_shared,
+           files_in_memory_are_told_from_others);
   ADD_CASE(suite, "time and forks", the_clock_goes_forward,
            a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);
   TCase *files = tcase_create("files");

@@ -4,10 +4,13 @@
 #define TARN_TESTS_TEST_CPU_HOST_H_
 
 #include <semaphore.h>
+#include <string.h>
 
-#define InitPlugin tarn__cpu_init_plugin  // as it is called inside libtarn
+#define InitPlugin tarn__cpu_init_plugin  // as they are called inside libtarn
+#define TarnDeviceExt tarn__cpu_device_ext
 #include "support/run.h"
 #include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
 
 #define CPU (&(struct C_Device_st){.id = 0})
 #define NOT_CPU (&(struct C_Device_st){.id = 1})
@@ -26,6 +29,34 @@ static inline C_DeviceInterface cpu_table(void) {
                   assert_c_got, (expected));                                 \
   } while (0)
 #define assert_done(expression) assert_c(expression, C_SUCCESS)
+
+// The extension's text of the last failure on this thread, or of a stream's.
+#define EXT_TEXT_SIZE 256
+static inline const char *ext_text(void *stream) {
+  static _Thread_local char text[EXT_TEXT_SIZE];
+  TarnDeviceExt()->error_text(0, stream, text, sizeof text);
+  return text;
+}
+
+#define assert_ext(expression, expected)                        \
+  do {                                                          \
+    tarn_status assert_ext_got = (expression);                  \
+    if (assert_ext_got != (expected)) {                         \
+      ck_abort_msg("%s: %s, not %s: %s", #expression,           \
+                   tarn_status_name(assert_ext_got),            \
+                   tarn_status_name(expected), ext_text(NULL)); \
+    }                                                           \
+  } while (0)
+#define assert_ext_ok(expression) assert_ext(expression, TARN_OK)
+
+// TARN_E_INVALID, with a text that contains |says|.
+#define assert_ext_wrong(expression, says)                                   \
+  do {                                                                       \
+    assert_ext(expression, TARN_E_INVALID);                                  \
+    ck_assert_msg(strstr(ext_text(NULL), (says)) != NULL,                    \
+                  "%s: '%s' does not say '%s'", #expression, ext_text(NULL), \
+                  (says));                                                   \
+  } while (0)
 
 static inline C_Stream new_stream(const C_DeviceInterface *cpu) {
   C_Stream stream = NULL;

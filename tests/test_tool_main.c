@@ -132,8 +132,8 @@ END_TEST
 
 #define DEVICE_KEYS                                                         \
   "device,type,plugin,id,total_bytes,free_bytes,host_accessible,"           \
-  "min_chunk,max_chunk,max_alloc,padding,init_size,realloc_size,functions," \
-  "stand_ins"
+  "min_chunk,max_chunk,max_alloc,padding,init_size,realloc_size,alignment," \
+  "functions,stand_ins,extensions"
 
 static void assert_device(const char *json, const char *path) {
   char keys[512];
@@ -178,6 +178,7 @@ START_TEST(devices_for_spreadsheets) {
   tool_output o = tool_run("devices", "-o", "csv");
   assert_done(o);
   assert_contains(o.out, "device,total_bytes,");
+  assert_contains(o.out, ",stand_ins,extensions\n");
   assert_contains(o.out, "\ncpu:0,");
   tool_output_free(&o);
   o = tool_run("devices", "--output", "md");
@@ -231,8 +232,28 @@ START_TEST(plugin_by_relative_path) {
                       64 << 20);
   ck_assert_uint_eq(json_size(o.out, of_device(small, ".functions")), 0);
   ck_assert_uint_eq(json_size(o.out, of_device(small, ".stand_ins")), 16);
+  ck_assert_double_eq(json_number(o.out, of_device(small, ".alignment")), 1);
+  ck_assert_uint_eq(json_size(o.out, of_device(small, ".extensions")), 0);
   tool_output_free(&o);
   free(folder);
+}
+END_TEST
+
+START_TEST(what_is_beyond_the_abi) {
+  tool_output o =
+      tool_run("devices", "--plugin", TARN_WIDE_PLUGIN, "-o", "json");
+  assert_done(o);
+  ck_assert(json_valid(o.out));
+  size_t wide = find_device(o.out, "\"wide:0\"");
+  ck_assert_double_eq(json_number(o.out, of_device(wide, ".alignment")), 256);
+  ck_assert_uint_eq(json_size(o.out, of_device(wide, ".extensions")), 2);
+  ck_assert(json_is(o.out, of_device(wide, ".extensions.0"), "\"alignment\""));
+  ck_assert(json_is(o.out, of_device(wide, ".extensions.1"), "\"retains\""));
+  tool_output_free(&o);
+  o = tool_run("devices", "--plugin", TARN_WIDE_PLUGIN);
+  assert_done(o);
+  assert_contains(o.out, "\n  extensions alignment retains\n");
+  tool_output_free(&o);
 }
 END_TEST
 
@@ -269,7 +290,8 @@ int main(void) {
   ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options,
            options_that_are_almost_right, posix_changes_nothing);
   ADD_CASE(suite, "devices", devices_as_json, devices_for_people,
-           devices_for_spreadsheets, missing_plugin, plugin_by_relative_path);
+           devices_for_spreadsheets, missing_plugin, plugin_by_relative_path,
+           what_is_beyond_the_abi);
   ADD_CASE(suite, "output", full_disk, closed_pipe);
   return run_suite(suite);
 }

@@ -15,15 +15,17 @@ static const char help[] =
     "Lists the devices of this machine: those that are built in, and those of\n"
     "the plug-ins named. Of the optional functions of the plug-in ABI it "
     "tells\n"
-    "which are the plug-in's own and for which Tarn stands in.\n"
+    "which are the plug-in's own and for which Tarn stands in; beyond the\n"
+    "ABI, what the plug-in's extension has.\n"
     "\n"
     "  --plugin FILE   load this plug-in first; may be given several times.\n"
     "                  A name without '/' is looked for in $TARN_PLUGIN_DIR\n"
     "  -o FORMAT       table (default), json, csv or md\n"
     "  -h, --help      this text\n"
     "\n"
-    "A size of '-' or 0 means that the device names none. Exit status: 1 if a\n"
-    "plug-in cannot be loaded or a device cannot be opened.\n";
+    "A size of '-' or 0, or an alignment of 1, means that the device names\n"
+    "none. Exit status: 1 if a plug-in cannot be loaded or a device cannot be "
+    "opened.\n";
 
 enum { FUNCTION_BITS = 32, NAMES_SIZE = 1024 };
 
@@ -103,6 +105,32 @@ static const char *join_functions(const found *item, bool own, char *out) {
   return out;
 }
 
+// The name of extension |bit| if the device has it; NULL otherwise.
+static const char *extension_name(const found *item, int bit) {
+  uint32_t mask = UINT32_C(1) << bit;
+  if ((item->info.extensions & mask) == 0) return NULL;
+  return tarn_device_extension_name((tarn_device_extension)mask);
+}
+
+static const char *join_extensions(const found *item, char *out) {
+  out[0] = '\0';
+  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
+    const char *name = extension_name(item, bit);
+    if (name != NULL) tool_append(out, NAMES_SIZE, " ", name);
+  }
+  return out;
+}
+
+static void write_json_extensions(json *out, const found *item) {
+  json_key(out, "extensions");
+  json_begin_array(out);
+  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
+    const char *name = extension_name(item, bit);
+    if (name != NULL) json_text(out, name);
+  }
+  json_end_array(out);
+}
+
 static void write_json_functions(json *out, const char *key, const found *item,
                                  bool own) {
   json_key(out, key);
@@ -140,8 +168,10 @@ static void write_json_device(json *out, const found *item) {
   write_json_size(out, "padding", info->padding);
   write_json_size(out, "init_size", info->init_size);
   write_json_size(out, "realloc_size", info->realloc_size);
+  write_json_size(out, "alignment", info->alignment);
   write_json_functions(out, "functions", item, true);
   write_json_functions(out, "stand_ins", item, false);
+  write_json_extensions(out, item);
   json_end_object(out);
 }
 
@@ -168,13 +198,15 @@ static const table_column columns[] = {
     {"padding", "padding", true},
     {"init", "init_size", true},
     {"realloc", "realloc_size", true},
+    {"alignment", "alignment", true},
     // The plain table tells these below, where there is room.
     {"plug-in", "plugin", false},
     {"own functions", "functions", false},
     {"stand-ins", "stand_ins", false},
+    {"extensions", "extensions", false},
 };
 
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 3 };
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 4 };
 
 static void add_row(table *t, const found *item, bool whole) {
   const tarn_device_info *info = &item->info;
@@ -189,10 +221,12 @@ static void add_row(table *t, const found *item, bool whole) {
   table_bytes(t, info->padding);
   table_bytes(t, info->init_size);
   table_bytes(t, info->realloc_size);
+  table_bytes(t, info->alignment);
   if (!whole) return;
   table_text(t, info->plugin);
   table_text(t, join_functions(item, true, names));
   table_text(t, join_functions(item, false, names));
+  table_text(t, join_extensions(item, names));
 }
 
 static void write_wrapped(const char *title, const char *words) {
@@ -207,6 +241,12 @@ static void write_wrapped(const char *title, const char *words) {
     words += length + (words[length] == ' ');
   }
   putchar('\n');
+}
+
+static void write_extensions(const found *item) {
+  char names[NAMES_SIZE];
+  join_extensions(item, names);
+  if (*names != '\0') write_wrapped("extensions", names);
 }
 
 // Only where there are stand-ins is there something to tell apart.
@@ -235,8 +275,10 @@ static void write_table(const survey *s, table_style style) {
     add_row(t, &s->items[i], !plain);
   table_write(t, style, stdout);
   table_destroy(t);
-  for (size_t i = 0; plain && i < s->count; i++)
+  for (size_t i = 0; plain && i < s->count; i++) {
     write_functions(&s->items[i]);
+    write_extensions(&s->items[i]);
+  }
 }
 
 static void write_survey(const survey *s, options_output output) {

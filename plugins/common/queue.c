@@ -30,8 +30,8 @@
 #include "queue.h"
 
 // Done operations kept per stream for the next ones, so that a steady stream
-// allocates nothing. 28 KiB: a few hundred in flight is a busy stream.
-enum { SPARES_MAX = 256 };
+// allocates nothing. 28 KiB: two hundred in flight is a busy stream.
+enum { SPARES_MAX = 224 };
 
 static void lock_stream(C_Stream stream) {
   pthread_mutex_lock(&stream->lock);
@@ -55,11 +55,13 @@ static tarn__queue_op *take_op(C_Stream stream) {
 // either held or gone with it.
 static void keep_op(C_Stream stream, tarn__queue_op *op) {
   tarn__queue_stream_drop(op->mark.stream);
+  tarn__host_free(op->owned, op->owned_size);
   if (stream->spares == SPARES_MAX) {
     tarn__host_free(op, sizeof *op);
     return;
   }
   op->mark.stream = NULL;
+  op->owned = NULL;
   op->next = stream->spare;
   stream->spare = op;
   stream->spares++;
@@ -69,6 +71,7 @@ static void free_ops(tarn__queue_op *op) {
   while (op != NULL) {
     tarn__queue_op *next = op->next;
     tarn__queue_stream_drop(op->mark.stream);
+    tarn__host_free(op->owned, op->owned_size);
     tarn__host_free(op, sizeof *op);
     op = next;
   }
@@ -195,6 +198,7 @@ C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
   lock_stream(stream);
   if (op->brief && stream->done == stream->queued) {
     op->run(op);
+    tarn__host_free(op->owned, op->owned_size);
   } else {
     status = queue_op(stream, op);
   }

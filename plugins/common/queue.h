@@ -89,6 +89,8 @@ typedef struct tarn__queue_op {
   void (*run)(const struct tarn__queue_op *op);
   bool brief;             // may be run under the lock when the stream is idle
   tarn__queue_mark mark;  // what a wait waits for; dropped when the op has run
+  void *owned;            // host memory that goes with the op; NULL: none
+  size_t owned_size;
   union {
     struct {
       void *dst;
@@ -137,7 +139,8 @@ void tarn__queue_stream_hold(C_Stream stream);
 void tarn__queue_stream_drop(C_Stream stream);  // NULL is allowed
 
 // Queues a copy of |*op|, or runs it at once if it is brief and the stream
-// idle. C_FAILED if there is no memory: then |op->mark| is still the caller's.
+// idle. C_FAILED if there is no memory: then |op->mark| and |op->owned| are
+// still the caller's.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op);
 
 // Called by an operation of |stream| that goes wrong while it runs: what is

@@ -3,11 +3,6 @@
 
 #include "cpu.h"
 
-// Up to here a copy on an idle stream is made at once by whoever asks for it,
-// with the stream's lock held. It takes a few microseconds, less than waking
-// the worker would.
-enum { BRIEF_SIZE = 64 << 10 };
-
 static bool overlap(const void *a, const void *b, size_t size) {
   uintptr_t x = (uintptr_t)a;
   uintptr_t y = (uintptr_t)b;
@@ -43,7 +38,7 @@ C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
   }
   tarn__queue_op op = {
       .run = run_copy,
-      .brief = size <= BRIEF_SIZE,
+      .brief = size <= TARN__CPU_BRIEF_SIZE,
       .copy = {dst, src, size},
   };
   return tarn__queue_submit(stream, &op);

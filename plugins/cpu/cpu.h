@@ -1,30 +1,57 @@
 // cpu.h - host memory as a device: what the files of this plug-in share.
 //
-//   plugin.c  the table, the one device, its sizes
-//   memory.c  take and give back
-//   copy.c    copies, at once and queued
+//   plugin.c     the table, the one device, its sizes
+//   memory.c     take and give back, at once and queued
+//   copy.c       copies, at once and queued
+//   extension.c  the table beyond the ABI, texts of failures
+//   range.c      addresses: ranges and what is mapped in them
+//   backing.c    memory without addresses, and its handles
+//   share.c      memory as callers and other processes have it
+//   pointer.c    what an address belongs to; host memory that is registered
+//   rows.c       gather and scatter
+//   spans.c      pieces of the address space in order
 //
 // Streams and events are those of plugins/common.
 //
-// The functions of the table check what they are given and answer C_ERROR to
-// a wrong use; what they call relies on it.
+// The functions of the ABI's table check what they are given and answer C_ERROR
+// to a wrong use, those of the extension TARN_E_INVALID with a text; what they
+// call relies on it.
+//
+// Locks: that of ranges, and that of registrations. Each is taken alone, and
+// around a fork. A child has all that its parent had: ranges and memory with
+// handles, private bytes as they were and its own from then on, shareable ones
+// still shared.
 #ifndef TARN_PLUGINS_CPU_CPU_H_
 #define TARN_PLUGINS_CPU_CPU_H_
 
 #include "common/queue.h"
+#include "common/text.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
 
 // There is one device, and its id is 0.
 static inline bool tarn__cpu_is_device(const struct C_Device_st *device) {
   return device != NULL && device->id == 0;
 }
 
+// Up to here work on an idle stream is done at once by whoever asks for it,
+// with the stream's lock held. It takes a few microseconds, less than waking
+// the worker would.
+enum { TARN__CPU_BRIEF_SIZE = 64 << 10 };
+
 // memory.c
 C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size);
 C_Status tarn__cpu_deallocate(const C_Device device, void *ptr, size_t size);
 C_Status tarn__cpu_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size);
+tarn_status tarn__cpu_alignment(int id, size_t *out_align);
+tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
+                                       uint64_t *out_addr);
+tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
+                                     uint64_t *out_addr);
+tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
+                                       size_t size);
 
 // copy.c
 C_Status tarn__cpu_copy(const C_Device device, void *dst, const void *src,
@@ -37,5 +64,64 @@ C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
 C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,
                                   const C_Device src_device, C_Stream stream,
                                   void *dst, const void *src, size_t size);
+
+// extension.c
+
+// Why the last call of the extension that failed on this thread did.
+extern _Thread_local tarn__text tarn__cpu_text;
+#define tarn__cpu_fail(...) tarn__text_fail(&tarn__cpu_text, __VA_ARGS__)
+
+// TARN_E_INVALID unless |id| is the device's.
+TARN_MUST_CHECK tarn_status tarn__cpu_check_id(int id);
+
+// The same, and |stream| NULL or one of its streams.
+TARN_MUST_CHECK tarn_status tarn__cpu_check_stream(int id, C_Stream stream);
+
+// What the kernel's refusal, in errno, becomes: TARN_FULL if it has run out of
+// something, else TARN_E_DEVICE.
+tarn_status tarn__cpu_refused(const char *what, size_t size);
+
+// range.c
+enum { TARN__CPU_GRANULARITY = 2 << 20 };
+
+void tarn__cpu_lock_ranges(void);
+void tarn__cpu_unlock_ranges(void);
+tarn_status tarn__cpu_range_granularity(int id, size_t *out_size);
+tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
+                                    uint64_t *out_addr);
+tarn_status tarn__cpu_range_release(int id, uint64_t addr, size_t size);
+tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
+                                uint64_t memory);
+tarn_status tarn__cpu_range_unmap(int id, uint64_t addr, size_t size);
+tarn_status tarn__cpu_range_set_access(int id, uint64_t addr, size_t size,
+                                       int by, tarn_ext_access access);
+
+// False if |addr| is in no range. Base 0: nothing is mapped there.
+bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base, size_t *out_size);
+
+// Whatever ranges and memory are left.
+void tarn__cpu_range_forget(void);
+
+// share.c
+tarn_status tarn__cpu_memory_create(int id, size_t size, uint32_t flags,
+                                    uint64_t *out_memory);
+tarn_status tarn__cpu_memory_destroy(int id, uint64_t memory);
+tarn_status tarn__cpu_memory_export(int id, uint64_t memory, int *out_fd);
+tarn_status tarn__cpu_memory_import(int id, int fd, size_t size,
+                                    uint64_t *out_memory);
+
+// pointer.c
+tarn_status tarn__cpu_host_register(int id, void *ptr, size_t size);
+tarn_status tarn__cpu_host_unregister(int id, void *ptr);
+tarn_status tarn__cpu_pointer_query(int id, uint64_t addr,
+                                    tarn_ext_pointer *out);
+
+// Whatever registrations are left.
+void tarn__cpu_pointer_forget(void);
+
+// rows.c
+tarn_status tarn__cpu_gather(int id, void *stream, const tarn_rows *rows);
+tarn_status tarn__cpu_scatter(int id, void *stream, const tarn_rows *rows);
+tarn_status tarn__cpu_scatter_add(int id, void *stream, const tarn_rows *rows);
 
 #endif  // TARN_PLUGINS_CPU_CPU_H_

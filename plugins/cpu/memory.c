@@ -8,7 +8,8 @@
 // C library would keep them, as its threshold for mapping grows with use. For
 // small blocks a system call, a page fault and a whole page each would cost
 // more than they are worth: they come from the C library. Which of the two is
-// told by the size, which the caller gives back.
+// told by the size, which the caller gives back; of an alignment it knows
+// nothing, so both kinds come back alike whatever theirs is.
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +20,10 @@ enum {
   MAP_FROM_SIZE = 128 << 10  // where the C library, too, begins to map
 };
 
-static void *take_pages(size_t size) {
+static void *take_pages(size_t size, size_t align) {
   size_t whole = 0;
   if (!tarn_size_align_up(size, tarn__os_page(), &whole)) return NULL;
-  return tarn__os_map(whole);
+  return tarn__os_map_aligned(whole, align);
 }
 
 static void give_pages(void *ptr, size_t size) {
@@ -31,26 +32,38 @@ static void give_pages(void *ptr, size_t size) {
   tarn__os_unmap(ptr, whole);
 }
 
-static void *take_small(size_t size) {
+static void *take_small(size_t size, size_t align) {
   void *ptr = NULL;
-  return posix_memalign(&ptr, BLOCK_ALIGN, size) == 0 ? ptr : NULL;
+  return posix_memalign(&ptr, align, size) == 0 ? ptr : NULL;
 }
 
-C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size) {
-  if (ptr == NULL) return C_ERROR;
-  *ptr = NULL;
-  if (!tarn__cpu_is_device(device) || size == 0) return C_ERROR;
-  *ptr = size >= MAP_FROM_SIZE ? take_pages(size) : take_small(size);
-  return *ptr != NULL ? C_SUCCESS : C_FAILED;
+// |align| is a multiple of BLOCK_ALIGN.
+static void *take(size_t size, size_t align) {
+  return size >= MAP_FROM_SIZE ? take_pages(size, align)
+                               : take_small(size, align);
 }
 
-C_Status tarn__cpu_deallocate(const C_Device device, void *ptr, size_t size) {
-  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0) return C_ERROR;
+static void give(void *ptr, size_t size) {
   if (size >= MAP_FROM_SIZE) {
     give_pages(ptr, size);
   } else {
     free(ptr);
   }
+}
+
+// --- for the table ---------------------------------------------------------
+
+C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size) {
+  if (ptr == NULL) return C_ERROR;
+  *ptr = NULL;
+  if (!tarn__cpu_is_device(device) || size == 0) return C_ERROR;
+  *ptr = take(size, BLOCK_ALIGN);
+  return *ptr != NULL ? C_SUCCESS : C_FAILED;
+}
+
+C_Status tarn__cpu_deallocate(const C_Device device, void *ptr, size_t size) {
+  if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0) return C_ERROR;
+  give(ptr, size);
   return C_SUCCESS;
 }
 
@@ -59,4 +72,67 @@ C_Status tarn__cpu_memory_set(const C_Device device, void *ptr,
   if (!tarn__cpu_is_device(device) || ptr == NULL || size == 0) return C_ERROR;
   memset(ptr, value, size);
   return C_SUCCESS;
+}
+
+// --- for the extension -----------------------------------------------------
+
+tarn_status tarn__cpu_alignment(int id, size_t *out_align) {
+  *out_align = 0;
+  tarn_status status = tarn__cpu_check_id(id);
+  if (status == TARN_OK) *out_align = BLOCK_ALIGN;
+  return status;
+}
+
+static tarn_status take_block(size_t size, size_t align, uint64_t *out_addr) {
+  if (size == 0) return tarn__cpu_fail(TARN_E_INVALID, "a block of 0 bytes");
+  void *ptr = take(size, align < BLOCK_ALIGN ? BLOCK_ALIGN : align);
+  if (ptr == NULL) {
+    return tarn__cpu_fail(TARN_FULL, "no %zu bytes at a multiple of %zu", size,
+                          align);
+  }
+  *out_addr = (uint64_t)(uintptr_t)ptr;
+  return TARN_OK;
+}
+
+tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
+                                       uint64_t *out_addr) {
+  *out_addr = 0;
+  tarn_status status = tarn__cpu_check_id(id);
+  if (status != TARN_OK) return status;
+  if (!tarn_is_power_of_two(align)) {
+    return tarn__cpu_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
+  }
+  return take_block(size, align, out_addr);
+}
+
+// Fresh memory is nobody's, so that nothing on the stream need be waited for.
+tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
+                                     uint64_t *out_addr) {
+  *out_addr = 0;
+  tarn_status status = tarn__cpu_check_stream(id, stream);
+  return status == TARN_OK ? take_block(size, BLOCK_ALIGN, out_addr) : status;
+}
+
+static void run_give(const tarn__queue_op *op) {
+  give(op->copy.dst, op->copy.size);
+}
+
+tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
+                                       size_t size) {
+  tarn_status status = tarn__cpu_check_stream(id, stream);
+  if (status != TARN_OK) return status;
+  if (addr == 0 || size == 0) {
+    return tarn__cpu_fail(TARN_E_INVALID, "no block to give back");
+  }
+  tarn__queue_op op = {
+      .run = run_give,
+      .brief = true,
+      .copy = {.dst = (void *)(uintptr_t)addr, .size = size},
+  };
+  if (stream == NULL) {
+    run_give(&op);
+  } else if (tarn__queue_submit(stream, &op) != C_SUCCESS) {
+    return tarn__cpu_fail(TARN_E_NOMEM, "no memory to queue a release");
+  }
+  return TARN_OK;
 }

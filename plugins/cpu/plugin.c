@@ -20,6 +20,8 @@ static C_Status initialize(void) {
 // Whatever the host forgot goes too; streams finish what is on them.
 static C_Status finalize(void) {
   tarn__queue_destroy_all(&home);
+  tarn__cpu_range_forget();
+  tarn__cpu_pointer_forget();
   return C_SUCCESS;
 }
 

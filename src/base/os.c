@@ -136,8 +136,15 @@ bool tarn__os_move(void *from, void *to, size_t size) {
 }
 
 bool tarn__os_map_file(void *ptr, size_t size, int fd) {
-  return mmap(ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
-         MAP_FAILED;
+  size_t page = tarn__os_page();
+  void *spare = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
+  if (spare == MAP_FAILED) return false;
+  bool mapped =
+      mmap(ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+  int reason = errno;
+  tarn__os_unmap(spare, page);
+  errno = reason;
+  return mapped;
 }
 
 // --- files in memory -------------------------------------------------------

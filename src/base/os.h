@@ -75,7 +75,9 @@ TARN_MUST_CHECK int tarn__os_duplicate(int fd);
 void tarn__os_close(int fd);
 
 // Puts the first |size| bytes of the file at reserved addresses, shared with
-// whoever else maps it. Nobody can touch them before tarn__os_protect.
+// whoever else maps it. Nobody can touch them before tarn__os_protect. Refused
+// also where this would be the process's last mapping, for without one to spare
+// it could not be taken out again.
 TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
 // Both put something else at mapped pages, which can be read and written before

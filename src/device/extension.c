@@ -79,6 +79,7 @@ tarn_status tarn__extension_take(const tarn_device_ext *offered,
               (unsigned)offered->version, TARN_DEVICE_EXT_VERSION);
     return TARN_OK;
   }
+  size -= size % sizeof(void *);  // a part of a slot is no slot
   memcpy(out, offered, size < sizeof *out ? size : sizeof *out);
   out->struct_size = sizeof *out;
   tarn_status status = check(out, origin);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "device/plugin.h"
+#include "support/fake_extension.h"
 #include "support/faults.h"
 
 fake_habits fake = {
@@ -55,7 +56,8 @@ static C_Stream live_streams;
 static C_Stream ended_streams;
 
 static struct {
-  void *ptr;
+  void *ptr;     // as it was given
+  void *memory;  // as the C library gave it
   size_t size;
 } blocks[BLOCKS_MAX];
 
@@ -82,6 +84,11 @@ static bool struck(const C_Device device) {
   bool result = enter(device);
   pthread_mutex_unlock(&lock);
   return result;
+}
+
+bool fake_called(int id) {
+  struct C_Device_st device = {id};
+  return struck(&device);
 }
 
 // --- devices ---------------------------------------------------------------
@@ -181,6 +188,10 @@ static void queue(C_Stream stream, operation op) {
   pthread_mutex_unlock(&lock);
 }
 
+void fake_queue(C_Stream stream, C_Callback callback, void *user_data) {
+  queue(stream, (operation){.callback = callback, .user_data = user_data});
+}
+
 static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
   count(&fake_seen.waits, 1);
   if (stream != NULL) {
@@ -189,7 +200,7 @@ static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
     pthread_mutex_unlock(&lock);
   }
   if (struck(device)) return C_INTERNAL_ERROR;
-  return C_SUCCESS;
+  return fake.sync_answer;
 }
 
 static C_Status destroy_stream(const C_Device device, C_Stream stream) {
@@ -221,7 +232,7 @@ static C_Status query_stream(const C_Device device, C_Stream stream) {
 static C_Status stream_add_callback(const C_Device device, C_Stream stream,
                                     C_Callback callback, void *user_data) {
   if (struck(device)) return C_INTERNAL_ERROR;
-  queue(stream, (operation){.callback = callback, .user_data = user_data});
+  fake_queue(stream, callback, user_data);
   return C_SUCCESS;
 }
 
@@ -294,10 +305,11 @@ static C_Status no_memory(void **ptr) {
   return fake.full_is_null ? C_SUCCESS : C_FAILED;
 }
 
-static bool note_block(void *ptr, size_t size) {
+static bool note_block(void *ptr, void *memory, size_t size) {
   for (size_t i = 0; i < BLOCKS_MAX; i++) {
     if (blocks[i].ptr != NULL) continue;
     blocks[i].ptr = ptr;
+    blocks[i].memory = memory;
     blocks[i].size = size;
     fake_seen.live_bytes += size;
     fake_seen.live_blocks++;
@@ -307,14 +319,26 @@ static bool note_block(void *ptr, size_t size) {
   return false;
 }
 
-static C_Status allocate_locked(void **ptr, size_t size) {
-  if (size > fake.capacity - fake_seen.live_bytes) return no_memory(ptr);
+static void *take_locked(size_t size, size_t align, size_t misalign) {
   char *memory = NULL;
-  if (posix_memalign((void **)&memory, 4096, size + fake.misalign) != 0) {
-    return no_memory(ptr);
+  if (size > fake.capacity - fake_seen.live_bytes) return NULL;
+  if (posix_memalign((void **)&memory, align, size + misalign) != 0) {
+    return NULL;
   }
-  *ptr = memory + fake.misalign;
-  return note_block(*ptr, size) ? C_SUCCESS : C_INTERNAL_ERROR;
+  ck_assert(note_block(memory + misalign, memory, size));
+  return memory + misalign;
+}
+
+void *fake_take(size_t size, size_t align, size_t misalign) {
+  pthread_mutex_lock(&lock);
+  void *ptr = take_locked(size, align, misalign);
+  pthread_mutex_unlock(&lock);
+  return ptr;
+}
+
+static C_Status allocate_locked(void **ptr, size_t size) {
+  *ptr = take_locked(size, 4096, fake.misalign);
+  return *ptr != NULL ? C_SUCCESS : no_memory(ptr);
 }
 
 static C_Status allocate(const C_Device device, void **ptr, size_t size) {
@@ -331,10 +355,17 @@ static C_Status deallocate_locked(void *ptr, size_t size) {
     fake_seen.live_bytes -= blocks[i].size;
     fake_seen.live_blocks--;
     blocks[i].ptr = NULL;
-    free((char *)ptr - fake.misalign);
+    free(blocks[i].memory);
     return C_SUCCESS;
   }
   return C_ERROR;
+}
+
+bool fake_give(void *ptr, size_t size) {
+  pthread_mutex_lock(&lock);
+  C_Status status = deallocate_locked(ptr, size);
+  pthread_mutex_unlock(&lock);
+  return status == C_SUCCESS;
 }
 
 // A fault here still frees: else every fault would be a leak by design.
@@ -483,6 +514,7 @@ void fake_init(CustomRuntimeParams *params) {
 }
 
 void fake_add(void) {
-  tarn_status status = tarn__plugin_add((tarn__plugin_entry){fake_init, NULL}, "a test double");
+  tarn_status status = tarn__plugin_add(
+      (tarn__plugin_entry){fake_init, fake_extension}, "a test double");
   ck_assert_msg(status == TARN_OK, "%s", tarn_last_error());
 }

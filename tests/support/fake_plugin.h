@@ -32,6 +32,7 @@ typedef struct fake_habits {
   bool full_is_null;      // out of memory: C_SUCCESS and NULL
   bool strikes;           // every call may fail through faults_strike
   C_Status size_answer;   // of the size queries but min_chunk
+  C_Status sync_answer;   // of synchronize_stream
   C_Status copy_answer;   // of copies, which are made all the same
   C_Status query_answer;  // of query_event and query_stream when not yet
 
@@ -64,7 +65,21 @@ extern fake_ledger fake_seen;
 // Its InitPlugin.
 void fake_init(CustomRuntimeParams *params);
 
-// Adds it to the library's plug-ins.
+// Adds it to the library's plug-ins, with fake_extension.h's extension if that
+// is to be there.
 void fake_add(void);
+
+// --- for the extension's slots ---------------------------------------------
+
+// Notes a call for device |id|; true if it is to fail.
+bool fake_called(int id);
+
+// Memory at |misalign| bytes behind a multiple of |align|; NULL if there is
+// none. Any of the functions that take memory back takes this back too.
+void *fake_take(size_t size, size_t align, size_t misalign);
+bool fake_give(void *ptr, size_t size);
+
+// Runs |callback| behind what is on |stream|.
+void fake_queue(C_Stream stream, C_Callback callback, void *user_data);
 
 #endif  // TARN_TESTS_SUPPORT_FAKE_PLUGIN_H_

@@ -1,10 +1,13 @@
 // A plug-in as short as the ABI allows: the required functions and nothing
 // else, over the C library's memory. Its one device, "small:0", has 64 MiB,
 // and the host must not touch its memory.
+//
+// Compiled with WIDE it is "wide:0", which has a little beyond the ABI.
 #include <stdlib.h>
 #include <string.h>
 
 #include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
 
 static const size_t capacity = (size_t)64 << 20;
 static size_t used;
@@ -66,7 +69,11 @@ static C_Status min_chunk(const C_Device device, size_t *size) {
 }
 
 void InitPlugin(CustomRuntimeParams *params) {
+#ifdef WIDE
+  static char type[] = "wide";
+#else
   static char type[] = "small";
+#endif
   C_DeviceInterface *table = params->interface;
   params->device_type = type;
   params->version = (C_RuntimeVersion){0, 1, 1};
@@ -86,3 +93,21 @@ void InitPlugin(CustomRuntimeParams *params) {
   table->device_memory_stats = stats;
   table->device_min_chunk_size = min_chunk;
 }
+
+#ifdef WIDE
+static tarn_status alignment(int id, size_t *out_align) {
+  (void)id;
+  *out_align = 256;
+  return TARN_OK;
+}
+
+const tarn_device_ext *TarnDeviceExt(void) {
+  static const tarn_device_ext ext = {
+      .struct_size = sizeof ext,
+      .version = TARN_DEVICE_EXT_VERSION,
+      .flags = TARN_EXT_RETAINS,
+      .alignment = alignment,
+  };
+  return &ext;
+}
+#endif

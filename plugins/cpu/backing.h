@@ -1,0 +1,51 @@
+// backing.h - memory apart from addresses: what stands behind a range.
+//
+//   private     lives in the pages at which it is mapped. While it is mapped
+//               nowhere its bytes are parked at addresses that nobody knows.
+//   shareable   a file in memory, mapped wherever it is wanted
+//
+// Not locked: all is guarded by the lock of ranges (range.c), under which
+// every function here is called.
+#ifndef TARN_PLUGINS_CPU_BACKING_H_
+#define TARN_PLUGINS_CPU_BACKING_H_
+
+#include "base/os.h"
+#include "tarn/base.h"
+
+typedef struct tarn__cpu_backing {
+  uint64_t handle;  // 0: dropped
+  size_t size;
+  int fd;           // of a shareable one; -1: private
+  size_t mappings;  // how often it is mapped now
+  bool written;     // private: it was writable, so it may hold bytes
+  void *park;       // private, not mapped: where its bytes are; NULL: zeros
+} tarn__cpu_backing;
+
+// New memory with a handle. |fd|: a file to take over, or -1. NULL with
+// nothing taken over if there is no host memory.
+tarn__cpu_backing *tarn__cpu_backing_make(size_t size, int fd);
+
+// The one of |handle|; NULL if that is none.
+tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle);
+
+// Ends the handle; what is mapped lives on.
+void tarn__cpu_backing_drop(tarn__cpu_backing *backing);
+
+// Puts it at reserved addresses, where nobody can touch it yet. False with
+// errno if the kernel refuses.
+TARN_MUST_CHECK bool tarn__cpu_backing_put(tarn__cpu_backing *backing,
+                                           void *at);
+
+// Takes it out; the addresses stay reserved. |access| is what it has there.
+// Gone for good if it was dropped and this was its last mapping. False with
+// errno if the kernel refuses; then all is as before.
+TARN_MUST_CHECK bool tarn__cpu_backing_take(tarn__cpu_backing *backing,
+                                            void *at, tarn__os_access access);
+
+// For a mapping whose addresses have gone altogether, at the end.
+void tarn__cpu_backing_lose(tarn__cpu_backing *backing);
+
+// Drops all handles, at the end.
+void tarn__cpu_backing_drop_all(void);
+
+#endif  // TARN_PLUGINS_CPU_BACKING_H_

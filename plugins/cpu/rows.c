@@ -1,0 +1,78 @@
+// Gather and scatter, at once or queued. Addresses are pointers here.
+#include "common/rows.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/rows.h"
+#include "cpu.h"
+
+// What a queued one knows; its rows go with the operation.
+typedef struct task {
+  tarn__rows_action action;
+  const tarn_rows *rows;
+  C_Stream stream;
+} task;
+
+_Static_assert(sizeof(task) <= sizeof((tarn__queue_op){0}.words),
+               "a task is an operation's context");
+
+static void run_task(const tarn__queue_op *op) {
+  task t;
+  tarn__text why;
+  memcpy(&t, op->words, sizeof t);
+  if (tarn__rows_run(t.action, t.rows, NULL, NULL, why.line, sizeof why.line) !=
+      TARN_OK) {
+    tarn__queue_fail(t.stream, C_ERROR, why.line);
+  }
+}
+
+static bool is_brief(const tarn_rows *rows) {
+  size_t bytes = 0;
+  return tarn_size_mul(
+             rows->index_count,
+             tarn__rows_table_bytes(rows) + tarn__rows_dense_bytes(rows),
+             &bytes) &&
+         bytes <= TARN__CPU_BRIEF_SIZE;
+}
+
+static tarn_status no_memory(void) {
+  return tarn__cpu_fail(TARN_E_NOMEM, "no memory to queue rows");
+}
+
+static tarn_status queue_task(tarn__rows_action action, const tarn_rows *rows,
+                              C_Stream stream) {
+  tarn__queue_op op = {.run = run_task, .brief = is_brief(rows)};
+  tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
+  if (copy == NULL) return no_memory();
+  task t = {action, copy, stream};
+  memcpy(op.words, &t, sizeof t);
+  op.owned = copy;
+  if (tarn__queue_submit(stream, &op) == C_SUCCESS) return TARN_OK;
+  tarn__host_free(op.owned, op.owned_size);
+  return no_memory();
+}
+
+static tarn_status move_rows(tarn__rows_action action, int id, C_Stream stream,
+                             const tarn_rows *rows) {
+  tarn_status status = tarn__cpu_check_stream(id, stream);
+  if (status != TARN_OK) return status;
+  if (rows == NULL) return tarn__cpu_fail(TARN_E_INVALID, "no rows");
+  if (stream != NULL) return queue_task(action, rows, stream);
+  tarn__text why;
+  status = tarn__rows_run(action, rows, NULL, NULL, why.line, sizeof why.line);
+  if (status == TARN_OK) return status;
+  return tarn__cpu_fail(status, "%s", why.line);
+}
+
+tarn_status tarn__cpu_gather(int id, void *stream, const tarn_rows *rows) {
+  return move_rows(TARN__ROWS_GATHER, id, stream, rows);
+}
+
+tarn_status tarn__cpu_scatter(int id, void *stream, const tarn_rows *rows) {
+  return move_rows(TARN__ROWS_SCATTER, id, stream, rows);
+}
+
+tarn_status tarn__cpu_scatter_add(int id, void *stream, const tarn_rows *rows) {
+  return move_rows(TARN__ROWS_SCATTER_ADD, id, stream, rows);
+}
