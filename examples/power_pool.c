@@ -36,7 +36,7 @@ static tarn_status init(void *state, const tarn_source *source,
     tarn_list_init(&self->free[i]);
   self->least = order_of(self, least);
   if (tarn_is_power_of_two(least) && self->least < ORDERS) return TARN_OK;
-  return source->fail(source, TARN_E_INVALID, "least is no power of two");
+  return source->refuse(source, TARN_E_INVALID, "least is no power of two");
 }
 
 // How good a free chunk is for a request: 3 its own stream's, 2 nobody's, 1
@@ -66,7 +66,7 @@ static tarn_status take(void *state, const tarn_source *source,
   power_pool *self = state;
   unsigned order = order_of(self, request->size);
   if (order >= ORDERS) {
-    return source->fail(source, TARN_FULL, "larger than any chunk");
+    return source->refuse(source, TARN_FULL, "larger than any chunk");
   }
   tarn_chunk *chunk = find(&self->free[order], request);
   if (chunk != NULL) {
@@ -111,7 +111,7 @@ static tarn_status check(void *state, const tarn_source *source) {
     const tarn_list *node = NULL;
     tarn_list_for_each (node, &self->free[i]) {
       if (chunk_of(node)->size == (size_t)1 << i) continue;
-      return source->fail(source, TARN_E_CORRUPT, "a chunk in a wrong list");
+      return source->refuse(source, TARN_E_CORRUPT, "a chunk in a wrong list");
     }
   }
   return TARN_OK;

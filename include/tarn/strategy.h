@@ -59,9 +59,9 @@ typedef struct tarn_source {
   // one. Not within init.
   tarn_status (*wait)(const struct tarn_source *source, uint64_t stream);
 
-  // Says why, in one line, and returns |status|: return fail(...).
-  tarn_status (*fail)(const struct tarn_source *source, tarn_status status,
-                      const char *why);
+  // Says why, in one line, and returns |status|: return refuse(...).
+  tarn_status (*refuse)(const struct tarn_source *source, tarn_status status,
+                        const char *why);
 } tarn_source;
 
 // What stands behind the name: "name:key=value,...".

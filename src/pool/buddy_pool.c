@@ -116,11 +116,11 @@ static size_t power_above(size_t size) {
 }
 
 // Half as much each time that |wanted| is refused, down to |least|. Blocks are
-// aligned where they are cut out.
+// aligned to more than the unit where they are cut out.
 static tarn_status ask(buddy *self, tarn__request *request, size_t wanted,
                        size_t least, tarn__chunk *out) {
   tarn__request plain = {.size = request->size,
-                         .align = self->base.pool->natural_align};
+                         .align = self->buddies.unit};
   tarn_status status = TARN_FULL;
   size_t size = wanted;
   for (bool last = false; status == TARN_FULL && !last; size = size / 2) {
