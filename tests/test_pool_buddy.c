@@ -149,6 +149,20 @@ START_TEST(what_is_not_there_is_refused) {
 }
 END_TEST
 
+// A chunk in which it could be aligned is not there, but it alone is.
+START_TEST(an_aligned_block_alone) {
+  fake.capacity = 300 * KIB;
+  open_fake("buddy_pool:max=1M");
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, 256 * KIB, 8 * KIB, NULL, &block));
+  ck_assert_uint_eq(block.address % (8 * KIB), 0);
+  ck_assert_uint_le(reserved(), 264 * KIB);
+  give(block);
+  ck_assert_uint_eq(reserved(), 0);
+  close_fake();
+}
+END_TEST
+
 START_TEST(memory_that_is_free_goes_back_before_a_request_fails) {
   fake.capacity = MIB;
   open_fake("buddy_pool:init=512K,realloc=512K,max=1M");
@@ -540,6 +554,7 @@ int main(void) {
            the_first_chunk_and_later_ones, sizes_are_the_devices_own,
            without_a_largest_chunk_nothing_is_kept, a_refused_chunk_is_halved,
            a_limit_halves_as_well, what_is_not_there_is_refused,
+           an_aligned_block_alone,
            memory_that_is_free_goes_back_before_a_request_fails,
            sizes_that_overflow, options_that_are_wrong);
   ADD_CASE(suite, "halves", what_is_free_is_one_again,

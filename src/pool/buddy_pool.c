@@ -119,8 +119,7 @@ static size_t power_above(size_t size) {
 // aligned to more than the unit where they are cut out.
 static tarn_status ask(buddy *self, tarn__request *request, size_t wanted,
                        size_t least, tarn__chunk *out) {
-  tarn__request plain = {.size = request->size,
-                         .align = self->buddies.unit};
+  tarn__request plain = {.size = request->size, .align = self->buddies.unit};
   tarn_status status = TARN_FULL;
   size_t size = wanted;
   for (bool last = false; status == TARN_FULL && !last; size = size / 2) {
@@ -151,14 +150,14 @@ static tarn_status add(buddy *self, const tarn__request *request,
   return TARN_OK;
 }
 
-// A chunk in which |size| bytes can be had. After TARN_OK they are: nobody else
-// has been here since.
-static tarn_status grow(buddy *self, tarn__request *request, size_t size) {
+// A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
+// free: nobody else has been here since.
+static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
   tarn__chunk chunk = {0};
   bool first = !self->started;
   size_t wanted = first ? self->first : self->later;
   self->started = true;
-  tarn_status status = ask(self, request, wanted, power_above(size), &chunk);
+  tarn_status status = ask(self, request, wanted, least, &chunk);
   if (status == TARN_OK) return add(self, request, chunk);
   if (first) self->started = false;
   return status;
@@ -251,11 +250,13 @@ static tarn_status ask_for_one(buddy *self, tarn__request *request, size_t size,
   return tarn__source_grow(&self->base, request, usable, out_piece);
 }
 
-// Room for an aligned address wherever a block begins.
-static size_t with_room(const buddy *self, const tarn__request *request,
+// The least block of a chunk in which |size| bytes can be had, aligned as asked
+// wherever the block begins.
+static size_t least_for(const buddy *self, const tarn__request *request,
                         size_t size) {
   size_t unit = self->buddies.unit;
-  return request->align > unit ? size + request->align - unit : size;
+  return power_above(request->align > unit ? size + request->align - unit
+                                           : size);
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
@@ -269,10 +270,11 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   }
   status = carve(self, request, size, out_piece);
   if (status != TARN_FULL) return status;
-  status = grow(self, request, with_room(self, request, size));
+  size_t least = least_for(self, request, size);
+  status = grow(self, request, least);
   if (status == TARN_OK) return carve(self, request, size, out_piece);
-  // A chunk is a power of two; the block alone may be half of that.
-  if (status == TARN_FULL && !tarn_is_power_of_two(size)) {
+  // There may be room for the block alone.
+  if (status == TARN_FULL && least > size) {
     status = ask_for_one(self, request, size, out_piece);
   }
   return status;
