@@ -379,6 +379,31 @@ START_TEST(halves_of_two_streams_stay_apart) {
 }
 END_TEST
 
+// The host is done with one half, a stream is not with the other: whoever takes
+// both waits for it.
+START_TEST(a_half_that_is_nobodys_joins_a_streams) {
+  open_fake("no_pool");
+  for (int host_first = 0; host_first < 2; host_first++) {
+    char out[8] = "";
+    assert_ok(tarn_pool_use(tarn_place_on(device), "buddy_pool:init=64K"));
+    tarn_block first = take_on(pool, 32 * KIB, a);
+    tarn_block second = take(pool, 32 * KIB);
+    queue_use(first, a, "first  ", out);
+    if (host_first) give(second);
+    give_on(first, a);
+    if (!host_first) give(second);
+    uint64_t crossings = stats_of(pool).stream_crossings;
+    tarn_block whole = take_on(pool, 64 * KIB, b);
+    ck_assert_uint_eq(reserved(), 64 * KIB);
+    ck_assert_uint_eq(stats_of(pool).stream_crossings, crossings + 1);
+    assert_ok(tarn_stream_synchronize(b));
+    ck_assert_str_eq(out, "first  ");
+    give_on(whole, b);
+  }
+  close_fake();
+}
+END_TEST
+
 START_TEST(a_stream_that_is_gone_parts_nothing) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_stream *c = NULL;
@@ -563,6 +588,7 @@ int main(void) {
            trimming_gives_whole_chunks_back, it_ends_with_its_last_block);
   ADD_CASE(suite, "streams", the_same_stream_does_not_wait,
            another_stream_waits, halves_of_two_streams_stay_apart,
+           a_half_that_is_nobodys_joins_a_streams,
            a_stream_that_is_gone_parts_nothing,
            memory_goes_back_when_its_streams_are_done);
   ADD_CASE(suite, "walk", the_walk_finds_what_is_wrong);

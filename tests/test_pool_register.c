@@ -1,6 +1,7 @@
 // Strategies of programs and of shared objects: registering and loading them,
 // what they may ask for, and what becomes of those that do it wrong.
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -525,6 +526,82 @@ START_TEST(strategies_change_under_load) {
 }
 END_TEST
 
+// It is replaced while it holds a chunk that its take comes to nothing with: it
+// is asked once more for all that it has.
+static sem_t inside;
+static uint64_t gated;  // serial of a stream that is held up
+
+static tarn_status slow_take(void *self, const tarn_source *source,
+                             const tarn_request *request, tarn_stretch *out) {
+  tarn_chunk *mine = NULL;
+  (void)self;
+  (void)out;
+  tarn_status status = source->grow(source, 4096, request->align, &mine);
+  sem_post(&inside);
+  if (status == TARN_OK) status = source->wait(source, gated);
+  only = mine;
+  if (status != TARN_OK) return status;
+  return source->refuse(source, TARN_E_DEVICE, "too late");
+}
+
+static tarn_status slow_trim(void *self, const tarn_source *source) {
+  tarn_chunk *mine = only;
+  (void)self;
+  only = NULL;
+  return source->shrink(source, mine);
+}
+
+static void pass_gate(void *gate, tarn_status status) {
+  (void)status;
+  while (sem_wait(gate) != 0)
+    continue;
+}
+
+static void *take_slowly(void *unused) {
+  tarn_pool *pool = NULL;
+  tarn_block none;
+  (void)unused;
+  bool right = tarn_pool_of(TARN_HOST, &pool) == TARN_OK &&
+               tarn_pool_alloc(pool, 100, 0, NULL, &none) == TARN_E_DEVICE;
+  if (!right) atomic_fetch_add(&mistakes, 1);
+  return NULL;
+}
+
+START_TEST(replaced_while_it_grows) {
+  tarn_device *cpu = NULL;
+  tarn_stream *stream = NULL;
+  pthread_t taker;
+  sem_t gate;
+  tarn_strategy slow = bad;
+  slow.name = "slow_pool";
+  slow.take = slow_take;
+  slow.trim = slow_trim;
+  sem_init(&inside, 0, 0);
+  sem_init(&gate, 0, 0);
+  assert_ok(tarn_pool_register(&slow));
+  tarn_pool *pool = host_pool("slow_pool");
+  assert_ok(tarn_device_open("cpu:0", &cpu));
+  assert_ok(tarn_stream_create(cpu, &stream));
+  assert_ok(tarn_stream_add_callback(stream, pass_gate, &gate));
+  gated = tarn_stream_serial(stream);
+  tarn_log_set(hear, NULL, TARN_LOG_WARN);
+  pthread_create(&taker, NULL, take_slowly, NULL);
+  while (sem_wait(&inside) != 0)
+    continue;
+  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
+  sem_post(&gate);
+  pthread_join(taker, NULL);
+  ck_assert_int_eq(atomic_load(&mistakes), 0);
+  ck_assert_int_eq(told, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
+  tarn_log_set(NULL, NULL, TARN_LOG_WARN);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(cpu));
+}
+END_TEST
+
 // --- fork ------------------------------------------------------------------
 
 START_TEST(a_child_knows_them) {
@@ -559,7 +636,7 @@ int main(void) {
   ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails,
            registering_without_host_memory);
   ADD_CASE(suite, "threads", each_name_is_registered_once,
-           strategies_change_under_load);
+           strategies_change_under_load, replaced_while_it_grows);
   ADD_CASE(suite, "fork", a_child_knows_them);
   return run_pool_suite(suite);
 }
