@@ -189,6 +189,32 @@ START_TEST(files_in_memory_are_shared) {
 }
 END_TEST
 
+START_TEST(mapped_pages_become_a_file_and_private_again) {
+  size_t page = tarn__os_page();
+  unsigned char *three = tarn__os_map_sparse(3 * page);
+  unsigned char *other = tarn__os_map_sparse(page);
+  int fd = tarn__os_memory_file("test", page);
+  ck_assert(three != NULL && other != NULL && fd >= 0);
+  memset(three, 7, 3 * page);
+  ck_assert(tarn__os_put_file(three + page, page, fd));
+  ck_assert(tarn__os_put_file(other, page, fd));
+  ck_assert_uint_eq(three[page], 0);
+  three[page] = 5;
+  ck_assert_uint_eq(other[0], 5);
+  ck_assert(tarn__os_put_sparse(three + page, page));
+  ck_assert_uint_eq(three[page], 0);
+  ck_assert_uint_eq(three[page - 1], 7);
+  ck_assert_uint_eq(three[2 * page], 7);
+  three[page] = 6;
+  ck_assert_uint_eq(other[0], 5);
+  ck_assert(!tarn__os_put_file(three, page, -1));
+  ck_assert_uint_eq(three[0], 7);
+  tarn__os_close(fd);
+  tarn__os_unmap(other, page);
+  tarn__os_unmap(three, 3 * page);
+}
+END_TEST
+
 START_TEST(files_in_memory_are_told_from_others) {
   size_t page = tarn__os_page();
   int fd = tarn__os_memory_file("test", page);
@@ -320,6 +346,7 @@ int main(void) {
            what_is_mapped_is_known);
   ADD_CASE(suite, "addresses apart", reserved_pages_become_memory_and_go,
            bytes_move_and_addresses_stay, files_in_memory_are_shared,
+           mapped_pages_become_a_file_and_private_again,
            files_in_memory_are_told_from_others);
   ADD_CASE(suite, "time and forks", the_clock_goes_forward,
            a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);

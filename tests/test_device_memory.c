@@ -314,6 +314,7 @@ static void use_registered(tarn_device *device, tarn_addr addr, size_t size) {
   assert_ok(tarn_device_host_register(device, bytes, size));
   ck_assert(tarn_device_host_register(device, bytes, size) < TARN_OK);
   assert_ok(tarn_copy_h2d(device, addr, bytes, size, NULL));
+  expect_query(device, (tarn_addr)(uintptr_t)bytes, size, TARN_PLACE_HOST);
   ck_assert(tarn_device_host_unregister(device, bytes + 1) < TARN_OK);
   assert_ok(tarn_device_host_unregister(device, bytes));
   ck_assert(tarn_device_host_unregister(device, bytes) < TARN_OK);

@@ -11,7 +11,7 @@
 #include "support/fake_plugin.h"
 #include "support/run.h"
 
-enum { STEP = 64 << 10 };
+#define STEP ((size_t)64 << 10)
 
 static tarn_device *device;  // fake:0
 

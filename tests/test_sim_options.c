@@ -112,12 +112,12 @@ static int calls_until_done(const char *plan) {
   return 5;
 }
 
-// For the sizes and the alignment, which are asked for in calls 5 to 11, there
-// are stand-ins.
+// For the sizes, the alignment and the granularity, which are asked for in calls
+// 5 to 12, there are stand-ins.
 START_TEST(any_call_can_fail) {
   char plan[16];
   int call = 1 + _i;
-  bool asks_size = call >= 5 && call <= 11;
+  bool asks_size = call >= 5 && call <= 12;
   snprintf(plan, sizeof plan, "*@%d", call);
   ck_assert_int_eq(calls_until_done(plan) == 5, asks_size);
   ck_assert_uint_eq(sim_misuses(), 0);
@@ -282,7 +282,7 @@ int main(void) {
   ADD_CASE(suite, "faults", the_nth_call_fails, a_late_fault_does_not_strike,
            every_host_fault_is_survived);
   TCase *any = tcase_create("any call");
-  tcase_add_loop_test(any, any_call_can_fail, 0, 16);
+  tcase_add_loop_test(any, any_call_can_fail, 0, 17);
   suite_add_tcase(suite, any);
   ADD_CASE(suite, "hosts", page_unit_pool_works_on_it, no_pool_works_on_it,
            the_shared_object_is_a_plugin);

@@ -277,7 +277,8 @@ TARN_API tarn_status tarn_device_host_unregister(tarn_device *device,
 typedef struct tarn_pointer_info {
   tarn_place place;  // whose it is, and of what kind
   tarn_addr base;    // where the allocation, mapping or registration begins
-  size_t size;       // and its bytes; 0: the driver does not know
+  size_t size;       // and its bytes; 0: the driver does not know, and |base|
+                     // may be 0 too
 } tarn_pointer_info;
 
 // What |addr| belongs to, as the driver of |device| knows it. The place's

@@ -122,7 +122,7 @@ tarn_status tarn__sim_deallocate_async(int id, void *stream, uint64_t addr,
   tarn__sim_finding found = mark(device, addr, size);
   if (found.verdict != TARN__SIM_FINE) {
     const void *address = (const void *)(uintptr_t)addr;
-    tarn__sim_request r = {device, call, address, size, .writes = false};
+    tarn__sim_request r = {device, call, address, size, 0};
     return tarn__sim_answer(tarn__sim_refuse_free(&r, &found));
   }
   farewell f = {device, addr, found.block.serial};

@@ -51,30 +51,43 @@ tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
   return finding_of(fits ? TARN__SIM_FINE : TARN__SIM_MISMATCH, extent);
 }
 
-// What the bytes of |r| are: a part of a block of |device|, or of a unified
-// one, number |serial| if that is not 0. A block that waits to be given back on
-// its stream is gone for all that comes anew, and there for what was queued
-// before.
-static tarn__sim_finding find_bytes(const tarn__sim_device *device,
-                                    const tarn__sim_request *r,
-                                    uint64_t serial) {
-  uint64_t address = (uintptr_t)r->address;
-  size_t size = r->size;
+// The extent that |address| is in: of the device's own blocks or, for one of
+// the host's, of unified ones.
+static tarn__sim_extent *extent_at(const tarn__sim_device *device,
+                                   uint64_t address) {
   tarn__sim_kind kind = tarn__sim_is_block_side(device, address)
                             ? TARN__SIM_DEVICE
                             : TARN__SIM_UNIFIED;
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[kind], address);
-  bool taken = extent != NULL && extent->asked != 0;
-  if (!taken || (serial != 0 && extent->serial != serial)) {
-    return find_gone(device, address);
-  }
-  if (extent->record != NULL && serial == 0 && !r->late) {
-    return finding_of(TARN__SIM_GONE, extent);
-  }
+  return tarn__sim_extents_find(&device->blocks[kind], address);
+}
+
+// Whether |extent| is a block that |r| may use, number |serial| if that is not
+// 0. One that waits to be given back on its stream is gone for all that comes
+// anew, and there for what was queued before.
+static bool is_usable(const tarn__sim_extent *extent,
+                      const tarn__sim_request *r, uint64_t serial) {
+  if (extent == NULL || extent->asked == 0) return false;
+  if (serial != 0) return extent->serial == serial;
+  return extent->record == NULL || (r->how & TARN__SIM_LATE) != 0;
+}
+
+static bool is_inside(const tarn__sim_extent *extent, uint64_t address,
+                      size_t size) {
   size_t before = (size_t)(address - extent->address);
-  bool inside = before <= extent->asked && size <= extent->asked - before;
-  return finding_of(inside ? TARN__SIM_FINE : TARN__SIM_BEYOND, extent);
+  return before <= extent->asked && size <= extent->asked - before;
+}
+
+// For bytes that are not both.
+static tarn__sim_finding find_wrong(const tarn__sim_device *device,
+                                    tarn__sim_extent *extent,
+                                    const tarn__sim_request *r,
+                                    uint64_t serial) {
+  if (is_usable(extent, r, serial)) {
+    return finding_of(TARN__SIM_BEYOND, extent);
+  }
+  bool waits = extent != NULL && extent->record != NULL && serial == 0;
+  if (waits) return finding_of(TARN__SIM_GONE, extent);
+  return find_gone(device, (uintptr_t)r->address);
 }
 
 // --- words -----------------------------------------------------------------
@@ -131,7 +144,8 @@ static void say_mapped(const tarn__sim_request *r, const tarn__sim_finding *f,
   }
   if (f->verdict == TARN__SIM_FORBIDDEN) {
     snprintf(what, sizeof what, "no access: sim:%d may not %s there",
-             r->device->home.id, r->writes ? "write" : "read");
+             r->device->home.id,
+             (r->how & TARN__SIM_TO_WRITE) != 0 ? "write" : "read");
   }
   snprintf(out, WORDS_SIZE, "%s%s", what, from);
 }
@@ -174,11 +188,6 @@ C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
   return refuse_finding(request, finding, true);
 }
 
-C_Status tarn__sim_refuse_use(const tarn__sim_request *request,
-                              const tarn__sim_finding *finding) {
-  return refuse_finding(request, finding, false);
-}
-
 // --- the ends of copies ----------------------------------------------------
 
 // What the host has is not known, only that it is none of a device.
@@ -202,15 +211,22 @@ static C_Status resolve_block(const tarn__sim_request *r, tarn__sim_end *end,
                               tarn__sim_piece *out) {
   tarn__sim_device *device = end->device;
   uint64_t address = (uintptr_t)r->address;
+  tarn__sim_finding wrong;
   pthread_mutex_lock(&device->lock);
-  tarn__sim_finding f = find_bytes(device, r, end->serial);
+  tarn__sim_extent *extent = extent_at(device, address);
+  bool fine =
+      is_usable(extent, r, end->serial) && is_inside(extent, address, r->size);
+  if (fine) {
+    end->serial = extent->serial;
+  } else {
+    wrong = find_wrong(device, extent, r, end->serial);
+  }
   pthread_mutex_unlock(&device->lock);
-  if (f.verdict != TARN__SIM_FINE) return refuse_finding(r, &f, false);
+  if (!fine) return refuse_finding(r, &wrong, false);
   out->bytes = tarn__sim_is_block_side(device, address)
                    ? tarn__sim_mirror(device, address)
                    : (unsigned char *)(uintptr_t)address;
   out->size = r->size;
-  end->serial = f.block.serial;
   return C_SUCCESS;
 }
 
@@ -237,11 +253,12 @@ static C_Status resolve_device(const tarn__sim_request *r, tarn__sim_end *end,
   return resolve_block(r, end, out);
 }
 
-C_Status tarn__sim_resolve(tarn__sim_request r, tarn__sim_end *end,
+C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
+                           unsigned how, size_t size, tarn__sim_end *end,
                            tarn__sim_piece *out) {
   // The report names the device whose address it is, where it is one's.
-  if (end->device != NULL) r.device = end->device;
-  r.address = end->address;
+  const tarn__sim_device *named = end->device != NULL ? end->device : device;
+  tarn__sim_request r = {named, call, end->address, size, how};
   if (r.size == 0) return refuse(&r, "no bytes");
   if (r.address == NULL) return refuse(&r, "no address");
   if ((uintptr_t)r.address > UINTPTR_MAX - r.size) {

@@ -40,60 +40,78 @@ static bool overlap(const void *a, const void *b, size_t size) {
   return (x < y ? y - x : x - y) < size;
 }
 
+static bool is_whole(const route *r, size_t size) {
+  return r->to.size == size && r->from.size == size;
+}
+
+// Mapped bytes may overlap by their addresses and, where memory is mapped
+// twice, without that; the first piece tells then, not the others.
+static bool ends_overlap(const transfer *t, const route *r) {
+  size_t here = lesser(r->to.size, r->from.size);
+  if (overlap(r->to.bytes, r->from.bytes, here)) return true;
+  return !is_whole(r, t->size) &&
+         overlap(t->dst.address, t->src.address, t->size);
+}
+
 static C_Status check(transfer *t, const tarn__sim_device *device, route *out) {
-  tarn__sim_request r = {device, t->call, NULL, t->size, .writes = true};
-  C_Status status = tarn__sim_resolve(r, &t->dst, &out->to);
+  C_Status status = tarn__sim_resolve(device, t->call, TARN__SIM_TO_WRITE,
+                                      t->size, &t->dst, &out->to);
   if (status != C_SUCCESS) return status;
-  r.writes = false;
-  status = tarn__sim_resolve(r, &t->src, &out->from);
-  if (status != C_SUCCESS) return status;
-  if (!overlap(out->to.bytes, out->from.bytes,
-               lesser(out->to.size, out->from.size)) &&
-      !overlap(t->dst.address, t->src.address, t->size)) {
-    return C_SUCCESS;
-  }
+  status = tarn__sim_resolve(device, t->call, 0, t->size, &t->src, &out->from);
+  if (status != C_SUCCESS || !ends_overlap(t, out)) return status;
   return tarn__sim_misuse("sim:%d: %s of %zu bytes at %p: its ends overlap",
                           device->home.id, tarn__sim_call_name(t->call),
                           t->size, t->dst.address);
 }
 
-// |size| bytes of |piece| are done, and |done| of the end altogether; where
-// that was all of the piece, the next one is looked for.
-static C_Status advance(const tarn__sim_request *r, const tarn__sim_end *end,
-                        size_t done, size_t size, tarn__sim_piece *piece) {
-  tarn__sim_request rest = *r;
-  tarn__sim_end at = {end->device, (const char *)end->address + done, 0};
-  piece->bytes += size;
-  piece->size -= size;
-  rest.size = r->size - done;
-  rest.piecewise = true;
-  if (piece->size != 0 || rest.size == 0) return C_SUCCESS;
-  return tarn__sim_resolve(rest, &at, piece);
+// An end that is used up piece by piece.
+typedef struct walk {
+  tarn__sim_call call;
+  unsigned how;
+  tarn__sim_end end;
+  size_t left;
+  tarn__sim_piece piece;
+} walk;
+
+static walk walk_along(tarn__sim_call call, unsigned how,
+                       const tarn__sim_end *end, size_t size,
+                       tarn__sim_piece first) {
+  tarn__sim_end whole = {end->device, end->address, 0};
+  return (walk){call, how | TARN__SIM_PIECE, whole, size, first};
+}
+
+// |size| bytes of the piece are done; where that was all of it, the next one is
+// looked for.
+static C_Status advance(walk *w, size_t size) {
+  w->end.address = (const char *)w->end.address + size;
+  w->end.serial = 0;
+  w->left -= size;
+  w->piece.bytes += size;
+  w->piece.size -= size;
+  if (w->piece.size != 0 || w->left == 0) return C_SUCCESS;
+  return tarn__sim_resolve(w->end.device, w->call, w->how, w->left, &w->end,
+                           &w->piece);
 }
 
 // One end or both are in several pieces. They were all there a moment ago;
 // what another thread unmaps meanwhile is missed here. Two mappings may be of
 // the same bytes, hence memmove.
-static C_Status move_pieces(const transfer *t, route r) {
-  tarn__sim_request to = {NULL, t->call, NULL, t->size, .writes = true};
-  tarn__sim_request from = {NULL, t->call, NULL, t->size, .writes = false};
+__attribute__((noinline)) static C_Status move_pieces(const transfer *t,
+                                                      const route *r) {
+  walk to = walk_along(t->call, TARN__SIM_TO_WRITE, &t->dst, t->size, r->to);
+  walk from = walk_along(t->call, 0, &t->src, t->size, r->from);
   C_Status status = C_SUCCESS;
-  for (size_t done = 0; status == C_SUCCESS && done < t->size;) {
-    size_t now = lesser(r.to.size, r.from.size);
-    memmove(r.to.bytes, r.from.bytes, now);
-    done += now;
-    status = advance(&to, &t->dst, done, now, &r.to);
-    if (status == C_SUCCESS) {
-      status = advance(&from, &t->src, done, now, &r.from);
-    }
+  while (status == C_SUCCESS && to.left != 0) {
+    size_t now = lesser(to.piece.size, from.piece.size);
+    memmove(to.piece.bytes, from.piece.bytes, now);
+    status = advance(&to, now);
+    if (status == C_SUCCESS) status = advance(&from, now);
   }
   return status;
 }
 
 static C_Status move_bytes(const transfer *t, const route *r) {
-  if (r->to.size < t->size || r->from.size < t->size) {
-    return move_pieces(t, *r);
-  }
+  if (!is_whole(r, t->size)) return move_pieces(t, r);
   memcpy(r->to.bytes, r->from.bytes, t->size);
   return C_SUCCESS;
 }
@@ -250,15 +268,17 @@ C_Status tarn__sim_async_p2p(const C_Device dst_device,
 
 // --- filling ---------------------------------------------------------------
 
-static C_Status fill(const tarn__sim_request *r, tarn__sim_end *end,
-                     unsigned char value) {
-  tarn__sim_piece piece = {NULL, 0};
-  C_Status status = tarn__sim_resolve(*r, end, &piece);
-  for (size_t done = 0; status == C_SUCCESS && done < r->size;) {
-    size_t now = piece.size;
-    memset(piece.bytes, value, now);
-    done += now;
-    status = advance(r, end, done, now, &piece);
+static C_Status fill(const tarn__sim_device *device, tarn__sim_end *end,
+                     unsigned char value, size_t size) {
+  tarn__sim_call call = TARN__SIM_device_memory_set;
+  tarn__sim_piece first = {NULL, 0};
+  C_Status status =
+      tarn__sim_resolve(device, call, TARN__SIM_TO_WRITE, size, end, &first);
+  if (status != C_SUCCESS) return status;
+  walk w = walk_along(call, TARN__SIM_TO_WRITE, end, size, first);
+  while (status == C_SUCCESS && w.left != 0) {
+    memset(w.piece.bytes, value, w.piece.size);
+    status = advance(&w, w.piece.size);
   }
   return status;
 }
@@ -266,13 +286,11 @@ static C_Status fill(const tarn__sim_request *r, tarn__sim_end *end,
 C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size) {
   tarn__sim_device *sim = NULL;
-  tarn__sim_call call = TARN__SIM_device_memory_set;
-  C_Status status = tarn__sim_enter(call, device, &sim);
+  C_Status status = tarn__sim_enter(TARN__SIM_device_memory_set, device, &sim);
   if (status != C_SUCCESS) return status;
-  tarn__sim_request r = {sim, call, NULL, size, .writes = true};
   tarn__sim_end end = {.device = sim, .address = ptr};
   uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
-  status = fill(&r, &end, value);
+  status = fill(sim, &end, value, size);
   if (status == C_SUCCESS && tarn__sim_is_slow()) tarn__sim_linger(begin, 0);
   return status;
 }

@@ -44,15 +44,18 @@ static size_t largest_power(size_t span) {
   return (size_t)1 << (63 - __builtin_clzl(span));
 }
 
-// Where the system has not as many addresses, ranges get fewer.
+// Where the system has not as many addresses, large alignments and then ranges
+// are what is given up.
 static bool reserve_window(tarn__sim_device *device, size_t whole) {
   size_t align = largest_power(device->span);
-  size_t ranges = size_ranges(whole) & ~(TARN__SIM_GRANULE - 1);
+  size_t ranges = size_ranges(whole);
   for (;;) {
     device->window_size = device->span + ranges;
     device->window = tarn__os_reserve_aligned(device->window_size, align);
-    if (device->window != NULL || ranges == 0) return device->window != NULL;
-    ranges = (ranges / 2) & ~(TARN__SIM_GRANULE - 1);
+    if (device->window != NULL) return true;
+    if (align == TARN__SIM_GRANULE && ranges == 0) return false;
+    if (align == TARN__SIM_GRANULE) ranges = ranges / 2 / align * align;
+    align = TARN__SIM_GRANULE;
   }
 }
 
@@ -288,7 +291,7 @@ static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status != C_SUCCESS) return status;
-  tarn__sim_request request = {sim, call, ptr, size, .writes = false};
+  tarn__sim_request request = {sim, call, ptr, size, 0};
   pthread_mutex_lock(&sim->lock);
   tarn__sim_finding found =
       tarn__sim_find_block(sim, kind, (uintptr_t)ptr, size);

@@ -29,8 +29,8 @@ static void unlock_asked(void) {
   pthread_mutex_unlock(&asked.lock);
 }
 
-// Inside this lock the plan's is taken.
-TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
+// Taken inside the device registry's lock; inside this one the plan's is taken.
+TARN__WATCH_FORKS_BETWEEN static void watch_forks(void) {
   pthread_atfork(lock_asked, unlock_asked, unlock_asked);
 }
 

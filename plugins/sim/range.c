@@ -40,7 +40,8 @@ static uint64_t bit_of(const tarn__sim_device *device) {
 }
 
 static bool is_allowed(const tarn__sim_mapping *mapping,
-                       const tarn__sim_device *by, bool writes) {
+                       const tarn__sim_device *by, unsigned how) {
+  bool writes = (how & TARN__SIM_TO_WRITE) != 0;
   uint64_t mask = writes ? mapping->writers : mapping->readers;
   return (mask & bit_of(by)) != 0;
 }
@@ -64,7 +65,7 @@ static tarn__sim_verdict look_at(const tarn__sim_device *owner,
                                  uint64_t *serials) {
   tarn__sim_extent *extent = tarn__sim_extents_find(&owner->mappings, address);
   if (extent == NULL) return TARN__SIM_UNMAPPED;
-  if (!is_allowed(extent->record, by, r->writes)) return TARN__SIM_FORBIDDEN;
+  if (!is_allowed(extent->record, by, r->how)) return TARN__SIM_FORBIDDEN;
   *out = piece_at(extent, address, most);
   *serials = *serials * 31 + extent->serial;
   return TARN__SIM_FINE;
@@ -77,8 +78,9 @@ tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
                                         tarn__sim_piece *out) {
   tarn__sim_finding f = {.verdict = TARN__SIM_FINE};
   uint64_t address = (uintptr_t)r->address;
+  bool piecewise = (r->how & TARN__SIM_PIECE) != 0;
   uint64_t serials = 0;
-  while (f.before < r->size && (f.before == 0 || !r->piecewise)) {
+  while (f.before < r->size && (f.before == 0 || !piecewise)) {
     tarn__sim_piece piece = {NULL, 0};
     f.verdict = look_at(owner, by, r, address + f.before, r->size - f.before,
                         &piece, &serials);

@@ -17,8 +17,7 @@
 typedef struct job {
   tarn__sim_device *device;
   C_Stream stream;  // NULL: at once
-  tarn_rows *rows;  // a copy; NULL: at once
-  size_t rows_size;
+  const tarn_rows *rows;
   tarn__sim_call call;
 } job;
 
@@ -38,7 +37,7 @@ typedef struct view {
   tarn__sim_device *device;
   tarn__sim_call call;
   const tarn_rows *rows;
-  bool late;      // as they are used
+  unsigned how;   // TARN__SIM_LATE: as they are used
   bool refused;   // and the report says why
   size_t across;  // bytes of the host's so far
 } view;
@@ -89,12 +88,12 @@ static unsigned char *reach(void *context, tarn_addr addr, size_t size,
     v->across += *out_size;
     return (unsigned char *)(uintptr_t)addr;
   }
-  tarn__sim_request r = {
-      v->device,           v->call,           NULL,           size,
-      is_written(v, addr), .piecewise = true, .late = v->late};
   tarn__sim_end end = {.device = v->device, .address = address};
   tarn__sim_piece piece = {NULL, 0};
-  v->refused = tarn__sim_resolve(r, &end, &piece) != C_SUCCESS;
+  unsigned how = v->how | TARN__SIM_PIECE;
+  if (is_written(v, addr)) how |= TARN__SIM_TO_WRITE;
+  v->refused = tarn__sim_resolve(v->device, v->call, how, size, &end, &piece) !=
+               C_SUCCESS;
   *out_size = piece.size;
   return piece.bytes;
 }
@@ -137,12 +136,15 @@ static tarn_status check(tarn__sim_device *device, tarn__sim_call call,
 
 // --- doing it --------------------------------------------------------------
 
-static tarn_status run(const job *j, const tarn_rows *rows) {
+static tarn_status run(const job *j) {
   char text[sizeof tarn__sim_text.line];
-  view v = {.device = j->device, .call = j->call, .rows = rows, .late = true};
+  view v = {.device = j->device,
+            .call = j->call,
+            .rows = j->rows,
+            .how = TARN__SIM_LATE};
   uint64_t begin = tarn__sim_is_slow() ? tarn__os_now_ns() : 0;
   tarn_status status =
-      tarn__rows_run(action_of(j->call), rows, reach, &v, text, sizeof text);
+      tarn__rows_run(action_of(j->call), j->rows, reach, &v, text, sizeof text);
   if (status != TARN_OK && !v.refused) {
     (void)tarn__sim_misuse("sim:%d: %s: %s", j->device->home.id,
                            tarn__sim_call_name(j->call), text);
@@ -154,33 +156,34 @@ static tarn_status run(const job *j, const tarn_rows *rows) {
 static void run_queued(const tarn__queue_op *op) {
   job j;
   memcpy(&j, op->words, sizeof j);
-  if (run(&j, j.rows) != TARN_OK) {
+  if (run(&j) != TARN_OK) {
     tarn__queue_fail(j.stream, C_ERROR, tarn__sim_text.line);
   }
-  tarn__host_free(j.rows, j.rows_size);
 }
 
 static tarn_status queue(job *j, const tarn_rows *rows) {
   tarn__queue_op op = {.run = run_queued};
-  j->rows = tarn__rows_copy(rows, &j->rows_size);
-  if (j->rows != NULL) {
+  tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
+  if (copy != NULL) {
+    op.owned = copy;
+    j->rows = copy;
     memcpy(op.words, j, sizeof *j);
     if (tarn__queue_submit(j->stream, &op) == C_SUCCESS) return TARN_OK;
-    tarn__host_free(j->rows, j->rows_size);
+    tarn__host_free(copy, op.owned_size);
   }
   return tarn__sim_no_resources(j->device, "host memory");
 }
 
 static tarn_status make(tarn__sim_call call, int id, void *stream,
                         const tarn_rows *rows) {
-  job j = {.call = call};
+  job j = {.rows = rows, .call = call};
   tarn_status status = tarn__sim_admit(call, id, &j.device);
   if (status == TARN_OK) {
     status = tarn__sim_admit_stream(call, j.device, stream, &j.stream);
   }
   if (status == TARN_OK) status = check(j.device, call, rows);
   if (status != TARN_OK) return status;
-  return j.stream != NULL ? queue(&j, rows) : run(&j, rows);
+  return j.stream != NULL ? queue(&j, rows) : run(&j);
 }
 
 tarn_status tarn__sim_gather(int id, void *stream, const tarn_rows *rows) {

@@ -294,15 +294,20 @@ C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
 
 // --- check.c ---------------------------------------------------------------
 
+// How bytes are asked for.
+enum {
+  TARN__SIM_TO_WRITE = 1 << 0,  // else to read
+  TARN__SIM_LATE = 1 << 1,      // they were looked at when this was queued
+  TARN__SIM_PIECE = 1 << 2,     // of mapped ones, the first mapping's will do
+};
+
 // Who asks for what, as the report says it.
 typedef struct tarn__sim_request {
   const tarn__sim_device *device;
   tarn__sim_call call;
   const void *address;
   size_t size;
-  bool writes;     // else it reads
-  bool piecewise;  // of mapped bytes, those in the first mapping are enough
-  bool late;       // it was checked when it was queued, too
+  unsigned how;  // TARN__SIM_... bits
 } tarn__sim_request;
 
 typedef enum tarn__sim_verdict {
@@ -334,10 +339,6 @@ tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
 C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
                                const tarn__sim_finding *finding);
 
-// A line for bytes that cannot be used; C_ERROR.
-C_Status tarn__sim_refuse_use(const tarn__sim_request *request,
-                              const tarn__sim_finding *finding);
-
 // One end of a copy.
 typedef struct tarn__sim_end {
   tarn__sim_device *device;  // NULL: it is the host's
@@ -351,11 +352,13 @@ typedef struct tarn__sim_piece {
   size_t size;
 } tarn__sim_piece;
 
-// Checks that |request.size| bytes at |end->address| are what |end| says, and
-// sets its serial; if that is set, that they still are. |*out| is where the
-// first of them are, as many as stand together: all, but for mapped ones. Else
-// C_ERROR, and a line in the report.
-C_Status tarn__sim_resolve(tarn__sim_request request, tarn__sim_end *end,
+// Checks that |size| bytes at |end->address| are what |end| says, and sets its
+// serial; if that is set, that they still are. |*out| is where the first of
+// them are, as many as stand together: all, but for mapped ones. Else C_ERROR,
+// and a line in the report that begins with |device| and |call|. |how|: bits as
+// above.
+C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
+                           unsigned how, size_t size, tarn__sim_end *end,
                            tarn__sim_piece *out);
 
 // --- copy.c ----------------------------------------------------------------

@@ -113,7 +113,8 @@ static inline uint32_t tarn__os_generation(void) {
 // handlers that lock run in reverse: who may hold a lock while taking another
 // comes first at a fork, and leaves come last.
 #define TARN__WATCH_FORKS_LAST __attribute__((constructor(201)))
-#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(202)))
+#define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(202)))
+#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(203)))
 
 // Reads the whole regular file at |path| into memory from tarn__host_alloc, if
 // it has at most |most| bytes; SIZE_MAX: whatever it has.

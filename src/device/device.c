@@ -40,16 +40,29 @@ static size_t ask_size(tarn_device *device, const char *call, size_query *query,
   return fallback;
 }
 
-// Allocations are rounded to it, so it must be a power of two.
-static size_t usable_min_chunk(tarn_device *device, size_t said) {
+// Allocations are rounded to it, so it must be a power of two, and one that
+// leaves room for any: more than the device's |total| is none.
+static size_t usable_min_chunk(tarn_device *device, size_t said, size_t total) {
   size_t usable = 1;
-  while (usable < said && usable <= SIZE_MAX / 2)
+  size_t most = total != 0 ? total : SIZE_MAX / 2;
+  while (said <= most && usable < said)
     usable *= 2;
   if (usable != said) {
-    tarn__log(TARN_LOG_WARN, "%s: min_chunk %zu is no power of two; %zu taken",
+    tarn__log(TARN_LOG_WARN,
+              "%s: min_chunk %zu is no power of two, or more than there is; "
+              "%zu taken",
               device->name, said, usable);
   }
   return usable;
+}
+
+// No device has memory and can allocate none of it.
+static size_t usable_max_alloc(tarn_device *device, size_t said,
+                               size_t available) {
+  if (said != 0 || available == 0) return said;
+  tarn__log(TARN_LOG_WARN, "%s: max_alloc_size is 0; taken as %zu",
+            device->name, available);
+  return available;
 }
 
 // A promise that is none is taken for none.
@@ -88,9 +101,10 @@ static tarn_status ask_sizes(tarn_device *device) {
   if (status != TARN_OK) return status;
   size_t said =
       ask_size(device, "device_min_chunk_size", abi->device_min_chunk_size, 1);
-  info->min_chunk = usable_min_chunk(device, said);
-  info->max_alloc = ask_size(device, "device_max_alloc_size",
-                             abi->device_max_alloc_size, available);
+  info->min_chunk = usable_min_chunk(device, said, total);
+  said = ask_size(device, "device_max_alloc_size", abi->device_max_alloc_size,
+                  available);
+  info->max_alloc = usable_max_alloc(device, said, available);
   info->max_chunk =
       ask_size(device, "device_max_chunk_size", abi->device_max_chunk_size, 0);
   info->alignment = ask_alignment(device);

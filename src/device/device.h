@@ -154,7 +154,9 @@ struct tarn_stream {
   tarn_list node;  // in the list of all streams, guarded by their lock as is
   size_t pins;     // how many are about to record on it
 
-  pthread_mutex_t lock;  // guards |text|, and writes of |failure|
+  pthread_mutex_t lock;  // guards all below but reads of |failure|
+  tarn_list calls;       // callbacks that have not come yet
+  uint64_t last_call;
   _Atomic(tarn_status) failure;
   char text[TARN__TEXT_SIZE];
 };

@@ -113,7 +113,8 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   void *ptr = NULL;
   C_Status result = calls.allocate(&device->handle, &ptr, size);
   // Both are ways in which plug-ins say that there is no memory.
-  bool full = result == C_FAILED || (result == C_SUCCESS && ptr == NULL);
+  bool went_well = result == C_SUCCESS || result == C_WARNING;
+  bool full = result == C_FAILED || (went_well && ptr == NULL);
   if (full) return out_of_memory(place, size);
   status = tarn__device_result(device, calls.allocate_name, size, result);
   if (status == TARN_OK && place.kind == TARN_PLACE_DEVICE) {

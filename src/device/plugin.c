@@ -13,6 +13,7 @@
 // is not content leaves device_type NULL.
 #include "device/plugin.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -170,26 +171,65 @@ static bool went_well(C_Status result) {
   return result == C_SUCCESS || result == C_WARNING;
 }
 
-static tarn_status list_devices(tarn__plugin *plugin) {
+static tarn_status count_devices(const tarn__plugin *plugin,
+                                 size_t *out_count) {
   size_t count = 0;
+  *out_count = 0;
   C_Status result = plugin->abi.get_device_count(&count);
   if (!went_well(result)) return refused(plugin, "get_device_count", result);
   if (count > DEVICES_MAX) {
     return tarn__fail(TARN_E_DEVICE, "%s (%s): says it has %zu devices",
                       plugin->type, plugin->origin, count);
   }
+  *out_count = count;
+  return TARN_OK;
+}
+
+// Two names for one device would count its memory twice.
+static tarn_status check_ids(const tarn__plugin *plugin, const size_t *ids,
+                             size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (ids[i] > INT_MAX) {
+      return tarn__fail(
+          TARN_E_DEVICE,
+          "%s (%s): get_device_list: %zu is no number of a device",
+          plugin->type, plugin->origin, ids[i]);
+    }
+    for (size_t j = 0; j < i; j++) {
+      if (ids[j] != ids[i]) continue;
+      return tarn__fail(TARN_E_DEVICE,
+                        "%s (%s): get_device_list names device %zu twice",
+                        plugin->type, plugin->origin, ids[i]);
+    }
+  }
+  return TARN_OK;
+}
+
+// |room| is for more than |count|: some list what they did not count.
+static tarn_status ask_ids(tarn__plugin *plugin, size_t *room, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    room[i] = i;
+  C_Status result = count ? plugin->abi.get_device_list(room) : C_SUCCESS;
+  if (!went_well(result)) return refused(plugin, "get_device_list", result);
+  tarn_status status = check_ids(plugin, room, count);
+  if (status != TARN_OK) return status;
   size_t *ids = tarn__host_array(count, sizeof *ids);
   if (ids == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < count; i++)
-    ids[i] = i;
-  result = count ? plugin->abi.get_device_list(ids) : C_SUCCESS;
-  if (!went_well(result)) {
-    tarn__host_free_array(ids, count, sizeof *ids);
-    return refused(plugin, "get_device_list", result);
-  }
+  memcpy(ids, room, count * sizeof *ids);
   plugin->ids = ids;
   plugin->id_count = count;
   return TARN_OK;
+}
+
+static tarn_status list_devices(tarn__plugin *plugin) {
+  size_t count = 0;
+  tarn_status status = count_devices(plugin, &count);
+  if (status != TARN_OK) return status;
+  size_t *room = tarn__host_array(DEVICES_MAX, sizeof *room);
+  if (room == NULL) return TARN_E_NOMEM;
+  status = ask_ids(plugin, room, count);
+  tarn__host_free_array(room, DEVICES_MAX, sizeof *room);
+  return status;
 }
 
 tarn_status tarn__plugin_initialize(tarn__plugin *plugin) {

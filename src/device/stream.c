@@ -75,6 +75,91 @@ tarn_status tarn__stream_check(tarn_stream *stream, const tarn_device *device) {
   return status != TARN_OK ? status : tarn__stream_failure(stream);
 }
 
+// --- callbacks that have not come yet ---------------------------------------
+
+// Read on every call, hence the model.
+_Thread_local int tarn__callbacks_running
+    __attribute__((tls_model("initial-exec")));
+
+typedef struct callback_call {
+  tarn_stream *stream;
+  tarn_stream_callback *callback;
+  void *context;
+  uint64_t number;  // of those of its stream
+  tarn_list node;   // in the stream's list of those that have not come yet
+} callback_call;
+
+// Returns its number: it may come, and be gone, as soon as it is known.
+static uint64_t add_call(callback_call *call) {
+  tarn_stream *stream = call->stream;
+  pthread_mutex_lock(&stream->lock);
+  uint64_t number = ++stream->last_call;
+  call->number = number;
+  tarn_list_add_tail(&stream->calls, &call->node);
+  pthread_mutex_unlock(&stream->lock);
+  return number;
+}
+
+static callback_call take_call(callback_call *added) {
+  tarn_stream *stream = added->stream;
+  pthread_mutex_lock(&stream->lock);
+  callback_call call = *added;
+  tarn_list_del(&added->node);
+  pthread_mutex_unlock(&stream->lock);
+  tarn__host_free(added, sizeof *added);
+  return call;
+}
+
+// Takes out what was refused; false if it has come all the same.
+static bool withdraw_call(tarn_stream *stream, uint64_t number) {
+  callback_call *found = NULL;
+  tarn_list *node = NULL;
+  pthread_mutex_lock(&stream->lock);
+  tarn_list_for_each (node, &stream->calls) {
+    callback_call *call = tarn_list_entry(node, callback_call, node);
+    if (call->number != number) continue;
+    found = call;
+    tarn_list_del(&call->node);
+    break;
+  }
+  pthread_mutex_unlock(&stream->lock);
+  if (found == NULL) return false;
+  tarn__host_free(found, sizeof *found);
+  return true;
+}
+
+static void call_back(callback_call call, tarn_status status) {
+  tarn__callbacks_running++;
+  call.callback(call.context, status);
+  tarn__callbacks_running--;
+}
+
+static callback_call *first_call(tarn_stream *stream) {
+  tarn_list *first = stream->calls.next;
+  return first != &stream->calls ? tarn_list_entry(first, callback_call, node)
+                                 : NULL;
+}
+
+static tarn_status call_the_forgotten(tarn_stream *stream) {
+  tarn_status status = TARN_OK;
+  callback_call *call = NULL;
+  while ((call = first_call(stream)) != NULL) {
+    status = tarn__fail(TARN_E_DEVICE,
+                        "%s: a callback was never called by the driver",
+                        stream->device->name);
+    call_back(take_call(call), status);
+  }
+  return status;
+}
+
+static void forget_calls(tarn_stream *stream) {
+  callback_call *call = NULL;
+  while ((call = first_call(stream)) != NULL) {
+    tarn_list_del(&call->node);
+    tarn__host_free(call, sizeof *call);
+  }
+}
+
 // --- making and ending -----------------------------------------------------
 
 static void enlist(tarn_stream *stream) {
@@ -100,6 +185,7 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   stream->plugin = device->plugin;
   stream->generation = tarn__os_generation();
   pthread_mutex_init(&stream->lock, NULL);
+  tarn_list_init(&stream->calls);
   C_Status result =
       device->abi->create_stream(&device->handle, &stream->native);
   status = tarn__device_queued(device, "create_stream", 0, result);
@@ -132,6 +218,8 @@ static tarn_status end(tarn_stream *stream) {
   C_Status result =
       stream->abi->destroy_stream(&device->handle, stream->native);
   tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
+  tarn_status called = call_the_forgotten(stream);
+  if (ended == TARN_OK) ended = called;
   tarn__device_count(device, &device->streams, -1);
   return status != TARN_OK ? status : ended;
 }
@@ -145,6 +233,10 @@ static void end_after_fork(tarn_stream *stream) {
   if (tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
     (void)stream->abi->destroy_stream(&handle, stream->native);
   }
+  // Held by a thread that is not here, the list is not to be looked at.
+  if (pthread_mutex_trylock(&stream->lock) != 0) return;
+  forget_calls(stream);
+  pthread_mutex_unlock(&stream->lock);
 }
 
 tarn_status tarn_stream_destroy(tarn_stream *stream) {
@@ -329,36 +421,23 @@ tarn_status tarn__streams_synchronize(const tarn_device *device) {
 
 // --- callbacks -------------------------------------------------------------
 
-// Read on every call, hence the model.
-_Thread_local int tarn__callbacks_running
-    __attribute__((tls_model("initial-exec")));
-
 tarn_status tarn__refuse_in_callback(void) {
   return tarn__fail(TARN_E_STATE,
                     "called from a stream's callback, which must not wait");
 }
 
-typedef struct callback_call {
-  tarn_stream *stream;
-  tarn_stream_callback *callback;
-  void *context;
-} callback_call;
-
 static void run_callback(C_Device handle, C_Stream native, void *user_data,
                          C_Status *result) {
   (void)handle;
   (void)native;
-  callback_call call = *(callback_call *)user_data;
-  tarn__host_free(user_data, sizeof call);
+  callback_call call = take_call(user_data);
   tarn_status status = TARN_OK;
   if (result != NULL) {
     status = tarn__stream_result(call.stream, "the work before it", *result);
     status = tarn__stream_settle(call.stream, status);
   }
   if (status == TARN_OK) status = tarn__stream_failure(call.stream);
-  tarn__callbacks_running++;
-  call.callback(call.context, status);
-  tarn__callbacks_running--;
+  call_back(call, status);
 }
 
 tarn_status tarn_stream_add_callback(tarn_stream *stream,
@@ -372,11 +451,14 @@ tarn_status tarn_stream_add_callback(tarn_stream *stream,
   if (status != TARN_OK) return status;
   callback_call *call = tarn__host_alloc(sizeof *call);
   if (call == NULL) return TARN_E_NOMEM;
-  *call = (callback_call){stream, callback, context};
+  *call = (callback_call){
+      .stream = stream, .callback = callback, .context = context};
+  uint64_t number = add_call(call);
   C_Status result = stream->abi->stream_add_callback(
       &stream->device->handle, stream->native, run_callback, call);
   status =
       tarn__device_queued(stream->device, "stream_add_callback", 0, result);
-  if (status != TARN_OK) tarn__host_free(call, sizeof *call);
-  return tarn__stream_settle(stream, status);
+  (void)tarn__stream_settle(stream, status);
+  if (status == TARN_OK || withdraw_call(stream, number)) return status;
+  return TARN_OK;  // it came; that the driver failed is the stream's
 }

@@ -10,8 +10,9 @@
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
 
-// What a stand-in answers where there is nothing to stand in with.
-#define TARN__C_UNSUPPORTED ((C_Status)64)
+// What a stand-in answers where there is nothing to stand in with: a number
+// that no plug-in answers by chance.
+#define TARN__C_UNSUPPORTED ((C_Status)0x5461726e)
 
 // Refuses a table that lacks a required function or has half of a pair;
 // |origin| is for the error's text.

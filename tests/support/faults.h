@@ -32,6 +32,9 @@ bool faults_strike(void);
 // Faults that struck since the program began.
 size_t faults_total(void);
 
+// Runs between faults_arm and faults_disarm in which at least one struck.
+size_t faults_runs(void);
+
 // The most bytes that the library held at once since the last
 // faults_peak_reset.
 void faults_peak_reset(void);
