@@ -411,6 +411,22 @@ START_TEST(memory_goes_back_behind_its_stream) {
 }
 END_TEST
 
+START_TEST(halves_that_cross_streams_keep_order) {
+  tarn_pool *pool = host_pool("buddy_pool:init=512K");
+  run_threads(stream_through, 3);
+  ck_assert_uint_gt(stats_of(pool).stream_crossings, 0);
+  assert_at_rest(pool);
+}
+END_TEST
+
+START_TEST(memory_goes_back_in_the_order_of_its_stream) {
+  tarn_pool *pool = host_pool("async_pool");
+  run_threads(stream_through, 3);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  assert_at_rest(pool);
+}
+END_TEST
+
 // --- making ----------------------------------------------------------------
 
 static pthread_barrier_t start;
@@ -477,7 +493,9 @@ int main(void) {
            room_that_another_thread_makes_is_waited_for);
   ADD_CASE(suite, "refusals", a_strategy_ends_when_the_last_thread_has_left_it);
   ADD_CASE(suite, "streams", memory_that_crosses_streams_keeps_order,
-           memory_goes_back_behind_its_stream);
+           memory_goes_back_behind_its_stream,
+           halves_that_cross_streams_keep_order,
+           memory_goes_back_in_the_order_of_its_stream);
   ADD_CASE(suite, "making", all_threads_get_the_same_pool,
            all_threads_get_the_same_tags);
   return run_pool_suite(suite);

@@ -78,6 +78,21 @@ START_TEST(json_has_the_published_keys) {
 }
 END_TEST
 
+START_TEST(a_strategy_is_loaded) {
+  tool_output o =
+      tool_run("bench", "pool", "--workload", "@bert-layer", "--strategy",
+               TARN_POWER_POOL, "--pool", "power_pool:least=4K", "--passes",
+               "3", "-o", "json");
+  assert_done(&o);
+  ck_assert(is_at(o.out, 0, "name", "\"power_pool:least=4K\""));
+  ck_assert(is_at(o.out, 0, "failed", "null"));
+  tool_output_free(&o);
+  o = tool_run("bench", "pool", "--strategy", "/nowhere.so");
+  ck_assert_int_eq(o.status, 1);
+  tool_output_free(&o);
+}
+END_TEST
+
 static void assert_row(const char *json, int row, const char *quoted_name) {
   double pair = figure(json, row, "pair_ns");
   double alloc = figure(json, row, "alloc_ns_median");
@@ -403,7 +418,7 @@ int main(void) {
   Suite *suite = suite_create("tool_bench");
   ADD_CASE(suite, "figures", json_has_the_published_keys, figures_agree,
            rows_as_they_were_asked_for, table_for_people, tables_for_programs,
-           a_row_that_fails_stays);
+           a_row_that_fails_stays, a_strategy_is_loaded);
   ADD_CASE(suite, "misuse", help, wrong_names, wrong_values);
   ADD_CASE(suite, "child", a_child_answers, a_child_that_does_not_answer,
            a_child_that_is_killed, a_large_answer);

@@ -214,6 +214,23 @@ START_TEST(list_names_workloads_and_pools) {
 }
 END_TEST
 
+START_TEST(a_strategy_is_loaded) {
+  tool_output o = tool_run("replay", "--strategy", TARN_POWER_POOL, "--list");
+  assert_done(&o);
+  assert_contains(o.out, "\n  power_pool\n");
+  tool_output_free(&o);
+  o = tool_run("replay", "@bert-layer", "--strategy", TARN_POWER_POOL, "--pool",
+               "power_pool:least=4K,no_pool", "-o", "csv");
+  assert_done(&o);
+  assert_contains(o.out, "\n@bert-layer,power_pool:least=4K,cpu:0,2,");
+  tool_output_free(&o);
+  assert_fails(tool_run("replay", "@bert-layer", "--strategy", "./nothing.so"),
+               1, "./nothing.so: No such file");
+  assert_fails(tool_run("replay", "--strategy", TARN_SMALL_PLUGIN, "--list"), 1,
+               "it has no TarnPoolStrategy");
+}
+END_TEST
+
 // --- baseline, sizes, refusals ---------------------------------------------
 
 // The baseline is freed within the trace, and two blocks stay alive at its end:
@@ -493,7 +510,7 @@ int main(void) {
            figures_agree_with_the_trace, every_workload_replays,
            several_traces_are_an_array, table_for_people,
            csv_has_a_row_per_iteration, touching_writes_to_each_page,
-           list_names_workloads_and_pools);
+           list_names_workloads_and_pools, a_strategy_is_loaded);
   ADD_CASE(suite, "devices", another_device, a_device_too_small,
            touching_leaves_room);
   TCase *files = tcase_create("files");

@@ -26,6 +26,7 @@ static const char help[] =
     "  --pool A,B       which rows (default: free_list,glibc,no_pool,\n"
     "                   page_unit_pool); Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536\n"
+    "  --strategy FILE  load this strategy first; may be given several times\n"
     "  --passes N       passes that count, up to 1000000 (default: as many as\n"
     "                   take 0.25 s, but at least 31; 5 if one takes over "
     "0.1 s)\n"
@@ -50,6 +51,7 @@ typedef struct command {
   const tool_verb *verb;
   options_list workloads;
   options_list pools;
+  options_list strategies;
   uint64_t passes;
   options_output output;
 
@@ -73,6 +75,9 @@ static bool obey(void *context, int option) {
       return true;
     case 'p':
       options_pools_split(optarg, &c->pools);
+      return true;
+    case 'S':
+      options_list_add(&c->strategies, optarg, strlen(optarg));
       return true;
     case 'n':
       return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
@@ -239,12 +244,15 @@ static void deinit(command *c) {
   free(c->traces);
   options_list_free(&c->workloads);
   options_list_free(&c->pools);
+  options_list_free(&c->strategies);
 }
 
 static tool_exit work(void *context) {
   command *c = context;
+  tool_exit status = options_strategies_load(c->verb, &c->strategies);
+  if (status != TOOL_DONE) return status;
   set_defaults(c);
-  tool_exit status = prepare(c);
+  status = prepare(c);
   return status == TOOL_DONE ? measure_all(c) : status;
 }
 
@@ -252,6 +260,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
       {"workload", required_argument, NULL, 'w'},
       {"pool", required_argument, NULL, 'p'},
+      {"strategy", required_argument, NULL, 'S'},
       {"passes", required_argument, NULL, 'n'},
       {"output", required_argument, NULL, 'o'},
       {"help", no_argument, NULL, 'h'},

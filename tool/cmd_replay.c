@@ -40,6 +40,7 @@ static const char help[] =
     "                      the one with most events)\n"
     "  --plugin FILE       load this plug-in first; may be given several "
     "times\n"
+    "  --strategy FILE     load this strategy first, likewise\n"
     "  --html FILE         draw where each pool put each block; with several\n"
     "                      traces FILE is a folder\n"
     "  --list              name the workloads and pools, and stop\n"
@@ -66,6 +67,7 @@ typedef struct command {
   options_list traces;
   options_list pools;
   options_list plugins;
+  options_list strategies;
   const char *device_name;
   const char *html;
   uint64_t iterations;
@@ -117,6 +119,9 @@ static bool obey(void *context, int option) {
       return true;
     case 'P':
       options_list_add(&c->plugins, optarg, strlen(optarg));
+      return true;
+    case 'S':
+      options_list_add(&c->strategies, optarg, strlen(optarg));
       return true;
     case 'o':
       return options_output_parse(c->verb, optarg, &c->output);
@@ -345,12 +350,14 @@ static tool_exit replay_and_tell(command *c) {
 
 static tool_exit work(void *context) {
   command *c = context;
+  tool_exit status = options_strategies_load(c->verb, &c->strategies);
+  if (status != TOOL_DONE) return status;
   if (c->list) {
     write_list();
     return TOOL_DONE;
   }
   set_defaults(c);
-  tool_exit status = prepare(c);
+  status = prepare(c);
   return status == TOOL_DONE ? replay_and_tell(c) : status;
 }
 
@@ -369,6 +376,7 @@ static void deinit(command *c) {
   options_list_free(&c->pictures);
   options_list_free(&c->pools);
   options_list_free(&c->plugins);
+  options_list_free(&c->strategies);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
@@ -379,6 +387,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"touch", no_argument, NULL, 't'},
       {"trace-device", required_argument, NULL, 'T'},
       {"plugin", required_argument, NULL, 'P'},
+      {"strategy", required_argument, NULL, 'S'},
       {"html", required_argument, NULL, 'H'},
       {"list", no_argument, NULL, 'l'},
       {"output", required_argument, NULL, 'o'},

@@ -216,10 +216,11 @@ tool_exit options_once(const tool_verb *verb, const char *what,
 }
 
 // ---------------------------------------------------------------------------
-// Plug-ins
+// Plug-ins and strategies
 // ---------------------------------------------------------------------------
 
-static tool_exit load_plugin(const tool_verb *verb, const char *path) {
+static tool_exit load_object(const tool_verb *verb, const char *path,
+                             tarn_status (*load)(const char *path)) {
   char *absolute = NULL;
   if (strchr(path, '/') != NULL) {
     absolute = realpath(path, NULL);
@@ -227,7 +228,7 @@ static tool_exit load_plugin(const tool_verb *verb, const char *path) {
       return tool_fail(verb, "%s: %s", path, strerror(errno));
     }
   }
-  tarn_status status = tarn_plugin_load(absolute ? absolute : path);
+  tarn_status status = load(absolute ? absolute : path);
   free(absolute);
   return status == TARN_OK ? TOOL_DONE
                            : tool_fail(verb, "%s", tarn_last_error());
@@ -237,7 +238,16 @@ tool_exit options_plugins_load(const tool_verb *verb,
                                const options_list *paths) {
   tool_exit status = TOOL_DONE;
   for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++) {
-    status = load_plugin(verb, paths->items[i]);
+    status = load_object(verb, paths->items[i], tarn_plugin_load);
+  }
+  return status;
+}
+
+tool_exit options_strategies_load(const tool_verb *verb,
+                                  const options_list *paths) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++) {
+    status = load_object(verb, paths->items[i], tarn_pool_load);
   }
   return status;
 }

@@ -71,6 +71,10 @@ tool_exit options_once(const tool_verb *verb, const char *what,
 tool_exit options_plugins_load(const tool_verb *verb,
                                const options_list *paths);
 
+// The same for the strategies that --strategy names.
+tool_exit options_strategies_load(const tool_verb *verb,
+                                  const options_list *paths);
+
 // Splits "a,b:page=65536,x=y,c" into "a", "b:page=65536,x=y", "c": a comma in
 // front of key=value goes on with the options of the pool before it.
 void options_pools_split(const char *text, options_list *out_pools);

@@ -7,8 +7,7 @@
 //
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
 //                        │        page_unit_pool        cudaMalloc, mmap, ...
-//                        │        no_pool
-//                        │        arena_pool
+//                        │        arena_pool, ...
 //                        limits, tags, peaks, misuse
 //
 //   tarn_pool *pool;
@@ -30,7 +29,14 @@
 //                   nothing is given back before it is asked for. Its worst
 //                   case is known: sizes that grow a little each time reuse
 //                   nothing.
-//   no_pool         every request goes to the device, every free too.
+//   no_pool         every request goes to the device, every free too; as
+//                   async_pool where the driver keeps what is given back.
+//   async_pool      the same in the order of streams, where the driver has
+//                   that: nobody waits.
+//   buddy_pool[:min=BYTES,max=BYTES,init=BYTES,realloc=BYTES,padding=BYTES]
+//                   blocks are cut out of large chunks by halves, and halves
+//                   join again. The sizes are the device's own unless given;
+//                   blocks of more than |max| go to the device one by one.
 //   arena_pool[:page=BYTES,small=BYTES]  blocks are cut out of large pieces of
 //                   memory and joined again when freed. Where the device has
 //                   ranges (tarn/range.h) memory comes and goes by pages (256K
@@ -38,6 +44,7 @@
 //                   where they are needed; elsewhere it comes in segments.
 //                   Blocks of up to |small| bytes, 64K by default, stay apart
 //                   from larger ones.
+// and those that programs register: strategy.h.
 //
 // Threads:  everything here may be called from any thread at any time, but not
 //           from a stream's callback: there it answers TARN_E_STATE.

@@ -9,6 +9,7 @@
 #include "tarn/range.h"
 #include "tarn/rows.h"
 #include "tarn/sim.h"
+#include "tarn/strategy.h"
 #include "tarn/trace.h"
 
 #endif  // TARN_TARN_H_

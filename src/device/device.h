@@ -218,6 +218,12 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
+// The stream with |serial|, which cannot be destroyed until it is unpinned;
+// NULL if there is nothing to wait for: it is gone, a parent's, or one on
+// which nothing is ever queued.
+tarn_stream *tarn__stream_pin(uint64_t serial);
+void tarn__stream_unpin(tarn_stream *stream);
+
 // Waits for every stream of |device|; the first failure among them.
 TARN_MUST_CHECK tarn_status
 tarn__streams_synchronize(const tarn_device *device);

@@ -18,6 +18,15 @@ TARN_MUST_CHECK tarn_status tarn__device_take_aligned(tarn_place place,
                                                       tarn_addr *out_addr);
 tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size);
 
+// The first and the last of these in the order of the stream with |serial|,
+// where it is one of the place's device and the driver has that. Otherwise
+// they are done at once, the giving back when the stream has done its work.
+TARN_MUST_CHECK tarn_status tarn__device_take_on(tarn_place place,
+                                                 uint64_t serial, size_t size,
+                                                 tarn_addr *out_addr);
+tarn_status tarn__device_give_on(tarn_place place, uint64_t serial,
+                                 tarn_addr addr, size_t size);
+
 // Ranges and memory of range.h. Mapping, access and export are not counted by
 // anybody: pools use the public functions.
 TARN_MUST_CHECK tarn_status tarn__range_reserve(tarn_device *device,

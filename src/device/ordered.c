@@ -3,6 +3,8 @@
 // A driver that has it is asked; for the others the calls do at once what would
 // be queued, and wait before memory goes back. A driver may also say of one
 // device that it cannot (TARN_E_UNSUPPORTED): then it is as for the others.
+#include <assert.h>
+
 #include "device/device.h"
 
 // A slot given the stream NULL does it at once, so streams without a handle
@@ -89,4 +91,55 @@ tarn_status tarn_device_deallocate_on(tarn_stream *stream, tarn_addr addr,
     tarn__device_count(device, &device->allocations, -1);
   }
   return status;
+}
+
+// --- by serial, for pools --------------------------------------------------
+
+// The stream with |serial|, pinned, if the memory of |place| can be had in its
+// order; NULL if not.
+static tarn_stream *pin_for(tarn_place place, uint64_t serial) {
+  tarn_device *device = NULL;
+  if (serial == 0 || tarn__place_device(place, &device) != TARN_OK) return NULL;
+  assert(device != NULL);
+  bool own = place.kind == TARN_PLACE_DEVICE || device->plugin->is_host;
+  if (!own || device->ext->allocate_async == NULL) return NULL;
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream == NULL) return NULL;
+  bool fits =
+      stream->device == device &&
+      atomic_load_explicit(&stream->failure, memory_order_acquire) == TARN_OK;
+  if (fits) return stream;
+  tarn__stream_unpin(stream);
+  return NULL;
+}
+
+tarn_status tarn__device_take_on(tarn_place place, uint64_t serial, size_t size,
+                                 tarn_addr *out_addr) {
+  tarn_status status = TARN_E_UNSUPPORTED;
+  *out_addr = 0;
+  if (size == 0) return tarn__fail(TARN_E_INVALID, "allocate: size is 0");
+  tarn_stream *stream = pin_for(place, serial);
+  if (stream != NULL) {
+    status = tarn__device_enter(stream->device);
+    if (status == TARN_OK) status = take_natively(stream, size, out_addr);
+    status = tarn__stream_settle(stream, status);
+    tarn__stream_unpin(stream);
+  }
+  if (status != TARN_E_UNSUPPORTED) return status;
+  return tarn__device_take(place, size, out_addr);
+}
+
+// What could not be queued goes back all the same: a pool keeps nothing of it.
+tarn_status tarn__device_give_on(tarn_place place, uint64_t serial,
+                                 tarn_addr addr, size_t size) {
+  tarn_status status = TARN_E_UNSUPPORTED;
+  tarn_stream *stream = addr != 0 ? pin_for(place, serial) : NULL;
+  if (stream != NULL) {
+    if (can_queue(stream, addr)) status = give_natively(stream, addr, size);
+    tarn__stream_unpin(stream);
+  }
+  if (tarn__is_gone(status)) return status;
+  tarn_status waited = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
+  tarn_status given = tarn__device_give(place, addr, size);
+  return given != TARN_OK ? given : waited;
 }

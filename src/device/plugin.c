@@ -13,13 +13,11 @@
 // is not content leaves device_type NULL.
 #include "device/plugin.h"
 
-#include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/object.h"
 #include "device/device.h"
 #include "device/extension.h"
 #include "device/table.h"
@@ -260,55 +258,24 @@ tarn_status tarn__plugin_initialize(tarn__plugin *plugin) {
 
 // --- finding the shared object ---------------------------------------------
 
-static tarn_status resolve(const char *path, char *out, size_t out_size) {
-  int length = 0;
-  if (path[0] == '/') {
-    length = snprintf(out, out_size, "%s", path);
-  } else if (strchr(path, '/') != NULL) {
-    return tarn__fail(TARN_E_INVALID,
-                      "plug-in '%s': give an absolute path, or a file name in "
-                      "TARN_PLUGIN_DIR",
-                      path);
-  } else {
-    const char *directory = secure_getenv("TARN_PLUGIN_DIR");
-    if (directory == NULL || directory[0] != '/') {
-      return tarn__fail(TARN_E_INVALID,
-                        "plug-in '%s': no absolute path, and TARN_PLUGIN_DIR "
-                        "names no absolute directory",
-                        path);
-    }
-    length = snprintf(out, out_size, "%s/%s", directory, path);
-  }
-  if (length < 0 || (size_t)length >= out_size) {
-    return tarn__fail(TARN_E_INVALID, "plug-in: a path of %d bytes", length);
-  }
-  return TARN_OK;
-}
-
 tarn_status tarn__plugin_find(const char *path, tarn__plugin_entry *out_entry,
                               char **out_path) {
   *out_entry = (tarn__plugin_entry){NULL, NULL};
-  *out_path = NULL;
-  char resolved[PATH_MAX];
-  if (path == NULL || *path == '\0') {
-    return tarn__fail(TARN_E_INVALID, "plug-in: no path");
-  }
-  tarn_status status = resolve(path, resolved, sizeof resolved);
+  void *handle = NULL;
+  tarn_status status = tarn__object_open("plug-in", path, &handle, out_path);
   if (status != TARN_OK) return status;
-
-  void *handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL);
-  if (handle == NULL) return tarn__fail(TARN_E_IO, "%s", dlerror());
-  void *symbol = dlsym(handle, "InitPlugin");
+  void *symbol = tarn__object_symbol(handle, "InitPlugin");
   if (symbol == NULL) {
-    dlclose(handle);  // nothing of it has been called
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s: not a device plug-in: it has no InitPlugin",
-                      resolved);
+    status =
+        tarn__fail(TARN_E_UNSUPPORTED,
+                   "%s: not a device plug-in: it has no InitPlugin", *out_path);
+    tarn__object_close(handle);
+    tarn__host_free_text(*out_path);
+    *out_path = NULL;
+    return status;
   }
-  *out_path = tarn__host_text(resolved);
-  if (*out_path == NULL) return TARN_E_NOMEM;
   memcpy(&out_entry->init, &symbol, sizeof symbol);
-  symbol = dlsym(handle, "TarnDeviceExt");
+  symbol = tarn__object_symbol(handle, "TarnDeviceExt");
   memcpy(&out_entry->ext, &symbol, sizeof symbol);
   return TARN_OK;
 }

@@ -322,10 +322,7 @@ static bool is_busy(const tarn_stream *stream) {
   return stream->native != NULL && stream->generation == tarn__os_generation();
 }
 
-// The stream with |serial|, which cannot be destroyed until it is unpinned;
-// NULL if there is nothing to wait for: it is gone, a parent's, or one on
-// which nothing is ever queued.
-static tarn_stream *pin(uint64_t serial) {
+tarn_stream *tarn__stream_pin(uint64_t serial) {
   tarn_stream *found = NULL;
   tarn_list *node = NULL;
   tarn__streams_lock();
@@ -358,7 +355,7 @@ static tarn_stream *pin_behind(const tarn_device *device, uint64_t serial) {
   return found;
 }
 
-static void unpin(tarn_stream *stream) {
+void tarn__stream_unpin(tarn_stream *stream) {
   tarn__streams_lock();
   stream->pins--;
   pthread_cond_broadcast(&streams.unpinned);
@@ -390,7 +387,7 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
                                       : tarn__not_in_callback();
   if (status != TARN_OK) return status;
   if (stream != NULL && stream->serial == serial) return TARN_OK;
-  tarn_stream *other = pin(serial);
+  tarn_stream *other = tarn__stream_pin(serial);
   if (other == NULL) return TARN_OK;
   bool had_failed = tarn__stream_failure(other) != TARN_OK;
   status = had_failed ? TARN_E_STATE : wait_for(stream, other);
@@ -399,7 +396,7 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   if (status != TARN_OK && !waiter_failed) {
     status = wait_on_host(other, had_failed);
   }
-  unpin(other);
+  tarn__stream_unpin(other);
   return status;
 }
 
@@ -410,7 +407,7 @@ tarn_status tarn__streams_synchronize(const tarn_device *device) {
     uint64_t serial = stream->serial;
     tarn_status status = tarn_stream_synchronize(stream);
     if (first == TARN_OK) first = status;
-    unpin(stream);
+    tarn__stream_unpin(stream);
     stream = pin_behind(device, serial);
   }
   return first;

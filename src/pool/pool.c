@@ -98,16 +98,16 @@ static tarn_status check_request(size_t size, size_t align, tarn_tag tag) {
 }
 
 // Asks the present strategy. It may be replaced while the device is asked, and
-// then has to end here if nothing came of it.
+// then has to end here if nothing came of it, with what it got meanwhile.
 static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
                                 tarn__piece **out_piece) {
   tarn__strategy *strategy = pool->current;
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
+  bool ends = strategy != pool->current && status != TARN_OK;
+  if (ends) (void)strategy->type->trim(strategy);
   strategy->inside--;
-  if (strategy != pool->current && status != TARN_OK) {
-    tarn__front_retire(pool, strategy);
-  }
+  if (ends) tarn__front_retire(pool, strategy);
   return status;
 }
 
@@ -217,7 +217,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
     describe(pool, piece, out_block);
     last = piece->freed_on != serial ? piece->freed_on : 0;
     piece->freed_on = 0;
-    piece->waits_on = last != 0 ? serial : 0;
+    if (last != 0) piece->waits_on = serial;
   }
   pthread_mutex_unlock(&pool->lock);
   if (status == TARN_OK && last != 0) {

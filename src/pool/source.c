@@ -48,53 +48,67 @@ static bool is_aligned(tarn_addr addr, size_t align) {
   return (addr & (align - 1)) == 0;
 }
 
+// The stream in whose order memory is taken; 0: in none.
+static uint64_t order_of(const tarn__piece *piece, uint64_t serial) {
+  return piece->owner->ordered ? serial : 0;
+}
+
 // One call of the device, charged to the pool while it lasts.
-static tarn_status ask_device(tarn_pool *pool, size_t size,
+static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
                               tarn__piece *piece) {
   pool->pending += size;
   pool->stats.device_allocs++;
   pthread_mutex_unlock(&pool->lock);
-  tarn_status status = tarn__device_take(pool->place, size, &piece->base);
+  tarn_status status = tarn__device_take_on(
+      pool->place, order_of(piece, serial), size, &piece->base);
   pthread_mutex_lock(&pool->lock);
   pool->pending -= size;
   piece->base_size = size;
   return status;
 }
 
-static tarn_status return_unfit(tarn_pool *pool, tarn__piece *piece) {
+static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
+                                tarn__piece *piece) {
   tarn_addr base = piece->base;
   size_t size = piece->base_size;
   piece->base = 0;
   pool->pending += size;
   pool->stats.device_frees++;
   pthread_mutex_unlock(&pool->lock);
-  tarn_status status = tarn__device_give(pool->place, base, size);
+  tarn_status status =
+      tarn__device_give_on(pool->place, order_of(piece, serial), base, size);
   pthread_mutex_lock(&pool->lock);
   pool->pending -= size;
   return status;
 }
 
 // With |align| bytes more, so that an aligned part of the size fits in.
-static tarn_status take_with_room(tarn_pool *pool, size_t size, size_t align,
+static tarn_status take_with_room(tarn_pool *pool, size_t size,
+                                  const tarn__request *request,
                                   tarn__piece *piece) {
+  size_t align = request->align;
   size_t enough = 0;
   if (!tarn_size_add(size, align, &enough)) return over_limit(pool, size);
   if (!within_limit(pool, enough)) return over_limit(pool, enough);
-  return ask_device(pool, enough, piece);
+  return ask_device(pool, enough, request->serial, piece);
 }
 
 // As it comes, from a device that has always aligned so far.
-static tarn_status take_aligned(tarn_pool *pool, size_t size, size_t align,
+static tarn_status take_aligned(tarn_pool *pool, size_t size,
+                                const tarn__request *request,
                                 tarn__piece *piece) {
+  size_t align = request->align;
   tarn_status status = TARN_OK;
   if (align > pool->aligns) {
-    status = take_with_room(pool, size, align, piece);
+    status = take_with_room(pool, size, request, piece);
   } else {
-    status = ask_device(pool, size, piece);
+    status = ask_device(pool, size, request->serial, piece);
     if (status == TARN_OK && !is_aligned(piece->base, align)) {
       pool->aligns = align / 2;  // so much for its promise
-      status = return_unfit(pool, piece);
-      if (status == TARN_OK) status = take_with_room(pool, size, align, piece);
+      status = return_unfit(pool, request->serial, piece);
+      if (status == TARN_OK) {
+        status = take_with_room(pool, size, request, piece);
+      }
     }
   }
   if (status != TARN_OK) return status;
@@ -187,12 +201,13 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   request->asked = true;
 
   strategy->inside++;
-  tarn_status status = take_aligned(pool, padded, request->align, piece);
+  tarn_status status = take_aligned(pool, padded, request, piece);
   strategy->inside--;
   if (status != TARN_OK) {
     tarn__pieces_leave(&pool->pieces, piece);
     return status;
   }
+  piece->waits_on = order_of(piece, request->serial);
   commit_grow(pool, piece);
   *out_piece = piece;
   return TARN_OK;
@@ -217,15 +232,23 @@ static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
 }
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
+static tarn_status give_one(const tarn_pool *pool, const tarn__piece *piece) {
+  uint64_t serial = piece->freed_on;
+  if (piece->owner->ordered) {
+    return tarn__device_give_on(pool->place, serial, piece->base,
+                                piece->base_size);
+  }
+  tarn_status waited = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
+  tarn_status given =
+      tarn__device_give(pool->place, piece->base, piece->base_size);
+  return given != TARN_OK ? given : waited;
+}
+
 static tarn_status give_all(const tarn_pool *pool, const tarn__piece *pieces) {
   tarn_status first = TARN_OK;
   for (const tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
-    tarn_status waited = piece->freed_on != 0
-                             ? tarn_stream_join(NULL, piece->freed_on)
-                             : TARN_OK;
-    tarn_status given =
-        tarn__device_give(pool->place, piece->base, piece->base_size);
-    if (first == TARN_OK) first = given != TARN_OK ? given : waited;
+    tarn_status status = give_one(pool, piece);
+    if (first == TARN_OK) first = status;
   }
   return first;
 }

@@ -8,6 +8,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "pool/registered.h"
 
 enum {
   TEXT_MAX = 255,
@@ -15,9 +16,8 @@ enum {
 };
 
 static const tarn__strategy_type *const types[] = {
-    &tarn__page_unit_pool,
-    &tarn__no_pool,
-    &tarn__arena_pool,
+    &tarn__page_unit_pool, &tarn__no_pool,    &tarn__arena_pool,
+    &tarn__buddy_pool,     &tarn__async_pool,
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -37,7 +37,8 @@ struct tarn__options {
 // --- names -----------------------------------------------------------------
 
 const char *tarn_pool_strategy_name(size_t index) {
-  return index < TYPE_COUNT ? types[index]->name : NULL;
+  return index < TYPE_COUNT ? types[index]->name
+                            : tarn__registered_name(index - TYPE_COUNT);
 }
 
 const char *tarn__strategy_default(void) {
@@ -45,20 +46,27 @@ const char *tarn__strategy_default(void) {
   return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
 }
 
-static const tarn__strategy_type *find_type(const char *name) {
+const tarn__strategy_type *tarn__strategy_builtin(const char *name) {
   for (size_t i = 0; i < TYPE_COUNT; i++) {
     if (strcmp(types[i]->name, name) == 0) return types[i];
   }
   return NULL;
 }
 
+static const tarn__strategy_type *find_type(const char *name) {
+  const tarn__strategy_type *type = tarn__strategy_builtin(name);
+  return type != NULL ? type : tarn__registered_find(name);
+}
+
 static tarn_status no_such_strategy(const char *name) {
   char known[TEXT_MAX + 1] = "";
   size_t used = 0;
-  for (size_t i = 0; i < TYPE_COUNT && used < sizeof known; i++) {
-    int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
-                     types[i]->name);
+  const char *one = NULL;
+  for (size_t i = 0; (one = tarn_pool_strategy_name(i)) != NULL; i++) {
+    int n =
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", one);
     used += n > 0 ? (size_t)n : 0;
+    if (used >= sizeof known) break;
   }
   return tarn__fail(TARN_E_INVALID, "no pool '%s': there are %s", name, known);
 }

@@ -20,6 +20,7 @@ struct tarn__strategy {
   size_t live;     // blocks that are out
   size_t inside;   // calls that have let go of the lock and will come back
   size_t held;     // bytes of the device that it has besides its pieces'
+  bool ordered;    // the source takes and gives in the order of streams
 };
 
 typedef struct tarn__request {
@@ -113,7 +114,12 @@ TARN_MUST_CHECK tarn_status tarn__options_size(tarn__options *options,
 
 extern const tarn__strategy_type tarn__page_unit_pool;
 extern const tarn__strategy_type tarn__no_pool;
+extern const tarn__strategy_type tarn__async_pool;
+extern const tarn__strategy_type tarn__buddy_pool;
 extern const tarn__strategy_type tarn__arena_pool;
+
+// The type of a built-in strategy; NULL if there is none of that name.
+const tarn__strategy_type *tarn__strategy_builtin(const char *name);
 
 // A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
 //

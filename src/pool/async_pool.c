@@ -1,0 +1,115 @@
+// async_pool and no_pool: every request and every free goes to the device.
+//
+//   async_pool   in the order of the request's stream, where the driver has
+//                that: nobody waits, and the driver keeps what is given back
+//   no_pool      at once: a free waits for the stream of the block's last use,
+//                since the device takes memory away
+//
+// no_pool is what a pool is measured against. On a driver that says that it
+// keeps freed memory and hands it out again quickly, it is async_pool: there
+// the driver is the pool. For no stream, and for memory that is not the
+// device's own, both ask the device at once.
+//
+// Memory that is given back in the order of a stream is the driver's when that
+// stream has come there. A request that finds the device used up waits for
+// such memory, once.
+#include "device/memory.h"
+#include "pool/front.h"
+
+typedef struct direct {
+  tarn__strategy base;
+  bool queued;  // memory may be on its way back
+} direct;
+
+static direct *self_of(tarn__strategy *strategy) {
+  return (direct *)(void *)strategy;  // the base is the first member
+}
+
+static tarn_status init_where(tarn__strategy *strategy, uint32_t wanted) {
+  tarn_place place = strategy->pool->place;
+  tarn_device *device = NULL;
+  tarn_device_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn__place_device(place, &device);
+  if (status == TARN_OK) status = tarn_device_query(device, &info);
+  bool own = place.kind == TARN_PLACE_DEVICE || info.host_accessible;
+  strategy->ordered = own && (info.extensions & wanted) == wanted;
+  return status;
+}
+
+static tarn_status init_async(tarn__strategy *strategy,
+                              tarn__options *options) {
+  (void)options;
+  return init_where(strategy, TARN_EXTENSION_STREAM_ORDER);
+}
+
+static tarn_status init_none(tarn__strategy *strategy, tarn__options *options) {
+  (void)options;
+  return init_where(strategy,
+                    TARN_EXTENSION_STREAM_ORDER | TARN_EXTENSION_RETAINS);
+}
+
+static void deinit(tarn__strategy *strategy) {
+  (void)strategy;
+}
+
+// Waits for all that the device's streams have queued.
+static tarn_status drain(tarn__strategy *strategy) {
+  tarn_device *device = NULL;
+  self_of(strategy)->queued = false;
+  tarn__source_begin_ask(strategy, 0, 0);
+  tarn_status status = tarn__place_device(strategy->pool->place, &device);
+  if (status == TARN_OK) status = tarn_device_synchronize(device);
+  tarn__source_end_ask(strategy, 0);
+  return status;
+}
+
+static tarn_status take(tarn__strategy *strategy, tarn__request *request,
+                        tarn__piece **out_piece) {
+  tarn_status status =
+      tarn__source_grow(strategy, request, request->size, out_piece);
+  if (status != TARN_FULL || !self_of(strategy)->queued) return status;
+  (void)drain(strategy);  // a stream that failed has come to its end too
+  return tarn__source_grow(strategy, request, request->size, out_piece);
+}
+
+static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  if (strategy->ordered && piece->freed_on != 0) {
+    self_of(strategy)->queued = true;
+  }
+  return tarn__source_shrink(strategy, piece);
+}
+
+static tarn_status trim(tarn__strategy *strategy) {
+  (void)strategy;
+  return TARN_OK;
+}
+
+static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+  (void)strategy;
+  *out_idle = 0;
+  return TARN_OK;
+}
+
+const tarn__strategy_type tarn__no_pool = {
+    .name = "no_pool",
+    .size = sizeof(direct),
+    .init = init_none,
+    .deinit = deinit,
+    .take = take,
+    .give = give,
+    .let_go = give,
+    .trim = trim,
+    .check = check,
+};
+
+const tarn__strategy_type tarn__async_pool = {
+    .name = "async_pool",
+    .size = sizeof(direct),
+    .init = init_async,
+    .deinit = deinit,
+    .take = take,
+    .give = give,
+    .let_go = give,
+    .trim = trim,
+    .check = check,
+};

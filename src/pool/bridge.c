@@ -1,0 +1,285 @@
+// The bridge: what makes a strategy of a program one like those of this room.
+//
+//   front ─► tarn__strategy_type ─► bridge ─► tarn_strategy of a program
+//                                     │
+//   source ◄── grow, shrink ◄─────────┘  chunks, each with what the device gave
+//
+// What a strategy answers is looked at before it is believed: a block that is
+// not aligned, too short, or out already is TARN_E_CORRUPT and nobody gets it.
+#include "pool/bridge.h"
+
+#include <stddef.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/chunk.h"
+#include "pool/front.h"
+
+// A chunk as the strategy sees it, and what it was cut from.
+typedef struct held_chunk {
+  tarn_chunk seen;  // the first member
+  tarn__chunk chunk;
+  tarn_list node;
+} held_chunk;
+
+typedef struct bridge {
+  tarn__strategy base;
+  tarn_list chunks;
+  _Alignas(max_align_t) unsigned char state[];
+} bridge;
+
+// One call of a strategy's function.
+typedef struct call {
+  tarn_source source;  // the first member: what the strategy sees
+  bridge *self;
+  tarn__request *request;  // within take; else NULL
+  bool locked;             // the pool's lock is held: not within init
+} call;
+
+static const tarn_strategy *table_of(const bridge *self) {
+  return &((const tarn__bridged *)(const void *)self->base.type)->table;
+}
+
+static bridge *self_of(tarn__strategy *strategy) {
+  return (bridge *)(void *)strategy;  // the base is the first member
+}
+
+static held_chunk *held_at(const tarn_list *node) {
+  return tarn_list_entry(node, held_chunk, node);
+}
+
+// --- the source ------------------------------------------------------------
+
+static const call *call_of(const tarn_source *source) {
+  return (const call *)(const void *)source;
+}
+
+static tarn_status out_of_turn(const call *c, const char *what) {
+  return tarn__fail(TARN_E_STATE, "%s: calls %s where it must not",
+                    c->self->base.type->name, what);
+}
+
+static tarn_status grow(const tarn_source *source, size_t size, size_t align,
+                        tarn_chunk **out_chunk) {
+  const call *c = call_of(source);
+  *out_chunk = NULL;
+  if (c->request == NULL) return out_of_turn(c, "grow");
+  if (size == 0 || !tarn_is_power_of_two(align)) {
+    return tarn__fail(TARN_E_INVALID, "%s: grow of %zu bytes aligned to %zu",
+                      c->self->base.type->name, size, align);
+  }
+  held_chunk *held = tarn__host_alloc(sizeof *held);
+  if (held == NULL) return TARN_E_NOMEM;
+  size_t natural = c->self->base.pool->natural_align;
+  tarn__request request = {.size = size,
+                           .align = align > natural ? align : natural};
+  tarn_status status =
+      tarn__chunk_take(&c->self->base, &request, size, &held->chunk);
+  c->request->asked |= request.asked;
+  if (status != TARN_OK) {
+    tarn__host_free(held, sizeof *held);
+    return status;
+  }
+  held->seen.address = held->chunk.address;
+  held->seen.size = held->chunk.size;
+  tarn_list_init(&held->seen.node);
+  tarn_list_add_tail(&c->self->chunks, &held->node);
+  *out_chunk = &held->seen;
+  return TARN_OK;
+}
+
+static tarn_status wait_for(uint64_t serial) {
+  return serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
+}
+
+static tarn_status shrink(const tarn_source *source, tarn_chunk *chunk) {
+  const call *c = call_of(source);
+  if (!c->locked) return out_of_turn(c, "shrink");
+  if (chunk == NULL) return TARN_OK;
+  held_chunk *held = (held_chunk *)(void *)chunk;
+  tarn_list_del(&held->node);
+  tarn__chunk_begin_give(&c->self->base, &held->chunk);
+  tarn_status waited = wait_for(held->seen.stream);
+  tarn_status status =
+      tarn__chunk_end_give(&c->self->base, &held->chunk, waited);
+  tarn__host_free(held, sizeof *held);
+  return status;
+}
+
+static tarn_status wait(const tarn_source *source, uint64_t stream) {
+  const call *c = call_of(source);
+  if (!c->locked) return out_of_turn(c, "wait");
+  tarn__source_begin_ask(&c->self->base, 0, 0);
+  tarn_status status = wait_for(stream);
+  tarn__source_end_ask(&c->self->base, 0);
+  return status;
+}
+
+static tarn_status refuse(const tarn_source *source, tarn_status status,
+                          const char *why) {
+  return tarn__fail(status, "%s: %s", call_of(source)->self->base.type->name,
+                    why != NULL ? why : "");
+}
+
+static call call_for(tarn__strategy *strategy, tarn__request *request,
+                     bool locked) {
+  return (call){
+      .source = {.struct_size = sizeof(tarn_source),
+                 .place = strategy->pool->place,
+                 .grow = grow,
+                 .shrink = shrink,
+                 .wait = wait,
+                 .refuse = refuse},
+      .self = self_of(strategy),
+      .request = request,
+      .locked = locked,
+  };
+}
+
+// --- options ---------------------------------------------------------------
+
+typedef struct reader {
+  tarn_strategy_options seen;  // the first member
+  tarn__options *options;
+} reader;
+
+static tarn_status option_size(const tarn_strategy_options *options,
+                               const char *key, size_t fallback,
+                               size_t *out_value) {
+  const reader *r = (const reader *)(const void *)options;
+  return tarn__options_size(r->options, key, fallback, out_value);
+}
+
+// --- the strategy ----------------------------------------------------------
+
+static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+  bridge *self = self_of(strategy);
+  tarn_list_init(&self->chunks);
+  if (table_of(self)->init == NULL) return TARN_OK;
+  call c = call_for(strategy, NULL, false);
+  reader r = {.seen = {.struct_size = sizeof r.seen, .size = option_size},
+              .options = options};
+  return table_of(self)->init(self->state, &c.source, &r.seen);
+}
+
+static void deinit(tarn__strategy *strategy) {
+  bridge *self = self_of(strategy);
+  if (table_of(self)->deinit != NULL) table_of(self)->deinit(self->state);
+  while (!tarn_list_empty(&self->chunks)) {  // in a child of fork
+    held_chunk *held = held_at(self->chunks.next);
+    tarn_list_del(&held->node);
+    tarn__host_free(held, sizeof *held);
+  }
+}
+
+static tarn_status hand_back(bridge *self, const tarn_stretch *stretch) {
+  call c = call_for(&self->base, NULL, true);
+  return table_of(self)->give(self->state, &c.source, stretch);
+}
+
+static tarn_status check_stretch(const bridge *self, tarn__request *request,
+                                 const tarn_stretch *s) {
+  const tarn__pieces *pieces = &self->base.pool->pieces;
+  bool fits = s->address != 0 && (s->address & (request->align - 1)) == 0 &&
+              s->size >= request->size &&
+              s->size - 1 <= UINT64_MAX - s->address;
+  if (fits && tarn__pieces_find(pieces, s->address) == NULL) return TARN_OK;
+  return tarn__fail(
+      TARN_E_CORRUPT, "%s: gave %zu bytes at 0x%llx for %zu aligned to %zu%s",
+      self->base.type->name, s->size, (unsigned long long)s->address,
+      request->size, request->align, fits ? ", where a block stands" : "");
+}
+
+static tarn_status take(tarn__strategy *strategy, tarn__request *request,
+                        tarn__piece **out_piece) {
+  bridge *self = self_of(strategy);
+  call c = call_for(strategy, request, true);
+  tarn_request seen = {request->size, request->align, request->serial};
+  tarn_stretch s = {0};
+  tarn_status status = table_of(self)->take(self->state, &c.source, &seen, &s);
+  if (status == TARN_OK) status = check_stretch(self, request, &s);
+  if (status != TARN_OK) return status;
+  tarn__piece *piece = tarn__source_carve(strategy, s.address, s.size);
+  if (piece == NULL) {
+    (void)hand_back(self, &s);
+    return TARN_E_NOMEM;
+  }
+  piece->home = s.own;
+  piece->freed_on = s.stream;
+  *out_piece = piece;
+  return TARN_OK;
+}
+
+static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn_stretch s = {piece->address, piece->size, piece->freed_on, piece->home};
+  tarn__source_join(strategy, piece);
+  return hand_back(self_of(strategy), &s);
+}
+
+// Once it was replaced and nobody needs it, all that it holds goes back even if
+// it has forgotten some. |inside|: this many calls are the caller's own.
+static tarn_status sweep(bridge *self, size_t inside) {
+  const tarn__strategy *base = &self->base;
+  tarn_status first = TARN_OK;
+  bool ends = base != base->pool->current && base->live == 0 &&
+              base->inside == inside && base->held > 0;
+  if (!ends) return TARN_OK;
+  tarn__log(TARN_LOG_WARN, "%s: ended with %zu bytes not given back",
+            base->type->name, base->held);
+  call c = call_for(&self->base, NULL, true);
+  while (!tarn_list_empty(&self->chunks)) {
+    tarn_status status = shrink(&c.source, &held_at(self->chunks.next)->seen);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+static tarn_status trim_for(bridge *self, size_t inside) {
+  call c = call_for(&self->base, NULL, true);
+  tarn_status trimmed = table_of(self)->trim(self->state, &c.source);
+  tarn_status status = sweep(self, inside);
+  return trimmed != TARN_OK ? trimmed : status;
+}
+
+static tarn_status trim(tarn__strategy *strategy) {
+  return trim_for(self_of(strategy), 1);  // the front counts its call
+}
+
+static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn_status given = give(strategy, piece);
+  tarn_status status = trim_for(self_of(strategy), 0);
+  return status != TARN_OK ? status : given;
+}
+
+static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+  bridge *self = self_of(strategy);
+  size_t held = 0;
+  *out_idle = 0;  // what is free is no piece
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->chunks)
+    held += held_at(node)->chunk.base_size;
+  if (held != strategy->held) {
+    return tarn__fail(TARN_E_CORRUPT, "%s: holds %zu bytes, says %zu",
+                      strategy->type->name, held, strategy->held);
+  }
+  if (table_of(self)->check == NULL) return TARN_OK;
+  call c = call_for(strategy, NULL, true);
+  return table_of(self)->check(self->state, &c.source);
+}
+
+bool tarn__bridge_build(tarn__bridged *bridged, const tarn_strategy *table) {
+  size_t size = 0;
+  if (!tarn_size_add(sizeof(bridge), table->size, &size)) return false;
+  bridged->table = *table;
+  bridged->type = (tarn__strategy_type){.name = table->name,
+                                        .size = size,
+                                        .init = init,
+                                        .deinit = deinit,
+                                        .take = take,
+                                        .give = give,
+                                        .let_go = let_go,
+                                        .trim = trim,
+                                        .check = check};
+  return true;
+}

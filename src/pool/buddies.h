@@ -1,0 +1,104 @@
+// buddies.h - free blocks in powers of two, by size and by stream: numbers
+// only, what stands at the addresses is touched by nobody here.
+//
+//   space   | 64K                           | 16K   | 8K|4K|   from its start
+//   taken   |xxxxxxxxxxxxx|                                    24K of the 64K
+//   free    |      16K + 8K     |    16K    | 16K   | 8K|4K|
+//
+// A space is cut into the largest powers of two that fit, in falling order. A
+// free block of 2^n bytes has one buddy, the other half of the 2^(n+1) bytes
+// that both come from; when both are free they are one again. A block that is
+// taken need not be a power of two: what is too much of it stays free.
+//
+// A free block is the stream's whose work may still be under way in it. Those
+// of different streams stay apart; what no stream uses joins with any.
+//
+// Cost: O(log n) for a take and a give, with n units in a space.
+//
+// Not locked: the owner guards all of it.
+#ifndef TARN_POOL_BUDDIES_H_
+#define TARN_POOL_BUDDIES_H_
+
+#include "tarn/base.h"
+
+enum { TARN__BUDDY_ORDERS = 64 };
+
+// Addresses that blocks are taken from. In the owner's struct.
+typedef struct tarn__space {
+  tarn_addr address;
+  size_t size;   // a multiple of the unit
+  size_t taken;  // bytes
+} tarn__space;
+
+// The free blocks of one stream.
+typedef struct tarn__lane {
+  struct tarn__lane *next;
+  uint64_t serial;  // of the stream; 0: none
+  uint64_t orders;  // bit n: there are blocks of 2^n bytes
+  tarn_list blocks[TARN__BUDDY_ORDERS];
+} tarn__lane;
+
+// A free block.
+typedef struct tarn__buddy {
+  tarn_list node;  // in its lane, or among the unused
+  tarn__lane *lane;
+  tarn__space *space;
+  tarn_addr address;
+  unsigned order;             // 2^order bytes
+  uint64_t serial;            // once it is removed: the lane's
+  struct tarn__buddy *chain;  // in its bucket; once it is removed: the next
+} tarn__buddy;
+
+typedef struct tarn__buddies {
+  size_t unit;        // sizes are multiples of it; a power of two
+  tarn__lane *lanes;  // the first: of what no stream uses
+  tarn__buddy **buckets;
+  size_t bucket_count;             // a power of two, or 0
+  struct tarn__buddy_slab *slabs;  // nodes never move
+  tarn_list unused;                // nodes
+  size_t spare;                    // how many of them
+  size_t promised;                 // and how many for blocks that are out
+} tarn__buddies;
+
+TARN_MUST_CHECK tarn_status tarn__buddies_init(tarn__buddies *buddies,
+                                               size_t unit);
+void tarn__buddies_deinit(tarn__buddies *buddies);
+
+// Room for one addition and one take, for the stream with |serial|. False: no
+// host memory. Both rely on it; what gives needs nothing but a lane.
+TARN_MUST_CHECK bool tarn__buddies_reserve(tarn__buddies *buddies,
+                                           uint64_t serial);
+
+// Adds a space; no stream uses it.
+void tarn__buddies_add(tarn__buddies *buddies, tarn__space *space);
+
+// Takes |size| bytes, a multiple of the unit, at a multiple of |align| out of
+// what is the stream's with |serial|, or no stream's, or at last any stream's:
+// |*out_serial| is whose it was. 0: nowhere are there as many.
+tarn_addr tarn__buddies_take(tarn__buddies *buddies, size_t size, size_t align,
+                             uint64_t serial, tarn__space **out_space,
+                             uint64_t *out_serial);
+
+// Whether the stream with |serial| has a lane, or gets one. False: no host
+// memory.
+TARN_MUST_CHECK bool tarn__buddies_know(tarn__buddies *buddies,
+                                        uint64_t serial);
+
+// Gives back what was taken; the stream has a lane.
+void tarn__buddies_give(tarn__buddies *buddies, tarn__space *space,
+                        tarn_addr address, size_t size, uint64_t serial);
+
+// Takes out a space of which nothing is taken. What it consisted of is listed
+// by |chain|, each with its |serial|, until it is forgotten.
+tarn__buddy *tarn__buddies_remove(tarn__buddies *buddies, tarn__space *space);
+void tarn__buddies_forget(tarn__buddies *buddies, tarn__buddy *removed);
+
+// Walks all and says what is wrong. |*out_free| is what is free in all spaces.
+TARN_MUST_CHECK tarn_status tarn__buddies_check(const tarn__buddies *buddies,
+                                                size_t *out_free);
+
+// The free block that starts at |address| in |space|; NULL if there is none.
+tarn__buddy *tarn__buddies_at(const tarn__buddies *buddies,
+                              const tarn__space *space, tarn_addr address);
+
+#endif  // TARN_POOL_BUDDIES_H_

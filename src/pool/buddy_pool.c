@@ -1,0 +1,349 @@
+// buddy_pool: large chunks of the device, cut into blocks by halves.
+//
+//   chunk of |init|     [ block | block | free                     ]
+//   chunk of |realloc|  [ free            | block |      free      ]
+//   by itself           [ block of more than |max|                 ]
+//
+// This is what the device plug-in interface describes: a block takes its size
+// and the padding, rounded up to a multiple of the smallest chunk. It is taken
+// out of memory that is had from the device in large chunks: the first of the
+// device's initial size, later ones of its later size, half of that where it
+// is refused, down to what the block needs. Blocks larger than the largest
+// chunk go to the device one by one, and all do if there is no largest chunk.
+//
+// Free blocks and how they join: buddies.h. Memory is kept until it is asked
+// back; then chunks of which nothing is out go.
+//
+// Cost: O(log n) for a hit and for a free, with n smallest chunks in a chunk.
+#include "pool/buddies.h"
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/chunk.h"
+#include "pool/front.h"
+
+// What separates two blocks at least, however fine the device would cut.
+static const size_t LEAST_UNIT = 64;
+
+typedef struct part {
+  tarn__space space;  // the first member
+  tarn__chunk chunk;
+  tarn_list node;
+} part;
+
+typedef struct buddy {
+  tarn__strategy base;
+  size_t max;      // larger blocks are left to the device; 0: all
+  size_t first;    // bytes of the first chunk
+  size_t later;    // and of those after
+  size_t padding;  // of each block
+  bool started;    // the first chunk was asked for
+  tarn__buddies buddies;
+  tarn_list parts;
+} buddy;
+
+static buddy *self_of(tarn__strategy *strategy) {
+  return (buddy *)(void *)strategy;  // the base is the first member
+}
+
+static part *part_at(const tarn_list *node) {
+  return tarn_list_entry(node, part, node);
+}
+
+// --- beginning and end -----------------------------------------------------
+
+static tarn_status read_sizes(buddy *self, tarn__options *options,
+                              const tarn_device_info *info, size_t *out_unit) {
+  size_t natural = self->base.pool->natural_align;
+  const struct {
+    const char *key;
+    size_t fallback;
+    size_t *out;
+  } sizes[] = {
+      {"min", natural > LEAST_UNIT ? natural : LEAST_UNIT, out_unit},
+      {"max", info->max_chunk, &self->max},
+      {"init", info->init_size, &self->first},
+      {"realloc", info->realloc_size, &self->later},
+      {"padding", self->base.pool->padding, &self->padding},
+  };
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    status = tarn__options_size(options, sizes[i].key, sizes[i].fallback,
+                                sizes[i].out);
+    if (status != TARN_OK) return status;
+  }
+  if (!tarn_is_power_of_two(*out_unit) || *out_unit < natural) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buddy_pool: min=%zu is no power of two from the "
+                      "device's %zu on",
+                      *out_unit, natural);
+  }
+  return TARN_OK;
+}
+
+static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+  buddy *self = self_of(strategy);
+  tarn_list_init(&self->parts);
+  size_t unit = 0;
+  tarn_device *device = NULL;
+  tarn_device_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn__place_device(strategy->pool->place, &device);
+  if (status == TARN_OK) status = tarn_device_query(device, &info);
+  if (status == TARN_OK) status = read_sizes(self, options, &info, &unit);
+  if (status == TARN_OK) status = tarn__buddies_init(&self->buddies, unit);
+  return status;
+}
+
+static void deinit(tarn__strategy *strategy) {
+  buddy *self = self_of(strategy);
+  while (!tarn_list_empty(&self->parts)) {
+    part *p = part_at(self->parts.next);
+    tarn_list_del(&p->node);
+    tarn__host_free(p, sizeof *p);
+  }
+  tarn__buddies_deinit(&self->buddies);
+}
+
+// --- chunks ----------------------------------------------------------------
+
+// The least power of two that holds |size| bytes.
+static size_t power_above(size_t size) {
+  size_t power = 1;
+  while (power < size)
+    power *= 2;
+  return power;
+}
+
+// Half as much each time that |wanted| is refused, down to |least|. Blocks are
+// aligned to more than the unit where they are cut out.
+static tarn_status ask(buddy *self, tarn__request *request, size_t wanted,
+                       size_t least, tarn__chunk *out) {
+  tarn__request plain = {.size = request->size, .align = self->buddies.unit};
+  tarn_status status = TARN_FULL;
+  size_t size = wanted;
+  for (bool last = false; status == TARN_FULL && !last; size = size / 2) {
+    last = size <= least;
+    size = last ? least : size & ~(self->buddies.unit - 1);
+    status = tarn__chunk_take(&self->base, &plain, size, out);
+  }
+  request->asked |= plain.asked;
+  return status;
+}
+
+static tarn_status add(buddy *self, const tarn__request *request,
+                       tarn__chunk chunk) {
+  part *p = tarn__host_alloc(sizeof *p);
+  if (p == NULL || !tarn__buddies_reserve(&self->buddies, request->serial)) {
+    tarn__chunk_begin_give(&self->base, &chunk);
+    (void)tarn__chunk_end_give(&self->base, &chunk, TARN_OK);
+    tarn__host_free(p, sizeof *p);
+    return TARN_E_NOMEM;
+  }
+  p->chunk = chunk;
+  p->space = (tarn__space){
+      .address = chunk.address,
+      .size = chunk.size & ~(self->buddies.unit - 1),
+  };
+  tarn_list_add_tail(&self->parts, &p->node);
+  tarn__buddies_add(&self->buddies, &p->space);
+  return TARN_OK;
+}
+
+// A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
+// free: nobody else has been here since.
+static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
+  tarn__chunk chunk = {0};
+  bool first = !self->started;
+  size_t wanted = first ? self->first : self->later;
+  self->started = true;
+  tarn_status status = ask(self, request, wanted, least, &chunk);
+  if (status == TARN_OK) return add(self, request, chunk);
+  if (first) self->started = false;
+  return status;
+}
+
+// A part of which nothing is out; NULL if there is none.
+static part *find_idle(const buddy *self) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->parts) {
+    part *p = part_at(node);
+    if (p->space.taken == 0) return p;
+  }
+  return NULL;
+}
+
+static tarn_status wait_for(const tarn__buddy *removed) {
+  tarn_status first = TARN_OK;
+  for (; removed != NULL; removed = removed->chain) {
+    if (removed->serial == 0) continue;
+    tarn_status status = tarn_stream_join(NULL, removed->serial);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+static tarn_status give_back(buddy *self, part *p) {
+  tarn__buddy *removed = tarn__buddies_remove(&self->buddies, &p->space);
+  tarn_list_del(&p->node);
+  tarn__chunk_begin_give(&self->base, &p->chunk);
+  tarn_status waited = wait_for(removed);
+  tarn_status status = tarn__chunk_end_give(&self->base, &p->chunk, waited);
+  tarn__buddies_forget(&self->buddies, removed);
+  tarn__host_free(p, sizeof *p);
+  return status;
+}
+
+static tarn_status trim(tarn__strategy *strategy) {
+  buddy *self = self_of(strategy);
+  tarn_status first = TARN_OK;
+  part *p = NULL;
+  while ((p = find_idle(self)) != NULL) {
+    tarn_status status = give_back(self, p);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// --- blocks ----------------------------------------------------------------
+
+static tarn_status size_of(const buddy *self, const tarn__request *request,
+                           size_t *out_size) {
+  size_t sum = 0;
+  if (tarn_size_add(request->size, self->padding, &sum) &&
+      tarn_size_align_up(sum, self->buddies.unit, out_size) &&
+      *out_size <= SIZE_MAX / 4) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "buddy_pool: %zu bytes and %zu of padding overflow",
+                    request->size, self->padding);
+}
+
+static tarn_status carve(buddy *self, tarn__request *request, size_t size,
+                         tarn__piece **out_piece) {
+  tarn__space *space = NULL;
+  uint64_t last = 0;
+  if (!tarn__buddies_reserve(&self->buddies, request->serial)) {
+    return TARN_E_NOMEM;
+  }
+  tarn_addr address = tarn__buddies_take(&self->buddies, size, request->align,
+                                         request->serial, &space, &last);
+  if (address == 0) return TARN_FULL;
+  tarn__piece *piece =
+      tarn__source_carve(&self->base, address, size - self->padding);
+  if (piece == NULL) {
+    tarn__buddies_give(&self->buddies, space, address, size, last);
+    return TARN_E_NOMEM;
+  }
+  piece->home = space;
+  piece->freed_on = last;
+  *out_piece = piece;
+  return TARN_OK;
+}
+
+// The source pads what it asks for by itself.
+static tarn_status ask_for_one(buddy *self, tarn__request *request, size_t size,
+                               tarn__piece **out_piece) {
+  size_t pads = self->base.pool->padding;
+  size_t usable = size - (pads < self->padding ? pads : self->padding);
+  return tarn__source_grow(&self->base, request, usable, out_piece);
+}
+
+// The least block of a chunk in which |size| bytes can be had, aligned as asked
+// wherever the block begins.
+static size_t least_for(const buddy *self, const tarn__request *request,
+                        size_t size) {
+  size_t unit = self->buddies.unit;
+  return power_above(request->align > unit ? size + request->align - unit
+                                           : size);
+}
+
+static tarn_status take(tarn__strategy *strategy, tarn__request *request,
+                        tarn__piece **out_piece) {
+  buddy *self = self_of(strategy);
+  size_t size = 0;
+  tarn_status status = size_of(self, request, &size);
+  if (status != TARN_OK) return status;
+  if (size > self->max || request->align > self->max) {
+    return ask_for_one(self, request, size, out_piece);
+  }
+  status = carve(self, request, size, out_piece);
+  if (status != TARN_FULL) return status;
+  size_t least = least_for(self, request, size);
+  status = grow(self, request, least);
+  if (status == TARN_OK) return carve(self, request, size, out_piece);
+  // There may be room for the block alone.
+  if (status == TARN_FULL && least > size) {
+    status = ask_for_one(self, request, size, out_piece);
+  }
+  return status;
+}
+
+// A stream without a lane has to be waited for at once.
+static uint64_t known_serial(buddy *self, uint64_t serial,
+                             tarn_status *out_waited) {
+  *out_waited = TARN_OK;
+  if (tarn__buddies_know(&self->buddies, serial)) return serial;
+  tarn__source_begin_ask(&self->base, 0, 0);
+  *out_waited = tarn_stream_join(NULL, serial);
+  tarn__source_end_ask(&self->base, 0);
+  return 0;
+}
+
+static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  buddy *self = self_of(strategy);
+  if (piece->home == NULL) return tarn__source_shrink(strategy, piece);
+  tarn_status status = TARN_OK;
+  uint64_t serial = known_serial(self, piece->freed_on, &status);
+  tarn_addr address = piece->address;
+  size_t size = piece->size + self->padding;
+  tarn__space *space = piece->home;
+  tarn__source_join(strategy, piece);
+  tarn__buddies_give(&self->buddies, space, address, size, serial);
+  return status;
+}
+
+static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn_status given = give(strategy, piece);
+  tarn_status status = trim(strategy);
+  return status != TARN_OK ? status : given;
+}
+
+// --- the invariants --------------------------------------------------------
+
+static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+  const buddy *self = self_of(strategy);
+  size_t is_free = 0;
+  size_t held = 0;
+  size_t should_be_free = 0;
+  *out_idle = 0;  // what is free is no piece
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->parts) {
+    const part *p = part_at(node);
+    held += p->chunk.base_size;
+    should_be_free += p->space.size - p->space.taken;
+  }
+  tarn_status status = tarn__buddies_check(&self->buddies, &is_free);
+  if (status != TARN_OK) return status;
+  if (is_free != should_be_free) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buddy_pool: %zu bytes are free, should be %zu", is_free,
+                      should_be_free);
+  }
+  if (held == strategy->held) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT, "buddy_pool: holds %zu bytes, says %zu",
+                    held, strategy->held);
+}
+
+const tarn__strategy_type tarn__buddy_pool = {
+    .name = "buddy_pool",
+    .size = sizeof(buddy),
+    .init = init,
+    .deinit = deinit,
+    .take = take,
+    .give = give,
+    .let_go = let_go,
+    .trim = trim,
+    .check = check,
+};

@@ -1,0 +1,36 @@
+// Chunks: taken whole, cut up or handed on by others, given back whole.
+#include "pool/chunk.h"
+
+#include "device/memory.h"
+#include "pool/front.h"
+
+// What the device gives is a piece for a moment, as of any strategy, and then
+// held.
+tarn_status tarn__chunk_take(tarn__strategy *strategy, tarn__request *request,
+                             size_t size, tarn__chunk *out_chunk) {
+  tarn__piece *piece = NULL;
+  *out_chunk = (tarn__chunk){0};
+  tarn_status status = tarn__source_grow(strategy, request, size, &piece);
+  if (status != TARN_OK) return status;
+  *out_chunk = (tarn__chunk){.base = piece->base,
+                             .base_size = piece->base_size,
+                             .address = piece->address,
+                             .size = piece->size};
+  strategy->held += piece->base_size;
+  tarn__source_join(strategy, piece);
+  return TARN_OK;
+}
+
+void tarn__chunk_begin_give(tarn__strategy *strategy,
+                            const tarn__chunk *chunk) {
+  tarn__source_begin_return(strategy, chunk->base_size, 1);
+}
+
+// Even if a stream cannot be waited for: not to try is a sure leak.
+tarn_status tarn__chunk_end_give(tarn__strategy *strategy,
+                                 const tarn__chunk *chunk, tarn_status waited) {
+  tarn_status given =
+      tarn__device_give(strategy->pool->place, chunk->base, chunk->base_size);
+  tarn__source_end_return(strategy, chunk->base_size);
+  return waited != TARN_OK ? waited : given;
+}
