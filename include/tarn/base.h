@@ -245,7 +245,7 @@ typedef struct tarn_rows {
   tarn_addr indices;       // |index_count| numbers, packed
   tarn_dtype index_dtype;  // TARN_DTYPE_I32 or TARN_DTYPE_I64
   size_t index_count;      // 0: nothing to do
-  uint32_t flags;          // TARN_ROWS_... bits; 0: none
+  uint64_t flags;          // TARN_ROWS_... bits; 0: none
 } tarn_rows;
 
 // An index out of range gathers zeros and scatters nothing, instead of being

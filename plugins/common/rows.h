@@ -2,13 +2,8 @@
 #ifndef TARN_PLUGINS_COMMON_ROWS_H_
 #define TARN_PLUGINS_COMMON_ROWS_H_
 
+#include "base/rows.h"
 #include "tarn/base.h"
-
-typedef enum tarn__rows_action {
-  TARN__ROWS_GATHER,
-  TARN__ROWS_SCATTER,
-  TARN__ROWS_SCATTER_ADD,
-} tarn__rows_action;
 
 // Where the bytes at |addr| are: the first |*out_size| of the |size| bytes
 // wanted, at least one, stand together there. NULL: they are not the device's.

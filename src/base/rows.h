@@ -5,6 +5,13 @@
 
 #include "tarn/base.h"
 
+// What to do with them: tarn_rows in base.h tells.
+typedef enum tarn__rows_action {
+  TARN__ROWS_GATHER,
+  TARN__ROWS_SCATTER,
+  TARN__ROWS_SCATTER_ADD,
+} tarn__rows_action;
+
 // Whether |given| is possible, as far as that can be told without the indices:
 // size of the struct, dtypes, strides, flags, the reference, that the rows of
 // the table are within it, and that no address or size overflows. |*out| is a

@@ -2,21 +2,16 @@
 #ifndef TARN_DEVICE_ROWS_H_
 #define TARN_DEVICE_ROWS_H_
 
+#include "base/rows.h"
 #include "tarn/device.h"
 
-typedef enum tarn__rows_verb {
-  TARN__ROWS_VERB_GATHER,
-  TARN__ROWS_VERB_SCATTER,
-  TARN__ROWS_VERB_SCATTER_ADD,
-} tarn__rows_verb;
-
 // "gather", ...: what the slot is called.
-const char *tarn__rows_verb_name(tarn__rows_verb verb);
+const char *tarn__rows_action_name(tarn__rows_action action);
 
 // Does it by copies; what is on the stream has been waited for. |rows| was
 // checked. A bad index is found before any row is moved.
 TARN_MUST_CHECK tarn_status tarn__rows_stand_in(tarn_device *device,
-                                                tarn__rows_verb verb,
+                                                tarn__rows_action action,
                                                 const tarn_rows *rows);
 
 #endif  // TARN_DEVICE_ROWS_H_

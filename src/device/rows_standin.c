@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "base/convert.h"
-#include "base/rows.h"
 #include "device/device.h"
 
 enum {
@@ -30,7 +29,7 @@ enum {
 
 typedef struct job {
   tarn_device *device;
-  tarn__rows_verb verb;
+  tarn__rows_action action;
   const tarn_rows *rows;
   unsigned char *indices;  // three parts of one staging slot
   unsigned char *table;
@@ -75,7 +74,7 @@ static tarn_status refuse(const job *j, int64_t index, size_t position) {
   char text[TARN__TEXT_SIZE / 2];
   tarn__rows_say_bad(j->rows, index, position, text, sizeof text);
   return tarn__fail(TARN_E_INVALID, "%s: %s: %s", j->device->name,
-                    tarn__rows_verb_name(j->verb), text);
+                    tarn__rows_action_name(j->action), text);
 }
 
 // Where the row of the index at |position| stands; 0 for one to pass over.
@@ -91,7 +90,7 @@ static tarn_status find_row(const job *j, size_t position, tarn_addr *out) {
   if (*out != 0) return TARN_OK;
   return tarn__fail(
       TARN_E_INVALID, "%s: %s: row %lld of the table lies in two chunks",
-      j->device->name, tarn__rows_verb_name(j->verb), (long long)index);
+      j->device->name, tarn__rows_action_name(j->action), (long long)index);
 }
 
 static tarn_status check_indices(job *j) {
@@ -130,7 +129,7 @@ static tarn_status clear_dense_row(const job *j, size_t position) {
 
 static tarn_status copy_row(const job *j, size_t position) {
   tarn_addr row = 0;
-  bool gathers = j->verb == TARN__ROWS_VERB_GATHER;
+  bool gathers = j->action == TARN__ROWS_GATHER;
   tarn_status status = find_row(j, position, &row);
   if (status != TARN_OK) return status;
   if (row == 0) return gathers ? clear_dense_row(j, position) : TARN_OK;
@@ -206,7 +205,7 @@ static tarn_status scatter_row(const job *j, const block *b, tarn_addr row,
   size_t size = tarn_dtype_size(rows->table_dtype);
   tarn_addr there = row + b->element * size;
   if (row == 0) return TARN_OK;
-  if (j->verb == TARN__ROWS_VERB_SCATTER) {
+  if (j->action == TARN__ROWS_SCATTER) {
     tarn__convert(rows->table_dtype, j->table, rows->dense_dtype, dense,
                   b->width);
   } else {
@@ -225,12 +224,12 @@ static tarn_status move_row(const job *j, const block *b, size_t k) {
   if (status != TARN_OK) return status;
   unsigned char *dense =
       j->dense + k * b->width * tarn_dtype_size(j->rows->dense_dtype);
-  return j->verb == TARN__ROWS_VERB_GATHER ? gather_row(j, b, row, dense)
-                                           : scatter_row(j, b, row, dense);
+  return j->action == TARN__ROWS_GATHER ? gather_row(j, b, row, dense)
+                                        : scatter_row(j, b, row, dense);
 }
 
 static tarn_status move_block(const job *j, const block *b) {
-  bool gathers = j->verb == TARN__ROWS_VERB_GATHER;
+  bool gathers = j->action == TARN__ROWS_GATHER;
   tarn_status status = gathers ? TARN_OK : copy_dense(j, b, true);
   for (size_t k = 0; status == TARN_OK && k < b->count; k++) {
     status = move_row(j, b, k);
@@ -264,7 +263,7 @@ static tarn_status move_rows(const job *j) {
 // --- all of it -------------------------------------------------------------
 
 static tarn_status move_all(job *j) {
-  bool as_it_is = j->verb != TARN__ROWS_VERB_SCATTER_ADD &&
+  bool as_it_is = j->action != TARN__ROWS_SCATTER_ADD &&
                   j->rows->table_dtype == j->rows->dense_dtype;
   size_t first = 0;
   while (first < j->rows->index_count) {
@@ -276,7 +275,7 @@ static tarn_status move_all(job *j) {
   return TARN_OK;
 }
 
-tarn_status tarn__rows_stand_in(tarn_device *device, tarn__rows_verb verb,
+tarn_status tarn__rows_stand_in(tarn_device *device, tarn__rows_action action,
                                 const tarn_rows *rows) {
   void *slot = NULL;
   tarn_status status = tarn__staging_acquire(device, &slot);
@@ -287,7 +286,7 @@ tarn_status tarn__rows_stand_in(tarn_device *device, tarn__rows_verb verb,
   unsigned char *bytes = slot;
   job j = {
       .device = device,
-      .verb = verb,
+      .action = action,
       .rows = rows,
       .indices = bytes,
       .table = bytes + INDEX_ROOM,
