@@ -3,6 +3,7 @@
 #ifndef TARN_TARN_H_
 #define TARN_TARN_H_
 
+#include "tarn/arena.h"
 #include "tarn/base.h"
 #include "tarn/device.h"
 #include "tarn/pool.h"

@@ -226,6 +226,15 @@ void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
   tarn__row_settle(extents, e, kind, extents->bins);
 }
 
+void tarn__extents_lengthen(tarn__extents *extents, uint64_t offset,
+                            size_t size) {
+  tarn__extent *e = find_outside(extents, offset);
+  e = tarn__row_carve(extents, e, offset, offset + size);
+  e->wall = false;
+  if (e->after != NULL) e->after->wall = true;
+  tarn__row_settle(extents, e, TARN__EXTENT_OPEN, extents->bins);
+}
+
 void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
   tarn__extent *next = extent->after;
   unhang(extents, extent);

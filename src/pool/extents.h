@@ -84,6 +84,11 @@ bool tarn__extents_reach(uint64_t offset, uint64_t size);
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
                        tarn__extent_kind kind);
 
+// Makes |size| bytes at |offset|, which are outside, open and one with what
+// ends there.
+void tarn__extents_lengthen(tarn__extents *extents, uint64_t offset,
+                            size_t size);
+
 // Makes a free extent outside.
 void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent);
 

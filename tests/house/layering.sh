@@ -18,6 +18,7 @@
 set -eu
 
 table='
+include/tarn/arena.h       base                                -
 include/tarn/base.h        -                                   -
 include/tarn/trace.h       base                                -
 include/tarn/plan.h        base                                -
@@ -38,7 +39,7 @@ src/base/                  base                                base
 src/trace/                 base,trace                          base,trace
 src/plan/                  base,plan                           base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  base,device,range,pool,strategy           base,device/memory.h,pool
+src/pool/                  arena,base,device,range,pool,strategy           base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model
