@@ -67,7 +67,7 @@ static void use_pool(void) {
   drop(BLOCKS, 0);
   drop(0, 0);
   try_take(1000, 0, 0);
-  note(tarn_pool_trim(run.pool));
+  note(tarn_pool_trim(run.pool, 0));
   check_pool();
   try_take(900 * KIBIBYTE, 0, 2);
   note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
@@ -181,7 +181,7 @@ static size_t run_with_fault(size_t n, bool onwards) {
   open_and_use("sim:0");
   assert_ok(tarn_sim_faults(NULL));
   if (run.pool != NULL) {
-    (void)tarn_pool_trim(run.pool);  // a range may not be empty
+    (void)tarn_pool_trim(run.pool, 0);  // a range may not be empty
     check_pool();
     require(stats_of(run.pool).reserved_bytes == 0);
     // The call that failed may be one that was to give pages back.
@@ -234,13 +234,13 @@ START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
   give(rest);
   assert_ok(tarn_sim_faults("range_unmap@1+"));
-  assert_status(tarn_pool_trim(p.pool), TARN_E_DEVICE);
+  assert_status(tarn_pool_trim(p.pool, 0), TARN_E_DEVICE);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
   assert_ok(tarn_sim_faults(NULL));
   give(take(p.pool, 3 * SIM_PAGE));
   give(small);
-  (void)tarn_pool_trim(p.pool);  // the range is not empty
+  (void)tarn_pool_trim(p.pool, 0);  // the range is not empty
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
@@ -280,7 +280,7 @@ START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
   tarn_block block = take(p.pool, 5 * SIM_PAGE);
   give(block);
   give(kept);
-  (void)tarn_pool_trim(p.pool);
+  (void)tarn_pool_trim(p.pool, 0);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert_uint_eq(available_on(p.device), p.available - 2 * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
@@ -321,7 +321,7 @@ START_TEST(closing_needs_no_host_memory) {
     }
     assert_ok(tarn_stream_create(same, &keeper));
     faults_arm(1, FAULTS_FROM_NOW);
-    assert_ok(tarn_pool_trim(p.pool));
+    assert_ok(tarn_pool_trim(p.pool, 0));
     (void)faults_disarm();
     ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
     assert_ok(tarn_stream_destroy(a));

@@ -191,7 +191,7 @@ static void operate(void) {
   } else if (choice < 9900) {
     free_one(choice % 3 == 0);
   } else if (choice < 9920) {
-    require(tarn_pool_trim(m.at.pool) == TARN_OK);
+    require(tarn_pool_trim(m.at.pool, 0) == TARN_OK);
   } else if (choice < 9970) {
     set_limit();
   } else if (choice < 9980) {

@@ -107,7 +107,7 @@ static void *disturb(void *unused) {
     if (i % 64 == 0) {
       expect(tarn_pool_use(at.place, strategies[i / 64 % 4]) == TARN_OK);
     }
-    if (i % 64 == 32) expect(tarn_pool_trim(at.pool) == TARN_OK);
+    if (i % 64 == 32) expect(tarn_pool_trim(at.pool, 0) == TARN_OK);
   }
   return NULL;
 }

@@ -37,11 +37,13 @@
 //                   blocks are cut out of large chunks by halves, and halves
 //                   join again. The sizes are the device's own unless given;
 //                   blocks of more than |max| go to the device one by one.
-//   arena_pool[:page=BYTES,small=BYTES]  blocks are cut out of large pieces of
-//                   memory and joined again when freed. Where the device has
-//                   ranges (tarn/range.h) memory comes and goes by pages (256K
-//                   by default, or the device's own), and idle pages move to
-//                   where they are needed; elsewhere it comes in segments.
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES]  blocks are cut out of
+//                   large pieces of memory and joined again when freed. Where
+//                   the device has ranges (tarn/range.h) memory comes and goes
+//                   by pages (256K by default, or the device's own), and idle
+//                   pages move to where they are needed, but only to keep what
+//                   is held within |slack| of the live peak (2% of it, but at
+//                   least 2M, by default); elsewhere it comes in segments.
 //                   Blocks of up to |small| bytes, 64K by default, stay apart
 //                   from larger ones.
 // and those that programs register: strategy.h.
@@ -115,11 +117,13 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 
-// Gives idle memory back to the device, all that can be. Blocks that are out
-// are not touched.
+// Gives idle memory back to the device until the pool holds at most |target|
+// bytes of it; 0: all that can be. Blocks that are out are not touched. A pool
+// whose memory comes in large pieces may give back more than asked.
 //
+// TARN_OK        also where what is out keeps it above |target|.
 // TARN_E_DEVICE  the device refused some of it.
-TARN_API tarn_status tarn_pool_trim(tarn_pool *pool);
+TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 
 // ---------------------------------------------------------------------------
 // Blocks

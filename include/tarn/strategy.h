@@ -62,6 +62,10 @@ typedef struct tarn_source {
   // Says why, in one line, and returns |status|: return refuse(...).
   tarn_status (*refuse)(const struct tarn_source *source, tarn_status status,
                         const char *why);
+
+  // Within trim: whether the pool holds no more than was asked for, so that the
+  // rest may stay.
+  bool (*enough)(const struct tarn_source *source);
 } tarn_source;
 
 // What stands behind the name: "name:key=value,...".
@@ -116,9 +120,9 @@ typedef struct tarn_strategy {
   tarn_status (*give)(void *self, const tarn_source *source,
                       const tarn_stretch *stretch);
 
-  // Gives every chunk back of which no byte is out; the first failure is
-  // returned. Also called after each give once another strategy has taken the
-  // place of this one.
+  // Gives chunks back of which no byte is out, all of them or until
+  // |source->enough| says so; the first failure is returned. Also called after
+  // each give once another strategy has taken the place of this one.
   tarn_status (*trim)(void *self, const tarn_source *source);
 
   // Says what is wrong with its state, for tests. May be NULL.

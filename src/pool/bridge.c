@@ -35,6 +35,7 @@ typedef struct call {
   bridge *self;
   tarn__request *request;  // within take; else NULL
   bool locked;             // the pool's lock is held: not within init
+  size_t target;           // of trim: what the pool may hold after it
 } call;
 
 static const tarn_strategy *table_of(const bridge *self) {
@@ -122,6 +123,11 @@ static tarn_status refuse(const tarn_source *source, tarn_status status,
                     why != NULL ? why : "");
 }
 
+static bool enough(const tarn_source *source) {
+  const call *c = call_of(source);
+  return c->self->base.pool->stats.reserved_bytes <= c->target;
+}
+
 static call call_for(tarn__strategy *strategy, tarn__request *request,
                      bool locked) {
   return (call){
@@ -130,7 +136,8 @@ static call call_for(tarn__strategy *strategy, tarn__request *request,
                  .grow = grow,
                  .shrink = shrink,
                  .wait = wait,
-                 .refuse = refuse},
+                 .refuse = refuse,
+                 .enough = enough},
       .self = self_of(strategy),
       .request = request,
       .locked = locked,
@@ -235,20 +242,22 @@ static tarn_status sweep(bridge *self, size_t inside) {
   return first;
 }
 
-static tarn_status trim_for(bridge *self, size_t inside) {
+static tarn_status trim_for(bridge *self, size_t target, size_t inside) {
   call c = call_for(&self->base, NULL, true);
+  c.target = target;
+  if (enough(&c.source)) return TARN_OK;
   tarn_status trimmed = table_of(self)->trim(self->state, &c.source);
   tarn_status status = sweep(self, inside);
   return trimmed != TARN_OK ? trimmed : status;
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
-  return trim_for(self_of(strategy), 1);  // the front counts its call
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
+  return trim_for(self_of(strategy), target, 1);  // the front counts its call
 }
 
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim_for(self_of(strategy), 0);
+  tarn_status status = trim_for(self_of(strategy), 0, 0);
   return status != TARN_OK ? status : given;
 }
 

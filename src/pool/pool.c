@@ -105,16 +105,16 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
   bool ends = strategy != pool->current && status != TARN_OK;
-  if (ends) (void)strategy->type->trim(strategy);
+  if (ends) (void)strategy->type->trim(strategy, 0);
   strategy->inside--;
   if (ends) tarn__front_retire(pool, strategy);
   return status;
 }
 
-static tarn_status trim_locked(tarn_pool *pool) {
+static tarn_status trim_locked(tarn_pool *pool, size_t target) {
   tarn__strategy *strategy = pool->current;
   strategy->inside++;
-  tarn_status status = strategy->type->trim(strategy);
+  tarn_status status = strategy->type->trim(strategy, target);
   strategy->inside--;
   tarn__front_retire(pool, strategy);
   return status;
@@ -124,7 +124,7 @@ static tarn_status trim_locked(tarn_pool *pool) {
 // waits for that. False if there was neither: no room can be made.
 static bool make_room(tarn_pool *pool) {
   uint64_t frees = pool->stats.device_frees;
-  (void)trim_locked(pool);
+  (void)trim_locked(pool, 0);
   if (pool->stats.device_frees != frees) return true;
   if (pool->returning == 0) return false;
   pthread_cond_wait(&pool->returned, &pool->lock);
@@ -409,11 +409,11 @@ tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
   return TARN_OK;
 }
 
-tarn_status tarn_pool_trim(tarn_pool *pool) {
+tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
-  status = trim_locked(pool);
+  status = trim_locked(pool, target);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }

@@ -53,8 +53,9 @@ struct tarn__strategy_type {
   // back to the device.
   tarn_status (*let_go)(tarn__strategy *strategy, tarn__piece *piece);
 
-  // Gives all idle memory back to the source.
-  tarn_status (*trim)(tarn__strategy *strategy);
+  // Gives idle memory back to the source until the pool holds at most |target|
+  // bytes, or there is none.
+  tarn_status (*trim)(tarn__strategy *strategy, size_t target);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
   tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);
