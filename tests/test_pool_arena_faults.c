@@ -44,6 +44,19 @@ static void try_take(size_t size, size_t align, int stream) {
   check_pool();
 }
 
+// Resizes the |index|-th block; it stays as it was if that fails.
+static void try_resize(size_t index, size_t size, int stream) {
+  if (index >= run.count) return;
+  tarn_block before = run.blocks[index];
+  tarn_status status =
+      tarn_pool_resize(&run.blocks[index], size, run.streams[stream]);
+  tarn_block after = run.blocks[index];
+  if (status != TARN_FULL) note(status);
+  require(after.address == before.address && after.id == before.id);
+  require(status == TARN_OK ? after.size >= size : after.size == before.size);
+  check_pool();
+}
+
 // Frees the |index|-th block, or the newest; that cannot fail to be done.
 static void drop(size_t index, int stream) {
   if (run.count == 0) return;
@@ -60,10 +73,15 @@ static void use_pool(void) {
     try_take(3000, 0, i % 3);
     try_take(500 * KIBIBYTE, 0, i % 3);
   }
+  try_resize(7, (size_t)3 * MIB, 0);
+  try_resize(7, 300 * KIBIBYTE, 1);
+  try_resize(6, 100, 2);
   for (int i = 0; i < 6; i++)
     drop((size_t)i, i % 3);
   try_take(1000 * KIBIBYTE, 0, 1);
   try_take(100, (size_t)1 * MIB, 2);
+  try_resize(run.count - 2, (size_t)5 * MIB, 1);
+  try_resize(run.count - 1, (size_t)1 * MIB, 2);
   drop(BLOCKS, 0);
   drop(0, 0);
   try_take(1000, 0, 0);
@@ -223,7 +241,7 @@ END_TEST
 // Nobody knows whether they are: they are in nobody's way then, and off the
 // books.
 START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));
   // A page of it is to move, and does not.
   assert_ok(tarn_sim_faults("range_unmap@1"));

@@ -140,14 +140,11 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("pool: arena_pool's slack");
-  TCase *tests = tcase_create("slack");
-  tcase_add_test(tests, holes_keep_their_pages_within_the_slack);
-  tcase_add_test(tests, the_slack_is_two_mebibytes_at_least);
-  tcase_add_test(tests, the_slack_is_a_fiftieth_of_a_large_peak);
-  tcase_add_test(tests, a_limit_goes_before_the_slack);
-  tcase_add_test(tests, holes_serve_when_the_device_has_no_more);
-  tcase_add_test(tests, a_step_that_comes_again_moves_nothing);
-  tcase_add_test(tests, a_slack_that_is_none);
-  suite_add_tcase(suite, tests);
+  ADD_CASE(suite, "slack", holes_keep_their_pages_within_the_slack,
+           the_slack_is_two_mebibytes_at_least,
+           the_slack_is_a_fiftieth_of_a_large_peak,
+           a_limit_goes_before_the_slack,
+           holes_serve_when_the_device_has_no_more,
+           a_step_that_comes_again_moves_nothing, a_slack_that_is_none);
   return run_pool_suite(suite);
 }

@@ -56,6 +56,7 @@ static void use_the_parent_s(void) {
   memset(&other, 0xff, sizeof other);
   MUST(tarn_pool_find(pool, block.address, &other) == TARN_E_STATE);
   MUST(other.pool == NULL && other.address == 0 && other.id == 0);
+  MUST(tarn_pool_resize(&block, 10, NULL) == TARN_E_STATE);
   MUST(tarn_pool_limit(pool, 100) == TARN_E_STATE);
   MUST(tarn_pool_trim(pool, 0) == TARN_E_STATE);
   MUST(tarn_pool_reset_peaks(pool) == TARN_E_STATE);

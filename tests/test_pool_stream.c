@@ -413,8 +413,9 @@ static void free_in_callback(void *context, tarn_status status) {
   tarn_status freed = tarn_pool_free(&blocks[0], NULL);
   tarn_status taken = tarn_pool_alloc(pool, SIZE, 0, NULL, &blocks[1]);
   tarn_status trimmed = tarn_pool_trim(pool, 0);
+  tarn_status resized = tarn_pool_resize(&blocks[0], 1, NULL);
   if (freed == TARN_E_STATE && taken == TARN_E_STATE &&
-      trimmed == TARN_E_STATE) {
+      trimmed == TARN_E_STATE && resized == TARN_E_STATE) {
     blocks[1].size = 1;
   }
 }

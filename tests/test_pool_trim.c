@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(segments_and_chunks_go_whole) {
   arena_place p = open_arena("fake:0", "arena_pool");
-  size_t size = (size_t)4 * MIB;
+  size_t size = MIB;  // the most at once there
   tarn_block blocks[3];
   for (int i = 0; i < 3; i++)
     blocks[i] = take(p.pool, size);
@@ -90,7 +90,7 @@ START_TEST(segments_and_chunks_go_whole) {
   trim(p.pool, 3 * size, 3 * size);
   trim(p.pool, 2 * size + 1, 2 * size);
   trim(p.pool, 2 * size - 1, size);
-  assert_ok(tarn_pool_use(p.place, "buddy_pool:init=4M,realloc=4M,max=4M"));
+  assert_ok(tarn_pool_use(p.place, "buddy_pool:init=1M,realloc=1M,max=1M"));
   for (int i = 0; i < 3; i++)
     blocks[i] = take(p.pool, size);
   for (int i = 0; i < 3; i++)
@@ -140,14 +140,10 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("pool: trimming to a target");
-  TCase *tests = tcase_create("targets");
-  tcase_add_test(tests, page_unit_pool_gives_the_largest_back_first);
-  tcase_add_test(tests, what_is_out_stays);
-  tcase_add_test(tests, arena_pool_stops_at_the_page);
-  tcase_add_test(tests, more_than_a_batch_of_pages);
-  tcase_add_test(tests, segments_and_chunks_go_whole);
-  tcase_add_test(tests, a_strategy_of_a_program_asks_whether_it_is_enough);
-  tcase_add_test(tests, it_is_not_called_where_there_is_nothing_to_do);
-  suite_add_tcase(suite, tests);
+  ADD_CASE(suite, "targets", page_unit_pool_gives_the_largest_back_first,
+           what_is_out_stays, arena_pool_stops_at_the_page,
+           more_than_a_batch_of_pages, segments_and_chunks_go_whole,
+           a_strategy_of_a_program_asks_whether_it_is_enough,
+           it_is_not_called_where_there_is_nothing_to_do);
   return run_pool_suite(suite);
 }

@@ -155,6 +155,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 //
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
 //                 the tag of what is there. Nothing has changed.
+// TARN_E_STATE    another thread is resizing it. Nothing has changed.
 // TARN_E_DEVICE   the block is freed, but the device refused its memory.
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
@@ -162,6 +163,26 @@ TARN_API tarn_status tarn_pool_free(const tarn_block *block,
 // The same for callers who keep only the address.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
+
+// Grows or shrinks a block where it stands: it never moves, and what it has
+// until then keeps its contents. |block->size| is what it has afterwards; other
+// copies of the block stay good. |stream| is where what is cut off was used
+// last, as in tarn_pool_free, and where what is added will be used. One thread
+// at a time for one block.
+//
+// arena_pool takes what is behind the block, if nobody or |stream| used it
+// last, and where the device has ranges maps memory behind it. Other strategies
+// give what the block has already, as do those that were replaced.
+//
+// Cost:           O(1), plus one call of the device where memory is mapped.
+// TARN_FULL       no room behind it, or the limit or the device is used up.
+//                 Nothing has changed: take another, copy, free.
+// TARN_E_INVALID  size 0, or it overflows; no block, as in tarn_pool_free.
+// TARN_E_STATE    another thread is resizing it.
+// TARN_E_DEVICE   the driver failed; see tarn_last_error().
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
+                                                      size_t size,
+                                                      tarn_stream *stream);
 
 // The block that starts at |address| and is out now.
 //

@@ -13,10 +13,10 @@
 // memory a block gets. It calls nothing of the library but what it is given as
 // function pointers, so that a shared object need not be linked with it.
 //
-// Threads:  take, give, trim and check are called with the pool's lock held,
-//           so a strategy needs none of its own. The source's functions let it
-//           go while they call the device: what a strategy has read before
-//           such a call it must not trust after it.
+// Threads:  all but init and deinit are called with the pool's lock held, so a
+//           strategy needs none of its own. The source's functions let it go
+//           while they call the device: what a strategy has read before such a
+//           call it must not trust after it.
 // Streams:  a stream is known by its serial, 0 is the host. Memory is used by
 //           one stream after the other; who takes it over is made to wait by
 //           the front.
@@ -127,6 +127,14 @@ typedef struct tarn_strategy {
 
   // Says what is wrong with its state, for tests. May be NULL.
   tarn_status (*check)(void *self, const tarn_source *source);
+
+  // Extends or cuts a stretch that is out, at its end, to at least
+  // |request->size| bytes; its address stays. What is cut off
+  // |request->stream| used last; what is added must be that stream's or
+  // nobody's. Fails with all as it was, with TARN_FULL where there is no room
+  // behind it. May be NULL: blocks keep what they have.
+  tarn_status (*resize)(void *self, const tarn_source *source,
+                        const tarn_request *request, tarn_stretch *stretch);
 } tarn_strategy;
 
 // Makes a strategy known under its name, for as long as the process lives. The

@@ -211,6 +211,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
     return TARN_E_NOMEM;
   }
   piece->home = e;
+  piece->zone = (uint8_t)(zone - self->zones);
   piece->freed_on = last;
   *out_piece = piece;
   return TARN_OK;
@@ -234,10 +235,10 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
   return status;
 }
 
+// Where it was taken from: its size may be another since.
 static tarn__extents *zone_of_piece(tarn__arena *self,
                                     const tarn__piece *piece) {
-  const tarn__extent *e = piece->home;
-  return zone_of(self, e->size);
+  return &self->zones[piece->zone];
 }
 
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
@@ -245,6 +246,55 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return open_block(strategy, piece, zone_of_piece(self_of(strategy), piece),
                     &hole);
 }
+
+// --- resizing --------------------------------------------------------------
+
+static tarn_status no_room(const tarn__extent *e, size_t size) {
+  return tarn__fail(TARN_FULL,
+                    "arena_pool: behind the block at 0x%llx there is no room "
+                    "for %zu bytes in all",
+                    (unsigned long long)e->offset, size);
+}
+
+// Whatever lets go of the lock begins anew, or ends here. What is mapped behind
+// |e| is a block of its own until it becomes part of |e|.
+static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
+                       size_t size, const tarn__request *request) {
+  tarn__request more = *request;
+  tarn__arena_need need = {.zone = zone, .request = &more, .sparing = true};
+  for (;;) {
+    if (!prepare(zone, more.serial)) return TARN_E_NOMEM;
+    if (tarn__extents_resize(zone, e, size, more.serial)) return TARN_OK;
+    tarn__extent_plan p = {.bare = NULL};
+    if (self->range_size != 0) {
+      p = tarn__extents_plan_behind(zone, e, size, more.serial);
+    }
+    if (p.bare == NULL) return no_room(e, size);
+    need.size = more.size = size - e->size;
+    tarn__extent *tail = NULL;
+    uint64_t last = 0;
+    tarn_status status = tarn__arena_map(self, &need, &p, &tail, &last);
+    if (status == TARN_OK) tarn__extents_join(zone, e);
+    if (status != TARN_FULL || !need.sparing) return status;
+    need.sparing = false;
+  }
+}
+
+static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
+                          tarn__piece *piece) {
+  tarn__arena *self = self_of(strategy);
+  tarn__extents *zone = zone_of_piece(self, piece);
+  tarn__extent *e = piece->home;
+  size_t size = 0;
+  tarn_status status = round_size(self, request->size, &size);
+  if (status != TARN_OK) return status;
+  if (size > e->size) adopt_orphans(zone);
+  status = fit(self, zone, e, size, request);
+  if (status == TARN_OK) piece->size = e->size - self->padding;
+  return status;
+}
+
+// --- giving memory back ----------------------------------------------------
 
 static tarn_status trim(tarn__strategy *strategy, size_t target) {
   return tarn__arena_trim(self_of(strategy), target);
@@ -308,6 +358,7 @@ const tarn__strategy_type tarn__arena_pool = {
     .take = take,
     .give = give,
     .let_go = let_go,
+    .resize = resize,
     .trim = trim,
     .check = check,
 };

@@ -224,6 +224,40 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return hand_back(self_of(strategy), &s);
 }
 
+static bool is_resized(const tarn__piece *piece, const tarn__request *request,
+                       const tarn_stretch *s) {
+  return s->address == piece->address && s->size >= request->size &&
+         s->size - 1 <= UINT64_MAX - s->address;
+}
+
+static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
+                          tarn__piece *piece) {
+  bridge *self = self_of(strategy);
+  if (table_of(self)->resize == NULL) {
+    return request->size <= piece->size
+               ? TARN_OK
+               : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",
+                            strategy->type->name);
+  }
+  call c = call_for(strategy, NULL, true);
+  tarn_request seen = {request->size, request->align, request->serial};
+  tarn_stretch s = {piece->address, piece->size, request->serial, piece->home};
+  tarn_status status =
+      table_of(self)->resize(self->state, &c.source, &seen, &s);
+  if (status != TARN_OK) return status;
+  if (!is_resized(piece, request, &s)) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "%s: resized %zu bytes at 0x%llx to %zu at 0x%llx for "
+                      "%zu",
+                      strategy->type->name, piece->size,
+                      (unsigned long long)piece->address, s.size,
+                      (unsigned long long)s.address, request->size);
+  }
+  piece->size = s.size;
+  piece->home = s.own;
+  return TARN_OK;
+}
+
 // Once it was replaced and nobody needs it, all that it holds goes back even if
 // it has forgotten some. |inside|: this many calls are the caller's own.
 static tarn_status sweep(bridge *self, size_t inside) {
@@ -288,6 +322,7 @@ bool tarn__bridge_build(tarn__bridged *bridged, const tarn_strategy *table) {
                                         .take = take,
                                         .give = give,
                                         .let_go = let_go,
+                                        .resize = resize,
                                         .trim = trim,
                                         .check = check};
   return true;

@@ -151,6 +151,10 @@ static tarn_status check_piece(const tarn_pool *pool,
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
                       piece->id);
   }
+  if (piece->resizing) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is between two sizes",
+                      piece->id);
+  }
   if (piece->live && piece->requested > piece->size) {
     return broken("a block's size", piece->size, piece->requested);
   }
