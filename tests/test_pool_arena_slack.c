@@ -20,12 +20,13 @@ static void close_with_holes(arena_place *p, const tarn_block *blocks) {
   close_arena(p);
 }
 
-// A block of four pages, which fits in no hole: |more| of them are new.
-static void check_new_pages(const char *strategy, size_t limit, size_t more) {
+// A block of |size|, which fits in no hole: |more| pages are new.
+static void check_new_pages(const char *strategy, size_t limit, size_t size,
+                            size_t more) {
   tarn_block blocks[PAGES];
   arena_place p = open_with_holes(strategy, blocks);
   assert_ok(tarn_pool_limit(p.pool, limit * SIM_PAGE));
-  tarn_block large = take(p.pool, 4 * SIM_PAGE);
+  tarn_block block = take(p.pool, size);
   tarn_pool_stats stats = stats_of(p.pool);
   ck_assert_uint_eq(stats.reserved_bytes, (PAGES + more) * SIM_PAGE);
   ck_assert_uint_eq(stats.device_allocs, PAGES + more);
@@ -33,22 +34,24 @@ static void check_new_pages(const char *strategy, size_t limit, size_t more) {
   ck_assert_uint_eq(available_on(p.device),
                     p.available - (PAGES + more) * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
-  give(large);
+  give(block);
   assert_ok(tarn_pool_limit(p.pool, 0));
   close_with_holes(&p, blocks);
 }
 
+// Of all pages that a block lacks, or of none.
 START_TEST(holes_keep_their_pages_within_the_slack) {
-  check_new_pages("arena_pool:page=2M,slack=0", 0, 0);
-  check_new_pages("arena_pool:page=2M,slack=4M", 0, 2);
-  check_new_pages("arena_pool:page=2M,slack=5M", 0, 2);
-  check_new_pages("arena_pool:page=2M,slack=1G", 0, 4);
+  check_new_pages("arena_pool:page=2M,slack=0", 0, 4 * SIM_PAGE, 0);
+  check_new_pages("arena_pool:page=2M,slack=7M", 0, 4 * SIM_PAGE, 0);
+  check_new_pages("arena_pool:page=2M,slack=8M", 0, 4 * SIM_PAGE, 4);
+  check_new_pages("arena_pool:page=2M,slack=1G", 0, 4 * SIM_PAGE, 4);
 }
 END_TEST
 
-// 2% of 16 MiB are less than that.
+// 2% of 16 MiB are less than that. The small block lacks a page.
 START_TEST(the_slack_is_two_mebibytes_at_least) {
-  check_new_pages("arena_pool:page=2M", 0, 1);
+  check_new_pages("arena_pool:page=2M", 0, 1000, 1);
+  check_new_pages("arena_pool:page=2M", 0, 2 * SIM_PAGE, 0);
 }
 END_TEST
 
@@ -62,9 +65,12 @@ START_TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
     blocks[i] = take(p.pool, SIM_PAGE);
   for (int i = 0; i < MANY; i += 2)
     give(blocks[i]);
-  tarn_block large = take(p.pool, 8 * SIM_PAGE);
+  tarn_block large = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, (MANY + 2) * SIM_PAGE);
+  tarn_block small = take(p.pool, 1000);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, (MANY + 2) * SIM_PAGE);
   give(large);
+  give(small);
   for (int i = 1; i < MANY; i += 2)
     give(blocks[i]);
   close_arena(&p);
@@ -72,12 +78,13 @@ START_TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
 END_TEST
 
 START_TEST(a_limit_goes_before_the_slack) {
-  check_new_pages("arena_pool:page=2M,slack=1G", PAGES + 1, 1);
-  check_new_pages("arena_pool:page=2M,slack=1G", PAGES, 0);
+  const char *strategy = "arena_pool:page=2M,slack=1G";
+  check_new_pages(strategy, PAGES + 4, 4 * SIM_PAGE, 4);
+  check_new_pages(strategy, PAGES + 3, 4 * SIM_PAGE, 0);
+  check_new_pages(strategy, PAGES, 4 * SIM_PAGE, 0);
 }
 END_TEST
 
-// Nothing is given back to make room: the pages of the holes move.
 START_TEST(holes_serve_when_the_device_has_no_more) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
   enum { ALL = 32 };

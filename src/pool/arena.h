@@ -28,8 +28,8 @@ typedef struct tarn__arena_need {
   tarn__extents *zone;
   size_t size;  // of the extent
   tarn__request *request;
-  bool sparing;  // as far as the slack goes, holes may keep their pages; after
-                 // a call: some did
+  bool sparing;  // within the slack, holes may keep their pages; after a call:
+                 // they did
 } tarn__arena_need;
 
 // Maps what |plan|, made just now, says. Between a failure and the next call

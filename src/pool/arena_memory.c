@@ -60,34 +60,28 @@ static size_t bound_of(const tarn__arena *self, size_t wanted) {
   return limited ? stats->limit_bytes : bound;
 }
 
-// What of |lacking| bytes the device is asked for before holes are.
-static size_t within_slack(const tarn__arena *self, size_t wanted,
-                           size_t lacking) {
+// All of them or none: pages that come in part from holes leave the holes of
+// the next iteration in another place each time, and moving never ends.
+static bool is_within_slack(const tarn__arena *self, size_t wanted,
+                            size_t lacking) {
   const tarn_pool *pool = self->base.pool;
-  size_t bound = bound_of(self, wanted);
   size_t held = 0;
-  if (!tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) ||
-      held >= bound) {
-    return 0;
-  }
-  size_t more = (bound - held) & ~(self->regions.page - 1);
-  return more < lacking ? more : lacking;
+  return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
+         tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
 }
 
-// Pages that nobody uses go where they are needed, but for those that are left
-// to their holes.
+// Pages that nobody uses go where they are needed, unless they are to stay in
+// their holes.
 static void strip_idle(tarn__arena *self, tarn__arena_need *need,
                        size_t missing, tarn__strips *strips) {
   size_t spare = self->regions.spare_count * self->regions.page;
   size_t lacking = missing > spare ? missing - spare : 0;
-  size_t left =
-      need->sparing ? within_slack(self, need->request->size, lacking) : 0;
   size_t taken = 0;
-  need->sparing = left > 0;
-  for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking - left; i--) {
-    taken +=
-        tarn__strips_take_idle(strips, &self->zones[i], lacking - left - taken);
-  }
+  need->sparing = need->sparing && lacking > 0 &&
+                  is_within_slack(self, need->request->size, lacking);
+  if (need->sparing) return;
+  for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
+    taken += tarn__strips_take_idle(strips, &self->zones[i], lacking - taken);
 }
 
 tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
