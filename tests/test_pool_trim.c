@@ -2,7 +2,7 @@
 #include "tarn/strategy.h"
 #include "test_pool_arena_kit.h"
 
-enum { PAGE = 4096 };
+static const size_t PAGE = 4096;
 
 static size_t reserved(tarn_pool *pool) {
   assert_ok(tarn__front_check(pool));

@@ -278,6 +278,7 @@ static tarn_status freed_before(const tarn__piece *piece, const char *what,
 
 // Whoever is at it has let go of the lock, and trusts it to stay.
 static tarn_status check_rest(const char *what, const tarn__piece *piece) {
+  assert(piece != NULL);
   if (!piece->resizing) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
                     "%s: the block at 0x%llx is being resized by another "
