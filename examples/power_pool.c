@@ -95,7 +95,7 @@ static tarn_status trim(void *state, const tarn_source *source) {
   power_pool *self = state;
   tarn_status first = TARN_OK;
   for (unsigned i = 0; i < ORDERS; i++) {
-    while (!tarn_list_empty(&self->free[i])) {
+    while (!tarn_list_empty(&self->free[i]) && !source->enough(source)) {
       tarn_chunk *chunk = chunk_of(self->free[i].next);
       tarn_list_del(&chunk->node);
       tarn_status status = source->shrink(source, chunk);

@@ -246,7 +246,7 @@ START_TEST(peaks_start_again_from_now) {
   ck_assert_uint_eq(stats_of(pool).live_peak_bytes, 100);
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 4096 + 12288);
   ck_assert_uint_eq(tag_stats_of(pool, tag).live_peak_bytes, 100);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn_pool_reset_peaks(pool));
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 4096);
   give(take(pool, 200));

@@ -216,7 +216,7 @@ END_TEST
 // --- pages -----------------------------------------------------------------
 
 START_TEST(pages_move_from_hole_to_hole) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   tarn_block blocks[8];
   for (int i = 0; i < 8; i++)
     blocks[i] = take(p.pool, SIM_PAGE);
@@ -362,7 +362,7 @@ static void check_shared_page(const char *name, int streams) {
   for (int i = 0; i < streams; i++)
     give_on(blocks[i], on[i]);
   assert_ok(tarn__front_check(p.pool));
-  assert_ok(tarn_pool_trim(p.pool));
+  assert_ok(tarn_pool_trim(p.pool, 0));
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   for (int i = 0; i < streams; i++) {
     ck_assert_str_eq(out[i], "written");
@@ -408,7 +408,7 @@ static int use_in_child(const arena_place *p, const tarn_block *block) {
   tarn_block other;
   if (tarn_pool_alloc(p->pool, 100, 0, NULL, &other) != TARN_E_STATE) return 1;
   if (tarn_pool_free(block, NULL) != TARN_E_STATE) return 2;
-  if (tarn_pool_trim(p->pool) != TARN_E_STATE) return 3;
+  if (tarn_pool_trim(p->pool, 0) != TARN_E_STATE) return 3;
   size_t held = tarn_host_memory();
   (void)tarn_device_close(p->device);
   if (tarn_host_memory() > held) return 4;

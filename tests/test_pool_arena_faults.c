@@ -44,6 +44,19 @@ static void try_take(size_t size, size_t align, int stream) {
   check_pool();
 }
 
+// Resizes the |index|-th block; it stays as it was if that fails.
+static void try_resize(size_t index, size_t size, int stream) {
+  if (index >= run.count) return;
+  tarn_block before = run.blocks[index];
+  tarn_status status =
+      tarn_pool_resize(&run.blocks[index], size, run.streams[stream]);
+  tarn_block after = run.blocks[index];
+  if (status != TARN_FULL) note(status);
+  require(after.address == before.address && after.id == before.id);
+  require(status == TARN_OK ? after.size >= size : after.size == before.size);
+  check_pool();
+}
+
 // Frees the |index|-th block, or the newest; that cannot fail to be done.
 static void drop(size_t index, int stream) {
   if (run.count == 0) return;
@@ -60,14 +73,19 @@ static void use_pool(void) {
     try_take(3000, 0, i % 3);
     try_take(500 * KIBIBYTE, 0, i % 3);
   }
+  try_resize(7, (size_t)3 * MIB, 0);
+  try_resize(7, 300 * KIBIBYTE, 1);
+  try_resize(6, 100, 2);
   for (int i = 0; i < 6; i++)
     drop((size_t)i, i % 3);
   try_take(1000 * KIBIBYTE, 0, 1);
   try_take(100, (size_t)1 * MIB, 2);
+  try_resize(run.count - 2, (size_t)5 * MIB, 1);
+  try_resize(run.count - 1, (size_t)1 * MIB, 2);
   drop(BLOCKS, 0);
   drop(0, 0);
   try_take(1000, 0, 0);
-  note(tarn_pool_trim(run.pool));
+  note(tarn_pool_trim(run.pool, 0));
   check_pool();
   try_take(900 * KIBIBYTE, 0, 2);
   note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
@@ -181,7 +199,7 @@ static size_t run_with_fault(size_t n, bool onwards) {
   open_and_use("sim:0");
   assert_ok(tarn_sim_faults(NULL));
   if (run.pool != NULL) {
-    (void)tarn_pool_trim(run.pool);  // a range may not be empty
+    (void)tarn_pool_trim(run.pool, 0);  // a range may not be empty
     check_pool();
     require(stats_of(run.pool).reserved_bytes == 0);
     // The call that failed may be one that was to give pages back.
@@ -223,8 +241,9 @@ END_TEST
 // Nobody knows whether they are: they are in nobody's way then, and off the
 // books.
 START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));
+  assert_ok(tarn_pool_reset_peaks(p.pool));  // or more would be asked for
   // A page of it is to move, and does not.
   assert_ok(tarn_sim_faults("range_unmap@1"));
   refuse(p.pool, 1000, 0, TARN_E_DEVICE);
@@ -234,13 +253,13 @@ START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
   give(rest);
   assert_ok(tarn_sim_faults("range_unmap@1+"));
-  assert_status(tarn_pool_trim(p.pool), TARN_E_DEVICE);
+  assert_status(tarn_pool_trim(p.pool, 0), TARN_E_DEVICE);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
   assert_ok(tarn_sim_faults(NULL));
   give(take(p.pool, 3 * SIM_PAGE));
   give(small);
-  (void)tarn_pool_trim(p.pool);  // the range is not empty
+  (void)tarn_pool_trim(p.pool, 0);  // the range is not empty
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
@@ -280,7 +299,7 @@ START_TEST(what_can_neither_be_mapped_nor_unmapped_is_given_up) {
   tarn_block block = take(p.pool, 5 * SIM_PAGE);
   give(block);
   give(kept);
-  (void)tarn_pool_trim(p.pool);
+  (void)tarn_pool_trim(p.pool, 0);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert_uint_eq(available_on(p.device), p.available - 2 * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
@@ -321,7 +340,7 @@ START_TEST(closing_needs_no_host_memory) {
     }
     assert_ok(tarn_stream_create(same, &keeper));
     faults_arm(1, FAULTS_FROM_NOW);
-    assert_ok(tarn_pool_trim(p.pool));
+    assert_ok(tarn_pool_trim(p.pool, 0));
     (void)faults_disarm();
     ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
     assert_ok(tarn_stream_destroy(a));

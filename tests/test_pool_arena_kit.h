@@ -56,7 +56,7 @@ static inline arena_place open_arena(const char *name, const char *strategy) {
 // All blocks have been freed: nothing may be left.
 static inline void close_arena(arena_place *p) {
   assert_ok(tarn__front_check(p->pool));
-  assert_ok(tarn_pool_trim(p->pool));
+  assert_ok(tarn_pool_trim(p->pool, 0));
   tarn_pool_stats stats = stats_of(p->pool);
   ck_assert_uint_eq(stats.live_blocks, 0);
   ck_assert_uint_eq(stats.reserved_bytes, 0);

@@ -26,6 +26,9 @@ static struct {
   uint64_t allocs;
   uint64_t frees;
   uint64_t failures;
+  uint64_t writes;
+  uint64_t grown;
+  uint64_t shrunk;
   size_t limit;
   unsigned switches;
   uint64_t state;
@@ -43,7 +46,7 @@ static size_t random_below(size_t limit) {
 // The streams may not get to it before long, so it is kept for a while.
 static void write_marks(const model_block *b) {
   static uint64_t kept[1 << 16];
-  uint64_t *mark = &kept[m.allocs % (1 << 16)];
+  uint64_t *mark = &kept[m.writes++ % (1 << 16)];
   *mark = b->mark;
   tarn_addr last = b->block.address + b->block.size - MARK;
   tarn_stream *stream = m.streams[b->stream];
@@ -61,6 +64,15 @@ static void check_marks(const model_block *b) {
   require(tarn_copy_d2h(m.at.device, &marks[1], last, MARK, stream) == TARN_OK);
   if (stream != NULL) require(tarn_stream_synchronize(stream) == TARN_OK);
   require(marks[0] == b->mark && marks[1] == b->mark);
+}
+
+static void check_first_mark(const model_block *b) {
+  tarn_stream *stream = m.streams[b->stream];
+  uint64_t mark = 0;
+  require(tarn_copy_d2h(m.at.device, &mark, b->block.address, MARK, stream) ==
+          TARN_OK);
+  if (stream != NULL) require(tarn_stream_synchronize(stream) == TARN_OK);
+  require(mark == b->mark);
 }
 
 // --- operations ------------------------------------------------------------
@@ -152,14 +164,39 @@ static void free_one(bool by_address) {
   require(tarn_pool_free(&b.block, stream) == TARN_E_INVALID);
 }
 
+// Not beyond the next block; the contents stay, and a failure changes nothing.
+static void resize_one(void) {
+  if (m.count == 0) return;
+  size_t at = random_below(m.count);
+  model_block *b = &m.blocks[at];
+  tarn_block before = b->block;
+  size_t size = random_size();
+  check_marks(b);
+  tarn_status status = tarn_pool_resize(&b->block, size, m.streams[b->stream]);
+  require(status == TARN_OK || status == TARN_FULL);
+  require(b->block.address == before.address && b->block.id == before.id);
+  if (status == TARN_FULL) {
+    require(size > before.size && b->block.size == before.size);
+    check_marks(b);
+    return;
+  }
+  require(b->block.size >= size);
+  require(at + 1 == m.count ||
+          before.address + b->block.size <= m.blocks[at + 1].block.address);
+  m.grown += b->block.size > before.size;
+  m.shrunk += b->block.size < before.size;
+  m.live_bytes += size - b->asked;
+  b->asked = size;
+  check_first_mark(b);
+  write_marks(b);
+}
+
 static void use_another(void) {
-  static const char *const strategies[] = {"arena_pool",
-                                           "arena_pool:page=64K",
-                                           "page_unit_pool",
-                                           "arena_pool:page=4M",
-                                           "arena_pool:small=2K",
-                                           "arena_pool:page=512",
-                                           "no_pool"};
+  static const char *const strategies[] = {
+      "arena_pool",          "arena_pool:page=64K",
+      "page_unit_pool",      "arena_pool:page=4M",
+      "arena_pool:small=2K", "arena_pool:slack=0",
+      "arena_pool:page=512", "no_pool"};
   size_t count = sizeof strategies / sizeof strategies[0];
   require(tarn_pool_use(m.at.place, strategies[random_below(count)]) ==
           TARN_OK);
@@ -186,12 +223,14 @@ static void replace_stream(unsigned at) {
 static void operate(void) {
   size_t before = stats_of(m.at.pool).reserved_bytes;
   size_t choice = random_below(10000);
-  if (choice < 4960) {
+  if (choice < 1000) {
+    resize_one();
+  } else if (choice < 5460) {
     alloc_one();
   } else if (choice < 9900) {
     free_one(choice % 3 == 0);
   } else if (choice < 9920) {
-    require(tarn_pool_trim(m.at.pool) == TARN_OK);
+    require(tarn_pool_trim(m.at.pool, 0) == TARN_OK);
   } else if (choice < 9970) {
     set_limit();
   } else if (choice < 9980) {
@@ -233,6 +272,8 @@ static void run_seed(const char *name, uint64_t seed, int operations) {
   ck_assert_uint_gt(stats.misses, (unsigned)operations / 200);
   ck_assert_uint_gt(stats.failures, (unsigned)operations / 1000);
   ck_assert_uint_gt(stats.stream_crossings, (unsigned)operations / 1000);
+  ck_assert_uint_gt(m.grown, (unsigned)operations / 1000);
+  ck_assert_uint_gt(m.shrunk, (unsigned)operations / 200);
   ck_assert_uint_gt(m.switches, (unsigned)operations / 5000);
   assert_ok(tarn_pool_limit(m.at.pool, 0));
   while (m.count > 0)

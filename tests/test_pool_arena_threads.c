@@ -43,6 +43,17 @@ static item exchange(size_t slot, item mine) {
   return theirs;
 }
 
+// Now and then another size than was asked for at first.
+static void change_size(tarn_block *block, uint64_t *state,
+                        tarn_stream *stream) {
+  if (next_random(state) % 3 != 0) return;
+  size_t before = block->size;
+  size_t size = next_random(state) % (2 * before) + LEAST;
+  tarn_status status = tarn_pool_resize(block, size, stream);
+  expect(status == TARN_OK || status == TARN_FULL);
+  expect(block->size >= (status == TARN_OK ? size : before));
+}
+
 static tarn_addr end_of(const item *i) {
   return i->block.address + i->block.size - MARK;
 }
@@ -61,6 +72,7 @@ static item make(uint64_t *state, tarn_stream *stream) {
     return made;
   }
   expect(made.block.size >= size && made.block.address % align == 0);
+  change_size(&made.block, state, stream);
   tarn_addr last = end_of(&made);
   expect(tarn_copy_h2d(at.device, made.block.address, &made.mark, MARK,
                        stream) == TARN_OK);
@@ -107,7 +119,7 @@ static void *disturb(void *unused) {
     if (i % 64 == 0) {
       expect(tarn_pool_use(at.place, strategies[i / 64 % 4]) == TARN_OK);
     }
-    if (i % 64 == 32) expect(tarn_pool_trim(at.pool) == TARN_OK);
+    if (i % 64 == 32) expect(tarn_pool_trim(at.pool, 0) == TARN_OK);
   }
   return NULL;
 }
@@ -154,6 +166,67 @@ START_TEST(blocks_change_hands_on_the_host_while_strategies_change) {
 }
 END_TEST
 
+// --- a block that two threads are at ---------------------------------------
+
+static struct {
+  pthread_mutex_t lock;  // guards the block
+  tarn_block block;
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static tarn_block shared_block(void) {
+  pthread_mutex_lock(&shared.lock);
+  tarn_block block = shared.block;
+  pthread_mutex_unlock(&shared.lock);
+  return block;
+}
+
+static void *resize_it(void *unused) {
+  (void)unused;
+  for (size_t i = 0; atomic_load(&trading); i++) {
+    tarn_block block = shared_block();
+    tarn_status status =
+        tarn_pool_resize(&block, i % 2 ? 9 * SIM_PAGE : SIM_PAGE, NULL);
+    expect(status == TARN_OK || status == TARN_FULL ||
+           status == TARN_E_INVALID || status == TARN_E_STATE);
+  }
+  return NULL;
+}
+
+// Freed once, however often it is being resized just then.
+static void replace_shared(void) {
+  tarn_block block = shared_block();
+  tarn_status status = TARN_E_STATE;
+  while (status == TARN_E_STATE)
+    status = tarn_pool_free(&block, NULL);
+  require(status == TARN_OK);
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  block = take(at.pool, SIM_PAGE);
+  pthread_mutex_lock(&shared.lock);
+  shared.block = block;
+  pthread_mutex_unlock(&shared.lock);
+}
+
+START_TEST(a_block_that_others_resize_is_freed_once) {
+  enum { ROUNDS_OF_IT = 500 };
+  pthread_t threads[2];
+  at = open_arena("sim:0", "arena_pool:page=2M");
+  shared.block = take(at.pool, SIM_PAGE);
+  atomic_store(&trading, true);
+  for (int i = 0; i < 2; i++)
+    pthread_create(&threads[i], NULL, resize_it, NULL);
+  for (int i = 0; i < ROUNDS_OF_IT; i++) {
+    replace_shared();
+    if (i % 16 == 0) assert_ok(tarn_pool_use(at.place, "arena_pool:page=2M"));
+  }
+  atomic_store(&trading, false);
+  for (int i = 0; i < 2; i++)
+    pthread_join(threads[i], NULL);
+  give(shared.block);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  close_arena(&at);
+}
+END_TEST
+
 // --- a strategy that is left while it fails --------------------------------
 
 static void *ask_for_too_much(void *unused) {
@@ -193,6 +266,7 @@ int main(void) {
            blocks_change_hands_on_ranges_while_strategies_change,
            blocks_change_hands_on_the_host,
            blocks_change_hands_on_the_host_while_strategies_change,
+           a_block_that_others_resize_is_freed_once,
            a_request_that_fails_leaves_nothing_in_a_replaced_strategy);
   return run_pool_suite(suite);
 }

@@ -92,7 +92,7 @@ START_TEST(every_alignment_is_honoured) {
     assert_ok(tarn__front_check(pool));
     give_all_aligns(blocks);
     assert_ok(tarn__front_check(pool));
-    assert_ok(tarn_pool_trim(pool));
+    assert_ok(tarn_pool_trim(pool, 0));
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   }
 }
@@ -172,7 +172,7 @@ static void check_refusals(const char *strategy, size_t held) {
   tarn_pool *pool = host_pool(strategy);
   tarn_block block = take(pool, 100);
   if (held == 0) give(block);
-  if (held == 0) assert_ok(tarn_pool_trim(pool));
+  if (held == 0) assert_ok(tarn_pool_trim(pool, 0));
   bool page_unit = strcmp(strategy, "page_unit_pool") == 0;
   for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
     const refusal *r = &refusals[i];
@@ -194,7 +194,7 @@ START_TEST(a_pool_must_be_one) {
   memset(&block, 0xff, sizeof block);
   assert_status(tarn_pool_alloc(NULL, 1, 0, NULL, &block), TARN_E_INVALID);
   assert_zero_block(block);
-  assert_status(tarn_pool_trim(NULL), TARN_E_INVALID);
+  assert_status(tarn_pool_trim(NULL, 0), TARN_E_INVALID);
   assert_status(tarn_pool_limit(NULL, 1), TARN_E_INVALID);
   assert_status(tarn_pool_reset_peaks(NULL), TARN_E_INVALID);
   assert_status(tarn_pool_free_address(NULL, 1, NULL), TARN_E_INVALID);

@@ -282,14 +282,14 @@ START_TEST(trimming_gives_whole_chunks_back) {
   tarn_block second = take(pool, 64 * KIB);
   tarn_block third = take(pool, 100);
   give(first);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(), 128 * KIB);
   give(third);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(), 64 * KIB);
   ck_assert_uint_eq(stats_of(pool).device_frees, 2);
   give(second);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(), 0);
   close_fake();
 }
@@ -434,7 +434,7 @@ START_TEST(memory_goes_back_when_its_streams_are_done) {
   give_on(first, a);
   give_on(second, b);
   ck_assert_uint_eq(fake_seen.copies, 0);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_str_eq(out_a, "first  ");
   ck_assert_str_eq(out_b, "second ");
   ck_assert_uint_eq(reserved(), 0);
@@ -523,7 +523,7 @@ static void use_pool(void) {
   drop(&blocks[4], NULL);
   try_take(NULL, 300 * KIB, 0, &blocks[6]);
   try_take(b, 60 * KIB, 0, &blocks[7]);
-  (void)tarn_pool_trim(pool);
+  (void)tarn_pool_trim(pool, 0);
   (void)!tarn_pool_use(tarn_place_on(device), "buddy_pool:init=16K,max=32K");
   try_take(a, 20 * KIB, 0, &blocks[8]);
   for (size_t i = 0; i < 9; i++)

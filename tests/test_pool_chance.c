@@ -169,7 +169,7 @@ static void set_limit(void) {
 static void random_rare(void) {
   switch (below(5)) {
     case 0:
-      MUST(tarn_pool_trim(run.pool) == TARN_OK);
+      MUST(tarn_pool_trim(run.pool, 0) == TARN_OK);
       break;
     case 1:
       MUST(tarn_pool_use(run.place,
@@ -230,7 +230,7 @@ static void close_run(void) {
   walk();
   for (int i = 1; i < STREAMS; i++)
     assert_ok(tarn_stream_destroy(run.streams[i]));
-  assert_ok(tarn_pool_trim(run.pool));
+  assert_ok(tarn_pool_trim(run.pool, 0));
   ck_assert_uint_eq(stats_of(run.pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&run.pool->replaced));
   assert_ok(tarn_device_close(run.device));

@@ -148,7 +148,7 @@ START_TEST(trim_goes_on_when_the_driver_objects) {
   free_three(pool);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
-  assert_status(tarn_pool_trim(pool), TARN_E_DEVICE);
+  assert_status(tarn_pool_trim(pool, 0), TARN_E_DEVICE);
   fake.strikes = false;
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert_uint_eq(stats_of(pool).device_frees, 3);
@@ -192,7 +192,7 @@ START_TEST(addresses_that_are_not_aligned_are_mended) {
   assert_ok(tarn__front_check(pool));
   for (int i = 0; i < 8; i++)
     give(blocks[i]);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   assert_ok(tarn_device_close(device));

@@ -123,7 +123,7 @@ static void use_pool(void) {
   drop(1, false);
   drop(2, false);
   try_take(100, 0, 3, 1);
-  note(tarn_pool_trim(run.pool));
+  note(tarn_pool_trim(run.pool, 0));
   check_pool();
   try_use("no_pool");
   try_take(7000, 0, 4, 2);

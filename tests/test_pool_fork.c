@@ -56,8 +56,9 @@ static void use_the_parent_s(void) {
   memset(&other, 0xff, sizeof other);
   MUST(tarn_pool_find(pool, block.address, &other) == TARN_E_STATE);
   MUST(other.pool == NULL && other.address == 0 && other.id == 0);
+  MUST(tarn_pool_resize(&block, 10, NULL) == TARN_E_STATE);
   MUST(tarn_pool_limit(pool, 100) == TARN_E_STATE);
-  MUST(tarn_pool_trim(pool) == TARN_E_STATE);
+  MUST(tarn_pool_trim(pool, 0) == TARN_E_STATE);
   MUST(tarn_pool_reset_peaks(pool) == TARN_E_STATE);
   tarn_pool_stats stats = {.struct_size = sizeof stats, .live_bytes = 7};
   MUST(tarn_pool_query(pool, &stats) == TARN_E_STATE);

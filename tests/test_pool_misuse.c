@@ -87,7 +87,7 @@ START_TEST(a_second_free_by_address_is_refused) {
   assert_ok(tarn_pool_free_address(pool, block.address, NULL));
   assert_none_at(pool, block.address, "it was cache");
   assert_refused(block, "cache");
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   assert_none_at(pool, block.address, "no block");
   assert_refused(block, "freed before");
 }

@@ -182,15 +182,15 @@ START_TEST(trim_gives_all_idle_memory_back) {
     blocks[i] = take(pool, (i + 1) * 4096);
   for (int i = 0; i < 10; i++)
     give(blocks[i]);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
   ck_assert_uint_eq(stats_of(pool).device_frees, 10);
   ck_assert_int_eq(bytes_of(kept)[4095], 0x77);
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).device_frees, 10);
   give(kept);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 END_TEST
@@ -226,7 +226,7 @@ START_TEST(a_scripted_sequence_counts_exactly) {
   b = take(pool, 2);
   assert_counters(pool, (counters){4, 3, 3, 0});
   give(b);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   assert_counters(pool, (counters){4, 3, 3, 1});
   b = take(pool, 2);
   assert_counters(pool, (counters){4, 4, 4, 1});
@@ -271,12 +271,12 @@ START_TEST(a_trim_forgets_sizes_that_are_not_out) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block kept = take(pool, 12345);
   give(take(pool, 4096));
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   size_t held = tarn_host_memory();
   for (size_t i = 1; i <= 500; i++)
     give(take(pool, i * 4096));
   ck_assert_uint_gt(tarn_host_memory(), held + 500 * sizeof(void *));
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   // Records of pieces stay for the next ones; classes do not.
   size_t records = 512 * sizeof(tarn__piece) + 2048 * sizeof(uint32_t) + 512;
   ck_assert_uint_le(tarn_host_memory(), held + records);

@@ -239,7 +239,7 @@ START_TEST(answers_that_are_wrong) {
   assert_status(tarn_pool_alloc(pool, 100, 0, NULL, &none), TARN_E_CORRUPT);
   assert_error_says("where a block stands");
   give(block);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert_uint_eq(stats_of(pool).failures, 4);
 }
@@ -359,7 +359,7 @@ START_TEST(memory_that_crosses_is_waited_for) {
   assert_ok(tarn_copy_d2h(device, out, block.address, 8, b));
   give_on(block, b);
   size_t copies = fake_seen.copies;
-  assert_ok(tarn_pool_trim(pool));  // waits for the stream
+  assert_ok(tarn_pool_trim(pool, 0));  // waits for the stream
   ck_assert_uint_eq(fake_seen.copies, copies + 1);
   assert_ok(tarn_stream_destroy(a));
   assert_ok(tarn_stream_destroy(b));
@@ -502,7 +502,7 @@ static void *work(void *number) {
     if (i % 50 == 0 && status == TARN_OK) {
       status = tarn_pool_use(TARN_HOST, strategies[state >> 40 & 3]);
     }
-    if (i % 70 == 0 && status == TARN_OK) status = tarn_pool_trim(pool);
+    if (i % 70 == 0 && status == TARN_OK) status = tarn_pool_trim(pool, 0);
     if (status != TARN_OK) atomic_fetch_add(&mistakes, 1);
   }
   for (int i = 0; i < 8; i++)
@@ -520,7 +520,7 @@ START_TEST(strategies_change_under_load) {
   tarn_pool_stats stats = stats_of(pool);
   ck_assert_uint_eq(stats.live_blocks, 0);
   ck_assert_uint_eq(stats.allocs, stats.frees);
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&pool->replaced));
 }

@@ -105,7 +105,7 @@ static void end(player *p) {
   for (size_t i = 0; i < p->trace->block_count; i++) {
     if (p->out[i]) give(p, i);
   }
-  assert_ok(tarn_pool_trim(p->pool));
+  assert_ok(tarn_pool_trim(p->pool, 0));
   tarn_pool_stats stats = query(p);
   ck_assert_uint_eq(stats.live_bytes, 0);
   ck_assert_uint_eq(stats.reserved_bytes, 0);

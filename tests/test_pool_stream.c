@@ -289,7 +289,7 @@ START_TEST(trim_waits_before_it_gives_back) {
   queue_use(block, a, "in use ", out);
   give_on(block, a);
   ck_assert_str_eq(out, "");
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_str_eq(out, "in use ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
@@ -412,9 +412,10 @@ static void free_in_callback(void *context, tarn_status status) {
   tarn_block *blocks = context;
   tarn_status freed = tarn_pool_free(&blocks[0], NULL);
   tarn_status taken = tarn_pool_alloc(pool, SIZE, 0, NULL, &blocks[1]);
-  tarn_status trimmed = tarn_pool_trim(pool);
+  tarn_status trimmed = tarn_pool_trim(pool, 0);
+  tarn_status resized = tarn_pool_resize(&blocks[0], 1, NULL);
   if (freed == TARN_E_STATE && taken == TARN_E_STATE &&
-      trimmed == TARN_E_STATE) {
+      trimmed == TARN_E_STATE && resized == TARN_E_STATE) {
     blocks[1].size = 1;
   }
 }

@@ -45,7 +45,7 @@ static void assert_at_rest(tarn_pool *pool) {
   ck_assert_uint_eq(stats.allocs, stats.hits + stats.misses);
   ck_assert(tarn_list_empty(&pool->replaced));
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_trim(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
@@ -136,7 +136,7 @@ static void *disturb(void *unused) {
     if (i % 16 == 0) {
       expect(tarn_pool_use(TARN_HOST, strategies[i / 16 % 4]) == TARN_OK);
     }
-    if (i % 16 == 8) expect(tarn_pool_trim(pool) == TARN_OK);
+    if (i % 16 == 8) expect(tarn_pool_trim(pool, 0) == TARN_OK);
     if (i % 64 == 5) expect(tarn_pool_reset_peaks(pool) == TARN_OK);
     tarn_pool_tag_stats tag = {.struct_size = sizeof tag};
     expect(tarn_pool_query_tag(pool, i % 20, &tag) == TARN_OK);
@@ -251,7 +251,7 @@ static void *trim_host(void *unused) {
   (void)unused;
   tarn_pool *pool = NULL;
   expect(tarn_pool_of(TARN_HOST, &pool) == TARN_OK);
-  expect(tarn_pool_trim(pool) == TARN_OK);
+  expect(tarn_pool_trim(pool, 0) == TARN_OK);
   return NULL;
 }
 

@@ -279,7 +279,7 @@ static bool begin(runner *r) {
 // Nothing is alive now; a strategy that says otherwise cannot be trusted.
 static bool end(runner *r) {
   free_all(r);
-  if (tarn_pool_trim(r->pool) != TARN_OK) return fail(r, tarn_last_error());
+  if (tarn_pool_trim(r->pool, 0) != TARN_OK) return fail(r, tarn_last_error());
   tarn_pool_stats stats = {.struct_size = sizeof stats};
   if (tarn_pool_query(r->pool, &stats) != TARN_OK) {
     return fail(r, tarn_last_error());

@@ -37,11 +37,13 @@
 //                   blocks are cut out of large chunks by halves, and halves
 //                   join again. The sizes are the device's own unless given;
 //                   blocks of more than |max| go to the device one by one.
-//   arena_pool[:page=BYTES,small=BYTES]  blocks are cut out of large pieces of
-//                   memory and joined again when freed. Where the device has
-//                   ranges (tarn/range.h) memory comes and goes by pages (256K
-//                   by default, or the device's own), and idle pages move to
-//                   where they are needed; elsewhere it comes in segments.
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES]  blocks are cut out of
+//                   large pieces of memory and joined again when freed. Where
+//                   the device has ranges (tarn/range.h) memory comes and goes
+//                   by pages (256K by default, or the device's own), and idle
+//                   pages move to where they are needed, but only to keep what
+//                   is held within |slack| of the live peak (2% of it, but at
+//                   least 2M, by default); elsewhere it comes in segments.
 //                   Blocks of up to |small| bytes, 64K by default, stay apart
 //                   from larger ones.
 // and those that programs register: strategy.h.
@@ -115,11 +117,13 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 
-// Gives idle memory back to the device, all that can be. Blocks that are out
-// are not touched.
+// Gives idle memory back to the device until the pool holds at most |target|
+// bytes of it; 0: all that can be. Blocks that are out are not touched. A pool
+// whose memory comes in large pieces may give back more than asked.
 //
+// TARN_OK        also where what is out keeps it above |target|.
 // TARN_E_DEVICE  the device refused some of it.
-TARN_API tarn_status tarn_pool_trim(tarn_pool *pool);
+TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 
 // ---------------------------------------------------------------------------
 // Blocks
@@ -151,6 +155,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 //
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
 //                 the tag of what is there. Nothing has changed.
+// TARN_E_STATE    another thread is resizing it. Nothing has changed.
 // TARN_E_DEVICE   the block is freed, but the device refused its memory.
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
@@ -158,6 +163,26 @@ TARN_API tarn_status tarn_pool_free(const tarn_block *block,
 // The same for callers who keep only the address.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
+
+// Grows or shrinks a block where it stands: it never moves, and what it has
+// until then keeps its contents. |block->size| is what it has afterwards; other
+// copies of the block stay good. |stream| is where what is cut off was used
+// last, as in tarn_pool_free, and where what is added will be used. One thread
+// at a time for one block.
+//
+// arena_pool takes what is behind the block, if nobody or |stream| used it
+// last, and where the device has ranges maps memory behind it. Other strategies
+// give what the block has already, as do those that were replaced.
+//
+// Cost:           O(1), plus one call of the device where memory is mapped.
+// TARN_FULL       no room behind it, or the limit or the device is used up.
+//                 Nothing has changed: take another, copy, free.
+// TARN_E_INVALID  size 0, or it overflows; no block, as in tarn_pool_free.
+// TARN_E_STATE    another thread is resizing it.
+// TARN_E_DEVICE   the driver failed; see tarn_last_error().
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
+                                                      size_t size,
+                                                      tarn_stream *stream);
 
 // The block that starts at |address| and is out now.
 //

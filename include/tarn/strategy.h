@@ -13,10 +13,10 @@
 // memory a block gets. It calls nothing of the library but what it is given as
 // function pointers, so that a shared object need not be linked with it.
 //
-// Threads:  take, give, trim and check are called with the pool's lock held,
-//           so a strategy needs none of its own. The source's functions let it
-//           go while they call the device: what a strategy has read before
-//           such a call it must not trust after it.
+// Threads:  all but init and deinit are called with the pool's lock held, so a
+//           strategy needs none of its own. The source's functions let it go
+//           while they call the device: what a strategy has read before such a
+//           call it must not trust after it.
 // Streams:  a stream is known by its serial, 0 is the host. Memory is used by
 //           one stream after the other; who takes it over is made to wait by
 //           the front.
@@ -62,6 +62,10 @@ typedef struct tarn_source {
   // Says why, in one line, and returns |status|: return refuse(...).
   tarn_status (*refuse)(const struct tarn_source *source, tarn_status status,
                         const char *why);
+
+  // Within trim: whether the pool holds no more than was asked for, so that the
+  // rest may stay.
+  bool (*enough)(const struct tarn_source *source);
 } tarn_source;
 
 // What stands behind the name: "name:key=value,...".
@@ -116,13 +120,21 @@ typedef struct tarn_strategy {
   tarn_status (*give)(void *self, const tarn_source *source,
                       const tarn_stretch *stretch);
 
-  // Gives every chunk back of which no byte is out; the first failure is
-  // returned. Also called after each give once another strategy has taken the
-  // place of this one.
+  // Gives chunks back of which no byte is out, all of them or until
+  // |source->enough| says so; the first failure is returned. Also called after
+  // each give once another strategy has taken the place of this one.
   tarn_status (*trim)(void *self, const tarn_source *source);
 
   // Says what is wrong with its state, for tests. May be NULL.
   tarn_status (*check)(void *self, const tarn_source *source);
+
+  // Extends or cuts a stretch that is out, at its end, to at least
+  // |request->size| bytes; its address stays. What is cut off
+  // |request->stream| used last; what is added must be that stream's or
+  // nobody's. Fails with all as it was, with TARN_FULL where there is no room
+  // behind it. May be NULL: blocks keep what they have.
+  tarn_status (*resize)(void *self, const tarn_source *source,
+                        const tarn_request *request, tarn_stretch *stretch);
 } tarn_strategy;
 
 // Makes a strategy known under its name, for as long as the process lives. The

@@ -79,8 +79,9 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return tarn__source_shrink(strategy, piece);
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
   (void)strategy;
+  (void)target;
   return TARN_OK;
 }
 

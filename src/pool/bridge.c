@@ -35,6 +35,7 @@ typedef struct call {
   bridge *self;
   tarn__request *request;  // within take; else NULL
   bool locked;             // the pool's lock is held: not within init
+  size_t target;           // of trim: what the pool may hold after it
 } call;
 
 static const tarn_strategy *table_of(const bridge *self) {
@@ -122,6 +123,11 @@ static tarn_status refuse(const tarn_source *source, tarn_status status,
                     why != NULL ? why : "");
 }
 
+static bool enough(const tarn_source *source) {
+  const call *c = call_of(source);
+  return c->self->base.pool->stats.reserved_bytes <= c->target;
+}
+
 static call call_for(tarn__strategy *strategy, tarn__request *request,
                      bool locked) {
   return (call){
@@ -130,7 +136,8 @@ static call call_for(tarn__strategy *strategy, tarn__request *request,
                  .grow = grow,
                  .shrink = shrink,
                  .wait = wait,
-                 .refuse = refuse},
+                 .refuse = refuse,
+                 .enough = enough},
       .self = self_of(strategy),
       .request = request,
       .locked = locked,
@@ -217,6 +224,40 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return hand_back(self_of(strategy), &s);
 }
 
+static bool is_resized(const tarn__piece *piece, const tarn__request *request,
+                       const tarn_stretch *s) {
+  return s->address == piece->address && s->size >= request->size &&
+         s->size - 1 <= UINT64_MAX - s->address;
+}
+
+static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
+                          tarn__piece *piece) {
+  bridge *self = self_of(strategy);
+  if (table_of(self)->resize == NULL) {
+    return request->size <= piece->size
+               ? TARN_OK
+               : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",
+                            strategy->type->name);
+  }
+  call c = call_for(strategy, NULL, true);
+  tarn_request seen = {request->size, request->align, request->serial};
+  tarn_stretch s = {piece->address, piece->size, request->serial, piece->home};
+  tarn_status status =
+      table_of(self)->resize(self->state, &c.source, &seen, &s);
+  if (status != TARN_OK) return status;
+  if (!is_resized(piece, request, &s)) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "%s: resized %zu bytes at 0x%llx to %zu at 0x%llx for "
+                      "%zu",
+                      strategy->type->name, piece->size,
+                      (unsigned long long)piece->address, s.size,
+                      (unsigned long long)s.address, request->size);
+  }
+  piece->size = s.size;
+  piece->home = s.own;
+  return TARN_OK;
+}
+
 // Once it was replaced and nobody needs it, all that it holds goes back even if
 // it has forgotten some. |inside|: this many calls are the caller's own.
 static tarn_status sweep(bridge *self, size_t inside) {
@@ -235,20 +276,22 @@ static tarn_status sweep(bridge *self, size_t inside) {
   return first;
 }
 
-static tarn_status trim_for(bridge *self, size_t inside) {
+static tarn_status trim_for(bridge *self, size_t target, size_t inside) {
   call c = call_for(&self->base, NULL, true);
+  c.target = target;
+  if (enough(&c.source)) return TARN_OK;
   tarn_status trimmed = table_of(self)->trim(self->state, &c.source);
   tarn_status status = sweep(self, inside);
   return trimmed != TARN_OK ? trimmed : status;
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
-  return trim_for(self_of(strategy), 1);  // the front counts its call
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
+  return trim_for(self_of(strategy), target, 1);  // the front counts its call
 }
 
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim_for(self_of(strategy), 0);
+  tarn_status status = trim_for(self_of(strategy), 0, 0);
   return status != TARN_OK ? status : given;
 }
 
@@ -279,6 +322,7 @@ bool tarn__bridge_build(tarn__bridged *bridged, const tarn_strategy *table) {
                                         .take = take,
                                         .give = give,
                                         .let_go = let_go,
+                                        .resize = resize,
                                         .trim = trim,
                                         .check = check};
   return true;

@@ -194,11 +194,12 @@ static tarn_status give_back(buddy *self, part *p) {
   return status;
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
   buddy *self = self_of(strategy);
+  const size_t *held = &strategy->pool->stats.reserved_bytes;
   tarn_status first = TARN_OK;
   part *p = NULL;
-  while ((p = find_idle(self)) != NULL) {
+  while (*held > target && (p = find_idle(self)) != NULL) {
     tarn_status status = give_back(self, p);
     if (first == TARN_OK) first = status;
   }
@@ -306,7 +307,7 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim(strategy);
+  tarn_status status = trim(strategy, 0);
   return status != TARN_OK ? status : given;
 }
 

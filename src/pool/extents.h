@@ -134,6 +134,15 @@ typedef struct tarn__extent_plan {
 tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
                                      size_t align, uint64_t serial);
 
+// The same for what |extent|, a block of that stream, lacks of |size| bytes:
+// the plan is one for a block of its own, right behind it.
+tarn__extent_plan tarn__extents_plan_behind(const tarn__extents *extents,
+                                            const tarn__extent *extent,
+                                            size_t size, uint64_t serial);
+
+// Makes |extent| and the block right behind it one.
+void tarn__extents_join(tarn__extents *extents, tarn__extent *extent);
+
 // Takes the block of a plan that was made just now, with all of the pages that
 // it needs: the owner maps those. |*out_serial| is whose holes it is in part
 // made of. One of the next two must follow.

@@ -64,6 +64,35 @@ tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
   return best;
 }
 
+// What is open or bare right behind |e|; NULL: neither is.
+static tarn__extent *free_behind(const tarn__extent *e,
+                                 tarn__extent_kind kind) {
+  tarn__extent *next = e->after;
+  bool is_free = next != NULL && next->kind == kind && !next->wall;
+  return is_free ? next : NULL;
+}
+
+tarn__extent_plan tarn__extents_plan_behind(const tarn__extents *extents,
+                                            const tarn__extent *extent,
+                                            size_t size, uint64_t serial) {
+  const tarn__extent_plan none = {.bare = NULL};
+  uint64_t offset = tarn__extent_end(extent);
+  size_t more = tarn__align_up(size, extents->granule) - extent->size;
+  const tarn__extent *hole = free_behind(extent, TARN__EXTENT_OPEN);
+  if (hole != NULL && !is_usable(hole, serial)) return none;
+  tarn__extent *e =
+      free_behind(hole != NULL ? hole : extent, TARN__EXTENT_BARE);
+  if (e == NULL) return none;
+  const tarn__extent *last = free_behind(e, TARN__EXTENT_OPEN);
+  if (last == NULL || !is_usable(last, serial)) last = e;
+  if (more > tarn__extent_end(last) - offset) return none;
+  return plan_for(extents, e, offset, more);
+}
+
+void tarn__extents_join(tarn__extents *extents, tarn__extent *extent) {
+  tarn__row_join(extents, extent);
+}
+
 // Extends |e| down to |offset|, into the hole before it.
 static tarn__extent *claim_before(tarn__extents *extents, tarn__extent *e,
                                   uint64_t offset, uint64_t *serial) {

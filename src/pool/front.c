@@ -85,7 +85,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
 }
 
 tarn_status tarn__front_destroy(tarn_pool *pool) {
-  tarn_status status = tarn_pool_trim(pool);
+  tarn_status status = tarn_pool_trim(pool, 0);
   forget(pool);
   return status;
 }
@@ -102,7 +102,7 @@ static bool is_needed(const tarn_pool *pool, const tarn__strategy *strategy) {
 void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
   if (is_needed(pool, strategy)) return;
   strategy->inside++;
-  (void)strategy->type->trim(strategy);
+  (void)strategy->type->trim(strategy, 0);
   strategy->inside--;
   pool->stats.reserved_bytes -= strategy->held;
   tarn_list_del(&strategy->node);
@@ -115,7 +115,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   pool->current = strategy;
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
-  tarn_status status = old->type->trim(old);
+  tarn_status status = old->type->trim(old, 0);
   old->inside--;
   tarn__front_retire(pool, old);
   pthread_mutex_unlock(&pool->lock);
@@ -149,6 +149,10 @@ static tarn_status check_piece(const tarn_pool *pool,
   }
   if (tarn__pieces_find(&pool->pieces, piece->address) != piece) {
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
+                      piece->id);
+  }
+  if (piece->resizing) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is between two sizes",
                       piece->id);
   }
   if (piece->live && piece->requested > piece->size) {

@@ -53,6 +53,30 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
+// What the public functions share; the lock is held but for the first.
+//
+// The pool and the stream are this process's and can be used now.
+TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
+                                                   const tarn_stream *stream,
+                                                   uint64_t *out_serial);
+
+// The piece of a block that is out, and that no other thread is resizing;
+// |what| stands before what is said about others.
+TARN_MUST_CHECK tarn_status tarn__front_find_block(tarn_pool *pool,
+                                                   const char *what,
+                                                   const tarn_block *block,
+                                                   tarn__piece **out_piece);
+
+// Makes |stream|, or at least the host, stand behind the stream |first|. The
+// lock is let go meanwhile.
+TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
+                                               tarn_stream *stream,
+                                               uint64_t first);
+
+static inline void tarn__raise_peak(size_t value, size_t *peak) {
+  if (value > *peak) *peak = value;
+}
+
 // Whether tarn_pool_tag has given |tag|; 0 is always known.
 bool tarn__tag_is_known(tarn_tag tag);
 

@@ -19,7 +19,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/strategy.h"
+#include "pool/front.h"
 
 enum {
   DEFAULT_PAGE = 4096,
@@ -260,21 +260,38 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return TARN_OK;
 }
 
-// All idle pieces in one list, out of every shelf.
-static tarn__piece *collect(page_unit *self) {
-  tarn__piece *all = NULL;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
-    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      while (c->shelves[j].first != NULL) {
-        tarn__piece *piece = pop(&c->shelves[j]);
-        c->pieces--;
-        piece->next = all;
-        all = piece;
-      }
+// Idle pieces that are to be given back.
+typedef struct collection {
+  tarn__piece *all;
+  size_t size;
+  size_t enough;  // of that
+} collection;
+
+static void collect_class(size_class *c, collection *out) {
+  for (size_t j = 0; j < c->shelf_count; j++) {
+    while (c->shelves[j].first != NULL && out->size < out->enough) {
+      tarn__piece *piece = pop(&c->shelves[j]);
+      c->pieces--;
+      out->size += piece->base_size;
+      piece->next = out->all;
+      out->all = piece;
     }
   }
-  return all;
+}
+
+// Out of every shelf, from the largest power of two down: so little is given
+// back beyond what is asked for, with few calls.
+static void collect(page_unit *self, collection *out) {
+  size_t most = SIZE_MAX;
+  while (most > 0 && out->size < out->enough) {
+    size_t least = most / 2 + 1;
+    for (size_t i = 0; i < self->class_slots; i++) {
+      size_class *c = self->classes[i];
+      if (c == NULL || c->size < least || c->size > most) continue;
+      collect_class(c, out);
+    }
+    most /= 2;
+  }
 }
 
 // Sizes that come no more leave nothing behind. Without host memory for a
@@ -306,11 +323,13 @@ static void drop_unused_classes(page_unit *self) {
   self->class_count = used;
 }
 
-static tarn_status trim(tarn__strategy *strategy) {
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
   page_unit *self = self_of(strategy);
-  tarn__piece *idle = collect(self);
+  size_t held = strategy->pool->stats.reserved_bytes;
+  collection idle = {.enough = held > target ? held - target : 0};
+  collect(self, &idle);
   drop_unused_classes(self);
-  return tarn__source_shrink(strategy, idle);
+  return tarn__source_shrink(strategy, idle.all);
 }
 
 static tarn_status check_idle(const page_unit *self, const size_class *c,

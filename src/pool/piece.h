@@ -34,7 +34,9 @@ typedef struct tarn__piece {
   uint32_t id;
   uint32_t generation;
   tarn_tag tag;
+  uint8_t zone;  // the owner's own, beside |home|
   bool live;
+  bool resizing;  // a thread is at it, and may have let go of the lock
 } tarn__piece;
 
 typedef struct tarn__pieces {

@@ -32,10 +32,6 @@ static tarn_status check_pool(const tarn_pool *pool) {
 
 // --- counting --------------------------------------------------------------
 
-static void raise_peak(size_t value, size_t *peak) {
-  if (value > *peak) *peak = value;
-}
-
 // Room for |tag|, before anything is taken for it.
 static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   if (tag < pool->tag_count) return TARN_OK;
@@ -55,10 +51,10 @@ static void count_live(tarn_pool *pool, tarn__piece *piece) {
   tarn__tag_count *tag = &pool->tags[piece->tag];
   stats->live_bytes += piece->requested;
   stats->live_blocks++;
-  raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
   tag->live_bytes += piece->requested;
   tag->live_blocks++;
-  raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+  tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
   piece->owner->live++;
   piece->live = true;
 }
@@ -76,9 +72,9 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
 
 // --- taking ----------------------------------------------------------------
 
-// The pool and the stream are this process's and can be used now.
-static tarn_status check_call(const tarn_pool *pool, const tarn_stream *stream,
-                              uint64_t *out_serial) {
+tarn_status tarn__front_check_call(const tarn_pool *pool,
+                                   const tarn_stream *stream,
+                                   uint64_t *out_serial) {
   *out_serial = 0;
   tarn_status status = check_pool(pool);
   if (status != TARN_OK || stream == NULL) return status;
@@ -105,16 +101,16 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
   bool ends = strategy != pool->current && status != TARN_OK;
-  if (ends) (void)strategy->type->trim(strategy);
+  if (ends) (void)strategy->type->trim(strategy, 0);
   strategy->inside--;
   if (ends) tarn__front_retire(pool, strategy);
   return status;
 }
 
-static tarn_status trim_locked(tarn_pool *pool) {
+static tarn_status trim_locked(tarn_pool *pool, size_t target) {
   tarn__strategy *strategy = pool->current;
   strategy->inside++;
-  tarn_status status = strategy->type->trim(strategy);
+  tarn_status status = strategy->type->trim(strategy, target);
   strategy->inside--;
   tarn__front_retire(pool, strategy);
   return status;
@@ -124,7 +120,7 @@ static tarn_status trim_locked(tarn_pool *pool) {
 // waits for that. False if there was neither: no room can be made.
 static bool make_room(tarn_pool *pool) {
   uint64_t frees = pool->stats.device_frees;
-  (void)trim_locked(pool);
+  (void)trim_locked(pool, 0);
   if (pool->stats.device_frees != frees) return true;
   if (pool->returning == 0) return false;
   pthread_cond_wait(&pool->returned, &pool->lock);
@@ -201,7 +197,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_block *out_block) {
   uint64_t serial = 0;
   *out_block = (tarn_block){0};
-  tarn_status status = check_call(pool, stream, &serial);
+  tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status == TARN_OK) status = check_request(size, align, tag);
   if (status != TARN_OK) return status;
   tarn__request request = {
@@ -255,43 +251,55 @@ static const char *stands_there(const tarn__piece *piece) {
                      : "; what stood there last was ";
 }
 
-static tarn_status not_ours(const tarn_pool *pool, const tarn_block *block) {
+static tarn_status not_ours(const tarn_pool *pool, const char *what,
+                            const tarn_block *block) {
   char place[64];
   const tarn__piece *there = tarn__pieces_find(&pool->pieces, block->address);
   return tarn__fail(TARN_E_INVALID,
-                    "free: no block of the pool of %s (address 0x%llx, id %u)"
+                    "%s: no block of the pool of %s (address 0x%llx, id %u)"
                     "%s%s",
-                    tarn_place_text(pool->place, place, sizeof place),
+                    what, tarn_place_text(pool->place, place, sizeof place),
                     (unsigned long long)block->address, block->id,
                     stands_there(there),
                     there != NULL ? tarn_pool_tag_name(there->tag) : "");
 }
 
 // |piece| has the block's id. It may have got other memory since.
-static tarn_status freed_before(const tarn__piece *piece,
+static tarn_status freed_before(const tarn__piece *piece, const char *what,
                                 const tarn_block *block) {
   bool same = piece->generation == block->generation;
   bool known = same || piece->address == block->address;
   return tarn__fail(TARN_E_INVALID,
-                    "free: the block at 0x%llx was freed before%s%s",
+                    "%s: the block at 0x%llx was freed before%s%s", what,
                     (unsigned long long)block->address,
                     same ? "; it was " : stands_there(known ? piece : NULL),
                     known ? tarn_pool_tag_name(piece->tag) : "");
 }
 
-static tarn_status find_block(tarn_pool *pool, const tarn_block *block,
-                              tarn__piece **out_piece) {
+// Whoever is at it has let go of the lock, and trusts it to stay.
+static tarn_status check_rest(const char *what, const tarn__piece *piece) {
+  assert(piece != NULL);
+  if (!piece->resizing) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: the block at 0x%llx is being resized by another "
+                    "thread",
+                    what, (unsigned long long)piece->address);
+}
+
+tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
+                                   const tarn_block *block,
+                                   tarn__piece **out_piece) {
   tarn__piece *piece = tarn__pieces_at(&pool->pieces, block->id);
   if (piece == NULL || block->generation == 0 ||
       block->generation > piece->generation) {
-    return not_ours(pool, block);
+    return not_ours(pool, what, block);
   }
   if (!piece->live || piece->generation != block->generation) {
-    return freed_before(piece, block);
+    return freed_before(piece, what, block);
   }
-  if (piece->address != block->address) return not_ours(pool, block);
+  if (piece->address != block->address) return not_ours(pool, what, block);
   *out_piece = piece;
-  return TARN_OK;
+  return check_rest(what, piece);
 }
 
 static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
@@ -318,23 +326,26 @@ static tarn_status find_locked(tarn_pool *pool, tarn_addr address,
 }
 
 // What is to be freed: a block, or what starts at an address.
-typedef struct target {
+typedef struct freed {
   const tarn_block *block;  // NULL: by address
   tarn_addr address;
-} target;
+} freed;
 
-static tarn_status find_target(tarn_pool *pool, target t,
+static tarn_status find_target(tarn_pool *pool, freed what,
                                tarn__piece **out_piece) {
-  return t.block != NULL ? find_block(pool, t.block, out_piece)
-                         : find_locked(pool, t.address, out_piece);
+  if (what.block != NULL) {
+    return tarn__front_find_block(pool, "free", what.block, out_piece);
+  }
+  tarn_status status = find_locked(pool, what.address, out_piece);
+  return status == TARN_OK ? check_rest("free", *out_piece) : status;
 }
 
 // A block that was taken for one stream and is freed on another may never have
 // been used on the first, where the wait for its last user is queued. Then the
 // other has to stand behind the first, or the host waits for that one. The
 // lock is let go meanwhile.
-static tarn_status order_free(tarn_pool *pool, tarn_stream *stream,
-                              uint64_t first) {
+tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
+                               uint64_t first) {
   pthread_mutex_unlock(&pool->lock);
   tarn_status status = tarn_stream_join(stream, first);
   if (status != TARN_OK) status = tarn_stream_join(NULL, first);
@@ -342,17 +353,17 @@ static tarn_status order_free(tarn_pool *pool, tarn_stream *stream,
   return status;
 }
 
-static tarn_status free_locked(tarn_pool *pool, target t, tarn_stream *stream,
+static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__piece *piece = NULL;
   tarn_status ordered = TARN_OK;
-  tarn_status status = find_target(pool, t, &piece);
+  tarn_status status = find_target(pool, what, &piece);
   if (status != TARN_OK) return status;
   assert(piece != NULL);
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
-    ordered = order_free(pool, stream, first);
-    status = find_target(pool, t, &piece);
+    ordered = tarn__front_follow(pool, stream, first);
+    status = find_target(pool, what, &piece);
     if (status != TARN_OK) return status;
   }
   pool->stats.frees++;
@@ -361,24 +372,25 @@ static tarn_status free_locked(tarn_pool *pool, target t, tarn_stream *stream,
   return status != TARN_OK ? status : ordered;
 }
 
-static tarn_status free_target(tarn_pool *pool, target t, tarn_stream *stream) {
+static tarn_status free_target(tarn_pool *pool, freed what,
+                               tarn_stream *stream) {
   uint64_t serial = 0;
-  tarn_status status = check_call(pool, stream, &serial);
+  tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
-  status = free_locked(pool, t, stream, serial);
+  status = free_locked(pool, what, stream, serial);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
 
 tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
-  return free_target(block->pool, (target){.block = block}, stream);
+  return free_target(block->pool, (freed){.block = block}, stream);
 }
 
 tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                    tarn_stream *stream) {
-  return free_target(pool, (target){.address = address}, stream);
+  return free_target(pool, (freed){.address = address}, stream);
 }
 
 tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
@@ -409,11 +421,11 @@ tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
   return TARN_OK;
 }
 
-tarn_status tarn_pool_trim(tarn_pool *pool) {
+tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn_status status = check_pool(pool);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
-  status = trim_locked(pool);
+  status = trim_locked(pool, target);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }

@@ -332,11 +332,11 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
 // --- giving memory back ----------------------------------------------------
 
 tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 tarn__stripped *stripped) {
+                                 tarn__stripped *stripped, size_t spares) {
   tarn_memory handles[TARN__REGION_BATCH] = {0};
   transit t = {.handles = handles, .room = TARN__REGION_BATCH};
   size_t stripped_count = pages_of(regions, stripped);
-  collect(regions, stripped, &t, t.room - stripped_count);
+  collect(regions, stripped, &t, spares);
   size_t size = (t.count + stripped_count) * regions->page;
   if (size == 0) return TARN_OK;
 

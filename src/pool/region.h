@@ -81,10 +81,10 @@ TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__regions *regions,
 // Pages that are given back at a time: it needs no host memory.
 enum { TARN__REGION_BATCH = 64 };
 
-// Unmaps |stripped|, at most a batch, and gives its memory and as many spares
-// as the batch has room for back to the device.
+// Unmaps |stripped| and gives its memory back to the device, and that of as
+// many as |spares| spares: at most a batch together.
 tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 tarn__stripped *stripped);
+                                 tarn__stripped *stripped, size_t spares);
 
 // Frees what is on the host.
 void tarn__regions_deinit(tarn__regions *regions);

@@ -105,12 +105,17 @@ static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone) {
 
 // All at once, in a list of their own: those that others free meanwhile are
 // not for this call, or it might never end.
-static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone) {
+static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone,
+                               size_t enough, size_t *out_size,
+                               size_t *out_count) {
   tarn__segment *all = NULL;
   tarn__segment *segment = NULL;
-  while ((segment = take_one(segments, zone)) != NULL) {
+  *out_size = *out_count = 0;
+  while (*out_size < enough && (segment = take_one(segments, zone)) != NULL) {
     segment->next = all;
     all = segment;
+    *out_size += segment->base_size;
+    ++*out_count;
   }
   return all;
 }
@@ -137,14 +142,13 @@ static void free_all(tarn__segment *segment) {
 }
 
 tarn_status tarn__segments_trim(tarn__segments *segments,
-                                tarn__strategy *strategy, tarn__extents *zone) {
-  tarn__segment *all = take_all(segments, zone);
+                                tarn__strategy *strategy, tarn__extents *zone,
+                                size_t target) {
+  size_t held = strategy->pool->stats.reserved_bytes;
   size_t size = 0;
   size_t count = 0;
-  for (const tarn__segment *s = all; s != NULL; s = s->next) {
-    size += s->base_size;
-    count++;
-  }
+  if (held <= target) return TARN_OK;
+  tarn__segment *all = take_all(segments, zone, held - target, &size, &count);
   if (count == 0) return TARN_OK;
   tarn__source_begin_return(strategy, size, count);
   tarn_status status = give_all(strategy->pool->place, segments->device, all);

@@ -31,10 +31,11 @@ TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__segments *segments,
                                                tarn__extents *zone,
                                                size_t size);
 
-// Gives the segments of |zone| back of which nothing is taken. The lock is let
-// go meanwhile.
+// Gives segments of |zone| back of which nothing is taken, until the pool holds
+// at most |target| bytes. The lock is let go meanwhile.
 tarn_status tarn__segments_trim(tarn__segments *segments,
-                                tarn__strategy *strategy, tarn__extents *zone);
+                                tarn__strategy *strategy, tarn__extents *zone,
+                                size_t target);
 
 // Whether |run| is all of a segment.
 bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run);

@@ -53,8 +53,17 @@ struct tarn__strategy_type {
   // back to the device.
   tarn_status (*let_go)(tarn__strategy *strategy, tarn__piece *piece);
 
-  // Gives all idle memory back to the source.
-  tarn_status (*trim)(tarn__strategy *strategy);
+  // Extends or cuts a piece that is out at its end, where it stands, so that it
+  // has |request->size| bytes and little more. What is cut off was used last by
+  // the request's stream; what is added must be that stream's or nobody's.
+  // NULL: a piece has what it has. TARN_FULL: there is no room behind it.
+  // Nothing has changed then.
+  tarn_status (*resize)(tarn__strategy *strategy, tarn__request *request,
+                        tarn__piece *piece);
+
+  // Gives idle memory back to the source until the pool holds at most |target|
+  // bytes, or there is none.
+  tarn_status (*trim)(tarn__strategy *strategy, size_t target);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
   tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);

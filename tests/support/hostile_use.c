@@ -115,7 +115,7 @@ static void use_pool(outcome *o, tarn_device *device) {
     if (blocks[i].pool == NULL) continue;
     (void)step(o, POOL, tarn_pool_free(&blocks[i], NULL));
   }
-  (void)step(o, POOL, tarn_pool_trim(pool));
+  (void)step(o, POOL, tarn_pool_trim(pool, 0));
 }
 
 static void use_memory(outcome *o, tarn_device *const *devices) {

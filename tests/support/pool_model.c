@@ -285,7 +285,7 @@ void model_free_stale(pool_model *m, size_t index) {
 
 void model_trim(pool_model *m) {
   return_idle(m);
-  MUST(m, tarn_pool_trim(m->pool) == TARN_OK);
+  MUST(m, tarn_pool_trim(m->pool, 0) == TARN_OK);
   compare(m);
 }
 

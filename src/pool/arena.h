@@ -1,0 +1,57 @@
+// arena.h - arena_pool, for the files that make it up: arena_pool.c has the
+// blocks, arena_memory.c the memory that they are cut out of.
+#ifndef TARN_POOL_ARENA_H_
+#define TARN_POOL_ARENA_H_
+
+#include "pool/region.h"
+#include "pool/segments.h"
+#include "pool/strategy.h"
+
+enum { TARN__ARENA_ZONES = 2 };
+
+typedef struct tarn__arena {
+  tarn__strategy base;
+  tarn__extents zones[TARN__ARENA_ZONES];  // of small blocks, of large ones
+  size_t small;                            // the largest that is small
+  size_t slack;  // bytes over the live peak up to which holes keep their
+                 // pages; TARN__ARENA_SLACK: what suits the peak
+  size_t padding;
+  size_t range_size;  // 0: the device has no ranges, or too little for them
+  tarn__regions regions;
+  tarn__segments segments;
+} tarn__arena;
+
+#define TARN__ARENA_SLACK SIZE_MAX
+
+// What a block lacks, for which memory is to be mapped.
+typedef struct tarn__arena_need {
+  tarn__extents *zone;
+  size_t size;  // of the extent
+  tarn__request *request;
+  bool sparing;  // within the slack, holes may keep their pages; after a call:
+                 // they did
+} tarn__arena_need;
+
+// Maps what |plan|, made just now, says. Between a failure and the next call
+// the plan has to be made anew.
+//
+// TARN_FULL  the limit or the device is used up; if |need->sparing| still
+//            stands, pages of holes may serve.
+TARN_MUST_CHECK tarn_status tarn__arena_map(tarn__arena *self,
+                                            tarn__arena_need *need,
+                                            const tarn__extent_plan *plan,
+                                            tarn__extent **out,
+                                            uint64_t *out_serial);
+
+// Adds what a block of |size| bytes can be cut out of: addresses, where the
+// device has ranges, or a segment.
+//
+// TARN_FULL  there are none.
+TARN_MUST_CHECK tarn_status tarn__arena_add(tarn__arena *self,
+                                            tarn__extents *zone, size_t size,
+                                            tarn__request *request);
+
+// Gives idle memory back until the pool holds at most |target| bytes.
+tarn_status tarn__arena_trim(tarn__arena *self, size_t target);
+
+#endif  // TARN_POOL_ARENA_H_

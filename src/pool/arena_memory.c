@@ -1,0 +1,236 @@
+// The memory of arena_pool: where it comes from, where it moves, and how it is
+// given back.
+//
+// Pages move from holes to where they are needed only where more memory would
+// take what the pool holds beyond its live peak and the slack: moving takes two
+// calls of the system or the driver a page or more, and a program whose steps
+// repeat would pay for it in each of them. Whatever the slack, holes give their
+// pages before a request is refused.
+#include <assert.h>
+
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/arena.h"
+#include "pool/front.h"
+#include "pool/strips.h"
+
+static const size_t SEGMENT_STEP = (size_t)2 << 20;
+static const size_t LEAST_SLACK = (size_t)2 << 20;
+enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
+
+// --- getting some
+// ----------------------------------------------------------------
+
+static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
+                             size_t size) {
+  size_t page = self->regions.page;
+  size_t least = 0;
+  tarn__region *region = NULL;
+  if (!tarn_size_align_up(size, page, &least)) {
+    return tarn__fail(TARN_FULL, "arena_pool: no addresses for %zu bytes",
+                      size);
+  }
+  size_t most = self->range_size > least ? self->range_size : least;
+  tarn_status status = tarn__regions_add(&self->regions, most, least, &region);
+  if (status != TARN_OK) return status;
+  assert(region != NULL);
+  if (!tarn__extents_reserve(zone, 0)) {
+    (void)tarn__regions_remove(&self->regions, region);
+    return TARN_E_NOMEM;
+  }
+  tarn__extents_add(zone, region->base, region->size, TARN__EXTENT_BARE);
+  return TARN_OK;
+}
+
+// The size up to which the pool may grow while holes keep their pages: what is
+// live at most, with this request, and the slack.
+static size_t bound_of(const tarn__arena *self, size_t wanted) {
+  const tarn_pool_stats *stats = &self->base.pool->stats;
+  size_t peak = 0;
+  size_t slack = self->slack;
+  size_t bound = 0;
+  if (!tarn_size_add(stats->live_bytes, wanted, &peak)) return 0;
+  if (peak < stats->live_peak_bytes) peak = stats->live_peak_bytes;
+  if (slack == TARN__ARENA_SLACK) {
+    slack = peak / SLACK_PARTS;
+    if (slack < LEAST_SLACK) slack = LEAST_SLACK;
+  }
+  if (!tarn_size_add(peak, slack, &bound)) bound = SIZE_MAX;
+  bool limited = stats->limit_bytes != 0 && stats->limit_bytes < bound;
+  return limited ? stats->limit_bytes : bound;
+}
+
+// All of them or none: pages that come in part from holes leave the holes of
+// the next iteration in another place each time, and moving never ends.
+static bool is_within_slack(const tarn__arena *self, size_t wanted,
+                            size_t lacking) {
+  const tarn_pool *pool = self->base.pool;
+  size_t held = 0;
+  return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
+         tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
+}
+
+// Pages that nobody uses go where they are needed, unless they are to stay in
+// their holes.
+static void strip_idle(tarn__arena *self, tarn__arena_need *need,
+                       size_t missing, tarn__strips *strips) {
+  size_t spare = self->regions.spare_count * self->regions.page;
+  size_t lacking = missing > spare ? missing - spare : 0;
+  size_t taken = 0;
+  need->sparing = need->sparing && lacking > 0 &&
+                  is_within_slack(self, need->request->size, lacking);
+  if (need->sparing) return;
+  for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
+    taken += tarn__strips_take_idle(strips, &self->zones[i], lacking - taken);
+}
+
+tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
+                            const tarn__extent_plan *plan, tarn__extent **out,
+                            uint64_t *out_serial) {
+  tarn__strips strips = {.count = 0};
+  bool lost = false;
+  tarn__extents *zone = need->zone;
+  tarn__extent *e = tarn__extents_claim(zone, plan, need->size, out_serial);
+  strip_idle(self, need, (size_t)(plan->to - plan->from), &strips);
+  tarn_status status = tarn__regions_map(&self->regions, need->request,
+                                         tarn__strips_first(&strips),
+                                         plan->from, plan->to, &lost);
+  tarn__strips_settle(&strips);
+  if (status == TARN_OK) {
+    *out = tarn__extents_keep(zone, e, plan, need->size);
+  } else {
+    tarn__extents_unclaim(zone, e, plan, *out_serial,
+                          lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
+  }
+  return status;
+}
+
+// What small requests share: a step, or all that the device gives at once.
+static size_t segment_for(const tarn__arena *self, const tarn__extents *zone) {
+  size_t most = self->segments.largest;
+  most = most > self->padding ? most - self->padding : 0;
+  return (most < SEGMENT_STEP ? most : SEGMENT_STEP) & ~(zone->granule - 1);
+}
+
+// If there is no room for others besides, one for |size| alone may do.
+static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
+                               size_t size, tarn__request *request) {
+  size_t shared = segment_for(self, zone);
+  tarn_status status = TARN_FULL;
+  if (size < shared) {
+    status =
+        tarn__segments_add(&self->segments, &self->base, request, zone, shared);
+  }
+  if (status != TARN_FULL) return status;
+  return tarn__segments_add(&self->segments, &self->base, request, zone, size);
+}
+
+tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
+                            tarn__request *request) {
+  if (self->range_size == 0) return add_segment(self, zone, size, request);
+  return add_range(self, zone, size + request->align);
+}
+
+// --- giving it back ----------------------------------------------------
+
+// Whether there is no memory in all of |region|, which begins with |e|, that
+// is known of.
+static bool is_empty(const tarn__region *region, const tarn__extent *e) {
+  uint64_t end = region->base + region->size;
+  while (e->kind == TARN__EXTENT_BARE || e->kind == TARN__EXTENT_LOST) {
+    if (e->offset + e->size == end) return true;
+    e = e->after;
+  }
+  return false;
+}
+
+static tarn__region *find_empty_region(const tarn__arena *self,
+                                       const tarn__extents *zone,
+                                       tarn__extent **out_first) {
+  for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
+    tarn__region *r = e->wall ? self->regions.first : NULL;
+    while (r != NULL && r->base != e->offset)
+      r = r->next;
+    if (r == NULL || !is_empty(r, e)) continue;
+    *out_first = e;
+    return r;
+  }
+  return NULL;
+}
+
+static tarn_status drop_region(tarn__arena *self, tarn__extents *zone,
+                               tarn__region *region, tarn__extent *e) {
+  for (size_t left = region->size; left > 0;) {
+    tarn__extent *next = e->after;
+    left -= e->size;
+    tarn__extents_remove(zone, e);
+    e = next;
+  }
+  return tarn__regions_remove(&self->regions, region);
+}
+
+static tarn_status drop_empty_regions(tarn__arena *self) {
+  tarn_status first = TARN_OK;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    tarn__extents *zone = &self->zones[i];
+    tarn__extent *e = NULL;
+    tarn__region *region = NULL;
+    while ((region = find_empty_region(self, zone, &e)) != NULL) {
+      tarn_status status = drop_region(self, zone, region, e);
+      if (first == TARN_OK) first = status;
+    }
+  }
+  return first;
+}
+
+// Pages of which the pool holds more than |target|, a batch at most.
+static size_t surplus(const tarn__arena *self, size_t target) {
+  size_t held = self->base.pool->stats.reserved_bytes;
+  size_t page = self->regions.page;
+  size_t pages = held > target ? (held - target - 1) / page + 1 : 0;
+  return pages < TARN__REGION_BATCH ? pages : TARN__REGION_BATCH;
+}
+
+// Of what was idle when it began, in batches: spares first, then holes by
+// rising address, those of small blocks before those of large ones. Each page
+// is tried once.
+static tarn_status trim_pages(tarn__arena *self, size_t target) {
+  uint64_t cursors[TARN__ARENA_ZONES] = {0};
+  tarn_status first = TARN_OK;
+  size_t spares = 0;
+  size_t taken = 0;
+  do {
+    tarn__strips strips = {.count = 0};
+    size_t batch = surplus(self, target);
+    size_t there = self->regions.spare_count;
+    spares = there < batch ? there : batch;
+    size_t most = (batch - spares) * self->regions.page;
+    taken = 0;
+    for (int i = 0; i < TARN__ARENA_ZONES && taken < most; i++) {
+      taken += tarn__strips_take_any(&strips, &self->zones[i], &cursors[i],
+                                     most - taken);
+    }
+    tarn_status status = tarn__regions_shrink(
+        &self->regions, tarn__strips_first(&strips), spares);
+    tarn__strips_settle(&strips);
+    if (first == TARN_OK) first = status;
+  } while (taken > 0 || spares > 0);
+  return first;
+}
+
+static tarn_status trim_ranges(tarn__arena *self, size_t target) {
+  tarn_status status = trim_pages(self, target);
+  tarn_status dropped = drop_empty_regions(self);
+  return status != TARN_OK ? status : dropped;
+}
+
+tarn_status tarn__arena_trim(tarn__arena *self, size_t target) {
+  tarn_status first =
+      self->range_size != 0 ? trim_ranges(self, target) : TARN_OK;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    tarn_status status = tarn__segments_trim(&self->segments, &self->base,
+                                             &self->zones[i], target);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
