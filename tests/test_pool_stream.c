@@ -356,6 +356,24 @@ START_TEST(an_unused_block_is_still_behind_its_last_user) {
 }
 END_TEST
 
+// The same where it was taken again for the stream that used it: nobody had to
+// wait then, but the one that frees it has to.
+START_TEST(an_unused_block_is_behind_its_own_stream) {
+  char out[8] = "";
+  open_fake("page_unit_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  queue_use(block, a, "first  ", out);
+  give_on(block, a);
+  block = take_on(pool, SIZE, a);
+  ck_assert_str_eq(out, "");
+  give_on(block, b);
+  block = take(pool, SIZE);  // for the host: now it must be over
+  ck_assert_str_eq(out, "first  ");
+  give(block);
+  close_fake();
+}
+END_TEST
+
 // --- streams that are gone -------------------------------------------------
 
 START_TEST(streams_that_are_gone_leave_nothing_behind) {
@@ -490,6 +508,7 @@ int main(void) {
            a_block_may_be_used_on_a_stream_of_another_device,
            streams_without_handles_need_no_waiting);
   TCase *more = tcase_create("unused, gone, callbacks");
+  tcase_add_test(more, an_unused_block_is_behind_its_own_stream);
   tcase_add_loop_test(more, an_unused_block_is_still_behind_its_last_user, 0,
                       3);
   tcase_add_test(more, streams_that_are_gone_leave_nothing_behind);

@@ -26,9 +26,9 @@ typedef struct tarn__piece {
   void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t freed_on;         // serial of the stream of its last use; 0: none
-  uint64_t waits_on;         // while it is out: serial of the stream that was
-                             // made to wait for the one before, or in whose
-                             // order the memory came; 0: none
+  uint64_t waits_on;         // while it is out: serial of the stream in whose
+                             // order its last use is over, or the memory
+                             // came; 0: none
 
   size_t requested;  // of the block that is out, as are the next four
   uint32_t id;

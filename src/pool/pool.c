@@ -212,8 +212,8 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
   if (status == TARN_OK) {
     describe(pool, piece, out_block);
     last = piece->freed_on != serial ? piece->freed_on : 0;
+    if (piece->freed_on != 0) piece->waits_on = serial;
     piece->freed_on = 0;
-    if (last != 0) piece->waits_on = serial;
   }
   pthread_mutex_unlock(&pool->lock);
   if (status == TARN_OK && last != 0) {
