@@ -2,13 +2,17 @@
 #include "child.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "memory.h"
 
 // ---------------------------------------------------------------------------
 // In the child
@@ -51,6 +55,40 @@ static size_t read_all(int fd, char *bytes, size_t size) {
   return used;
 }
 
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+// Whether the child uses more than it may: |why| says what.
+static bool is_over(pid_t pid, child_limits limits, double begin, char *why) {
+  double mib = (double)limits.bytes / (1 << 20);
+  if (limits.bytes > 0 && memory_resident(pid) > limits.bytes) {
+    snprintf(why, CHILD_TEXT_SIZE, CHILD_OVER "%.0f MiB of resident memory",
+             mib);
+    return true;
+  }
+  if (limits.seconds > 0 && seconds_now() - begin > limits.seconds) {
+    snprintf(why, CHILD_TEXT_SIZE, CHILD_OVER "%.0f seconds", limits.seconds);
+    return true;
+  }
+  return false;
+}
+
+// Until the child has something to say, or has ended. False: it was ended.
+static bool watch(pid_t pid, int fd, child_limits limits, char *why) {
+  enum { LOOK_MS = 20 };
+  struct pollfd end = {.fd = fd, .events = POLLIN};
+  double begin = seconds_now();
+  while (poll(&end, 1, LOOK_MS) <= 0) {
+    if (!is_over(pid, limits, begin, why)) continue;
+    (void)kill(pid, SIGKILL);
+    return false;
+  }
+  return true;
+}
+
 static int wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
@@ -70,12 +108,13 @@ static void explain(int status, char *why) {
   }
 }
 
-static bool collect(pid_t pid, int fd, void *out_result, size_t size,
-                    char *why) {
-  size_t got = read_all(fd, out_result, size);
+static bool collect(pid_t pid, int fd, child_limits limits, void *out_result,
+                    size_t size, char *why) {
+  bool within = watch(pid, fd, limits, why);
+  size_t got = within ? read_all(fd, out_result, size) : 0;
   int status = wait_for(pid);
   if (got == size && status != -1 && WIFEXITED(status)) return true;
-  explain(status, why);
+  if (within) explain(status, why);
   memset(out_result, 0, size);
   return false;
 }
@@ -86,8 +125,8 @@ static bool no_child(char *why) {
   return false;
 }
 
-bool child_run(child_work *work, void *context, void *out_result, size_t size,
-               char *why) {
+bool child_run(child_work *work, void *context, child_limits limits,
+               void *out_result, size_t size, char *why) {
   int ends[2];
   memset(out_result, 0, size);
   if (pipe(ends) != 0) return no_child(why);
@@ -97,8 +136,8 @@ bool child_run(child_work *work, void *context, void *out_result, size_t size,
     work_and_leave(work, context, ends[1], size);
   }
   close(ends[1]);
-  bool done =
-      pid > 0 ? collect(pid, ends[0], out_result, size, why) : no_child(why);
+  bool done = pid > 0 ? collect(pid, ends[0], limits, out_result, size, why)
+                      : no_child(why);
   close(ends[0]);
   return done;
 }

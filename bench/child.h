@@ -3,7 +3,8 @@
 // What is measured there starts from a fresh heap and no device, and if it
 // crashes or is killed, that is a result like any other.
 //
-//   if (!child_run(measure, &what, &figures, sizeof figures, why)) {
+//   child_limits limits = {.bytes = 1 << 30};
+//   if (!child_run(measure, &what, limits, &figures, sizeof figures, why)) {
 //     ... |why| says what became of it ...
 //   }
 #ifndef TARN_BENCH_CHILD_H_
@@ -18,10 +19,21 @@ enum { CHILD_TEXT_SIZE = 256 };
 // is and so must hold no pointers.
 typedef void child_work(void *context, void *out_result);
 
+// What a child may use; 0: as much as it likes. Its resident memory is looked
+// at from outside every few milliseconds: limits of the kernel count what is
+// mapped or reserved, which costs nothing.
+typedef struct child_limits {
+  size_t bytes;
+  double seconds;
+} child_limits;
+
+// What |why| begins with where a limit has ended the child.
+#define CHILD_OVER "over the limit: "
+
 // Runs |work| in a child and copies what it has filled. False if there is no
 // result: |why|, CHILD_TEXT_SIZE bytes, says how the child ended, and
 // |out_result| is zero.
-bool child_run(child_work *work, void *context, void *out_result, size_t size,
-               char *why);
+bool child_run(child_work *work, void *context, child_limits limits,
+               void *out_result, size_t size, char *why);
 
 #endif  // TARN_BENCH_CHILD_H_

@@ -198,7 +198,7 @@ static bool run(const device_bench *bench, child_work *work,
                 device_bench_result *out, char *why) {
   answer a;
   device_bench what = *bench;
-  bool ended = child_run(work, &what, &a, sizeof a, why);
+  bool ended = child_run(work, &what, (child_limits){0}, &a, sizeof a, why);
   *out = a.result;
   if (!ended) return false;
   snprintf(why, CHILD_TEXT_SIZE, "%s", a.why);

@@ -3,13 +3,14 @@
 //   free_list   the limit: one stack of free blocks for each size, found
 //               beforehand; only a row that does less could be faster
 //   glibc       malloc and free of the C library
+//   mimalloc, jemalloc, tcmalloc   those of libraries, where installed
 //   no_pool, page_unit_pool, ...   Tarn's, each with its options if there are
 //               any: "page_unit_pool:page=65536"
 //
 // An allocator is a table of functions over a state of its own, which keeps
-// the blocks that are out in slots. It has a loop of its own too, in which its
-// alloc and free stand without a call through a pointer: 2 ns of harness would
-// be a fifth of what is measured.
+// the blocks that are out in slots. It has a loop of its own too (course.h), in
+// which its alloc and free stand without a call through a pointer: 2 ns of
+// harness would be a fifth of what is measured.
 #ifndef TARN_BENCH_PEERS_H_
 #define TARN_BENCH_PEERS_H_
 
@@ -18,19 +19,37 @@
 
 enum { PEER_TEXT_SIZE = 256 };
 
-// Serves one request: takes into its slot, or gives back what is there.
+// What the text begins with where a library is not there.
+#define PEER_MISSING "not installed: "
+
+// For whom an allocator is made.
+typedef struct peer_order {
+  const char *name;    // with its options
+  const char *device;  // of Tarn's pools
+  const request_list *requests;
+  size_t threads;
+} peer_order;
+
+// Serves one request: takes into its slot, or gives back what is there; or
+// writes to one byte of each page of what was just taken.
 typedef bool peer_request(void *self, const request *r);
 
-// Serves all requests in order. With |ticks|, one for each request, times each
-// by itself, the two readings of the clock included; without, does nothing
-// else. False at the first that is refused.
-typedef bool peer_pass(void *self, const request_list *requests,
-                       const stopwatch *watch, uint64_t *ticks);
+// How requests are to be run through.
+typedef struct peer_run {
+  const request_list *requests;  // of this thread
+  const stopwatch *watch;
+  uint64_t *ticks;  // not NULL: each request is timed, clock readings included
+  bool touched;     // each block is written to before the next request
+  const struct crossing_lane *lane;  // NULL: one thread makes them all
+} peer_run;
+
+// Serves all requests in order. False at the first that is refused.
+typedef bool peer_pass(void *self, const peer_run *run);
 
 typedef struct peer_type {
-  // An allocator without blocks, ready for |requests|, whose own memory has
-  // been written to. NULL: |why|, PEER_TEXT_SIZE bytes, says why not.
-  void *(*create)(const char *name, const request_list *requests, char *why);
+  // An allocator without blocks, whose own memory has been written to. NULL:
+  // |why|, PEER_TEXT_SIZE bytes, says why not.
+  void *(*create)(const peer_order *order, char *why);
   void (*destroy)(void *self);
 
   peer_request *alloc;
@@ -38,14 +57,23 @@ typedef struct peer_type {
   peer_pass *pass;
   peer_pass *pass_by_address;  // NULL: it knows nothing but addresses
 
-  // Bytes that it holds now of whoever it has them from; 0: nobody knows.
+  // Bytes that it holds now of whoever it has them from; 0: nobody knows. NULL:
+  // only what is resident tells.
   size_t (*held)(void *self);
 
   // Why a request was just refused.
   const char *(*refusal)(void);
+  bool on_device;  // its blocks lie on the order's device
 } peer_type;
 
-// Serves nothing: with |ticks|, what the readings and the loop take themselves.
+extern const peer_type peer_free_list;
+extern const peer_type peer_glibc;
+extern const peer_type peer_mimalloc;
+extern const peer_type peer_jemalloc;
+extern const peer_type peer_tcmalloc;
+extern const peer_type peer_tarn;
+
+// Serves nothing: what the loop takes itself and, with ticks, the readings.
 peer_pass peer_empty_pass;
 
 // The names without options, in order; NULL from |index| on that is beyond the
@@ -54,5 +82,16 @@ const char *peer_name(size_t index);
 
 // What is called |name|, with or without options; NULL if nothing is.
 const peer_type *peer_find(const char *name);
+
+// The file from which |function|'s code comes; "" if nobody knows.
+const char *peer_code_of(void *(*function)(size_t size));
+
+// A library by the first of |sonames| (NULL ends them) that is there, kept to
+// itself. NULL: |why| says why not, with the name of the package.
+void *peer_library(const char *const *sonames, const char *package, char *why);
+
+// Which file the code of the peer |name| comes from, loaded into this process;
+// "" if it cannot be.
+const char *peer_file(const char *name);
 
 #endif  // TARN_BENCH_PEERS_H_

@@ -4,135 +4,42 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "peers.h"
-#include "tool/tool.h"
+#include "course.h"
+#include "memory.h"
+#include "pool_passes.h"
 
-enum {
-  PASSES_LEAST = 31,
-  PASSES_MOST = 100001,
-  PASSES_LONG = 5,      // of passes that take longer than LONG_PASS_NS
-  PASSES_SAMPLED = 101  // at most
-};
-#define LONG_PASS_NS 1e8
-#define ENOUGH_NS 2.5e8  // for the passes of one kind together, if short
+#define SAMPLED_NS 2.5e8  // for the passes that are sampled
 
 _Static_assert((int)PEER_TEXT_SIZE <= (int)CHILD_TEXT_SIZE, "a reason fits");
-
-// All of the harness's own memory is there before the allocator is, which may
-// be the one that it comes from.
-typedef struct runner {
-  const pool_bench *bench;
-  const peer_type *type;
-  void *self;
-  size_t passes;         // that count
-  uint64_t *by_block;    // ticks of each of them ...
-  uint64_t *by_address;  // ... and of as many by address
-  uint64_t *samples;     // pass by pass, request by request
-  uint64_t *empty;       // as many of no request
-  uint64_t *spare;       // as many
-  pool_bench_result *result;
-} runner;
-
-// ---------------------------------------------------------------------------
-// Whole passes
-// ---------------------------------------------------------------------------
-
-static bool refused(runner *r) {
-  snprintf(r->result->failed, CHILD_TEXT_SIZE, "a request was refused: %.200s",
-           r->type->refusal());
-  return false;
-}
-
-static bool time_pass(runner *r, peer_pass *pass, uint64_t *out_ticks) {
-  const pool_bench *b = r->bench;
-  uint64_t begin = stopwatch_now(b->watch);
-  bool served = pass(r->self, b->requests, b->watch, NULL);
-  *out_ticks = stopwatch_since(b->watch, begin);
-  return served || refused(r);
-}
-
-static double ns_of(const runner *r, uint64_t ticks) {
-  return stopwatch_ns(r->bench->watch, (double)ticks);
-}
-
-static double pairs(const runner *r) {
-  return (double)r->bench->requests->count / 2;
-}
-
-// Short passes are repeated until the processor is awake and the median rests.
-static size_t choose_passes(const runner *r, uint64_t second_ticks) {
-  double ns = ns_of(r, second_ticks);
-  if (r->bench->passes > 0) return r->bench->passes;
-  if (ns > LONG_PASS_NS) return PASSES_LONG;
-  if (!(ns * PASSES_MOST > ENOUGH_NS)) return PASSES_MOST;
-  size_t passes = (size_t)(ENOUGH_NS / ns);
-  return passes > PASSES_LEAST ? passes : PASSES_LEAST;
-}
-
-static bool run_first(runner *r) {
-  uint64_t first = 0, second = 0;
-  if (!time_pass(r, r->type->pass, &first) ||
-      !time_pass(r, r->type->pass, &second)) {
-    return false;
-  }
-  r->passes = choose_passes(r, second);
-  r->result->iteration_ms[POOL_BENCH_FIRST] = ns_of(r, first) / 1e6;
-  r->result->iteration_ms[POOL_BENCH_SECOND] = ns_of(r, second) / 1e6;
-  return true;
-}
-
-// Sorts |ticks|.
-static uint64_t median(uint64_t *ticks, size_t count) {
-  stopwatch_sort(ticks, count);
-  return stopwatch_percentile(ticks, count, 50);
-}
-
-// By turns, so that what disturbs one disturbs the other.
-static bool time_passes(runner *r) {
-  peer_pass *by_address = r->type->pass_by_address;
-  for (size_t i = 0; i < r->passes; i++) {
-    if (!time_pass(r, r->type->pass, &r->by_block[i])) return false;
-    if (by_address == NULL) continue;
-    if (!time_pass(r, by_address, &r->by_address[i])) return false;
-  }
-  return true;
-}
-
-static bool run_steady(runner *r) {
-  if (!time_passes(r)) return false;
-  double ns = ns_of(r, median(r->by_block, r->passes));
-  r->result->iteration_ms[POOL_BENCH_STEADY] = ns / 1e6;
-  r->result->pair_ns = ns / pairs(r);
-  r->result->mops = 2 * pairs(r) * 1e3 / ns;
-  if (r->type->pass_by_address != NULL) {
-    r->result->by_address_ns_median =
-        ns_of(r, median(r->by_address, r->passes)) / pairs(r);
-  }
-  return true;
-}
 
 // ---------------------------------------------------------------------------
 // Samples
 // ---------------------------------------------------------------------------
 
-static size_t sampled_passes(size_t passes) {
-  return passes < PASSES_SAMPLED ? passes : PASSES_SAMPLED;
+// Long passes have requests enough in a few.
+static size_t sampled_passes(const pool_runner *r) {
+  double pass_ns = r->result->iteration_ms[POOL_BENCH_SECOND] * 1e6;
+  size_t most =
+      r->passes < POOL_PASSES_SAMPLED ? r->passes : (size_t)POOL_PASSES_SAMPLED;
+  if (!(pass_ns * (double)most > SAMPLED_NS)) return most;
+  size_t passes = (size_t)(SAMPLED_NS / pass_ns);
+  if (passes < POOL_PASSES_SAMPLED_LEAST) passes = POOL_PASSES_SAMPLED_LEAST;
+  return passes < most ? passes : most;
 }
 
-static bool is_alloc(const runner *r, size_t index) {
-  return r->bench->requests->items[index].size > 0;
+static bool is_alloc(const pool_runner *r, size_t index) {
+  return r->requests->items[index].size > 0;
 }
 
 // By turns, so that what is taken off was measured under the same weather.
-static bool take_samples(runner *r) {
-  const pool_bench *b = r->bench;
-  for (size_t i = 0; i < sampled_passes(r->passes); i++) {
-    size_t at = i * b->requests->count;
-    if (!r->type->pass(r->self, b->requests, b->watch, &r->samples[at])) {
-      return refused(r);
-    }
-    (void)peer_empty_pass(NULL, b->requests, b->watch, &r->empty[at]);
+static bool take_samples(pool_runner *r, size_t passes) {
+  for (size_t i = 0; i < passes; i++) {
+    size_t at = i * r->requests->count;
+    if (!pool_pass(r, &r->samples[at])) return false;
+    pool_pass_empty(r, &r->empty[at]);
   }
   return true;
 }
@@ -148,21 +55,20 @@ static double middle(uint64_t *ticks, size_t count) {
   return count > 0 ? (double)sum / (double)(count - 2 * skip) : 0;
 }
 
-static double middle_of_request(runner *r, const uint64_t *samples,
-                                size_t index) {
-  size_t passes = sampled_passes(r->passes);
+static double middle_of_request(pool_runner *r, const uint64_t *samples,
+                                size_t passes, size_t index) {
   for (size_t i = 0; i < passes; i++) {
-    r->spare[i] = samples[i * r->bench->requests->count + index];
+    r->spare[i] = samples[i * r->requests->count + index];
   }
   return middle(r->spare, passes);
 }
 
 // Which part of a pass its allocs take.
-static double alloc_share(runner *r) {
+static double alloc_share(pool_runner *r, size_t passes) {
   double alloc = 0, all = 0;
-  for (size_t i = 0; i < r->bench->requests->count; i++) {
-    double ticks =
-        middle_of_request(r, r->samples, i) - middle_of_request(r, r->empty, i);
+  for (size_t i = 0; i < r->requests->count; i++) {
+    double ticks = middle_of_request(r, r->samples, passes, i) -
+                   middle_of_request(r, r->empty, passes, i);
     all += ticks;
     if (is_alloc(r, i)) alloc += ticks;
   }
@@ -171,24 +77,32 @@ static double alloc_share(runner *r) {
   return alloc < all ? alloc / all : 1;
 }
 
-static double alloc_p99(runner *r) {
-  size_t requests = r->bench->requests->count, count = 0;
-  size_t all = sampled_passes(r->passes) * requests;
-  for (size_t i = 0; i < all; i++) {
-    if (is_alloc(r, i % requests)) r->spare[count++] = r->samples[i];
+// Of each alloc what is above the middle of no request in its place.
+static double alloc_p99(pool_runner *r, size_t passes) {
+  size_t requests = r->requests->count, count = 0;
+  uint64_t *above = r->spare + passes;  // in front works middle_of_request
+  for (size_t i = 0; i < requests; i++) {
+    if (!is_alloc(r, i)) continue;
+    double empty = middle_of_request(r, r->empty, passes, i);
+    for (size_t k = 0; k < passes; k++) {
+      double ticks = (double)r->samples[k * requests + i] - empty;
+      above[count++] = ticks > 0 ? (uint64_t)ticks : 0;
+    }
   }
-  stopwatch_sort(r->spare, count);
-  double p99 = (double)stopwatch_percentile(r->spare, count, 99);
-  double empty = middle(r->empty, all);
-  return p99 > empty ? stopwatch_ns(r->bench->watch, p99 - empty) : 0;
+  stopwatch_sort(above, count);
+  double p99 = (double)stopwatch_percentile(above, count, 99);
+  return stopwatch_ns(r->bench->watch, p99);
 }
 
-static bool run_samples(runner *r) {
-  if (!take_samples(r)) return false;
-  double share = alloc_share(r);
+// Of passes that take seconds there are too few.
+static bool run_samples(pool_runner *r) {
+  if (pool_passes_endless(r)) return true;
+  size_t passes = sampled_passes(r);
+  if (!take_samples(r, passes)) return false;
+  double share = alloc_share(r, passes);
   r->result->alloc_ns_median = r->result->pair_ns * share;
   r->result->free_ns_median = r->result->pair_ns * (1 - share);
-  r->result->alloc_ns_p99 = alloc_p99(r);
+  r->result->alloc_ns_p99 = alloc_p99(r, passes);
   return true;
 }
 
@@ -196,16 +110,43 @@ static bool run_samples(runner *r) {
 // What is held
 // ---------------------------------------------------------------------------
 
-static bool run_held(runner *r) {
-  const request_list *requests = r->bench->requests;
-  size_t peak = 0;
+// Blocks that are not touched are not resident: only the allocator knows.
+static bool asks_allocator(const pool_runner *r) {
+  return r->type->on_device || r->type == &peer_free_list || !r->bench->touched;
+}
+
+// Asked after each request of one thread.
+static bool find_held(pool_runner *r, size_t *out_peak) {
+  const request_list *requests = r->requests;
   for (size_t i = 0; i < requests->count; i++) {
     peer_request *serve = is_alloc(r, i) ? r->type->alloc : r->type->free;
-    if (!serve(r->self, &requests->items[i])) return refused(r);
+    if (!serve(r->self, &requests->items[i])) {
+      snprintf(r->result->failed, CHILD_TEXT_SIZE,
+               "a request was refused: %.200s", r->type->refusal());
+      return false;
+    }
     size_t held = r->type->held(r->self);
-    if (held > peak) peak = held;
+    if (held > *out_peak) *out_peak = held;
   }
+  return true;
+}
+
+static bool find_resident(pool_runner *r, size_t *out_peak) {
+  memory_forget_peak();
+  if (!pool_pass(r, NULL)) return false;
+  size_t peak = memory_resident_peak();
+  if (peak > r->resident && r->resident > 0) *out_peak = peak - r->resident;
+  return true;
+}
+
+static bool run_held(pool_runner *r) {
+  size_t peak = 0;
   uint64_t live = r->bench->trace->live_peak_bytes;
+  if (!asks_allocator(r)) {
+    if (!find_resident(r, &peak)) return false;
+  } else if (r->crossing == NULL || r->type->on_device) {
+    if (r->type->held != NULL && !find_held(r, &peak)) return false;
+  }
   if (peak > 0 && live > 0) {
     r->result->reserved_over_live = (double)peak / (double)live;
   }
@@ -227,49 +168,94 @@ static pool_bench_result nothing_known(void) {
                              .pair_ns = NAN};
 }
 
-static void make_room(runner *r) {
-  size_t passes = r->bench->passes > 0 ? r->bench->passes : PASSES_MOST;
-  size_t samples = sampled_passes(passes) * r->bench->requests->count;
-  r->by_block = tool_array(passes, sizeof *r->by_block);
-  r->by_address = tool_array(passes, sizeof *r->by_address);
-  r->samples = tool_array(samples, sizeof *r->samples);
-  r->empty = tool_array(samples, sizeof *r->empty);
-  r->spare = tool_array(samples, sizeof *r->spare);
+static void make_room(pool_runner *r) {
+  size_t passes = pool_passes_room(r->bench);
+  size_t sampled =
+      passes < POOL_PASSES_SAMPLED ? passes : (size_t)POOL_PASSES_SAMPLED;
+  size_t samples = sampled * r->bench->requests->count;
+  r->by_block = course_array(passes, sizeof *r->by_block);
+  r->by_address = course_array(passes, sizeof *r->by_address);
+  r->by_touch = course_array(passes, sizeof *r->by_touch);
+  r->samples = course_array(samples, sizeof *r->samples);
+  r->empty = course_array(samples, sizeof *r->empty);
+  r->spare = course_array(samples + passes, sizeof *r->spare);
 }
 
-static void clear_room(runner *r) {
+static void clear_room(pool_runner *r) {
+  touch_buffer_destroy(r->touched);
+  crossing_destroy(r->crossing);
   free(r->spare);
   free(r->empty);
   free(r->samples);
+  free(r->by_touch);
   free(r->by_address);
   free(r->by_block);
 }
 
-static bool create(runner *r) {
-  r->type = peer_find(r->bench->name);
-  if (r->type == NULL) {
-    snprintf(r->result->failed, CHILD_TEXT_SIZE, "nothing has this name");
-    return false;
-  }
-  r->self =
-      r->type->create(r->bench->name, r->bench->requests, r->result->failed);
+static bool fail(pool_runner *r, const char *why) {
+  snprintf(r->result->failed, CHILD_TEXT_SIZE, "%s", why);
+  return false;
+}
+
+static bool start_thread(pool_runner *r) {
+  r->requests = r->bench->requests;
+  if (r->bench->threads < CROSSING_THREADS) return true;
+  r->crossing = crossing_create(r->bench->requests);
+  if (r->crossing == NULL) return fail(r, "no second thread");
+  r->requests = crossing_requests(r->crossing);
+  return true;
+}
+
+static const char *device_of(const pool_bench *bench) {
+  return bench->device != NULL ? bench->device : "cpu:0";
+}
+
+static bool make_touched(pool_runner *r) {
+  if (!r->bench->touched) return true;
+  const char *device = r->type->on_device ? device_of(r->bench) : NULL;
+  r->touched = touch_buffer_create(device, r->requests, r->result->failed);
+  return r->touched != NULL;
+}
+
+static bool create(pool_runner *r) {
+  peer_order order = {.name = r->bench->name,
+                      .device = device_of(r->bench),
+                      .requests = r->requests,
+                      .threads = r->bench->threads};
+  r->self = r->type->create(&order, r->result->failed);
+  r->resident = memory_resident(getpid());
   return r->self != NULL;
 }
 
-// Blocks that a broken pass has left out end with the process.
+static bool prepare(pool_runner *r) {
+  r->type = peer_find(r->bench->name);
+  if (r->type == NULL) return fail(r, "nothing has this name");
+  return start_thread(r) && make_touched(r) && create(r);
+}
+
+// Blocks that a broken pass has left out end with the process, as does what
+// works with them.
 static void measure(void *context, void *out_result) {
-  runner r = {.bench = context, .result = out_result};
+  pool_runner r = {.bench = context, .result = out_result};
   *r.result = nothing_known();
   make_room(&r);
-  bool done = create(&r) && run_first(&r) && run_steady(&r) &&
-              run_samples(&r) && run_held(&r);
-  if (done) r.type->destroy(r.self);
+  if (!prepare(&r) || !pool_passes_first(&r) || !pool_passes_steady(&r) ||
+      !run_samples(&r) || !run_held(&r)) {
+    return;
+  }
+  r.type->destroy(r.self);
   clear_room(&r);
 }
 
 static void create_only(void *context, void *out_result) {
-  runner r = {.bench = context, .result = out_result};
-  if (create(&r)) r.type->destroy(r.self);
+  pool_runner r = {.bench = context, .result = out_result};
+  r.requests = r.bench->requests;
+  r.type = peer_find(r.bench->name);
+  if (r.type == NULL) {
+    (void)fail(&r, "nothing has this name");
+  } else if (create(&r)) {
+    r.type->destroy(r.self);
+  }
 }
 
 // Of what was measured before it failed nothing stays: half a row misleads.
@@ -278,7 +264,7 @@ static pool_bench_result run_in_child(const pool_bench *bench,
   pool_bench what = *bench;
   pool_bench_result result;
   char why[CHILD_TEXT_SIZE];
-  if (child_run(work, &what, &result, sizeof result, why)) {
+  if (child_run(work, &what, bench->limits, &result, sizeof result, why)) {
     if (result.failed[0] == '\0') return result;
     snprintf(why, sizeof why, "%s", result.failed);
   }
@@ -289,6 +275,15 @@ static pool_bench_result run_in_child(const pool_bench *bench,
 
 pool_bench_result pool_bench_run(const pool_bench *bench) {
   return run_in_child(bench, measure);
+}
+
+static bool begins_with(const char *text, const char *begin) {
+  return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+bool pool_bench_is_finding(const pool_bench_result *result) {
+  return begins_with(result->failed, PEER_MISSING) ||
+         begins_with(result->failed, CHILD_OVER);
 }
 
 bool pool_bench_try(const pool_bench *bench, char *why) {

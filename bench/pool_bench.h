@@ -1,17 +1,22 @@
 // pool_bench.h - what one allocator takes for the requests of one workload.
 //
-// A pass is all requests, in order. Requests take a few nanoseconds, less than
-// it takes to read a clock, so whole passes are timed and divided:
+// A pass is all requests. Requests take a few nanoseconds, less than it takes
+// to read a clock, so whole passes are timed and divided:
 //
 //   first    from nothing
 //   second   the first that can reuse
 //   steady   the median of those after, over the count of requests
 //
+// Where blocks are touched, one byte of each page is written after each alloc,
+// and the same pass over a buffer that is resident (touch.h) is taken off: what
+// remains is the allocator, page faults included. Two threads share a pass as
+// crossing.h says.
+//
 // How much of that is alloc and how much free says a second row of passes, in
 // which each request is timed by itself, less what timing no request takes in
 // the same loop: the middle of each request over those passes, summed up by
 // kind, is the proportion in which the steady pass is split. p99 is of those
-// samples. A last pass asks after each request what is held.
+// samples. In a last pass, what is held is looked at.
 #ifndef TARN_BENCH_POOL_BENCH_H_
 #define TARN_BENCH_POOL_BENCH_H_
 
@@ -23,8 +28,12 @@ typedef struct pool_bench {
   const tarn_trace *trace;       // which frees all that it allocates
   const request_list *requests;  // its requests
   const stopwatch *watch;
-  const char *name;  // of the allocator, as peer_find knows it
-  size_t passes;     // that count; 0: at least 31, 5 if one takes over 0.1 s
+  const char *name;    // of the allocator, as peer_find knows it
+  const char *device;  // of Tarn's pools; NULL: cpu:0
+  size_t threads;      // 1 or 2
+  bool touched;
+  child_limits limits;
+  size_t passes;  // that count; 0: at least 31, 5 if one takes over 0.1 s
 } pool_bench;
 
 enum { POOL_BENCH_FIRST, POOL_BENCH_SECOND, POOL_BENCH_STEADY };
@@ -41,6 +50,10 @@ typedef struct pool_bench_result {
   double pair_ns;                // alloc and free: pass / (requests / 2)
   char failed[CHILD_TEXT_SIZE];  // why there are no figures; "": there are
 } pool_bench_result;
+
+// Whether a row without figures is a result: a library that is not installed,
+// or a limit.
+bool pool_bench_is_finding(const pool_bench_result *result);
 
 // Measures in a process of its own. Failing is a result.
 pool_bench_result pool_bench_run(const pool_bench *bench);

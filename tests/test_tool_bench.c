@@ -14,6 +14,7 @@
 #include "support/tool_run.h"
 #include "tool/requests.h"
 
+#define FOUR "free_list,glibc,no_pool,page_unit_pool"  // are always there
 #define NOBODY_HAS ((size_t)1 << 60)  // bytes: every allocator refuses
 
 static void assert_contains(const char *text, const char *part) {
@@ -57,7 +58,8 @@ static void assert_keys(const char *json, const char *path,
 
 START_TEST(json_has_the_published_keys) {
   tool_output o =
-      tool_run("bench", "pool", "--workload", "@bert-layer", "-o", "json");
+      tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+               "--threads", "1", "--touched", "no", "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
@@ -82,7 +84,7 @@ START_TEST(a_strategy_is_loaded) {
   tool_output o =
       tool_run("bench", "pool", "--workload", "@bert-layer", "--strategy",
                TARN_POWER_POOL, "--pool", "power_pool:least=4K", "--passes",
-               "3", "-o", "json");
+               "3", "--threads", "1", "-o", "json");
   assert_done(&o);
   ck_assert(is_at(o.out, 0, "name", "\"power_pool:least=4K\""));
   ck_assert(is_at(o.out, 0, "failed", "null"));
@@ -114,6 +116,7 @@ static void assert_row(const char *json, int row, const char *quoted_name) {
 
 START_TEST(figures_agree) {
   tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--pool", FOUR, "--threads", "1", "--touched", "no",
                            "--passes", "3", "-o", "json");
   assert_done(&o);
   assert_row(o.out, 0, "\"free_list\"");
@@ -136,7 +139,7 @@ END_TEST
 START_TEST(rows_as_they_were_asked_for) {
   tool_output o = tool_run("bench", "pool", "--workload", "all", "--pool",
                            "page_unit_pool:page=65536,no_pool", "--passes", "1",
-                           "-o", "json");
+                           "--threads", "1", "--touched", "no", "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "workloads"), 5);
   ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
@@ -149,7 +152,9 @@ START_TEST(rows_as_they_were_asked_for) {
 END_TEST
 
 START_TEST(table_for_people) {
-  tool_output o = tool_run("bench", "pool", "--passes", "1");
+  tool_output o =
+      tool_run("bench", "pool", "--workload", "@bert-layer,@resnet50-b8",
+               "--pool", FOUR, "--touched", "no", "--passes", "1");
   assert_done(&o);
   char *end = strchr(o.out, '\n');
   ck_assert_ptr_nonnull(end);
@@ -157,6 +162,7 @@ START_TEST(table_for_people) {
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(end + 1, "\n@bert-layer, 1 thread, untouched\n192 requests");
   assert_contains(end + 1, "\n@resnet50-b8, 1 thread, untouched\n");
+  assert_contains(end + 1, "\n@resnet50-b8, 2 threads, untouched\n");
   assert_contains(end + 1, "  x free_list ");
   assert_contains(end + 1, "\nfree_list ");
   assert_contains(end + 1, "\npage_unit_pool ");
@@ -166,15 +172,19 @@ START_TEST(table_for_people) {
 END_TEST
 
 START_TEST(tables_for_programs) {
-  tool_output o = tool_run("bench", "pool", "--passes", "1", "-o", "csv");
+  tool_output o =
+      tool_run("bench", "pool", "--workload", "@bert-layer,@resnet50-b8",
+               "--pool", FOUR, "--touched", "no", "--passes", "1", "-o", "csv");
   assert_done(&o);
   assert_contains(o.out, "workload,threads,touched,name,alloc_ns_median,");
   assert_contains(o.out, "\n@bert-layer,1,false,free_list,");
   assert_contains(o.out, "\n@resnet50-b8,1,false,page_unit_pool,");
   tool_output_free(&o);
-  o = tool_run("bench", "pool", "--passes", "1", "-o", "md");
+  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+               "--passes", "1", "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
+  assert_contains(o.out, "\n### @bert-layer, 2 threads, touched\n");
   assert_contains(o.out, "\n| pool ");
   tool_output_free(&o);
 }
@@ -184,6 +194,7 @@ END_TEST
 START_TEST(a_row_that_fails_stays) {
   setenv("TARN_POOL", "no_such_pool", 1);
   tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--pool", FOUR, "--threads", "1", "--touched", "no",
                            "--passes", "1", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "@bert-layer: no_pool: no pool 'no_such_pool'");
@@ -195,9 +206,48 @@ START_TEST(a_row_that_fails_stays) {
   ck_assert(is_at(o.out, 2, "iteration_ms.2", "null"));
   ck_assert(is_at(o.out, 2, "over_free_list", "null"));
   tool_output_free(&o);
-  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--passes", "1");
+  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+               "--threads", "1", "--touched", "no", "--passes", "1");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "  failed\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// Every row by its name, with figures or with the reason why there are none.
+START_TEST(rows_by_default) {
+  static const char *const names[] = {
+      "\"free_list\"",      "\"glibc\"",      "\"mimalloc\"",
+      "\"jemalloc\"",       "\"tcmalloc\"",   "\"no_pool\"",
+      "\"page_unit_pool\"", "\"buddy_pool\"", "\"arena_pool\""};
+  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--passes", "1", "-o", "json");
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
+  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 9);
+  for (int row = 0; row < 9; row++) {
+    ck_assert(is_at(o.out, row, "name", names[row]));
+    if (is_at(o.out, row, "failed", "null")) continue;
+    assert_contains(o.out, "\"failed\":\"not installed: lib");
+    assert_contains(o.err, ": not installed: lib");
+  }
+  ck_assert(json_is(o.out, "workloads.1.touched", "true"));
+  ck_assert(json_is(o.out, "workloads.1.results.0.over_free_list", "null"));
+  ck_assert(json_is(o.out, "workloads.2.threads", "2"));
+  ck_assert(json_is(o.out, "workloads.2.touched", "false"));
+  ck_assert(json_is(o.out, "workloads.3.threads", "2"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(another_device) {
+  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+                           "--device", "sim:0", "--pool", "glibc,no_pool",
+                           "--passes", "1", "-o", "json");
+  assert_done(&o);
+  ck_assert(is_at(o.out, 1, "failed", "null"));
+  ck_assert_double_gt(figure(o.out, 1, "pair_ns"), 0);
+  ck_assert(json_is(o.out, "workloads.3.results.1.failed", "null"));
   tool_output_free(&o);
 }
 END_TEST
@@ -246,13 +296,20 @@ START_TEST(wrong_values) {
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "pool", "--passes", "many"),
                 "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "pool", "--threads", "3"),
+                "--threads wants 1, 2 or 1,2, not '3'");
+  assert_misuse(tool_run("bench", "pool", "--touched", "maybe"),
+                "--touched wants yes, no or both, not 'maybe'");
+  assert_misuse(tool_run("bench", "pool", "--device", "abacus:0"), "abacus");
   assert_misuse(tool_run("bench", "pool", "-o", "xml"), "'xml' is no output");
-  assert_misuse(tool_run("bench", "pool", "--thread", "2"),
-                "no option is named '--thread'");
+  assert_misuse(tool_run("bench", "pool", "--thred", "2"),
+                "no option is named '--thred'");
 }
 END_TEST
 
 // --- the process of a row --------------------------------------------------
+
+static const child_limits none;
 
 static void answer(void *context, void *out_result) {
   *(int *)out_result = *(int *)context + 1;
@@ -271,7 +328,7 @@ static void be_killed(void *context, void *out_result) {
 START_TEST(a_child_answers) {
   char why[CHILD_TEXT_SIZE] = "";
   int what = 6, result = 0;
-  ck_assert(child_run(answer, &what, &result, sizeof result, why));
+  ck_assert(child_run(answer, &what, none, &result, sizeof result, why));
   ck_assert_int_eq(result, 7);
 }
 END_TEST
@@ -279,11 +336,11 @@ END_TEST
 START_TEST(a_child_that_does_not_answer) {
   char why[CHILD_TEXT_SIZE] = "";
   int status = 3, result = 1;
-  ck_assert(!child_run(leave, &status, &result, sizeof result, why));
+  ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
   assert_contains(why, "ended with status 3 and no result");
   ck_assert_int_eq(result, 0);
   status = 0;
-  ck_assert(!child_run(leave, &status, &result, sizeof result, why));
+  ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
   assert_contains(why, "ended with status 0 and no result");
 }
 END_TEST
@@ -291,7 +348,7 @@ END_TEST
 START_TEST(a_child_that_is_killed) {
   char why[CHILD_TEXT_SIZE] = "";
   int number = SIGKILL, result = 1;
-  ck_assert(!child_run(be_killed, &number, &result, sizeof result, why));
+  ck_assert(!child_run(be_killed, &number, none, &result, sizeof result, why));
   assert_contains(why, "ended by signal 9 (");
   ck_assert_int_eq(result, 0);
 }
@@ -311,7 +368,7 @@ START_TEST(a_large_answer) {
   int value = 5;
   large *result = malloc(sizeof *result);
   ck_assert_ptr_nonnull(result);
-  ck_assert(child_run(fill, &value, result, sizeof *result, why));
+  ck_assert(child_run(fill, &value, none, result, sizeof *result, why));
   ck_assert_int_eq(result->bytes[sizeof result->bytes - 1], 5);
   free(result);
 }
@@ -381,6 +438,7 @@ static pool_bench_result run_small(const request_list *list, const char *name) {
                       .requests = list,
                       .watch = &watch,
                       .name = name,
+                      .threads = 1,
                       .passes = 2};
   return pool_bench_run(&bench);
 }
@@ -418,7 +476,8 @@ int main(void) {
   Suite *suite = suite_create("tool_bench");
   ADD_CASE(suite, "figures", json_has_the_published_keys, figures_agree,
            rows_as_they_were_asked_for, table_for_people, tables_for_programs,
-           a_row_that_fails_stays, a_strategy_is_loaded);
+           a_row_that_fails_stays, a_strategy_is_loaded, rows_by_default,
+           another_device);
   ADD_CASE(suite, "misuse", help, wrong_names, wrong_values);
   ADD_CASE(suite, "child", a_child_answers, a_child_that_does_not_answer,
            a_child_that_is_killed, a_large_answer);

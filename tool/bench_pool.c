@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "bench/machine.h"
+#include "bench/memory.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
@@ -19,13 +21,21 @@ static const char help[] =
     "Runs the requests of workloads through allocators and tells what an "
     "alloc\n"
     "and a free take, over a bare free list that knows each size beforehand:\n"
-    "that is the limit.\n"
+    "that is the limit. All of it takes up to 12 minutes.\n"
     "\n"
-    "  --workload A,B   which (default: @bert-layer,@resnet50-b8); 'all': all\n"
-    "                   that are built in\n"
-    "  --pool A,B       which rows (default: free_list,glibc,no_pool,\n"
-    "                   page_unit_pool); Tarn's pools may have options, as in\n"
+    "  --workload A,B   which (default: all that are built in)\n"
+    "  --pool A,B       which rows (default: free_list,glibc,mimalloc,jemalloc,"
+    "\n"
+    "                   tcmalloc,no_pool,page_unit_pool,buddy_pool,arena_pool);"
+    "\n"
+    "                   Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536\n"
+    "  --threads A,B    1, 2 or both (default); of two, each frees what the "
+    "other\n"
+    "                   has allocated\n"
+    "  --touched WHICH  yes: each page of a block is written to; no; both\n"
+    "                   (default)\n"
+    "  --device NAME    the device of Tarn's pools (default: cpu:0)\n"
     "  --strategy FILE  load this strategy first; may be given several times\n"
     "  --passes N       passes that count, up to 1000000 (default: as many as\n"
     "                   take 0.25 s, but at least 31; 5 if one takes over "
@@ -33,38 +43,77 @@ static const char help[] =
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
-    "How it measures. Each row has a fresh process; one that crashes stays as\n"
-    "a row that says so. A pass is all requests of a workload; blocks are not\n"
-    "written to. Whole passes are timed; the median of all but the first two,\n"
+    "How it measures. Each row has a fresh process, which may have 60% of the\n"
+    "memory; one that crashes or is over a limit, or whose library is not\n"
+    "installed, stays as a row that says so. A pass is all requests of a\n"
+    "workload. Whole passes are timed; the median of all but the first two,\n"
     "divided by the count of allocs, is 'both ns': one alloc and one free. It\n"
     "is split as requests timed one by one say, less what timing nothing\n"
     "takes; 'alloc p99' is of those. 'by address' is both, where free has\n"
     "only the address. '1st' and '2nd ms' are the first two passes, 'steady\n"
-    "ms' the median. 'over live' is the most memory held over the most in\n"
+    "ms' the median; of touched ones, less the touching of a buffer that is\n"
+    "there already. 'over live' is the most memory held over the most in\n"
     "use.\n"
     "\n"
-    "Exit status: 1 if a row failed, 2 if a workload or pool does not exist.\n";
+    "Exit status: 1 if a row failed, which a missing library or a limit is "
+    "not;\n"
+    "2 if a workload, pool or device does not exist.\n";
 
 enum { PASSES_MAX = 1000000 };
+
+// What the whole benchmark may take, if nobody asks for a number of passes.
+#define SECONDS_MOST 690.0
+
+#define DEFAULT_POOLS                                                  \
+  "free_list,glibc,mimalloc,jemalloc,tcmalloc,no_pool,page_unit_pool," \
+  "buddy_pool,arena_pool"
 
 typedef struct command {
   const tool_verb *verb;
   options_list workloads;
   options_list pools;
   options_list strategies;
+  bool one_thread, two_threads;  // neither: both
+  bool untouched, touched;       // neither: both
+  const char *device;
   uint64_t passes;
   options_output output;
 
   stopwatch watch;
+  uint64_t begin_ns;
   tarn_trace **traces;         // of each workload ...
-  request_list *requests;      // ... its requests ...
-  bench_pool_report *reports;  // ... and what came of them
-  pool_bench_result *results;  // workload by workload, pool by pool
+  request_list *requests;      // ... its requests
+  bench_pool_report *reports;  // of each workload, by threads and touching
+  size_t report_count;
+  pool_bench_result *results;  // report by report, pool by pool
+  size_t rows_done;
 } command;
 
 // ---------------------------------------------------------------------------
 // Options
 // ---------------------------------------------------------------------------
+
+static bool take_threads(command *c, const char *text) {
+  c->one_thread = strcmp(text, "2") != 0;
+  c->two_threads = strcmp(text, "1") != 0;
+  if (strcmp(text, "1") == 0 || strcmp(text, "2") == 0 ||
+      strcmp(text, "1,2") == 0) {
+    return true;
+  }
+  tool_misuse(c->verb, "--threads wants 1, 2 or 1,2, not '%s'", text);
+  return false;
+}
+
+static bool take_touched(command *c, const char *text) {
+  c->touched = strcmp(text, "no") != 0;
+  c->untouched = strcmp(text, "yes") != 0;
+  if (strcmp(text, "no") == 0 || strcmp(text, "yes") == 0 ||
+      strcmp(text, "both") == 0) {
+    return true;
+  }
+  tool_misuse(c->verb, "--touched wants yes, no or both, not '%s'", text);
+  return false;
+}
 
 // False on wrong use.
 static bool obey(void *context, int option) {
@@ -75,6 +124,13 @@ static bool obey(void *context, int option) {
       return true;
     case 'p':
       options_pools_split(optarg, &c->pools);
+      return true;
+    case 't':
+      return take_threads(c, optarg);
+    case 'T':
+      return take_touched(c, optarg);
+    case 'd':
+      c->device = optarg;
       return true;
     case 'S':
       options_list_add(&c->strategies, optarg, strlen(optarg));
@@ -98,15 +154,12 @@ static void take_all_workloads(command *c) {
 }
 
 static void set_defaults(command *c) {
-  if (c->workloads.count == 0) {
-    options_pools_split("@bert-layer,@resnet50-b8", &c->workloads);
-  } else if (c->workloads.count == 1 &&
-             strcmp(c->workloads.items[0], "all") == 0) {
-    take_all_workloads(c);
-  }
-  if (c->pools.count == 0) {
-    options_pools_split("free_list,glibc,no_pool,page_unit_pool", &c->pools);
-  }
+  bool all =
+      c->workloads.count == 1 && strcmp(c->workloads.items[0], "all") == 0;
+  if (c->workloads.count == 0 || all) take_all_workloads(c);
+  if (c->pools.count == 0) options_pools_split(DEFAULT_POOLS, &c->pools);
+  if (!c->one_thread && !c->two_threads) c->one_thread = c->two_threads = true;
+  if (!c->untouched && !c->touched) c->untouched = c->touched = true;
 }
 
 // ---------------------------------------------------------------------------
@@ -148,22 +201,21 @@ static tool_exit make_requests(command *c) {
   return TOOL_DONE;
 }
 
-static pool_bench what_to_measure(const command *c, size_t workload,
-                                  size_t pool) {
-  return (pool_bench){.trace = c->traces[workload],
-                      .requests = &c->requests[workload],
-                      .watch = &c->watch,
-                      .name = c->pools.items[pool],
-                      .passes = c->passes};
+static bool is_tarns(const char *pool) {
+  return peer_find(pool)->on_device;
 }
 
-// Only the pool itself can say whether it has those options.
+// Only the pool itself can say whether it has those options, or that device.
 static tool_exit check_pool_options(const command *c) {
   char why[CHILD_TEXT_SIZE];
   for (size_t i = 0; i < c->pools.count; i++) {
-    pool_bench bench = what_to_measure(c, 0, i);
-    bool has_options = strchr(bench.name, ':') != NULL;
-    if (has_options && !pool_bench_try(&bench, why)) {
+    pool_bench bench = {.requests = &c->requests[0],
+                        .name = c->pools.items[i],
+                        .device = c->device,
+                        .threads = 1};
+    bool may_be_wrong = strchr(bench.name, ':') != NULL ||
+                        (c->device != NULL && is_tarns(bench.name));
+    if (may_be_wrong && !pool_bench_try(&bench, why)) {
       return tool_misuse(c->verb, "%s", why);
     }
   }
@@ -186,31 +238,76 @@ static tool_exit prepare(command *c) {
 // The work
 // ---------------------------------------------------------------------------
 
+// Where nobody asks for a number of passes, all of them have an end: a row may
+// take some times its share of what is left.
+static child_limits limits_now(const command *c) {
+  enum { SHARES = 6 };
+  child_limits limits = {.bytes = memory_of_machine() / 10 * 6};
+  if (c->passes > 0) return limits;
+  double used = (double)(stopwatch_clock_ns() - c->begin_ns) / 1e9;
+  size_t rows = c->report_count * c->pools.count - c->rows_done;
+  limits.seconds = SHARES * (SECONDS_MOST - used) / (double)rows;
+  if (limits.seconds < 1) limits.seconds = 1;
+  return limits;
+}
+
+static pool_bench_result run_row(const command *c, const bench_pool_report *r,
+                                 size_t pool) {
+  size_t workload = 0;
+  while (c->traces[workload] != r->trace)
+    workload++;
+  pool_bench bench = {.trace = r->trace,
+                      .requests = &c->requests[workload],
+                      .watch = &c->watch,
+                      .name = r->names[pool],
+                      .device = c->device,
+                      .threads = r->threads,
+                      .touched = r->touched,
+                      .limits = limits_now(c),
+                      .passes = c->passes};
+  return pool_bench_run(&bench);
+}
+
 static tool_exit measure_row(command *c, tool_progress *progress,
-                             size_t workload, size_t pool) {
+                             const bench_pool_report *r, size_t pool) {
   char step[CHILD_TEXT_SIZE];
-  pool_bench bench = what_to_measure(c, workload, pool);
-  snprintf(step, sizeof step, "%.64s, %.64s", bench.name, bench.trace->name);
+  snprintf(step, sizeof step, "%.64s, %.64s, %zu thread%s, %s", r->names[pool],
+           r->trace->name, r->threads, r->threads == 1 ? "" : "s",
+           r->touched ? "touched" : "untouched");
   tool_progress_step(progress, step);
-  pool_bench_result *result = &c->reports[workload].results[pool];
-  *result = pool_bench_run(&bench);
+  pool_bench_result *result = &r->results[pool];
+  *result = run_row(c, r, pool);
+  c->rows_done++;
   if (result->failed[0] == '\0') return TOOL_DONE;
   tool_progress_end(progress);
-  return tool_fail(c->verb, "%s: %s: %s", bench.trace->name, bench.name,
-                   result->failed);
+  tool_say(c->verb, "%s: %s: %s", r->trace->name, r->names[pool],
+           result->failed);
+  return pool_bench_is_finding(result) ? TOOL_DONE : TOOL_NO;
+}
+
+static void add_report(command *c, size_t workload, size_t threads,
+                       bool touched) {
+  size_t first = c->report_count * c->pools.count;
+  c->reports[c->report_count++] =
+      (bench_pool_report){.trace = c->traces[workload],
+                          .threads = threads,
+                          .touched = touched,
+                          .names = c->pools.items,
+                          .results = &c->results[first],
+                          .result_count = c->pools.count};
 }
 
 static void make_reports(command *c) {
-  c->reports = tool_array(c->workloads.count, sizeof *c->reports);
-  c->results =
-      tool_array(c->workloads.count * c->pools.count, sizeof *c->results);
+  enum { KINDS = 4 };
+  size_t most = c->workloads.count * KINDS;
+  c->reports = tool_array(most, sizeof *c->reports);
+  c->results = tool_array(most * c->pools.count, sizeof *c->results);
   for (size_t i = 0; i < c->workloads.count; i++) {
-    c->reports[i] =
-        (bench_pool_report){.trace = c->traces[i],
-                            .threads = 1,
-                            .names = c->pools.items,
-                            .results = &c->results[i * c->pools.count],
-                            .result_count = c->pools.count};
+    for (size_t threads = 1; threads <= 2; threads++) {
+      if (threads == 1 ? !c->one_thread : !c->two_threads) continue;
+      if (c->untouched) add_report(c, i, threads, false);
+      if (c->touched) add_report(c, i, threads, true);
+    }
   }
 }
 
@@ -218,17 +315,17 @@ static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
   tool_progress progress;
   tool_exit status = TOOL_DONE;
-  size_t rows = c->workloads.count * c->pools.count;
   c->watch = stopwatch_start();
+  c->begin_ns = stopwatch_clock_ns();
   make_reports(c);
-  tool_progress_begin(&progress, rows);
-  for (size_t i = 0; i < rows; i++) {
-    tool_exit row =
-        measure_row(c, &progress, i / c->pools.count, i % c->pools.count);
+  tool_progress_begin(&progress, c->report_count * c->pools.count);
+  for (size_t i = 0; i < c->report_count * c->pools.count; i++) {
+    tool_exit row = measure_row(c, &progress, &c->reports[i / c->pools.count],
+                                i % c->pools.count);
     if (row != TOOL_DONE) status = row;
   }
   tool_progress_end(&progress);
-  bench_pool_report_write(c->reports, c->workloads.count,
+  bench_pool_report_write(c->reports, c->report_count,
                           machine_describe(machine), c->output);
   return status;
 }
@@ -256,16 +353,37 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? measure_all(c) : status;
 }
 
+// jemalloc keeps more in each thread than the C library has room for in what
+// is loaded late, unless it is told so when the process starts.
+static void restart_with_room(int argc, char **argv) {
+  static const char tunables[] = "GLIBC_TUNABLES";
+  if (getenv(tunables) != NULL) return;
+  char **words = tool_array((size_t)argc + 3, sizeof *words);
+  words[0] = "tarn";
+  words[1] = "bench";
+  words[2] = "pool";
+  for (int i = 1; i < argc; i++)
+    words[i + 2] = argv[i];
+  if (setenv(tunables, "glibc.rtld.optional_static_tls=16384", 1) == 0) {
+    (void)execv("/proc/self/exe", words);
+  }
+  free(words);  // jemalloc's rows say that it cannot be loaded
+}
+
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
       {"workload", required_argument, NULL, 'w'},
       {"pool", required_argument, NULL, 'p'},
+      {"threads", required_argument, NULL, 't'},
+      {"touched", required_argument, NULL, 'T'},
+      {"device", required_argument, NULL, 'd'},
       {"strategy", required_argument, NULL, 'S'},
       {"passes", required_argument, NULL, 'n'},
       {"output", required_argument, NULL, 'o'},
       {"help", no_argument, NULL, 'h'},
       {0},
   };
+  restart_with_room(argc, argv);
   command c = {.verb = verb};
   options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);

@@ -1,0 +1,18 @@
+// memory.h - how much memory there is, and how much of it a process has
+// resident. 0: nobody knows.
+#ifndef TARN_BENCH_MEMORY_H_
+#define TARN_BENCH_MEMORY_H_
+
+#include <stddef.h>
+#include <sys/types.h>
+
+// Of this machine, or what the control group of this process may have.
+size_t memory_of_machine(void);
+
+size_t memory_resident(pid_t pid);
+
+// The most that this process had resident since memory_forget_peak, or in all.
+size_t memory_resident_peak(void);
+void memory_forget_peak(void);
+
+#endif  // TARN_BENCH_MEMORY_H_

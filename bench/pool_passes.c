@@ -1,0 +1,148 @@
+// Times whole passes.
+#include "pool_passes.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "probe.h"
+
+enum {
+  PASSES_LEAST = 31,
+  PASSES_MOST = 100001,
+  PASSES_LONG = 5,          // of passes that take longer than LONG_PASS_NS
+  REQUESTS_IN_A_ROW = 4000  // at least, of two threads that must meet first
+};
+#define LONG_PASS_NS 1e8
+#define ENDLESS_PASS_NS 1e9
+#define ENOUGH_NS 2.5e8  // for the passes of one kind together, if short
+
+size_t pool_passes_room(const pool_bench *bench) {
+  return bench->passes > 0 ? bench->passes : PASSES_MOST;
+}
+
+// ---------------------------------------------------------------------------
+// One pass
+// ---------------------------------------------------------------------------
+
+static bool run_passes(pool_runner *r, peer_pass *pass, void *self,
+                       uint32_t in_a_row, uint64_t *ticks) {
+  peer_run run = {.requests = r->requests,
+                  .watch = r->bench->watch,
+                  .ticks = ticks,
+                  .touched = r->touched != NULL};
+  if (r->crossing == NULL) return pass(self, &run);
+  return crossing_pass(r->crossing, pass, self, &run, in_a_row);
+}
+
+static bool refused(pool_runner *r) {
+  snprintf(r->result->failed, CHILD_TEXT_SIZE, "a request was refused: %.200s",
+           r->type->refusal());
+  return false;
+}
+
+bool pool_pass(pool_runner *r, uint64_t *ticks) {
+  return run_passes(r, r->type->pass, r->self, 1, ticks) || refused(r);
+}
+
+void pool_pass_empty(pool_runner *r, uint64_t *ticks) {
+  if (r->touched == NULL) {
+    (void)run_passes(r, peer_empty_pass, NULL, 1, ticks);
+  } else {
+    (void)run_passes(r, touch_pass, r->touched, 1, ticks);
+  }
+}
+
+static bool time_passes(pool_runner *r, peer_pass *pass, void *self,
+                        uint32_t in_a_row, double *out_ns) {
+  const stopwatch *watch = r->bench->watch;
+  uint64_t begin = stopwatch_now(watch);
+  bool served = run_passes(r, pass, self, in_a_row, NULL);
+  uint64_t ticks = stopwatch_since(watch, begin);
+  *out_ns = stopwatch_ns(watch, (double)ticks) / in_a_row;
+  return served || refused(r);
+}
+
+// ---------------------------------------------------------------------------
+// All of them
+// ---------------------------------------------------------------------------
+
+static bool time_touching(pool_runner *r, uint32_t in_a_row, double *out_ns) {
+  *out_ns = 0;
+  if (r->touched == NULL) return true;
+  return time_passes(r, touch_pass, r->touched, in_a_row, out_ns);
+}
+
+bool pool_passes_endless(const pool_runner *r) {
+  double ms = r->result->iteration_ms[POOL_BENCH_SECOND];
+  return r->bench->passes == 0 && ms * 1e6 > ENDLESS_PASS_NS;
+}
+
+// Short passes are repeated until the processor is awake and the median rests.
+static size_t choose_passes(const pool_runner *r, double ns) {
+  if (r->bench->passes > 0) return r->bench->passes;
+  if (pool_passes_endless(r)) return 1;
+  if (ns > LONG_PASS_NS) return PASSES_LONG;
+  if (!(ns * PASSES_MOST > ENOUGH_NS)) return PASSES_MOST;
+  size_t passes = (size_t)(ENOUGH_NS / ns);
+  return passes > PASSES_LEAST ? passes : PASSES_LEAST;
+}
+
+static uint32_t choose_in_a_row(const pool_runner *r) {
+  size_t requests = r->requests->count;
+  if (r->crossing == NULL || r->touched != NULL || requests == 0) return 1;
+  return (uint32_t)(1 + REQUESTS_IN_A_ROW / requests);
+}
+
+// The first touching warms up, the second counts.
+bool pool_passes_first(pool_runner *r) {
+  double ns[2] = {0, 0}, touching = 0;
+  double *out = r->result->iteration_ms;
+  if (!time_passes(r, r->type->pass, r->self, 1, &ns[0]) ||
+      !time_passes(r, r->type->pass, r->self, 1, &ns[1]) ||
+      !time_touching(r, 1, &touching) || !time_touching(r, 1, &touching)) {
+    return false;
+  }
+  out[POOL_BENCH_FIRST] = (ns[0] - touching) / 1e6;
+  out[POOL_BENCH_SECOND] = (ns[1] - touching) / 1e6;
+  r->in_a_row = choose_in_a_row(r);
+  r->passes = choose_passes(r, ns[1] * r->in_a_row);
+  return true;
+}
+
+// By turns, so that what disturbs one disturbs the other.
+static bool time_all(pool_runner *r, peer_pass *by_address) {
+  for (size_t i = 0; i < r->passes; i++) {
+    if (!time_passes(r, r->type->pass, r->self, r->in_a_row, &r->by_block[i]) ||
+        !time_touching(r, r->in_a_row, &r->by_touch[i])) {
+      return false;
+    }
+    r->by_block[i] -= r->by_touch[i];
+    if (by_address == NULL) continue;
+    if (!time_passes(r, by_address, r->self, r->in_a_row, &r->by_address[i])) {
+      return false;
+    }
+    r->by_address[i] -= r->by_touch[i];
+  }
+  return true;
+}
+
+// Touching can vary by more than the requests take: then nobody knows.
+static double positive(double ns) {
+  return ns > 0 ? ns : NAN;
+}
+
+bool pool_passes_steady(pool_runner *r) {
+  peer_pass *by_address =
+      pool_passes_endless(r) ? NULL : r->type->pass_by_address;
+  if (!time_all(r, by_address)) return false;
+  double pairs = (double)r->requests->count / 2;
+  double ns = probe_median(r->by_block, r->passes);
+  r->result->iteration_ms[POOL_BENCH_STEADY] = ns / 1e6;
+  r->result->pair_ns = positive(ns) / pairs;
+  r->result->mops = 2 * pairs * 1e3 / positive(ns);
+  if (by_address != NULL) {
+    double address_ns = probe_median(r->by_address, r->passes);
+    r->result->by_address_ns_median = positive(address_ns) / pairs;
+  }
+  return true;
+}

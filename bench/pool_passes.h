@@ -1,0 +1,51 @@
+// pool_passes.h - one allocator under measurement, and passes through it.
+#ifndef TARN_BENCH_POOL_PASSES_H_
+#define TARN_BENCH_POOL_PASSES_H_
+
+#include "crossing.h"
+#include "peers.h"
+#include "pool_bench.h"
+#include "touch.h"
+
+// All of the harness's own memory is there, and was written to, before the
+// allocator is, which may be the one that it comes from.
+typedef struct pool_runner {
+  const pool_bench *bench;
+  const peer_type *type;
+  void *self;
+  const request_list *requests;
+  crossing *crossing;     // NULL: one thread
+  touch_buffer *touched;  // NULL: blocks are not touched
+  size_t resident;        // bytes, before the allocator was
+  size_t passes;          // that count
+  uint32_t in_a_row;      // of two threads, that are timed as one
+  double *by_block;       // ns of each pass ...
+  double *by_address;     // ... of as many by address ...
+  double *by_touch;       // ... and of as many that only touch
+  uint64_t *samples;      // pass by pass, request by request
+  uint64_t *empty;        // as many of no request
+  uint64_t *spare;        // as many
+  pool_bench_result *result;
+} pool_runner;
+
+// The least and the most passes that samples are taken of.
+enum { POOL_PASSES_SAMPLED_LEAST = 5, POOL_PASSES_SAMPLED = 101 };
+
+// How many passes there is to be room for.
+size_t pool_passes_room(const pool_bench *bench);
+
+// One pass; false where a request was refused, which the result then says.
+// With |ticks|, each request is timed.
+bool pool_pass(pool_runner *r, uint64_t *ticks);
+
+// The same of no requests: what of the ticks is the harness's, or touching.
+void pool_pass_empty(pool_runner *r, uint64_t *ticks);
+
+// Whether one takes so long that only one counts, by handle.
+bool pool_passes_endless(const pool_runner *r);
+
+// The first pass and the second; then all that count.
+bool pool_passes_first(pool_runner *r);
+bool pool_passes_steady(pool_runner *r);
+
+#endif  // TARN_BENCH_POOL_PASSES_H_

@@ -1,0 +1,318 @@
+// What `tarn bench pool` measures: that the code of a peer is what runs, two
+// threads that free each other's blocks, touched blocks, limits.
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/child.h"
+#include "bench/crossing.h"
+#include "bench/memory.h"
+#include "bench/peers.h"
+#include "bench/pool_bench.h"
+#include "bench/touch.h"
+#include "support/run.h"
+
+static const char *const foreign[] = {"mimalloc", "jemalloc", "tcmalloc"};
+enum { FOREIGN = 3 };
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+// --- whose code runs -------------------------------------------------------
+
+static bool is_there(const char *name) {
+  if (peer_file(name)[0] != '\0') return true;
+  note_skipped(name, "its library is not installed");
+  return false;
+}
+
+START_TEST(the_code_of_each) {
+  assert_contains(peer_file("glibc"), "libc");
+  for (size_t i = 0; i < FOREIGN; i++) {
+    if (is_there(foreign[i]))
+      assert_contains(peer_file(foreign[i]), foreign[i]);
+  }
+}
+END_TEST
+
+static request large[] = {{.size = 64 << 20}, {0}};
+static const request_list one = {
+    .items = large, .count = 2, .slot_count = 1, .rank_count = 1};
+
+static void *make(const char *name) {
+  char why[PEER_TEXT_SIZE];
+  peer_order order = {.name = name, .requests = &one, .threads = 1};
+  void *self = peer_find(name)->create(&order, why);
+  ck_assert_msg(self != NULL, "%s", why);
+  return self;
+}
+
+static void *find(const char *soname, const char *function) {
+  void *handle = dlopen(soname, RTLD_NOW | RTLD_NOLOAD);
+  ck_assert_ptr_nonnull(handle);
+  return dlsym(handle, function);
+}
+
+static size_t jemalloc_out(void) {
+  int (*control)(const char *, void *, size_t *, void *, size_t) = NULL;
+  uint64_t epoch = 1;
+  size_t bytes = 0, size = sizeof bytes;
+  void *found = find("libjemalloc.so.2", "mallctl");
+  memcpy(&control, &found, sizeof found);
+  ck_assert_int_eq(control("epoch", NULL, NULL, &epoch, sizeof epoch), 0);
+  ck_assert_int_eq(control("stats.allocated", &bytes, &size, NULL, 0), 0);
+  return bytes;
+}
+
+static size_t tcmalloc_out(void) {
+  int (*property)(const char *, size_t *) = NULL;
+  size_t bytes = 0;
+  void *found =
+      find("libtcmalloc_minimal.so.4", "MallocExtension_GetNumericProperty");
+  memcpy(&property, &found, sizeof found);
+  ck_assert_int_eq(property("generic.current_allocated_bytes", &bytes), 1);
+  return bytes;
+}
+
+// Their own statistics count the block.
+static void assert_counts(const char *name, size_t (*out)(void)) {
+  void *self = make(name);
+  const peer_type *type = peer_find(name);
+  size_t before = out();
+  ck_assert(type->alloc(self, &large[0]));
+  ck_assert_uint_ge(out(), before + large[0].size);
+  ck_assert(type->free(self, &large[1]));
+  ck_assert_uint_lt(out(), before + large[0].size);
+  type->destroy(self);
+}
+
+START_TEST(they_count_the_block) {
+  if (is_there("jemalloc")) assert_counts("jemalloc", jemalloc_out);
+  if (is_there("tcmalloc")) assert_counts("tcmalloc", tcmalloc_out);
+}
+END_TEST
+
+START_TEST(a_library_that_is_not_there) {
+  static const char *const sonames[] = {"libnobody.so.1", "libnobody.so.2",
+                                        NULL};
+  static const char *const bad[] = {"/proc/self/status", NULL};
+  char why[PEER_TEXT_SIZE];
+  ck_assert_ptr_null(peer_library(sonames, "libnobody1", why));
+  ck_assert_str_eq(why, "not installed: libnobody.so.1 (package libnobody1)");
+  ck_assert_ptr_null(peer_library(bad, "libbad", why));
+  assert_contains(why, "cannot be loaded: ");
+}
+END_TEST
+
+START_TEST(what_is_a_finding) {
+  pool_bench_result r = {.failed = PEER_MISSING "libnobody.so.1"};
+  ck_assert(pool_bench_is_finding(&r));
+  strcpy(r.failed, CHILD_OVER "3 seconds");
+  ck_assert(pool_bench_is_finding(&r));
+  strcpy(r.failed, "a request was refused: no memory");
+  ck_assert(!pool_bench_is_finding(&r));
+}
+END_TEST
+
+// --- two threads -----------------------------------------------------------
+
+static pool_bench_result run(const char *name, const char *device,
+                             size_t threads, bool touched) {
+  tarn_trace *trace = NULL;
+  stopwatch watch = {.ns_per_tick = 1};
+  assert_ok(tarn_trace_make("@bert-layer", &trace));
+  request_list requests = requests_make(trace);
+  pool_bench bench = {.trace = trace,
+                      .requests = &requests,
+                      .watch = &watch,
+                      .name = name,
+                      .device = device,
+                      .threads = threads,
+                      .touched = touched,
+                      .passes = 3};
+  pool_bench_result result = pool_bench_run(&bench);
+  requests_deinit(&requests);
+  tarn_trace_destroy(trace);
+  return result;
+}
+
+static void assert_figures(const char *name, pool_bench_result r) {
+  ck_assert_msg(r.failed[0] == '\0', "%s: %s", name, r.failed);
+  ck_assert_double_gt(r.pair_ns, 0);
+  ck_assert_double_eq_tol(r.alloc_ns_median + r.free_ns_median, r.pair_ns,
+                          1e-6 * r.pair_ns);
+}
+
+START_TEST(two_threads) {
+  static const char *const names[] = {"free_list",  "glibc",
+                                      "no_pool",    "page_unit_pool",
+                                      "buddy_pool", "arena_pool"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    assert_figures(names[i], run(names[i], NULL, 2, false));
+}
+END_TEST
+
+START_TEST(two_threads_of_the_others) {
+  for (size_t i = 0; i < FOREIGN; i++) {
+    pool_bench_result r = run(foreign[i], NULL, 2, false);
+    if (strncmp(r.failed, PEER_MISSING, strlen(PEER_MISSING)) == 0) {
+      note_skipped(foreign[i], r.failed);
+    } else {
+      assert_figures(foreign[i], r);
+    }
+  }
+}
+END_TEST
+
+// Who served what: one byte for each request of the trace.
+typedef struct record {
+  _Atomic int served[6];
+  pthread_t by[6];
+  bool refuses;
+} record;
+
+static bool note(void *self, const peer_run *given) {
+  record *r = self;
+  const crossing_lane *lane = given->lane;
+  for (size_t i = 0; i < lane->requests.count; i++) {
+    const request *q = &lane->requests.items[i];
+    if (!crossing_ready(lane, q, lane->first_pass)) return false;
+    if (r->refuses && lane->places[i] == 2) return false;
+    r->served[lane->places[i]]++;
+    r->by[lane->places[i]] = pthread_self();
+    crossing_tell(lane, q, lane->first_pass);
+  }
+  return true;
+}
+
+// a+ b+ a- c+ b- c-
+static request six[] = {{.slot = 0, .size = 8},
+                        {.slot = 1, .size = 8},
+                        {.slot = 0},
+                        {.slot = 2, .size = 8},
+                        {.slot = 1},
+                        {.slot = 2}};
+static const request_list crossed = {
+    .items = six, .count = 6, .slot_count = 3, .rank_count = 1};
+
+START_TEST(each_frees_what_the_other_has) {
+  static const bool by_first[] = {true, false, false, true, true, false};
+  record r = {.refuses = false};
+  peer_run how = {.touched = false};
+  crossing *c = crossing_create(&crossed);
+  ck_assert_ptr_nonnull(c);
+  for (int pass = 1; pass <= 50; pass++) {
+    require(crossing_pass(c, note, &r, &how, 1));
+    for (size_t i = 0; i < 6; i++) {
+      require(r.served[i] == pass);
+      require((pthread_equal(r.by[i], pthread_self()) != 0) == by_first[i]);
+    }
+  }
+  crossing_destroy(c);
+}
+END_TEST
+
+START_TEST(nobody_waits_for_what_was_refused) {
+  record r = {.refuses = true};
+  peer_run how = {.touched = false};
+  crossing *c = crossing_create(&crossed);
+  ck_assert_ptr_nonnull(c);
+  ck_assert(!crossing_pass(c, note, &r, &how, 1));
+  ck_assert_int_eq(r.served[2], 0);
+  crossing_destroy(c);
+}
+END_TEST
+
+// --- touched ---------------------------------------------------------------
+
+START_TEST(touched_blocks_are_held) {
+  static const char *const names[] = {"glibc", "arena_pool", "no_pool"};
+  for (size_t i = 0; i < 3; i++) {
+    pool_bench_result r = run(names[i], NULL, 1, true);
+    ck_assert_msg(r.failed[0] == '\0', "%s: %s", names[i], r.failed);
+    ck_assert(isfinite(r.iteration_ms[POOL_BENCH_FIRST]));
+    ck_assert_double_gt(r.reserved_over_live, 0.9);
+  }
+  pool_bench_result r = run("page_unit_pool", "sim:0", 2, true);
+  ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
+}
+END_TEST
+
+START_TEST(one_byte_of_each_page) {
+  tarn_device *device = NULL;
+  tarn_addr at = 0;
+  unsigned char byte[2] = {0};
+  static const char *const names[] = {"cpu:0", "sim:0"};
+  for (size_t i = 0; i < 2; i++) {
+    assert_ok(tarn_device_open(names[i], &device));
+    assert_ok(tarn_device_allocate(tarn_place_on(device), 8192, &at));
+    bool plain = touch_is_plain(device, at, 8192);
+    ck_assert(plain == (i == 0));
+    assert_ok(tarn_device_set(device, at, 7, 8192, NULL));
+    ck_assert(touch_pages(device, plain, at, 8192));
+    assert_ok(tarn_copy_d2h(device, byte, at + 4096, 2, NULL));
+    ck_assert_uint_eq(byte[0], 1);
+    ck_assert_uint_eq(byte[1], 7);
+    assert_ok(tarn_device_deallocate(tarn_place_on(device), at, 8192));
+    assert_ok(tarn_device_close(device));
+  }
+}
+END_TEST
+
+// --- limits ----------------------------------------------------------------
+
+static void fill_memory(void *context, void *out_result) {
+  (void)out_result;
+  size_t size = *(size_t *)context;
+  volatile char *bytes = malloc(size);
+  for (size_t i = 0; bytes != NULL && i < size; i += 4096)
+    bytes[i] = 1;
+  for (;;)
+    pause();
+}
+
+START_TEST(a_child_with_too_much_memory) {
+  size_t size = 256u << 20;
+  char why[CHILD_TEXT_SIZE] = "", result = 1;
+  child_limits limits = {.bytes = size / 2};
+  ck_assert(!child_run(fill_memory, &size, limits, &result, 1, why));
+  ck_assert_str_eq(why, "over the limit: 128 MiB of resident memory");
+  ck_assert_int_eq(result, 0);
+}
+END_TEST
+
+START_TEST(a_child_that_takes_too_long) {
+  size_t size = 4096;
+  char why[CHILD_TEXT_SIZE] = "", result = 1;
+  child_limits limits = {.seconds = 1};
+  ck_assert(!child_run(fill_memory, &size, limits, &result, 1, why));
+  ck_assert_str_eq(why, "over the limit: 1 seconds");
+}
+END_TEST
+
+START_TEST(memory_there_is) {
+  ck_assert_uint_gt(memory_of_machine(), 0);
+  size_t resident = memory_resident(getpid());
+  ck_assert_uint_gt(resident, 0);
+  ck_assert_uint_lt(resident, memory_of_machine());
+  memory_forget_peak();
+  ck_assert_uint_gt(memory_resident_peak(), 0);
+  ck_assert_uint_eq(memory_resident(-1), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("bench_peers");
+  ADD_CASE(suite, "code", the_code_of_each, they_count_the_block,
+           a_library_that_is_not_there, what_is_a_finding);
+  ADD_CASE(suite, "threads", two_threads, two_threads_of_the_others,
+           each_frees_what_the_other_has, nobody_waits_for_what_was_refused);
+  ADD_CASE(suite, "touched", touched_blocks_are_held, one_byte_of_each_page);
+  ADD_CASE(suite, "limits", a_child_with_too_much_memory,
+           a_child_that_takes_too_long, memory_there_is);
+  return run_suite(suite);
+}
