@@ -258,6 +258,12 @@ static void create_only(void *context, void *out_result) {
   }
 }
 
+pool_bench_result pool_bench_not_run(const char *why) {
+  pool_bench_result result = nothing_known();
+  snprintf(result.failed, sizeof result.failed, "%s", why);
+  return result;
+}
+
 // Of what was measured before it failed nothing stays: half a row misleads.
 static pool_bench_result run_in_child(const pool_bench *bench,
                                       child_work *work) {
@@ -268,9 +274,7 @@ static pool_bench_result run_in_child(const pool_bench *bench,
     if (result.failed[0] == '\0') return result;
     snprintf(why, sizeof why, "%s", result.failed);
   }
-  result = nothing_known();
-  snprintf(result.failed, sizeof result.failed, "%s", why);
-  return result;
+  return pool_bench_not_run(why);
 }
 
 pool_bench_result pool_bench_run(const pool_bench *bench) {

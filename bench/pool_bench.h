@@ -51,6 +51,9 @@ typedef struct pool_bench_result {
   char failed[CHILD_TEXT_SIZE];  // why there are no figures; "": there are
 } pool_bench_result;
 
+// What is not even begun, because |why|.
+pool_bench_result pool_bench_not_run(const char *why);
+
 // Whether a row without figures is a result: a library that is not installed,
 // or a limit.
 bool pool_bench_is_finding(const pool_bench_result *result);

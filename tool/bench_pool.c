@@ -59,7 +59,7 @@ static const char help[] =
     "not;\n"
     "2 if a workload, pool or device does not exist.\n";
 
-enum { PASSES_MAX = 1000000 };
+enum { PASSES_MAX = 1000000, PATH_SIZE = 4096 };
 
 // What the whole benchmark may take, if nobody asks for a number of passes.
 #define SECONDS_MOST 690.0
@@ -241,13 +241,12 @@ static tool_exit prepare(command *c) {
 // Where nobody asks for a number of passes, all of them have an end: a row may
 // take some times its share of what is left.
 static child_limits limits_now(const command *c) {
-  enum { SHARES = 6 };
+  enum { SHARES = 4 };
   child_limits limits = {.bytes = memory_of_machine() / 10 * 6};
   if (c->passes > 0) return limits;
   double used = (double)(stopwatch_clock_ns() - c->begin_ns) / 1e9;
   size_t rows = c->report_count * c->pools.count - c->rows_done;
   limits.seconds = SHARES * (SECONDS_MOST - used) / (double)rows;
-  if (limits.seconds < 1) limits.seconds = 1;
   return limits;
 }
 
@@ -265,7 +264,8 @@ static pool_bench_result run_row(const command *c, const bench_pool_report *r,
                       .touched = r->touched,
                       .limits = limits_now(c),
                       .passes = c->passes};
-  return pool_bench_run(&bench);
+  if (c->passes > 0 || bench.limits.seconds >= 1) return pool_bench_run(&bench);
+  return pool_bench_not_run(CHILD_OVER "the seconds of the whole benchmark");
 }
 
 static tool_exit measure_row(command *c, tool_progress *progress,
@@ -311,19 +311,30 @@ static void make_reports(command *c) {
   }
 }
 
+// Blocks that are touched take the longest, and so come last: where time runs
+// out, it is there.
+static tool_exit measure_where(command *c, tool_progress *progress,
+                               bool touched) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < c->report_count * c->pools.count; i++) {
+    const bench_pool_report *r = &c->reports[i / c->pools.count];
+    if (r->touched != touched) continue;
+    tool_exit row = measure_row(c, progress, r, i % c->pools.count);
+    if (row != TOOL_DONE) status = row;
+  }
+  return status;
+}
+
 static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
   tool_progress progress;
-  tool_exit status = TOOL_DONE;
+  tool_exit status;
   c->watch = stopwatch_start();
   c->begin_ns = stopwatch_clock_ns();
   make_reports(c);
   tool_progress_begin(&progress, c->report_count * c->pools.count);
-  for (size_t i = 0; i < c->report_count * c->pools.count; i++) {
-    tool_exit row = measure_row(c, &progress, &c->reports[i / c->pools.count],
-                                i % c->pools.count);
-    if (row != TOOL_DONE) status = row;
-  }
+  status = measure_where(c, &progress, false);
+  if (measure_where(c, &progress, true) != TOOL_DONE) status = TOOL_NO;
   tool_progress_end(&progress);
   bench_pool_report_write(c->reports, c->report_count,
                           machine_describe(machine), c->output);
@@ -354,10 +365,14 @@ static tool_exit work(void *context) {
 }
 
 // jemalloc keeps more in each thread than the C library has room for in what
-// is loaded late, unless it is told so when the process starts.
+// is loaded late, unless it is told so when the process starts. Where that
+// cannot be done, jemalloc's rows say that it cannot be loaded.
 static void restart_with_room(int argc, char **argv) {
   static const char tunables[] = "GLIBC_TUNABLES";
-  if (getenv(tunables) != NULL) return;
+  char self[PATH_SIZE];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  if (length <= 0 || length >= PATH_SIZE || getenv(tunables) != NULL) return;
+  self[length] = '\0';
   char **words = tool_array((size_t)argc + 3, sizeof *words);
   words[0] = "tarn";
   words[1] = "bench";
@@ -365,9 +380,9 @@ static void restart_with_room(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     words[i + 2] = argv[i];
   if (setenv(tunables, "glibc.rtld.optional_static_tls=16384", 1) == 0) {
-    (void)execv("/proc/self/exe", words);
+    (void)execv(self, words);
   }
-  free(words);  // jemalloc's rows say that it cannot be loaded
+  free(words);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
