@@ -1,6 +1,7 @@
 // An arena for users: extents of a range, and an index by offset.
 #include "tarn/arena.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -146,6 +147,7 @@ tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
   tarn__piece *block = NULL;
   tarn_status status = find(arena, offset, &block);
   if (status != TARN_OK) return status;
+  assert(block != NULL);
   (void)tarn__extents_give(&arena->extents, block->home, 0);
   tarn__pieces_hide(&arena->blocks, block);
   tarn__pieces_leave(&arena->blocks, block);
@@ -156,6 +158,7 @@ tarn_status tarn_arena_resize(tarn_arena *arena, size_t offset, size_t size) {
   tarn__piece *block = NULL;
   tarn_status status = find(arena, offset, &block);
   if (status != TARN_OK) return status;
+  assert(block != NULL);
   if (size == 0) return tarn__fail(TARN_E_INVALID, "arena: 0 bytes");
   if (size > arena->size) return full(arena, size);
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;
