@@ -171,10 +171,8 @@ static void expect_hit(pool_model *m, model_block *b, unsigned stream,
   MUST(m, fits(&idle, b));
   MUST(m, rank_of(&idle, stream) == rank);
   m->stats.hits++;
-  if (rank == 0) {
-    m->stats.stream_crossings++;
-    b->waits_on = stream;
-  }
+  if (rank == 0) m->stats.stream_crossings++;
+  if (idle.stream != 0) b->waits_on = stream;
   b->held = idle.held;
 }
 

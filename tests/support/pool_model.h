@@ -24,7 +24,7 @@ typedef struct model_block {
   size_t held;  // of the device, for this block
   unsigned tag;
   unsigned epoch;     // of the strategy that it came from
-  unsigned waits_on;  // the stream that was made to wait for its last user
+  unsigned waits_on;  // the stream in whose order its last use is over
   unsigned char mark;
 } model_block;
 
