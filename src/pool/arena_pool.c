@@ -323,7 +323,7 @@ static size_t held_by(const tarn__arena *self) {
   size_t sum =
       (self->regions.mapped + self->regions.spare_count) * self->regions.page;
   for (const tarn__segment *s = self->segments.first; s != NULL; s = s->next)
-    sum += s->base_size;
+    sum += s->chunk.base_size;
   return sum;
 }
 

@@ -4,20 +4,23 @@
 #include "device/memory.h"
 #include "pool/front.h"
 
-// What the device gives is a piece for a moment, as of any strategy, and then
-// held.
+tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece) {
+  tarn__chunk chunk = {.base = piece->base,
+                       .base_size = piece->base_size,
+                       .address = piece->address,
+                       .size = piece->size};
+  strategy->held += piece->base_size;
+  tarn__source_join(strategy, piece);
+  return chunk;
+}
+
 tarn_status tarn__chunk_take(tarn__strategy *strategy, tarn__request *request,
                              size_t size, tarn__chunk *out_chunk) {
   tarn__piece *piece = NULL;
   *out_chunk = (tarn__chunk){0};
   tarn_status status = tarn__source_grow(strategy, request, size, &piece);
   if (status != TARN_OK) return status;
-  *out_chunk = (tarn__chunk){.base = piece->base,
-                             .base_size = piece->base_size,
-                             .address = piece->address,
-                             .size = piece->size};
-  strategy->held += piece->base_size;
-  tarn__source_join(strategy, piece);
+  *out_chunk = tarn__chunk_adopt(strategy, piece);
   return TARN_OK;
 }
 

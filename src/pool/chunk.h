@@ -21,6 +21,10 @@ TARN_MUST_CHECK tarn_status tarn__chunk_take(tarn__strategy *strategy,
                                              size_t size,
                                              tarn__chunk *out_chunk);
 
+// The same for a piece that is there: what the device gave is a piece for a
+// moment, as of any strategy, and then held.
+tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece);
+
 // Gives it back in two steps. From the first on the lock is let go, for waiting
 // until no stream uses it; the second takes the lock again. The chunk is gone
 // in any case; the first failure is returned, |waited| before the device's.

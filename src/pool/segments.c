@@ -8,20 +8,6 @@
 
 // --- taking ----------------------------------------------------------------
 
-// What the device gives is a piece for a moment, as of any strategy, and then
-// the segment's.
-static void adopt(tarn__segments *segments, tarn__strategy *strategy,
-                  tarn__segment *segment, tarn__piece *piece) {
-  segment->base = piece->base;
-  segment->base_size = piece->base_size;
-  segment->address = piece->address;
-  segment->size = piece->size;
-  segment->next = segments->first;
-  segments->first = segment;
-  strategy->held += piece->base_size;
-  tarn__source_join(strategy, piece);
-}
-
 // Segments begin at the granule, whatever the request wants.
 static tarn_status grow(tarn__strategy *strategy, tarn__request *request,
                         const tarn__extents *zone, size_t size,
@@ -61,8 +47,11 @@ tarn_status tarn__segments_add(tarn__segments *segments,
     tarn__host_free(segment, sizeof *segment);
     return status;
   }
-  adopt(segments, strategy, segment, piece);
-  tarn__extents_add(zone, segment->address, segment->size, TARN__EXTENT_OPEN);
+  segment->chunk = tarn__chunk_adopt(strategy, piece);
+  segment->next = segments->first;
+  segments->first = segment;
+  tarn__extents_add(zone, segment->chunk.address, segment->chunk.size,
+                    TARN__EXTENT_OPEN);
   return TARN_OK;
 }
 
@@ -70,7 +59,7 @@ tarn_status tarn__segments_add(tarn__segments *segments,
 
 static tarn__segment **find(tarn__segments *segments, tarn_addr address) {
   tarn__segment **link = &segments->first;
-  while (*link != NULL && (*link)->address != address)
+  while (*link != NULL && (*link)->chunk.address != address)
     link = &(*link)->next;
   return link;
 }
@@ -79,7 +68,7 @@ static tarn__segment **find(tarn__segments *segments, tarn_addr address) {
 static void take_out(tarn__extents *zone, tarn__segment *segment,
                      tarn__extent *e) {
   segment->waits.count = 0;
-  for (size_t left = segment->size; left > 0;) {
+  for (size_t left = segment->chunk.size; left > 0;) {
     tarn__extent *next = e->after;
     left -= e->size;
     tarn__waits_add(&segment->waits, e->bins->serial);
@@ -95,7 +84,7 @@ static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone) {
     tarn__segment **link = find(segments, e->offset);
     tarn__segment *segment = *link;
     if (segment == NULL) continue;
-    if (tarn__extents_run(e).to != e->offset + segment->size) continue;
+    if (tarn__extents_run(e).to != e->offset + segment->chunk.size) continue;
     *link = segment->next;
     take_out(zone, segment, e);
     return segment;
@@ -114,7 +103,7 @@ static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone,
   while (*out_size < enough && (segment = take_one(segments, zone)) != NULL) {
     segment->next = all;
     all = segment;
-    *out_size += segment->base_size;
+    *out_size += segment->chunk.base_size;
     ++*out_count;
   }
   return all;
@@ -127,7 +116,7 @@ static tarn_status give_all(tarn_place place, tarn_device *device,
   for (; segment != NULL; segment = segment->next) {
     tarn_status waited = tarn__waits_wait(&segment->waits, device);
     tarn_status given =
-        tarn__device_give(place, segment->base, segment->base_size);
+        tarn__device_give(place, segment->chunk.base, segment->chunk.base_size);
     if (first == TARN_OK) first = given != TARN_OK ? given : waited;
   }
   return first;
@@ -159,7 +148,8 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
 
 bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run) {
   const tarn__segment *s = segments->first;
-  while (s != NULL && (s->address != run.from || s->size != run.to - run.from))
+  while (s != NULL &&
+         (s->chunk.address != run.from || s->chunk.size != run.to - run.from))
     s = s->next;
   return s != NULL;
 }

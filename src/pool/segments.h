@@ -3,15 +3,13 @@
 #ifndef TARN_POOL_SEGMENTS_H_
 #define TARN_POOL_SEGMENTS_H_
 
+#include "pool/chunk.h"
 #include "pool/extents.h"
 #include "pool/strategy.h"
 
 typedef struct tarn__segment {
   struct tarn__segment *next;
-  tarn_addr base;  // what the device gave
-  size_t base_size;
-  tarn_addr address;  // what can be used of it
-  size_t size;
+  tarn__chunk chunk;
   tarn__waits waits;  // while it is given back
 } tarn__segment;
 
