@@ -53,9 +53,12 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
-// What the public functions share; the lock is held but for the first.
+// What the public functions share; the lock is held but for the first two.
 //
-// The pool and the stream are this process's and can be used now.
+// The pool is this process's and can be used now.
+TARN_MUST_CHECK tarn_status tarn__front_check_pool(const tarn_pool *pool);
+
+// The same, and of the stream, whose serial is |*out_serial|; 0: the host's.
 TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
                                                    const tarn_stream *stream,
                                                    uint64_t *out_serial);
@@ -66,6 +69,27 @@ TARN_MUST_CHECK tarn_status tarn__front_find_block(tarn_pool *pool,
                                                    const char *what,
                                                    const tarn_block *block,
                                                    tarn__piece **out_piece);
+
+// The piece of the block that is out and starts at |address|.
+TARN_MUST_CHECK tarn_status tarn__front_find_address(tarn_pool *pool,
+                                                     tarn_addr address,
+                                                     tarn__piece **out_piece);
+
+// TARN_E_STATE if another thread is resizing |piece|.
+TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
+                                                   const tarn__piece *piece);
+
+void tarn__front_describe(tarn_pool *pool, const tarn__piece *piece,
+                          tarn_block *out_block);
+
+// Takes a piece off the books and gives it to its owner. |serial|: of the
+// stream of its last use.
+tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
+                             uint64_t serial);
+
+// Gives idle memory of the present strategy back until the pool holds at most
+// |target| bytes.
+tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
 
 // Makes |stream|, or at least the host, stand behind the stream |first|. The
 // lock is let go meanwhile.
