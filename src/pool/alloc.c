@@ -1,6 +1,7 @@
 // The front: every request passes here.
 //
-//   check ─► find a piece ─► count ─► order behind its last stream
+//   expected ─► its place                                     (stage.h)
+//   else check ─► find a piece ─► count ─► order behind its last stream
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
@@ -25,7 +26,7 @@ static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   return TARN_OK;
 }
 
-static void count_live(tarn_pool *pool, tarn__piece *piece) {
+void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
   tarn__tag_count *tag = &pool->tags[piece->tag];
   stats->live_bytes += piece->requested;
@@ -35,8 +36,9 @@ static void count_live(tarn_pool *pool, tarn__piece *piece) {
   tag->live_blocks++;
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
   piece->owner->live++;
-  piece->live = true;
 }
+
+// --- taking ----------------------------------------------------------------
 
 static tarn_status check_request(size_t size, size_t align, tarn_tag tag) {
   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
@@ -72,6 +74,7 @@ static bool make_room(tarn_pool *pool) {
   if (pool->stats.device_frees != frees) return true;
   if (pool->returning == 0) return false;
   pthread_cond_wait(&pool->returned, &pool->lock);
+  tarn__play_settle(pool);
   return true;
 }
 
@@ -105,7 +108,8 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
   piece->requested = request->size;
-  count_live(pool, piece);
+  tarn__front_count_live(pool, piece);
+  piece->live = true;
   return TARN_OK;
 }
 
@@ -115,7 +119,7 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
                          tarn__piece *piece, tarn_stream *stream,
                          uint64_t last) {
   tarn_status status = tarn_stream_join(stream, last);
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   if (status == TARN_OK) {
     pool->stats.stream_crossings++;
   } else {
@@ -124,39 +128,93 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
     pool->stats.failures++;
     (void)tarn__front_give(pool, piece, last);
   }
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
+  return status;
+}
+
+// Whether the step that is played expects just this: then it is served. A
+// request that cannot be right is never expected.
+static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
+                                 tarn_block *out_block) {
+  const tarn__stage_event *e = pool->play.at;
+  if (e->size != what->size || e->taken_on != what->serial ||
+      e->align != what->align || e->tag != what->tag) {
+    return false;
+  }
+  tarn__piece *piece = e->piece;
+  if (++piece->generation == 0) piece->generation = 1;
+  piece->live = true;
+  pool->play.at = e + 1;
+  tarn__front_describe(pool, piece, out_block);
+  return true;
+}
+
+// The strategies that steps can be played on hear of what was not expected.
+static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
+                            tarn_block *out_block) {
+  if (tarn__recorder_is_due(&pool->recorder)) tarn__stage_set_up(pool);
+  tarn__play_skip(&pool->play);
+  if (take_expected(pool, what, out_block)) return true;
+  tarn__play_miss(pool);
+  return false;
+}
+
+static void note_request(tarn_pool *pool, const tarn__note *what,
+                         tarn__piece *piece) {
+  bool heard = pool->current->steps != 0 && pool->play.stage == NULL &&
+               piece->owner == pool->current;
+  piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
+}
+
+static tarn_status take_found(tarn_pool *pool, tarn_stream *stream,
+                              const tarn__note *what, tarn_block *out_block) {
+  size_t natural = pool->natural_align;
+  tarn__request request = {
+      .size = what->size,
+      .align = what->align > natural ? what->align : natural,
+      .serial = what->serial,
+  };
+  tarn__piece *piece = NULL;
+  uint64_t last = 0;
+  tarn_status status = take_locked(pool, &request, what->tag, &piece);
+  if (status == TARN_OK) {
+    tarn__front_describe(pool, piece, out_block);
+    last = piece->freed_on != what->serial ? piece->freed_on : 0;
+    if (piece->freed_on != 0) piece->waits_on = what->serial;
+    piece->freed_on = 0;
+    note_request(pool, what, piece);
+  }
+  tarn__front_leave(pool);
+  if (status == TARN_OK && last != 0) {
+    status = order(pool, &request, piece, stream, last);
+    if (status != TARN_OK) *out_block = (tarn_block){0};
+  }
   return status;
 }
 
 tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
-  uint64_t serial = 0;
-  *out_block = (tarn_block){0};
-  tarn_status status = tarn__front_check_call(pool, stream, &serial);
-  if (status == TARN_OK) status = check_request(size, align, tag);
-  if (status != TARN_OK) return status;
-  tarn__request request = {
-      .size = size,
-      .align = align > pool->natural_align ? align : pool->natural_align,
-      .serial = serial,
-  };
-  tarn__piece *piece = NULL;
-  uint64_t last = 0;
+  tarn__note what = {.size = size, .align = align, .tag = tag};
+  tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
+  if (status != TARN_OK) {
+    *out_block = (tarn_block){0};
+    return status;
+  }
   pthread_mutex_lock(&pool->lock);
-  status = take_locked(pool, &request, tag, &piece);
-  if (status == TARN_OK) {
-    tarn__front_describe(pool, piece, out_block);
-    last = piece->freed_on != serial ? piece->freed_on : 0;
-    if (piece->freed_on != 0) piece->waits_on = serial;
-    piece->freed_on = 0;
+  if (take_expected(pool, &what, out_block) ||
+      (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block))) {
+    tarn__front_leave(pool);
+    return TARN_OK;
   }
-  pthread_mutex_unlock(&pool->lock);
-  if (status == TARN_OK && last != 0) {
-    status = order(pool, &request, piece, stream, last);
-    if (status != TARN_OK) *out_block = (tarn_block){0};
+  *out_block = (tarn_block){0};
+  status = check_request(size, align, tag);
+  tarn__play_settle(pool);
+  if (status != TARN_OK || take_unexpected(pool, &what, out_block)) {
+    tarn__front_leave(pool);
+    return status;
   }
-  return status;
+  return take_found(pool, stream, &what, out_block);
 }
 
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,

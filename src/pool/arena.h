@@ -1,5 +1,6 @@
 // arena.h - arena_pool, for the files that make it up: arena_pool.c has the
-// blocks, arena_memory.c the memory that they are cut out of.
+// blocks, arena_memory.c the memory that they are cut out of, arena_stage.c the
+// stages of steps.
 #ifndef TARN_POOL_ARENA_H_
 #define TARN_POOL_ARENA_H_
 
@@ -19,6 +20,7 @@ typedef struct tarn__arena {
   size_t range_size;  // 0: the device has no ranges, or too little for them
   tarn__regions regions;
   tarn__segments segments;
+  const tarn__stage *stage;  // that stands on it; NULL: none
 } tarn__arena;
 
 #define TARN__ARENA_SLACK SIZE_MAX
@@ -50,6 +52,29 @@ TARN_MUST_CHECK tarn_status tarn__arena_map(tarn__arena *self,
 TARN_MUST_CHECK tarn_status tarn__arena_add(tarn__arena *self,
                                             tarn__extents *zone, size_t size,
                                             tarn__request *request);
+
+// Room in |zone| for what is of the stream with |serial|. If that is a new one,
+// those that are gone make room first.
+TARN_MUST_CHECK bool tarn__arena_prepare(tarn__extents *zone, uint64_t serial);
+
+// Finds or makes room for what is needed, and takes it. |*out_serial|: whose it
+// was.
+TARN_MUST_CHECK tarn_status tarn__arena_find(tarn__arena *self,
+                                             tarn__arena_need *need,
+                                             tarn__extent **out,
+                                             uint64_t *out_serial);
+
+// Whether |lacking| bytes more, for a request of |wanted|, stay within the
+// slack.
+bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
+                          size_t lacking);
+
+// As the strategy's table has them.
+tarn_status tarn__arena_set_up(tarn__strategy *strategy,
+                               const tarn__request *request,
+                               tarn__stage *stage);
+void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage);
+size_t tarn__arena_granule(const tarn__strategy *strategy);
 
 // Gives idle memory back until the pool holds at most |target| bytes.
 tarn_status tarn__arena_trim(tarn__arena *self, size_t target);

@@ -18,8 +18,7 @@ static const size_t SEGMENT_STEP = (size_t)2 << 20;
 static const size_t LEAST_SLACK = (size_t)2 << 20;
 enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
 
-// --- getting some
-// ----------------------------------------------------------------
+// --- getting some ----------------------------------------------------------
 
 static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
                              size_t size) {
@@ -62,8 +61,8 @@ static size_t bound_of(const tarn__arena *self, size_t wanted) {
 
 // All of them or none: pages that come in part from holes leave the holes of
 // the next iteration in another place each time, and moving never ends.
-static bool is_within_slack(const tarn__arena *self, size_t wanted,
-                            size_t lacking) {
+bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
+                          size_t lacking) {
   const tarn_pool *pool = self->base.pool;
   size_t held = 0;
   return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
@@ -78,7 +77,7 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
   need->sparing = need->sparing && lacking > 0 &&
-                  is_within_slack(self, need->request->size, lacking);
+                  tarn__arena_may_grow(self, need->request->size, lacking);
   if (need->sparing) return;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
     taken += tarn__strips_take_idle(strips, &self->zones[i], lacking - taken);
@@ -225,6 +224,10 @@ static tarn_status trim_ranges(tarn__arena *self, size_t target) {
 }
 
 tarn_status tarn__arena_trim(tarn__arena *self, size_t target) {
+  tarn_pool *pool = self->base.pool;
+  if (self->stage != NULL && pool->stats.reserved_bytes > target) {
+    tarn__stage_strike(pool);
+  }
   tarn_status first =
       self->range_size != 0 ? trim_ranges(self, target) : TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {

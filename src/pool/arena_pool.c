@@ -138,9 +138,7 @@ static void adopt_orphans(tarn__extents *zone) {
   }
 }
 
-// Room in |zone| for what is of the stream with |serial|. If that is a new one,
-// those that are gone make room first.
-static bool prepare(tarn__extents *zone, uint64_t serial) {
+bool tarn__arena_prepare(tarn__extents *zone, uint64_t serial) {
   if (!tarn__extents_knows(zone, serial)) adopt_orphans(zone);
   return tarn__extents_reserve(zone, serial);
 }
@@ -156,15 +154,25 @@ static tarn__extent *find_open(tarn__extents *zone, size_t size,
   return tarn__extents_take_any(zone, size, request->align, out_serial);
 }
 
+// A stage has memory idle that others may not use: before the pool grows by
+// much, or there is no more, it is struck.
+static bool strikes_stage(tarn__arena *self, const tarn__arena_need *need) {
+  bool strikes = self->stage != NULL &&
+                 !tarn__arena_may_grow(self, need->request->size, need->size);
+  if (strikes) tarn__stage_strike(self->base.pool);
+  return strikes;
+}
+
 // Whatever lets go of the lock begins anew, or ends here.
-static tarn_status find(tarn__arena *self, tarn__arena_need *need,
-                        tarn__extent **out, uint64_t *out_serial) {
+tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
+                             tarn__extent **out, uint64_t *out_serial) {
   tarn__extents *zone = need->zone;
   tarn__request *request = need->request;
   for (;;) {
-    if (!prepare(zone, request->serial)) return TARN_E_NOMEM;
+    if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
     *out = find_open(zone, need->size, request, out_serial);
     if (*out != NULL) return TARN_OK;
+    if (strikes_stage(self, need)) continue;
     tarn__extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
       p = tarn__extents_plan(zone, need->size, request->align, request->serial);
@@ -201,7 +209,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   tarn__arena_need need = {zone, size, request, .sparing = true};
   tarn__extent *e = NULL;
   uint64_t last = 0;
-  status = find(self, &need, &e, &last);
+  status = tarn__arena_find(self, &need, &e, &last);
   if (status != TARN_OK) return status;
   assert(e != NULL);
   tarn__piece *piece =
@@ -224,7 +232,7 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
   tarn__extent *e = piece->home;
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
-  if (serial != 0 && !prepare(zone, serial)) {
+  if (serial != 0 && !tarn__arena_prepare(zone, serial)) {
     tarn__source_begin_ask(strategy, 0, 0);
     status = tarn_stream_join(NULL, serial);
     tarn__source_end_ask(strategy, 0);
@@ -263,7 +271,7 @@ static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
   tarn__request more = *request;
   tarn__arena_need need = {.zone = zone, .request = &more, .sparing = true};
   for (;;) {
-    if (!prepare(zone, more.serial)) return TARN_E_NOMEM;
+    if (!tarn__arena_prepare(zone, more.serial)) return TARN_E_NOMEM;
     if (tarn__extents_resize(zone, e, size, more.serial)) return TARN_OK;
     tarn__extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
@@ -332,6 +340,13 @@ static tarn_status broken(const char *what, size_t is, size_t should_be) {
                     what, is, should_be);
 }
 
+static size_t live_on_stage(const tarn__arena *self) {
+  size_t live = 0;
+  for (size_t i = 0; i < self->stage->count; i++)
+    live += self->stage->pieces[i]->live ? 1 : 0;
+  return live;
+}
+
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   const tarn__arena *self = self_of(strategy);
   size_t taken = 0;
@@ -342,9 +357,9 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
     taken += tarn__extents_count_taken(&self->zones[i]);
   }
   if (status != TARN_OK) return status;
-  if (taken != strategy->live) {
-    return broken("extents taken", taken, strategy->live);
-  }
+  size_t should_be = strategy->live;
+  if (self->stage != NULL) should_be = should_be - live_on_stage(self) + 1;
+  if (taken != should_be) return broken("extents taken", taken, should_be);
   size_t held = held_by(self);
   return held == strategy->held ? TARN_OK
                                 : broken("held", strategy->held, held);
@@ -360,5 +375,8 @@ const tarn__strategy_type tarn__arena_pool = {
     .let_go = let_go,
     .resize = resize,
     .trim = trim,
+    .set_up = tarn__arena_set_up,
+    .strike = tarn__arena_strike,
+    .granule = tarn__arena_granule,
     .check = check,
 };

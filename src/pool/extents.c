@@ -78,10 +78,16 @@ bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial) {
   return tarn__row_bins(extents, serial) != NULL;
 }
 
-bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
-  if (extents->spare < SPARE + extents->promised && !add_slab(extents)) {
-    return false;
+static bool have_nodes(tarn__extents *extents, size_t count) {
+  count += extents->promised + extents->kept;
+  while (extents->spare < count) {
+    if (!add_slab(extents)) return false;
   }
+  return true;
+}
+
+bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
+  if (!have_nodes(extents, SPARE)) return false;
   return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
 }
 
@@ -313,6 +319,21 @@ bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
   }
   if (size < extent->size) shrink(extents, extent, size, serial);
   return true;
+}
+
+bool tarn__extents_keep_nodes(tarn__extents *extents, size_t count) {
+  if (!have_nodes(extents, SPARE + count)) return false;
+  extents->kept += count;
+  return true;
+}
+
+void tarn__extents_drop_nodes(tarn__extents *extents, size_t count) {
+  extents->kept -= count;
+}
+
+tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,
+                                  uint64_t offset) {
+  return tarn__row_cut(extents, extent, offset);
 }
 
 void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to) {

@@ -61,6 +61,7 @@ typedef struct tarn__extents {
   tarn_list unused;                 // nodes
   size_t spare;                     // how many of them
   size_t promised;                  // and how many for claims that are out
+  size_t kept;                      // or for splitting
 } tarn__extents;
 
 // A space in which everything is outside.
@@ -115,6 +116,18 @@ tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
 TARN_MUST_CHECK bool tarn__extents_resize(tarn__extents *extents,
                                           tarn__extent *extent, size_t size,
                                           uint64_t serial);
+
+// Keeps nodes for |count| splits. False: no host memory.
+TARN_MUST_CHECK bool tarn__extents_keep_nodes(tarn__extents *extents,
+                                              size_t count);
+
+// Whoever kept |count| nodes uses them now, or will not.
+void tarn__extents_drop_nodes(tarn__extents *extents, size_t count);
+
+// Cuts a taken extent at |offset|, which is inside. The part behind is taken
+// too, and returned.
+tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,
+                                  uint64_t offset);
 
 // What the stream with |serial| may still use, nobody uses any more: its work
 // is done, or |to| waits for it.

@@ -33,6 +33,13 @@ void tarn__front_describe(tarn_pool *pool, const tarn__piece *piece,
   out_block->generation = piece->generation;
 }
 
+tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
+  const tarn__stage *stage = pool->play.stage;
+  tarn__piece *piece = tarn__pieces_find(&pool->pieces, address);
+  if (piece != NULL || stage == NULL) return piece;
+  return tarn__stage_find(stage, address);
+}
+
 // What is known of the memory at an address, for the end of a message.
 static const char *stands_there(const tarn__piece *piece) {
   if (piece == NULL) return "";
@@ -43,7 +50,7 @@ static const char *stands_there(const tarn__piece *piece) {
 static tarn_status not_ours(const tarn_pool *pool, const char *what,
                             const tarn_block *block) {
   char place[64];
-  const tarn__piece *there = tarn__pieces_find(&pool->pieces, block->address);
+  const tarn__piece *there = tarn__front_at(pool, block->address);
   return tarn__fail(TARN_E_INVALID,
                     "%s: no block of the pool of %s (address 0x%llx, id %u)"
                     "%s%s",
@@ -109,7 +116,7 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
 
 tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
                                      tarn__piece **out_piece) {
-  *out_piece = tarn__pieces_find(&pool->pieces, address);
+  *out_piece = tarn__front_at(pool, address);
   if (*out_piece != NULL && (*out_piece)->live) return TARN_OK;
   return no_block_at(pool, address, *out_piece);
 }
@@ -120,9 +127,9 @@ tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__piece *piece = NULL;
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   status = tarn__front_find_address(pool, address, &piece);
   if (status == TARN_OK) tarn__front_describe(pool, piece, out_block);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
   return status;
 }

@@ -1,14 +1,15 @@
 // The front: every free passes here.
 //
-//   check ─► order behind its first stream ─► count ─► back to the strategy
-//   that owns the piece
+//   expected ─► its place is free again                       (stage.h)
+//   else check ─► order behind its first stream ─► count ─► back to the
+//   strategy that owns the piece
 #include <assert.h>
 
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
 
-static void count_dead(tarn_pool *pool, tarn__piece *piece) {
+void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
   tarn__tag_count *tag = &pool->tags[piece->tag];
   stats->live_bytes -= piece->requested;
@@ -16,7 +17,6 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
   piece->owner->live--;
-  piece->live = false;
 }
 
 // --- giving back -----------------------------------------------------------
@@ -24,7 +24,9 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
 tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
                              uint64_t serial) {
   tarn__strategy *owner = piece->owner;
-  count_dead(pool, piece);
+  tarn__front_count_dead(pool, piece);
+  piece->live = false;
+  if (tarn__stage_has(pool->play.stage, piece)) return TARN_OK;
   piece->freed_on = serial;
   piece->waits_on = 0;
   tarn_status status = owner == pool->current
@@ -57,10 +59,10 @@ static tarn_status find_target(tarn_pool *pool, freed what,
 // lock is let go meanwhile.
 tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
                                uint64_t first) {
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
   tarn_status status = tarn_stream_join(stream, first);
   if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   return status;
 }
 
@@ -77,20 +79,49 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     status = find_target(pool, what, &piece);
     if (status != TARN_OK) return status;
   }
+  // A place on the stage is its stream's.
+  if (tarn__stage_has(pool->play.stage, piece) && serial != 0 &&
+      serial != first) {
+    tarn__stage_strike(pool);
+  }
   pool->stats.frees++;
+  if (piece->noted != 0 && pool->play.stage == NULL) {
+    tarn__recorder_free(&pool->recorder, piece->noted, serial,
+                        piece->requested);
+  }
   // The host has seen the end of its own uses, not of those before.
   status = tarn__front_give(pool, piece, serial != 0 ? serial : first);
   return status != TARN_OK ? status : ordered;
 }
 
-static tarn_status free_target(tarn_pool *pool, freed what,
-                               tarn_stream *stream) {
+// Whether the step that is played expects just this.
+static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
+  const tarn__stage_event *e = pool->play.at;
+  if (e->freed_on != serial) return false;
+  tarn__piece *piece = e->piece;
+  const tarn_block *block = what.block;
+  bool same = block == NULL ? piece->address == what.address
+                            : piece->id == block->id &&
+                                  piece->generation == block->generation &&
+                                  piece->address == block->address;
+  if (!same || !piece->live) return false;
+  piece->live = false;
+  pool->play.at = e + 1;
+  return true;
+}
+
+static inline tarn_status free_target(tarn_pool *pool, freed what,
+                                      tarn_stream *stream) {
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
-  status = free_locked(pool, what, stream, serial);
-  pthread_mutex_unlock(&pool->lock);
+  if (!give_expected(pool, what, serial)) {
+    tarn__play_settle(pool);
+    tarn__play_skip(&pool->play);
+    status = free_locked(pool, what, stream, serial);
+  }
+  tarn__front_leave(pool);
   return status;
 }
 

@@ -50,6 +50,8 @@ static void forget(tarn_pool *pool) {
     tarn_list_del(&strategy->node);
     tarn__strategy_destroy(strategy);
   }
+  tarn__stage_forget(pool->play.stage);
+  tarn__recorder_deinit(&pool->recorder);
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
@@ -68,6 +70,9 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   if (pool == NULL) return TARN_E_NOMEM;
   pool->generation = tarn__os_generation();
   pool->stats.struct_size = sizeof pool->stats;
+  pool->play =
+      (tarn__play){.at = &tarn__never_comes, .settled = &tarn__never_comes};
+  tarn__recorder_restart(&pool->recorder, 0);
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
@@ -110,15 +115,17 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
 }
 
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   tarn__strategy *old = pool->current;
+  tarn__stage_strike(pool);
+  tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
   tarn_status status = old->type->trim(old, 0);
   old->inside--;
   tarn__front_retire(pool, old);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
   return status;
 }
 
@@ -147,7 +154,8 @@ static tarn_status check_piece(const tarn_pool *pool,
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u exceeds its memory",
                       piece->id);
   }
-  if (tarn__pieces_find(&pool->pieces, piece->address) != piece) {
+  bool idle = tarn__stage_has(pool->play.stage, piece) && !piece->live;
+  if (!idle && tarn__front_at(pool, piece->address) != piece) {
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
                       piece->id);
   }
@@ -179,6 +187,7 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
   out->reserved_bytes += pool->current->held;
   tarn_status status = pool->current->type->check(pool->current, &out->idle);
+  if (status == TARN_OK) status = tarn__stage_check(&pool->play, &out->idle);
   if (status != TARN_OK) return status;
   tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced) {
@@ -238,8 +247,8 @@ static tarn_status check_locked(tarn_pool *pool) {
 }
 
 tarn_status tarn__front_check(tarn_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   tarn_status status = check_locked(pool);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
   return status;
 }

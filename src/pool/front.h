@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "pool/piece.h"
+#include "pool/stage.h"
 #include "pool/strategy.h"
 #include "tarn/pool.h"
 
@@ -20,10 +21,12 @@ struct tarn_pool {
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
 
-  pthread_mutex_t lock;  // guards all below, and every strategy behind it
+  tarn__play play;  // guarded by the lock, as is all below, and every strategy
+  pthread_mutex_t lock;
   tarn__strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pieces pieces;
+  tarn__recorder recorder;
   size_t aligns;     // to what the device has aligned all that it gave so far
   size_t pending;    // bytes that are on their way from or to the device
   size_t returning;  // pieces that are on their way to the device
@@ -32,6 +35,18 @@ struct tarn_pool {
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
 };
+
+// Takes the lock, with the books up to date, and lets go of it.
+static inline void tarn__front_enter(tarn_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  if (pool->play.at != pool->play.settled || pool->play.turns != 0) {
+    tarn__play_settle(pool);
+  }
+}
+
+static inline void tarn__front_leave(tarn_pool *pool) {
+  pthread_mutex_unlock(&pool->lock);
+}
 
 // A pool for |place| with the default strategy.
 TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
@@ -79,8 +94,15 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(tarn_pool *pool,
 TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
                                                    const tarn__piece *piece);
 
+// What starts at |address|: the piece that is out, or the last one known of.
+tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
+
 void tarn__front_describe(tarn_pool *pool, const tarn__piece *piece,
                           tarn_block *out_block);
+
+// Puts a piece on the books, or takes it off them.
+void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece);
+void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece);
 
 // Takes a piece off the books and gives it to its owner. |serial|: of the
 // stream of its last use.

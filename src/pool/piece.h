@@ -19,24 +19,25 @@ typedef struct tarn__strategy tarn__strategy;
 typedef struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
-  tarn_addr base;     // what the device gave, at or below |address|; 0: unused
-  size_t base_size;   // 0: memory of its owner's, who accounts for it
-
-  tarn__strategy *owner;
-  void *home;                // the owner's own: where the piece belongs
-  struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
-  uint64_t freed_on;         // serial of the stream of its last use; 0: none
-  uint64_t waits_on;         // while it is out: serial of the stream in whose
-                             // order its last use is over, or the memory
-                             // came; 0: none
-
-  size_t requested;  // of the block that is out, as are the next four
   uint32_t id;
   uint32_t generation;
-  tarn_tag tag;
-  uint8_t zone;  // the owner's own, beside |home|
+  tarn_tag tag;  // of the block that is out, as are the next four
   bool live;
   bool resizing;  // a thread is at it, and may have let go of the lock
+  uint8_t zone;   // the owner's own, beside |home|
+  size_t requested;
+  uint64_t waits_on;  // serial of the stream in whose order its last use
+                      // is over, or the memory came; 0: none
+  uint64_t freed_on;  // while it is idle: serial of the stream of its
+                      // last use; 0: none
+  tarn__strategy *owner;
+
+  tarn_addr base;            // what the device gave, at or below |address|; 0:
+                             // unused
+  size_t base_size;          // 0: memory of its owner's, who accounts for it
+  void *home;                // the owner's own: where the piece belongs
+  struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
+  uint64_t noted;            // by which the recorder knows its request
 } tarn__piece;
 
 typedef struct tarn__pieces {

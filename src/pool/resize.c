@@ -81,6 +81,7 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
   tarn__piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
   if (status != TARN_OK) return status;
+  if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
   piece->resizing = true;
   status = resize_piece(pool, piece, size, stream, serial);
   piece->resizing = false;
@@ -96,8 +97,8 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
-  pthread_mutex_lock(&pool->lock);
+  tarn__front_enter(pool);
   status = resize_locked(pool, block, size, stream, serial);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__front_leave(pool);
   return status;
 }

@@ -7,6 +7,7 @@
 #define TARN_POOL_STRATEGY_H_
 
 #include "pool/piece.h"
+#include "pool/stage.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__strategy_type tarn__strategy_type;
@@ -20,6 +21,7 @@ struct tarn__strategy {
   size_t live;     // blocks that are out
   size_t inside;   // calls that have let go of the lock and will come back
   size_t held;     // bytes of the device that it has besides its pieces'
+  size_t steps;    // blocks of the largest step that is learned; 0: none
   bool ordered;    // the source takes and gives in the order of streams
 };
 
@@ -64,6 +66,19 @@ struct tarn__strategy_type {
   // Gives idle memory back to the source until the pool holds at most |target|
   // bytes, or there is none.
   tarn_status (*trim)(tarn__strategy *strategy, size_t target);
+
+  // NULL unless |steps| is set: see stage.h. Finds room for a stage, as
+  // long as |request| says, and sets its home and address. Only what the
+  // stream of the request, or nobody, used last.
+  tarn_status (*set_up)(tarn__strategy *strategy, const tarn__request *request,
+                        tarn__stage *stage);
+
+  // The end of that: pieces of the stage that are out become its own, all else
+  // is free. Cannot fail.
+  void (*strike)(tarn__strategy *strategy, const tarn__stage *stage);
+
+  // What the sizes of pieces are multiples of.
+  size_t (*granule)(const tarn__strategy *strategy);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
   tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);

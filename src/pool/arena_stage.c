@@ -1,0 +1,116 @@
+// A stage on arena_pool: one extent of large blocks, which is cut up into what
+// is out when it is struck.
+#include <assert.h>
+
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/arena.h"
+#include "pool/front.h"
+
+// Two cuts for each piece that may be out, at most.
+static size_t cuts_of(const tarn__stage *stage) {
+  return stage->count * 2;
+}
+
+static tarn__extents *zone_of_stages(tarn__arena *self) {
+  return &self->zones[TARN__ARENA_ZONES - 1];
+}
+
+// What nobody uses, in holes of all kinds.
+static size_t idle_bytes(const tarn__arena *self) {
+  size_t held = self->base.held;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    size_t taken = self->zones[i].taken_bytes;
+    held = held > taken ? held - taken : 0;
+  }
+  return held;
+}
+
+// A stage takes the place of what the steps had until now: if there is not as
+// much idle, it would be memory on top of that.
+static bool is_affordable(const tarn__arena *self, size_t size) {
+  size_t idle = idle_bytes(self);
+  return size <= idle || tarn__arena_may_grow(self, 0, size - idle);
+}
+
+static tarn_status no_place(size_t size) {
+  return tarn__fail(TARN_FULL, "arena_pool: no idle memory for a stage of %zu",
+                    size);
+}
+
+static tarn_status take(tarn__arena *self, const tarn__request *request,
+                        tarn__extent **out) {
+  tarn__extents *zone = zone_of_stages(self);
+  tarn__request own = *request;
+  uint64_t last = 0;
+  tarn__arena_need need = {zone, request->size, &own, .sparing = false};
+  tarn_status status = tarn__arena_find(self, &need, out, &last);
+  if (status != TARN_OK) return status;
+  assert(*out != NULL);
+  if (last == 0 || last == request->serial) return TARN_OK;
+  (void)tarn__extents_give(zone, *out, last);
+  return no_place(request->size);
+}
+
+tarn_status tarn__arena_set_up(tarn__strategy *strategy,
+                               const tarn__request *request,
+                               tarn__stage *stage) {
+  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  tarn__extents *zone = zone_of_stages(self);
+  tarn__extent *e = NULL;
+  if (!is_affordable(self, request->size)) return no_place(request->size);
+  if (!tarn__extents_keep_nodes(zone, cuts_of(stage))) return TARN_E_NOMEM;
+  tarn_status status = take(self, request, &e);
+  if (status != TARN_OK) {
+    tarn__extents_drop_nodes(zone, cuts_of(stage));
+    return status;
+  }
+  self->stage = stage;
+  stage->home = e;
+  stage->address = e->offset;
+  return TARN_OK;
+}
+
+// The hole in which the stream of the stage may still be at work. Without bins
+// for it, it has to be nobody's at once.
+static void open_rest(tarn__arena *self, tarn__extent *e, uint64_t serial) {
+  tarn__extents *zone = zone_of_stages(self);
+  if (!tarn__arena_prepare(zone, serial)) {
+    (void)!tarn_stream_join(NULL, serial);
+    serial = 0;
+  }
+  (void)tarn__extents_give(zone, e, serial);
+}
+
+// Cuts the piece out of |e|, the rest of the stage behind the last one. Returns
+// what is left behind it; NULL: nothing.
+static tarn__extent *cut_out(tarn__arena *self, tarn__extent *e,
+                             tarn__piece *piece, uint64_t serial) {
+  tarn__extents *zone = zone_of_stages(self);
+  size_t size = piece->size + self->padding;
+  tarn__extent *own = e;
+  if (piece->address > e->offset) {
+    own = tarn__extents_split(zone, e, piece->address);
+    open_rest(self, e, serial);
+  }
+  piece->home = own;
+  piece->zone = TARN__ARENA_ZONES - 1;
+  return size < own->size ? tarn__extents_split(zone, own, own->offset + size)
+                          : NULL;
+}
+
+void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage) {
+  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  tarn__extent *rest = stage->home;
+  self->stage = NULL;
+  tarn__extents_drop_nodes(zone_of_stages(self), cuts_of(stage));
+  for (size_t i = 0; i < stage->count && rest != NULL; i++) {
+    tarn__piece *piece = stage->pieces[i];
+    if (piece->live) rest = cut_out(self, rest, piece, stage->serial);
+  }
+  if (rest != NULL) open_rest(self, rest, stage->serial);
+}
+
+size_t tarn__arena_granule(const tarn__strategy *strategy) {
+  return ((const tarn__arena *)(const void *)strategy)->zones[0].granule;
+}

@@ -1,0 +1,168 @@
+// The recorder: a ring of events, and a guess at their period.
+//
+// A guess is made where the last GRAM events have been seen before, in that
+// order: then the distance is the period, perhaps. It is dropped at the first
+// event that is not as one period ago, and believed once it has held for a
+// whole period and for as many events as the evidence asks. A layer that
+// repeats inside of a step is a period too, for a while; what comes after the
+// last layer ends it.
+#include "pool/recorder.h"
+
+#include "base/hostmem.h"
+
+enum {
+  GRAM = 8,
+  FIRST_ROOM = 1024,
+  MOST_ROOM = 65536,
+  LEAST_EVIDENCE = 512,
+  ROOMS_HEARD = 4,   // rings full of events without a period: a larger one
+  ROOMS_RESTED = 64  // the largest ones full that are let pass after that
+};
+
+static const uint64_t BASE = 0x9e3779b97f4a7c15u;
+
+static uint64_t power(uint64_t base, int exponent) {
+  uint64_t product = 1;
+  while (exponent-- > 0)
+    product *= base;
+  return product;
+}
+
+static uint64_t mix(uint64_t key, uint64_t value) {
+  key = (key ^ value) * BASE;
+  return key ^ key >> 29;
+}
+
+static tarn__note *note_at(const tarn__recorder *r, uint64_t at) {
+  return &r->notes[at & (r->room - 1)];
+}
+
+// --- room ------------------------------------------------------------------
+
+void tarn__recorder_deinit(tarn__recorder *r) {
+  tarn__host_free_array(r->notes, r->room, sizeof *r->notes);
+  tarn__host_free_array(r->seen, r->room, sizeof *r->seen);
+  *r = (tarn__recorder){0};
+}
+
+void tarn__recorder_restart(tarn__recorder *r, uint64_t evidence) {
+  r->first = r->count;
+  r->period = r->matched = r->due = 0;
+  r->evidence = evidence > LEAST_EVIDENCE ? evidence : LEAST_EVIDENCE;
+  if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
+}
+
+static bool set_room(tarn__recorder *r, size_t room) {
+  tarn__recorder grown = *r;
+  grown.room = room;
+  grown.notes = tarn__host_array(room, sizeof *grown.notes);
+  grown.seen = tarn__host_array(room, sizeof *grown.seen);
+  if (grown.notes == NULL || grown.seen == NULL) {
+    tarn__host_free_array(grown.notes, room, sizeof *grown.notes);
+    tarn__host_free_array(grown.seen, room, sizeof *grown.seen);
+    return false;
+  }
+  uint64_t evidence = r->evidence;
+  grown.gram = 0;
+  tarn__host_free_array(r->notes, r->room, sizeof *r->notes);
+  tarn__host_free_array(r->seen, r->room, sizeof *r->seen);
+  *r = grown;
+  tarn__recorder_restart(r, evidence);
+  return true;
+}
+
+static void rest(tarn__recorder *r) {
+  r->rest = (uint64_t)MOST_ROOM * ROOMS_RESTED;
+  tarn__recorder_restart(r, r->evidence);
+}
+
+// Whether an event is to be noted now. Without host memory none is.
+static bool is_listening(tarn__recorder *r) {
+  if (r->rest > 0) {
+    r->rest--;
+    return false;
+  }
+  if (r->room == 0) return set_room(r, FIRST_ROOM);
+  bool in_vain =
+      r->period == 0 && r->count - r->first >= (uint64_t)r->room * ROOMS_HEARD;
+  if (!in_vain) return true;
+  if (r->room == MOST_ROOM || !set_room(r, r->room * 2)) rest(r);
+  return r->rest == 0;
+}
+
+// --- the period ------------------------------------------------------------
+
+// The number of the event, from the next on, before which least is live. The
+// last period has the same blocks at both ends, so a sum will do.
+static uint64_t find_end(const tarn__recorder *r) {
+  uint64_t begin = r->count - r->period;
+  uint64_t end = begin;
+  size_t live = 0;  // may pass below 0, and come back
+  size_t least = 0;
+  for (uint64_t at = begin; at < r->count; at++) {
+    const tarn__note *note = note_at(r, at);
+    live += note->back == 0 ? note->size : 0 - note->size;
+    // As signed: where it was less than at the beginning.
+    if ((ptrdiff_t)live > (ptrdiff_t)least) continue;
+    least = live;
+    end = at + 1;
+  }
+  return end == begin ? r->count : end + r->period;
+}
+
+static void guess(tarn__recorder *r, uint64_t at) {
+  const tarn__seen *seen = &r->seen[r->gram % r->room];
+  bool known = seen->gram == r->gram && seen->at >= r->first + GRAM &&
+               at > seen->at && at - seen->at < r->room;
+  if (!known) return;
+  r->period = at - seen->at;
+  r->matched = 0;
+}
+
+static void follow(tarn__recorder *r, uint64_t at) {
+  bool held =
+      r->period != 0 && note_at(r, at)->key == note_at(r, at - r->period)->key;
+  r->matched = held ? r->matched + 1 : 0;
+  if (!held) {
+    r->period = r->due = 0;
+    guess(r, at);
+  }
+  r->seen[r->gram % r->room] = (tarn__seen){r->gram, at};
+  if (r->period == 0 || r->matched < r->period || r->matched < r->evidence) {
+    return;
+  }
+  if (r->due == 0) r->due = find_end(r);
+  if (r->due < r->count) r->due += r->period;
+}
+
+static void note(tarn__recorder *r, const tarn__note *what) {
+  uint64_t at = r->count++;
+  uint64_t old = at >= r->first + GRAM ? note_at(r, at - GRAM)->key : 0;
+  *note_at(r, at) = *what;
+  r->gram = r->gram * BASE + what->key - old * power(BASE, GRAM);
+  if (at == r->first) r->gram = what->key;
+  follow(r, at);
+}
+
+// --- events ----------------------------------------------------------------
+
+uint64_t tarn__recorder_alloc(tarn__recorder *r, const tarn__note *what) {
+  if (!is_listening(r)) return 0;
+  tarn__note n = *what;
+  n.key = mix(mix(mix(mix(1, n.size), n.align), n.tag), n.serial);
+  n.back = 0;
+  note(r, &n);
+  return r->count;  // one more than its place: 0 is none
+}
+
+void tarn__recorder_free(tarn__recorder *r, uint64_t taken, uint64_t serial,
+                         size_t size) {
+  if (!is_listening(r)) return;
+  uint64_t back = r->count + 1 - taken;
+  bool known = taken > r->first && back <= UINT32_MAX;
+  tarn__note n = {.serial = serial, .size = size};
+  // One that was taken before anything was heard comes once.
+  n.back = known ? (uint32_t)back : UINT32_MAX;
+  n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
+  note(r, &n);
+}
