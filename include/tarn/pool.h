@@ -37,15 +37,20 @@
 //                   blocks are cut out of large chunks by halves, and halves
 //                   join again. The sizes are the device's own unless given;
 //                   blocks of more than |max| go to the device one by one.
-//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES]  blocks are cut out of
-//                   large pieces of memory and joined again when freed. Where
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]  blocks are
+//                   cut out of large pieces of memory and joined when freed. Where
 //                   the device has ranges (tarn/range.h) memory comes and goes
 //                   by pages (256K by default, or the device's own), and idle
 //                   pages move to where they are needed, but only to keep what
 //                   is held within |slack| of the live peak (2% of it, but at
 //                   least 2M, by default); elsewhere it comes in segments.
 //                   Blocks of up to |small| bytes, 64K by default, stay apart
-//                   from larger ones.
+//                   from larger ones. Where a program asks for the same blocks
+//                   in the same order again and again, as each step of training
+//                   does, their places are laid out once, and requests that
+//                   come as expected are served without a search: steps of up
+//                   to |steps| blocks, 4096 by default; 0: none. See
+//                   docs/pools.md.
 // and those that programs register: strategy.h.
 //
 // Threads:  everything here may be called from any thread at any time, but not

@@ -24,7 +24,10 @@
 #include "pool/arena.h"
 #include "pool/front.h"
 
-enum { GRANULE = 512 };
+enum {
+  GRANULE = 512,
+  DEFAULT_STEPS = 4096,  // laying them out takes the square of that
+};
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
 static const size_t DEFAULT_SMALL = (size_t)64 << 10;
@@ -50,6 +53,10 @@ static tarn_status read_options(tarn__arena *self, tarn__options *options,
   if (status == TARN_OK) {
     status =
         tarn__options_size(options, "slack", TARN__ARENA_SLACK, &self->slack);
+  }
+  if (status == TARN_OK) {
+    status =
+        tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps);
   }
   if (status != TARN_OK) return status;
   if (!tarn_is_power_of_two(*out_page) || *out_page < GRANULE) {

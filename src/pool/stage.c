@@ -9,7 +9,6 @@
 #include "pool/layout.h"
 
 enum {
-  MOST_BLOCKS = 4096,  // laying out takes the square of them
   NOBODY = UINT32_MAX,
 };
 
@@ -112,8 +111,8 @@ static tarn_status make_draft(draft *d, const tarn_pool *pool, size_t granule) {
   if (status != TARN_OK) return status;
   add_frees(d);
   drop_open_spans(d);
-  bool worth_it =
-      d->count > 0 && d->count <= MOST_BLOCKS && d->count * 4 >= d->period;
+  bool worth_it = d->count > 0 && d->count <= pool->current->steps &&
+                  d->count * 4 >= d->period;
   return worth_it ? tarn__layout(d->spans, d->count, &d->size) : TARN_FULL;
 }
 
