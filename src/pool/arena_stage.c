@@ -38,13 +38,26 @@ static tarn_status no_place(size_t size) {
                     size);
 }
 
+// Segments do not join: idle ones go before one for the stage comes.
+static void make_way(tarn__arena *self, size_t size) {
+  size_t held = self->base.pool->stats.reserved_bytes;
+  (void)tarn__arena_trim(self, held > size ? held - size : 0);
+}
+
 static tarn_status take(tarn__arena *self, const tarn__request *request,
                         tarn__extent **out) {
   tarn__extents *zone = zone_of_stages(self);
   tarn__request own = *request;
   uint64_t last = 0;
   tarn__arena_need need = {zone, request->size, &own, .sparing = false};
-  tarn_status status = tarn__arena_find(self, &need, out, &last);
+  tarn_status status = TARN_OK;
+  if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
+  *out = tarn__extents_take(zone, request->size, request->align,
+                            request->serial, &last);
+  if (*out == NULL) {
+    if (self->range_size == 0) make_way(self, request->size);
+    status = tarn__arena_find(self, &need, out, &last);
+  }
   if (status != TARN_OK) return status;
   assert(*out != NULL);
   if (last == 0 || last == request->serial) return TARN_OK;

@@ -255,9 +255,10 @@ static tarn_status set_up(tarn_pool *pool, draft *d) {
 void tarn__stage_set_up(tarn_pool *pool) {
   tarn__recorder *recorder = &pool->recorder;
   draft d = {.recorder = recorder, .period = recorder->period, .align = 1};
-  if (set_up(pool, &d) != TARN_OK) {
-    tarn__recorder_restart(recorder, recorder->evidence * 2);
-  }
+  recorder->due = 0;  // for whoever comes while the lock is let go
+  uint64_t evidence = recorder->evidence;
+  bool stands = set_up(pool, &d) == TARN_OK;
+  tarn__recorder_restart(recorder, stands ? evidence : evidence * 2);
   discard_draft(&d);
 }
 

@@ -1,0 +1,144 @@
+// Layouts: no two spans that are there at once share a byte.
+#include "pool/layout.h"
+
+#include <string.h>
+
+#include "support/run.h"
+
+enum { MOST = 300 };
+
+static uint64_t state = 1;
+
+static size_t random_below(size_t limit) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+}
+
+static bool is_there(const tarn__span *span, uint32_t event) {
+  if (span->from < span->to) return event >= span->from && event < span->to;
+  return event >= span->from || event < span->to;
+}
+
+// The most that is there at once.
+static size_t peak_of(const tarn__span *spans, size_t count, uint32_t events) {
+  size_t peak = 0;
+  for (uint32_t event = 0; event < events; event++) {
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+      sum += is_there(&spans[i], event) ? spans[i].size : 0;
+    if (sum > peak) peak = sum;
+  }
+  return peak;
+}
+
+static void require_apart(const tarn__span *a, const tarn__span *b,
+                          uint32_t events) {
+  bool apart =
+      a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
+  for (uint32_t event = 0; event < events && !apart; event++)
+    require(!is_there(a, event) || !is_there(b, event));
+}
+
+static void require_sound(const tarn__span *spans, size_t count, size_t size,
+                          uint32_t events) {
+  for (size_t i = 0; i < count; i++) {
+    require(spans[i].offset % spans[i].align == 0);
+    require(spans[i].offset + spans[i].size <= size);
+    for (size_t j = 0; j < i; j++)
+      require_apart(&spans[i], &spans[j], events);
+  }
+  require(size >= peak_of(spans, count, events));
+}
+
+static size_t make_spans(tarn__span *spans, uint32_t *events) {
+  size_t count = random_below(MOST) + 1;
+  *events = (uint32_t)(count * 2);
+  uint32_t free_events[MOST * 2];
+  for (uint32_t i = 0; i < *events; i++)
+    free_events[i] = i;
+  for (uint32_t i = *events; i > 1; i--) {
+    uint32_t j = (uint32_t)random_below(i);
+    uint32_t other = free_events[j];
+    free_events[j] = free_events[i - 1];
+    free_events[i - 1] = other;
+  }
+  for (size_t i = 0; i < count; i++) {
+    size_t align = (size_t)512 << random_below(4);
+    spans[i] = (tarn__span){.size = (random_below(64) + 1) * 512,
+                            .align = align,
+                            .from = free_events[2 * i],
+                            .to = free_events[2 * i + 1]};
+  }
+  return count;
+}
+
+START_TEST(no_two_share_a_byte) {
+  tarn__span spans[MOST];
+  for (size_t round = 0; round < 200; round++) {
+    uint32_t events = 0;
+    size_t size = 0;
+    size_t count = make_spans(spans, &events);
+    require(tarn__layout(spans, count, &size) == TARN_OK);
+    require_sound(spans, count, size, events);
+  }
+}
+END_TEST
+
+START_TEST(what_is_never_there_at_once_shares) {
+  tarn__span spans[] = {
+      {.size = 1000, .align = 8, .from = 0, .to = 1},
+      {.size = 3000, .align = 8, .from = 2, .to = 3},
+      {.size = 2000, .align = 8, .from = 4, .to = 5},
+  };
+  size_t size = 0;
+  assert_ok(tarn__layout(spans, 3, &size));
+  ck_assert_uint_eq(size, 3000);
+}
+END_TEST
+
+// From the last event of a step to the second of the next.
+START_TEST(a_span_may_lie_across_the_end) {
+  tarn__span spans[] = {
+      {.size = 1000, .align = 8, .from = 5, .to = 1},
+      {.size = 1000, .align = 8, .from = 0, .to = 2},
+      {.size = 1000, .align = 8, .from = 3, .to = 4},
+  };
+  size_t size = 0;
+  assert_ok(tarn__layout(spans, 3, &size));
+  ck_assert_uint_eq(size, 2000);
+  ck_assert_uint_ne(spans[0].offset, spans[1].offset);
+}
+END_TEST
+
+START_TEST(none_need_nothing) {
+  size_t size = 1;
+  assert_ok(tarn__layout(NULL, 0, &size));
+  ck_assert_uint_eq(size, 0);
+}
+END_TEST
+
+START_TEST(more_than_can_be_addressed_is_refused) {
+  tarn__span spans[] = {
+      {.size = SIZE_MAX - 4095, .align = 4096, .from = 0, .to = 2},
+      {.size = 8192, .align = 4096, .from = 1, .to = 3},
+  };
+  size_t size = 1;
+  assert_status(tarn__layout(spans, 2, &size), TARN_FULL);
+  ck_assert_ptr_nonnull(strstr(tarn_last_error(), "2 spans"));
+  ck_assert_uint_eq(size, 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool layout");
+  TCase *tc = tcase_create("layout");
+  tcase_add_test(tc, no_two_share_a_byte);
+  tcase_add_test(tc, what_is_never_there_at_once_shares);
+  tcase_add_test(tc, a_span_may_lie_across_the_end);
+  tcase_add_test(tc, none_need_nothing);
+  tcase_add_test(tc, more_than_can_be_addressed_is_refused);
+  suite_add_tcase(suite, tc);
+  return run_suite(suite);
+}

@@ -1,0 +1,184 @@
+// The recorder: which rows of events are found to repeat, and where they end.
+#include "pool/recorder.h"
+
+#include "support/run.h"
+
+static tarn__recorder recorder;
+
+static void setup(void) {
+  tarn__recorder_restart(&recorder, 0);
+}
+
+static void teardown(void) {
+  tarn__recorder_deinit(&recorder);
+}
+
+static uint64_t taken(size_t size) {
+  tarn__note note = {.size = size};
+  return tarn__recorder_alloc(&recorder, &note);
+}
+
+static void freed(uint64_t number, size_t size) {
+  tarn__recorder_free(&recorder, number, 0, size);
+}
+
+// Six events; at the end nothing is live.
+static void play_step(size_t scale) {
+  uint64_t a = taken(1 * scale);
+  uint64_t b = taken(2 * scale);
+  freed(b, 2 * scale);
+  uint64_t c = taken(3 * scale);
+  freed(a, 1 * scale);
+  freed(c, 3 * scale);
+}
+
+// How many steps it takes; 0: it is never due.
+static size_t steps_until_due(size_t most) {
+  for (size_t i = 1; i <= most; i++) {
+    play_step(100);
+    if (tarn__recorder_is_due(&recorder)) return i;
+  }
+  return 0;
+}
+
+START_TEST(a_step_that_repeats_is_due_at_its_end) {
+  // Seen once, and then for 512 events.
+  size_t steps = steps_until_due(1000);
+  ck_assert_uint_ge(steps, 512 / 6);
+  ck_assert_uint_le(steps, 512 / 6 + 6);
+  ck_assert_uint_eq(recorder.period, 6);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 0)->size, 100);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 0)->back, 0);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 2)->back, 1);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 4)->back, 4);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 5)->size, 300);
+}
+END_TEST
+
+START_TEST(it_is_due_again_after_each_step) {
+  ck_assert_uint_ne(steps_until_due(1000), 0);
+  for (size_t i = 0; i < 100; i++) {
+    (void)taken(100);
+    ck_assert(!tarn__recorder_is_due(&recorder));
+    tarn__recorder_restart(&recorder, 0);
+    ck_assert(!tarn__recorder_is_due(&recorder));
+    ck_assert_uint_ne(steps_until_due(1000), 0);
+    play_step(100);
+    ck_assert(tarn__recorder_is_due(&recorder));
+  }
+}
+END_TEST
+
+START_TEST(what_changes_ends_the_guess) {
+  ck_assert_uint_ne(steps_until_due(1000), 0);
+  play_step(101);
+  ck_assert(!tarn__recorder_is_due(&recorder));
+  play_step(100);
+  ck_assert(!tarn__recorder_is_due(&recorder));
+  ck_assert_uint_ne(steps_until_due(1000), 0);
+}
+END_TEST
+
+START_TEST(more_evidence_takes_longer) {
+  size_t usual = steps_until_due(1000);
+  tarn__recorder_restart(&recorder, 5000);
+  ck_assert_uint_ge(steps_until_due(10000), 5000 / 6);
+  ck_assert_uint_lt(usual, 5000 / 6);
+}
+END_TEST
+
+// Each of |layers| is a period for a while; what is behind them is not.
+static void play_net(size_t layers) {
+  for (size_t i = 0; i < layers; i++)
+    play_step(100);
+  uint64_t loss = taken(7);
+  freed(loss, 7);
+}
+
+START_TEST(layers_are_not_taken_for_the_step) {
+  for (size_t i = 0; i < 40 && recorder.due == 0; i++)
+    play_net(50);
+  ck_assert_uint_eq(recorder.period, 50 * 6 + 2);
+  ck_assert_uint_ne(recorder.due, 0);
+}
+END_TEST
+
+// Blocks that outlive the step in which they were taken.
+START_TEST(a_block_may_be_freed_in_the_next_step) {
+  uint64_t before = taken(5000);
+  bool due = false;
+  for (size_t i = 0; i < 400 && !due; i++) {
+    uint64_t now = taken(5000);
+    freed(before, 5000);
+    before = now;
+    play_step(10);
+    due = recorder.due != 0;
+  }
+  ck_assert(due);
+  ck_assert_uint_eq(recorder.period, 8);
+}
+END_TEST
+
+START_TEST(the_end_is_where_least_is_live) {
+  // The step as it comes begins in the middle.
+  uint64_t large = taken(1000);
+  for (size_t i = 0; i < 1000 && !tarn__recorder_is_due(&recorder); i++) {
+    freed(large, 1000);
+    if (tarn__recorder_is_due(&recorder)) break;
+    large = taken(1000);
+    freed(taken(10), 10);
+  }
+  ck_assert(tarn__recorder_is_due(&recorder));
+  ck_assert_uint_eq(recorder.period, 4);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 0)->size, 1000);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 3)->size, 1000);
+}
+END_TEST
+
+START_TEST(sizes_that_never_come_again_are_given_up) {
+  size_t size = 1;
+  uint64_t heard = 0;
+  for (size_t i = 0; i < 1000000; i++) {
+    freed(taken(size), size);
+    size++;
+    require(recorder.due == 0);
+    if (heard == 0 && recorder.rest > 0) heard = recorder.count;
+  }
+  ck_assert_uint_ne(heard, 0);
+  ck_assert_uint_le(recorder.room, 65536);
+  // It listens again some time.
+  uint64_t rest = recorder.rest;
+  ck_assert_uint_ne(rest, 0);
+  for (uint64_t i = 0; i < rest; i++)
+    (void)taken(1);
+  ck_assert_uint_ne(steps_until_due(1000), 0);
+}
+END_TEST
+
+START_TEST(steps_of_many_events_are_found) {
+  enum { EVENTS = 20000 };
+  for (size_t round = 0; round < 20 && recorder.due == 0; round++) {
+    for (size_t i = 0; i < EVENTS / 2; i++)
+      freed(taken(i + 1), i + 1);
+  }
+  ck_assert_uint_ne(recorder.due, 0);
+  ck_assert_uint_eq(recorder.period, EVENTS);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool recorder");
+  TCase *tc = tcase_create("recorder");
+  tcase_add_checked_fixture(tc, setup, teardown);
+  tcase_add_test(tc, a_step_that_repeats_is_due_at_its_end);
+  tcase_add_test(tc, it_is_due_again_after_each_step);
+  tcase_add_test(tc, what_changes_ends_the_guess);
+  tcase_add_test(tc, more_evidence_takes_longer);
+  tcase_add_test(tc, layers_are_not_taken_for_the_step);
+  tcase_add_test(tc, a_block_may_be_freed_in_the_next_step);
+  tcase_add_test(tc, the_end_is_where_least_is_live);
+  tcase_add_test(tc, sizes_that_never_come_again_are_given_up);
+  tcase_add_test(tc, steps_of_many_events_are_found);
+  suite_add_tcase(suite, tc);
+  return run_suite(suite);
+}
