@@ -71,7 +71,7 @@ static bool make_room(tarn_pool *pool) {
   (void)tarn__front_trim(pool, 0);
   if (pool->stats.device_frees != frees) return true;
   if (pool->returning == 0) return false;
-  pthread_cond_wait(&pool->returned, &pool->lock);
+  tarn__gate_wait(&pool->gate, &pool->returned);
   return true;
 }
 
@@ -115,7 +115,7 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
                          tarn__piece *piece, tarn_stream *stream,
                          uint64_t last) {
   tarn_status status = tarn_stream_join(stream, last);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   if (status == TARN_OK) {
     pool->stats.stream_crossings++;
   } else {
@@ -124,7 +124,7 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
     pool->stats.failures++;
     (void)tarn__front_give(pool, piece, last);
   }
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }
 
@@ -143,7 +143,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
   };
   tarn__piece *piece = NULL;
   uint64_t last = 0;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   status = take_locked(pool, &request, tag, &piece);
   if (status == TARN_OK) {
     tarn__front_describe(pool, piece, out_block);
@@ -151,7 +151,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
     if (piece->freed_on != 0) piece->waits_on = serial;
     piece->freed_on = 0;
   }
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   if (status == TARN_OK && last != 0) {
     status = order(pool, &request, piece, stream, last);
     if (status != TARN_OK) *out_block = (tarn_block){0};

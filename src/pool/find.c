@@ -120,9 +120,9 @@ tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__piece *piece = NULL;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   status = tarn__front_find_address(pool, address, &piece);
   if (status == TARN_OK) tarn__front_describe(pool, piece, out_block);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }

@@ -57,10 +57,10 @@ static tarn_status find_target(tarn_pool *pool, freed what,
 // lock is let go meanwhile.
 tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
                                uint64_t first) {
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   tarn_status status = tarn_stream_join(stream, first);
   if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   return status;
 }
 
@@ -88,9 +88,9 @@ static tarn_status free_target(tarn_pool *pool, freed what,
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   status = free_locked(pool, what, stream, serial);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }
 

@@ -36,9 +36,7 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
 // the child leaves it behind, as it is.
 static bool is_torn(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) return false;
-  if (pthread_mutex_trylock(&pool->lock) != 0) return true;
-  pthread_mutex_unlock(&pool->lock);
-  return false;
+  return tarn__gate_is_held(&pool->gate);
 }
 
 // Frees what is on the host; a parent's pool has nothing else here.
@@ -58,7 +56,7 @@ static void forget(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) {
     pthread_cond_destroy(&pool->returned);
   }
-  pthread_mutex_destroy(&pool->lock);
+  tarn__gate_deinit(&pool->gate);
   tarn__host_free(pool, sizeof *pool);
 }
 
@@ -68,7 +66,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   if (pool == NULL) return TARN_E_NOMEM;
   pool->generation = tarn__os_generation();
   pool->stats.struct_size = sizeof pool->stats;
-  pthread_mutex_init(&pool->lock, NULL);
+  tarn__gate_init(&pool->gate);
   pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
   const char *strategy = tarn__strategy_default();
@@ -110,7 +108,7 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
 }
 
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   tarn__strategy *old = pool->current;
   pool->current = strategy;
   tarn_list_add_tail(&pool->replaced, &old->node);
@@ -118,7 +116,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   tarn_status status = old->type->trim(old, 0);
   old->inside--;
   tarn__front_retire(pool, old);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }
 
@@ -238,8 +236,8 @@ static tarn_status check_locked(tarn_pool *pool) {
 }
 
 tarn_status tarn__front_check(tarn_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   tarn_status status = check_locked(pool);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "pool/gate.h"
 #include "pool/piece.h"
 #include "pool/strategy.h"
 #include "tarn/pool.h"
@@ -20,7 +21,7 @@ struct tarn_pool {
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
 
-  pthread_mutex_t lock;  // guards all below, and every strategy behind it
+  tarn__gate gate;  // guards all below, and every strategy behind it
   tarn__strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pieces pieces;

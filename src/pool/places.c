@@ -20,9 +20,9 @@ static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
   tarn_status status = tarn_pool_query(pool, &stats);
   if (status != TARN_OK || stats.live_blocks == 0) return status;
   char holders[256];
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   tarn__front_holders(pool, holders, sizeof holders);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return tarn__fail(
       TARN_E_STATE, "%s: cannot close: %zu blocks of %zu bytes are out: %s",
       tarn_device_name(device), stats.live_blocks, stats.live_bytes, holders);

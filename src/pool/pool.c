@@ -28,18 +28,18 @@ tarn_place tarn_pool_place(const tarn_pool *pool) {
 tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->stats.limit_bytes = bytes;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return TARN_OK;
 }
 
 tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   status = tarn__front_trim(pool, target);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }
 
@@ -55,24 +55,24 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   out_stats->struct_size = size;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->stats.strategy = pool->current->type->name;
   memcpy(out_stats, &pool->stats, size);
   out_stats->struct_size = size;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return TARN_OK;
 }
 
 tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->stats.live_peak_bytes = pool->stats.live_bytes;
   pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     pool->tags[tag].live_peak_bytes = pool->tags[tag].live_bytes;
   }
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return TARN_OK;
 }
 
@@ -90,13 +90,13 @@ tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn_pool_tag_stats stats = {.struct_size = size};
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   if (tag < pool->tag_count) {
     stats.live_bytes = pool->tags[tag].live_bytes;
     stats.live_peak_bytes = pool->tags[tag].live_peak_bytes;
     stats.live_blocks = pool->tags[tag].live_blocks;
   }
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   memcpy(out_stats, &stats, size);
   return TARN_OK;
 }

@@ -96,8 +96,8 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   status = resize_locked(pool, block, size, stream, serial);
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   return status;
 }

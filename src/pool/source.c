@@ -58,10 +58,10 @@ static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
                               tarn__piece *piece) {
   pool->pending += size;
   pool->stats.device_allocs++;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   tarn_status status = tarn__device_take_on(
       pool->place, order_of(piece, serial), size, &piece->base);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->pending -= size;
   piece->base_size = size;
   return status;
@@ -74,10 +74,10 @@ static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
   piece->base = 0;
   pool->pending += size;
   pool->stats.device_frees++;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   tarn_status status =
       tarn__device_give_on(pool->place, order_of(piece, serial), base, size);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->pending -= size;
   return status;
 }
@@ -134,12 +134,12 @@ void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
   pool->pending += size;
   pool->returning++;
   strategy->inside++;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
 }
 
 void tarn__source_end_return(tarn__strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   strategy->inside--;
   pool->pending -= size;
   pool->returning--;
@@ -152,12 +152,12 @@ void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
   pool->pending += size;
   pool->stats.device_allocs += count;
   strategy->inside++;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
 }
 
 void tarn__source_end_ask(tarn__strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   strategy->inside--;
   pool->pending -= size;
 }
@@ -259,9 +259,9 @@ tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces) {
   size_t count = 0;
   size_t size = take_off(pool, pieces, &count);
   strategy->inside++;
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
   tarn_status status = give_all(pool, pieces);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   strategy->inside--;
   pool->pending -= size;
   pool->returning -= count;
