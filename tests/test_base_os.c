@@ -336,6 +336,17 @@ START_TEST(reading_survives_every_fault) {
 }
 END_TEST
 
+START_TEST(other_threads_are_fenced_and_let_run) {
+  tarn__os_yield();
+  bool can = tarn__os_can_fence_threads();
+  ck_assert_int_eq(tarn__os_can_fence_threads(), can);
+  uint64_t begin = tarn__os_now_ns();
+  tarn__os_fence_threads();
+  // Without the kernel's help it takes its time, and returns all the same.
+  if (!can) ck_assert_uint_ge(tarn__os_now_ns() - begin, 10000000);
+}
+END_TEST
+
 int main(void) {
   faults_install();
   Suite *suite = suite_create("base: os");
@@ -350,6 +361,7 @@ int main(void) {
            files_in_memory_are_told_from_others);
   ADD_CASE(suite, "time and forks", the_clock_goes_forward,
            a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);
+  ADD_CASE(suite, "other threads", other_threads_are_fenced_and_let_run);
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, make_folder, remove_folder);
   tcase_add_test(files, files_are_read_whole);

@@ -190,7 +190,7 @@ START_TEST(a_torn_pool_is_left_behind) {
   assert_ok(tarn_device_open("fake:0", &device));
   pool = pool_at(tarn_place_on(device));
   block = take(pool, 100);
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   pool->current->type = NULL;  // half done
   fork_and_run(close_the_parent_s);
   _exit(0);

@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -256,6 +259,45 @@ void tarn__os_memory(size_t *out_total, size_t *out_available) {
   apply_control_group(out_total, out_available);
 }
 
+// --- other threads ---------------------------------------------------------
+
+void tarn__os_yield(void) {
+  sched_yield();
+}
+
+static bool membarrier(int command) {
+  return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+static bool allow_fences(void) {
+  return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool tarn__os_can_fence_threads(void) {
+  enum { UNKNOWN, YES, NO };
+  static atomic_int answer;
+  int known = atomic_load_explicit(&answer, memory_order_relaxed);
+  if (known == UNKNOWN) {
+    known = allow_fences() ? YES : NO;
+    atomic_store_explicit(&answer, known, memory_order_relaxed);
+  }
+  return known == YES;
+}
+
+static void sleep_until(uint64_t ns) {
+  struct timespec end = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+    continue;
+}
+
+// A sandbox may forbid meanwhile what worked. Then time has to do: a store is
+// never that long on its way out of a processor.
+void tarn__os_fence_threads(void) {
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  if (allow_fences() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  sleep_until(tarn__os_now_ns() + 10000000);
+}
+
 // --- time and forks --------------------------------------------------------
 
 uint64_t tarn__os_now_ns(void) {
@@ -266,12 +308,6 @@ uint64_t tarn__os_now_ns(void) {
 
 // A sleep ends this much too late, as a rule less.
 static const uint64_t SLEEP_SLACK_NS = 100000;
-
-static void sleep_until(uint64_t ns) {
-  struct timespec end = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
-    continue;
-}
 
 void tarn__os_wait_until(uint64_t deadline_ns) {
   uint64_t now = tarn__os_now_ns();

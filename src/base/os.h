@@ -1,8 +1,8 @@
 // os.h - the operating system: the only room that maps and asks the kernel.
 //
 // Addresses and sizes of the mapping calls are multiples of tarn__os_page();
-// nothing here takes a lock, keeps state but the fork generation, or needs
-// any other part of Tarn.
+// nothing here takes a lock, keeps state but the fork generation and what the
+// kernel can do, or needs any other part of Tarn.
 #ifndef TARN_BASE_OS_H_
 #define TARN_BASE_OS_H_
 
@@ -98,6 +98,17 @@ uint64_t tarn__os_now_ns(void);
 // Returns when that clock has reached |deadline_ns|, seldom more than a few
 // microseconds later: most of the time is slept, the end of it watched.
 void tarn__os_wait_until(uint64_t deadline_ns);
+
+// Lets other threads run, if any want to.
+void tarn__os_yield(void);
+
+// Whether the next function can do what it says; the kernel is asked once.
+bool tarn__os_can_fence_threads(void);
+
+// Returns when each thread of this process has passed a full memory barrier
+// since the call, or was not running. It costs some microseconds, and those
+// threads no instruction of their own.
+void tarn__os_fence_threads(void);
 
 // Counted by the handler of forks; read through tarn__os_generation.
 extern atomic_uint tarn__os_forks;

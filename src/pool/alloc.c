@@ -73,7 +73,7 @@ static bool make_room(tarn_pool *pool) {
   (void)tarn__front_trim(pool, 0);
   if (pool->stats.device_frees != frees) return true;
   if (pool->returning == 0) return false;
-  pthread_cond_wait(&pool->returned, &pool->lock);
+  tarn__gate_wait(&pool->gate, &pool->returned);
   tarn__play_settle(pool);
   return true;
 }
@@ -201,7 +201,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
     *out_block = (tarn_block){0};
     return status;
   }
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   if (take_expected(pool, &what, out_block) ||
       (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block))) {
     tarn__front_leave(pool);

@@ -115,7 +115,7 @@ static inline tarn_status free_target(tarn_pool *pool, freed what,
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   if (!give_expected(pool, what, serial)) {
     tarn__play_settle(pool);
     tarn__play_skip(&pool->play);

@@ -36,9 +36,7 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
 // the child leaves it behind, as it is.
 static bool is_torn(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) return false;
-  if (pthread_mutex_trylock(&pool->lock) != 0) return true;
-  pthread_mutex_unlock(&pool->lock);
-  return false;
+  return tarn__gate_is_held(&pool->gate);
 }
 
 // Frees what is on the host; a parent's pool has nothing else here.
@@ -60,7 +58,7 @@ static void forget(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) {
     pthread_cond_destroy(&pool->returned);
   }
-  pthread_mutex_destroy(&pool->lock);
+  tarn__gate_deinit(&pool->gate);
   tarn__host_free(pool, sizeof *pool);
 }
 
@@ -73,7 +71,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   pool->play =
       (tarn__play){.at = &tarn__never_comes, .settled = &tarn__never_comes};
   tarn__recorder_restart(&pool->recorder, 0);
-  pthread_mutex_init(&pool->lock, NULL);
+  tarn__gate_init(&pool->gate);
   pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
   const char *strategy = tarn__strategy_default();

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "pool/gate.h"
 #include "pool/piece.h"
 #include "pool/stage.h"
 #include "pool/strategy.h"
@@ -21,8 +22,8 @@ struct tarn_pool {
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
 
-  tarn__play play;  // guarded by the lock, as is all below, and every strategy
-  pthread_mutex_t lock;
+  tarn__gate gate;  // guards all below, and every strategy behind it
+  tarn__play play;
   tarn__strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pieces pieces;
@@ -38,14 +39,14 @@ struct tarn_pool {
 
 // Takes the lock, with the books up to date, and lets go of it.
 static inline void tarn__front_enter(tarn_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
+  tarn__gate_enter(&pool->gate);
   if (pool->play.at != pool->play.settled || pool->play.turns != 0) {
     tarn__play_settle(pool);
   }
 }
 
 static inline void tarn__front_leave(tarn_pool *pool) {
-  pthread_mutex_unlock(&pool->lock);
+  tarn__gate_leave(&pool->gate);
 }
 
 // A pool for |place| with the default strategy.

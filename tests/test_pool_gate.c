@@ -1,0 +1,508 @@
+// The gate of a pool: one thread at a time, whoever owns it, and whoever takes
+// it from its owner.
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pool/gate.h"
+#include "support/run.h"
+
+// --- a kernel that refuses fences ------------------------------------------
+
+static atomic_bool refuses_fences;
+static long (*real)(long, ...);
+
+__attribute__((constructor)) static void find_real(void) {
+  void *symbol = dlsym(RTLD_NEXT, "syscall");
+  memcpy(&real, &symbol, sizeof real);
+}
+
+// In front of the C library's, through which the library asks for them.
+long syscall(long number, ...) {
+  if (number == SYS_membarrier && atomic_load(&refuses_fences)) {
+    errno = EPERM;
+    return -1;
+  }
+  va_list list;
+  va_start(list, number);
+  // The analyzer of LLVM 14 loses sight of va_start.
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
+  long a = va_arg(list, long);
+  long b = va_arg(list, long);
+  long c = va_arg(list, long);
+  long d = va_arg(list, long);
+  va_end(list);
+  return real(number, a, b, c, d);
+}
+
+// --- what the tests share --------------------------------------------------
+
+enum { OFTEN = 64, MANY = 300 };
+
+static tarn__gate gate;
+static size_t counter;  // plain: the gate guards it
+
+static void set_up(void) {
+  tarn__gate_init(&gate);
+  counter = 0;
+}
+
+static void tear_down(void) {
+  tarn__gate_deinit(&gate);
+}
+
+static const tarn__seat *owner_of(tarn__gate *g) {
+  return atomic_load(&g->owner);
+}
+
+static bool is_shared(tarn__gate *g) {
+  return owner_of(g) == &tarn__gate_nobody;
+}
+
+static void pass(tarn__gate *g, size_t times) {
+  for (size_t i = 0; i < times; i++) {
+    tarn__gate_enter(g);
+    counter++;
+    tarn__gate_leave(g);
+  }
+}
+
+// Until the calling thread owns it.
+static void make_own(tarn__gate *g) {
+  for (size_t i = 0; i < (size_t)1 << 22 && owner_of(g) != tarn__gate_seat;
+       i++) {
+    tarn__gate_enter(g);
+    tarn__gate_leave(g);
+  }
+  require(owner_of(g) == tarn__gate_seat);
+}
+
+static pthread_t start(void *(*run)(void *), void *data) {
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run, data), 0);
+  return thread;
+}
+
+static void *pass_once(void *data) {
+  pass(data, 1);
+  return NULL;
+}
+
+static void let_another_pass(tarn__gate *g) {
+  pthread_join(start(pass_once, g), NULL);
+}
+
+// --- owning ----------------------------------------------------------------
+
+START_TEST(a_thread_alone_comes_to_own_it) {
+  set_up();
+  pass(&gate, OFTEN - 1);
+  ck_assert(is_shared(&gate));
+  ck_assert_ptr_null(tarn__gate_seat);
+  pass(&gate, 1);
+  ck_assert_ptr_nonnull(tarn__gate_seat);
+  ck_assert_ptr_eq(owner_of(&gate), tarn__gate_seat);
+  tarn__gate_enter(&gate);
+  ck_assert_ptr_eq(atomic_load(&tarn__gate_seat->inside), &gate);
+  ck_assert_int_eq(pthread_mutex_trylock(&gate.lock), 0);  // not by the mutex
+  pthread_mutex_unlock(&gate.lock);
+  tarn__gate_leave(&gate);
+  ck_assert_ptr_null(atomic_load(&tarn__gate_seat->inside));
+  tear_down();
+}
+END_TEST
+
+START_TEST(another_takes_it_and_it_gets_harder_to_own) {
+  set_up();
+  for (size_t wanted = OFTEN; wanted < (size_t)OFTEN * 16; wanted *= 2) {
+    pass(&gate, wanted - 1);
+    ck_assert(is_shared(&gate));
+    pass(&gate, 1);
+    ck_assert(!is_shared(&gate));
+    let_another_pass(&gate);
+    ck_assert(is_shared(&gate));
+  }
+  ck_assert_uint_eq(counter, (size_t)OFTEN * 15 + 4);
+  tear_down();
+}
+END_TEST
+
+START_TEST(there_is_an_end_to_getting_harder) {
+  set_up();
+  for (int i = 0; i < 20; i++) {
+    make_own(&gate);
+    let_another_pass(&gate);
+  }
+  ck_assert_uint_eq(gate.wanted, 1 << 20);
+  tear_down();
+}
+END_TEST
+
+START_TEST(inside_one_gate_another_is_passed_by_the_mutex) {
+  static tarn__gate other;
+  set_up();
+  tarn__gate_init(&other);
+  make_own(&gate);
+  make_own(&other);
+  tarn__gate_enter(&gate);
+  pass(&other, 1);
+  ck_assert(is_shared(&other));
+  ck_assert_ptr_eq(atomic_load(&tarn__gate_seat->inside), &gate);
+  tarn__gate_leave(&gate);
+  make_own(&other);
+  tarn__gate_deinit(&other);
+  tear_down();
+}
+END_TEST
+
+// --- taking it -------------------------------------------------------------
+
+static atomic_bool entered;
+
+static void *enter_and_tell(void *unused) {
+  (void)unused;
+  tarn__gate_enter(&gate);
+  atomic_store_explicit(&entered, true, memory_order_relaxed);
+  require(counter == 1);
+  counter = 2;
+  tarn__gate_leave(&gate);
+  return NULL;
+}
+
+START_TEST(an_owner_that_is_inside_is_waited_for) {
+  set_up();
+  make_own(&gate);
+  tarn__gate_enter(&gate);
+  counter = 0;
+  pthread_t thread = start(enter_and_tell, NULL);
+  while (!is_shared(&gate))
+    sched_yield();
+  usleep(20000);  // through its spins, its yields and some naps
+  ck_assert(!atomic_load(&entered));
+  counter = 1;
+  tarn__gate_leave(&gate);
+  pthread_join(thread, NULL);
+  ck_assert(atomic_load(&entered));
+  tarn__gate_enter(&gate);
+  ck_assert_uint_eq(counter, 2);
+  tarn__gate_leave(&gate);
+  tear_down();
+}
+END_TEST
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+static atomic_bool someone_is_inside;
+static atomic_size_t passed;
+static atomic_size_t owned;
+
+// So that it is owned and taken over and over.
+static void want_little(void) {
+  pthread_mutex_lock(&gate.lock);
+  gate.wanted = OFTEN;
+  pthread_mutex_unlock(&gate.lock);
+}
+
+// Some threads come for long, and then own it; others come and go.
+static void *come_and_go(void *data) {
+  uintptr_t number = (uintptr_t)data;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    size_t times = (round + number) % 8 == 0 ? 3000 : (round + number) % 5;
+    for (size_t i = 0; i < times; i++) {
+      tarn__gate_enter(&gate);
+      require(!atomic_load_explicit(&someone_is_inside, memory_order_relaxed));
+      atomic_store_explicit(&someone_is_inside, true, memory_order_relaxed);
+      counter++;
+      atomic_store_explicit(&someone_is_inside, false, memory_order_relaxed);
+      tarn__gate_leave(&gate);
+    }
+    if (owner_of(&gate) == tarn__gate_seat) atomic_fetch_add(&owned, 1);
+    atomic_fetch_add(&passed, times);
+    if (times < 5) sched_yield();
+    want_little();
+  }
+  return NULL;
+}
+
+START_TEST(one_thread_at_a_time_is_inside) {
+  enum { GENERATIONS = 4 };
+  set_up();
+  for (int generation = 0; generation < GENERATIONS; generation++) {
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+      threads[i] = start(come_and_go, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+      pthread_join(threads[i], NULL);
+  }
+  tarn__gate_enter(&gate);
+  ck_assert_uint_eq(counter, atomic_load(&passed));
+  tarn__gate_leave(&gate);
+  ck_assert_uint_gt(atomic_load(&owned), 0);
+  tear_down();
+}
+END_TEST
+
+// --- waiting inside --------------------------------------------------------
+
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+static bool is_ready;  // the gate guards it
+static atomic_bool waits;
+
+static void *get_ready(void *unused) {
+  (void)unused;
+  while (!atomic_load(&waits))
+    sched_yield();
+  make_own(&gate);
+  tarn__gate_enter(&gate);  // as its owner, while the other waits
+  counter = 1;
+  is_ready = true;
+  pthread_cond_broadcast(&told);
+  usleep(5000);  // it may not come in yet
+  require(counter == 1);
+  counter = 2;
+  tarn__gate_leave(&gate);
+  return NULL;
+}
+
+static void wait_until_ready(void) {
+  tarn__gate_enter(&gate);
+  atomic_store(&waits, true);
+  while (!is_ready)
+    tarn__gate_wait(&gate, &told);
+  ck_assert_uint_eq(counter, 2);
+  counter = 3;
+  tarn__gate_leave(&gate);
+}
+
+START_TEST(a_holder_waits) {
+  set_up();
+  pthread_t thread = start(get_ready, NULL);
+  wait_until_ready();
+  pthread_join(thread, NULL);
+  tear_down();
+}
+END_TEST
+
+START_TEST(an_owner_waits) {
+  set_up();
+  make_own(&gate);
+  pthread_t thread = start(get_ready, NULL);
+  wait_until_ready();
+  pthread_join(thread, NULL);
+  tear_down();
+}
+END_TEST
+
+// --- threads that end ------------------------------------------------------
+
+static void *own_both(void *data) {
+  tarn__gate *own = data;
+  if (own != NULL) make_own(own);
+  make_own(&gate);
+  return tarn__gate_seat;
+}
+
+static void *enter_what_was_left(void *data) {
+  tarn__gate *own = data;
+  make_own(own);
+  require(owner_of(&gate) == tarn__gate_seat);
+  tarn__gate_enter(&gate);
+  require(atomic_load(&tarn__gate_seat->inside) == &gate);
+  counter++;
+  tarn__gate_leave(&gate);
+  return tarn__gate_seat;
+}
+
+START_TEST(a_seat_is_handed_on_with_its_gates) {
+  static tarn__gate own;
+  void *first = NULL;
+  void *second = NULL;
+  set_up();
+  tarn__gate_init(&own);
+  pthread_join(start(own_both, NULL), &first);
+  pthread_join(start(enter_what_was_left, &own), &second);
+  ck_assert_ptr_eq(first, second);
+  pass(&gate, 1);
+  pass(&own, 1);
+  ck_assert(is_shared(&gate) && is_shared(&own));
+  ck_assert_uint_eq(counter, 3);
+  tarn__gate_deinit(&own);
+  tear_down();
+}
+END_TEST
+
+static tarn__gate gates[MANY];
+static pthread_barrier_t all_tried;
+static pthread_barrier_t may_end;
+
+static void *try_to_own(void *data) {
+  tarn__gate *own = data;
+  for (int i = 0; i < 2 * OFTEN; i++) {
+    tarn__gate_enter(own);
+    tarn__gate_leave(own);
+  }
+  pthread_barrier_wait(&all_tried);
+  require(is_shared(own) == (tarn__gate_seat == NULL));
+  pthread_barrier_wait(&may_end);
+  return tarn__gate_seat;
+}
+
+static void start_all(pthread_t threads[MANY]) {
+  pthread_barrier_init(&all_tried, NULL, MANY + 1);
+  pthread_barrier_init(&may_end, NULL, MANY + 1);
+  for (int i = 0; i < MANY; i++) {
+    tarn__gate_init(&gates[i]);
+    threads[i] = start(try_to_own, &gates[i]);
+  }
+  pthread_barrier_wait(&all_tried);
+}
+
+// Returns how many of them had a seat.
+static size_t end_all(const pthread_t threads[MANY]) {
+  size_t seated = 0;
+  pthread_barrier_wait(&may_end);
+  for (int i = 0; i < MANY; i++) {
+    void *seat = NULL;
+    pthread_join(threads[i], &seat);
+    seated += seat != NULL;
+    pass(&gates[i], 1);
+    tarn__gate_deinit(&gates[i]);
+  }
+  pthread_barrier_destroy(&all_tried);
+  pthread_barrier_destroy(&may_end);
+  return seated;
+}
+
+START_TEST(threads_beyond_the_last_seat_share) {
+  pthread_t threads[MANY];
+  start_all(threads);
+  set_up();
+  pass(&gate, (size_t)OFTEN * 4);
+  ck_assert(is_shared(&gate));
+  ck_assert_uint_eq(end_all(threads), 256);
+  make_own(&gate);  // seats are free again
+  tear_down();
+}
+END_TEST
+
+// --- fork ------------------------------------------------------------------
+
+// Whether the gate is held, as a child sees it.
+static bool is_held_in_child(void) {
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) _exit(tarn__gate_is_held(&gate) ? 1 : 0);
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status));
+  return WEXITSTATUS(status) != 0;
+}
+
+static atomic_int stage;
+
+static void *stay_inside(void *data) {
+  bool as_owner = data != NULL;
+  if (as_owner) make_own(&gate);
+  tarn__gate_enter(&gate);
+  atomic_store(&stage, 1);
+  while (atomic_load(&stage) == 1)
+    sched_yield();
+  tarn__gate_leave(&gate);
+  return NULL;
+}
+
+static void fork_around_a_holder(void *as_owner) {
+  atomic_store(&stage, 0);
+  pthread_t thread = start(stay_inside, as_owner);
+  while (atomic_load(&stage) == 0)
+    sched_yield();
+  ck_assert(is_held_in_child());
+  atomic_store(&stage, 2);
+  pthread_join(thread, NULL);
+  ck_assert(!is_held_in_child());
+}
+
+START_TEST(a_child_sees_whether_a_thread_was_inside) {
+  set_up();
+  ck_assert(!is_held_in_child());
+  fork_around_a_holder(NULL);
+  fork_around_a_holder(&gate);
+  make_own(&gate);
+  ck_assert(!is_held_in_child());
+  tear_down();
+}
+END_TEST
+
+// Seats of threads that it does not have are free.
+START_TEST(a_child_owns_gates_of_its_own) {
+  pthread_t threads[MANY];
+  start_all(threads);
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    set_up();
+    pass(&gate, OFTEN);
+    _exit(is_shared(&gate) ? 1 : 0);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ck_assert_uint_eq(end_all(threads), 256);
+}
+END_TEST
+
+// --- without fences --------------------------------------------------------
+
+START_TEST(without_fences_it_is_shared) {
+  atomic_store(&refuses_fences, true);
+  set_up();
+  pass(&gate, (size_t)OFTEN * 4);
+  ck_assert(is_shared(&gate));
+  ck_assert_ptr_null(tarn__gate_seat);
+  let_another_pass(&gate);
+  ck_assert_uint_eq(counter, (size_t)OFTEN * 4 + 1);
+  tear_down();
+}
+END_TEST
+
+// As a sandbox that is put on late does.
+START_TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
+  set_up();
+  make_own(&gate);
+  atomic_store(&refuses_fences, true);
+  tarn__gate_enter(&gate);
+  counter = 0;
+  pthread_t thread = start(enter_and_tell, NULL);
+  while (!is_shared(&gate))
+    sched_yield();
+  counter = 1;
+  tarn__gate_leave(&gate);
+  pthread_join(thread, NULL);
+  pass(&gate, 1);
+  ck_assert_uint_eq(counter, 3);
+  tear_down();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: the gate");
+  ADD_CASE(suite, "owning", a_thread_alone_comes_to_own_it,
+           another_takes_it_and_it_gets_harder_to_own,
+           there_is_an_end_to_getting_harder,
+           inside_one_gate_another_is_passed_by_the_mutex);
+  ADD_CASE(suite, "taking", an_owner_that_is_inside_is_waited_for,
+           one_thread_at_a_time_is_inside);
+  ADD_CASE(suite, "waiting", a_holder_waits, an_owner_waits);
+  ADD_CASE(suite, "threads that end", a_seat_is_handed_on_with_its_gates,
+           threads_beyond_the_last_seat_share);
+  ADD_CASE(suite, "fork", a_child_sees_whether_a_thread_was_inside,
+           a_child_owns_gates_of_its_own);
+  ADD_CASE(suite, "without fences", without_fences_it_is_shared,
+           it_can_be_taken_when_fences_are_refused_meanwhile);
+  return run_suite(suite);
+}
