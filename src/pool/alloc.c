@@ -137,7 +137,7 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
 static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
                                  tarn_block *out_block) {
   const tarn__stage_event *e = pool->play.at;
-  if (e->size != what->size || e->taken_on != what->serial ||
+  if (e->size != what->size || e->serial != what->serial ||
       e->align != what->align || e->tag != what->tag) {
     return false;
   }
@@ -152,6 +152,7 @@ static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
 // The strategies that steps can be played on hear of what was not expected.
 static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
                             tarn_block *out_block) {
+  tarn__play_settle(pool);
   if (tarn__recorder_is_due(&pool->recorder)) tarn__stage_set_up(pool);
   tarn__play_skip(&pool->play);
   if (take_expected(pool, what, out_block)) return true;
@@ -192,32 +193,49 @@ static tarn_status take_found(tarn_pool *pool, tarn_stream *stream,
   return status;
 }
 
+static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
+                                                      size_t size, size_t align,
+                                                      tarn_stream *stream,
+                                                      tarn_tag tag,
+                                                      tarn_block *out_block) {
+  tarn__note what = {.size = size, .align = align, .tag = tag};
+  *out_block = (tarn_block){0};
+  tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
+  if (status == TARN_OK) status = check_request(size, align, tag);
+  if (status != TARN_OK) return status;
+  tarn__gate_enter(&pool->gate);
+  bool served =
+      take_expected(pool, &what, out_block) ||
+      (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block)) ||
+      take_unexpected(pool, &what, out_block);
+  if (!served) return take_found(pool, stream, &what, out_block);
+  tarn__gate_leave(&pool->gate);
+  return TARN_OK;
+}
+
+// What the host takes, the step expects, and the owner of the lock asks for
+// costs nothing but this.
+static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
+                                const tarn_stream *stream, tarn_tag tag,
+                                tarn_block *out_block) {
+  if (stream != NULL || !tarn__front_try(pool)) return false;
+  tarn__note what = {.size = size, .align = align, .tag = tag};
+  bool taken = take_expected(pool, &what, out_block);
+  tarn__gate_leave_owned();
+  return taken;
+}
+
 tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
-  tarn__note what = {.size = size, .align = align, .tag = tag};
-  tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
-  if (status != TARN_OK) {
-    *out_block = (tarn_block){0};
-    return status;
-  }
-  tarn__gate_enter(&pool->gate);
-  if (take_expected(pool, &what, out_block) ||
-      (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block))) {
-    tarn__front_leave(pool);
-    return TARN_OK;
-  }
-  *out_block = (tarn_block){0};
-  status = check_request(size, align, tag);
-  tarn__play_settle(pool);
-  if (status != TARN_OK || take_unexpected(pool, &what, out_block)) {
-    tarn__front_leave(pool);
-    return status;
-  }
-  return take_found(pool, stream, &what, out_block);
+  return take_at_once(pool, size, align, stream, tag, out_block)
+             ? TARN_OK
+             : take_any(pool, size, align, stream, tag, out_block);
 }
 
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
                             tarn_stream *stream, tarn_block *out_block) {
-  return tarn_pool_alloc_tagged(pool, size, align, stream, 0, out_block);
+  return take_at_once(pool, size, align, stream, 0, out_block)
+             ? TARN_OK
+             : take_any(pool, size, align, stream, 0, out_block);
 }

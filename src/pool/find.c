@@ -24,15 +24,6 @@ tarn_status tarn__front_check_call(const tarn_pool *pool,
   return tarn__stream_serial_of(stream, out_serial);
 }
 
-void tarn__front_describe(tarn_pool *pool, const tarn__piece *piece,
-                          tarn_block *out_block) {
-  out_block->pool = pool;
-  out_block->address = piece->address;
-  out_block->size = piece->size;
-  out_block->id = piece->id;
-  out_block->generation = piece->generation;
-}
-
 tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
   const tarn__stage *stage = pool->play.stage;
   tarn__piece *piece = tarn__pieces_find(&pool->pieces, address);

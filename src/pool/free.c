@@ -97,7 +97,7 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
 // Whether the step that is played expects just this.
 static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
   const tarn__stage_event *e = pool->play.at;
-  if (e->freed_on != serial) return false;
+  if (e->serial != (serial | TARN__STAGE_FREE)) return false;
   tarn__piece *piece = e->piece;
   const tarn_block *block = what.block;
   bool same = block == NULL ? piece->address == what.address
@@ -110,8 +110,9 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
   return true;
 }
 
-static inline tarn_status free_target(tarn_pool *pool, freed what,
-                                      tarn_stream *stream) {
+static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
+                                                      freed what,
+                                                      tarn_stream *stream) {
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
@@ -125,12 +126,25 @@ static inline tarn_status free_target(tarn_pool *pool, freed what,
   return status;
 }
 
+static inline bool give_at_once(tarn_pool *pool, freed what,
+                                const tarn_stream *stream) {
+  if (stream != NULL || !tarn__front_try(pool)) return false;
+  bool given = give_expected(pool, what, 0);
+  tarn__gate_leave_owned();
+  return given;
+}
+
 tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
-  return free_target(block->pool, (freed){.block = block}, stream);
+  freed what = {.block = block};
+  return give_at_once(block->pool, what, stream)
+             ? TARN_OK
+             : give_any(block->pool, what, stream);
 }
 
 tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                    tarn_stream *stream) {
-  return free_target(pool, (freed){.address = address}, stream);
+  freed what = {.address = address};
+  return give_at_once(pool, what, stream) ? TARN_OK
+                                          : give_any(pool, what, stream);
 }

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "base/os.h"
+#include "device/memory.h"
 #include "pool/gate.h"
 #include "pool/piece.h"
 #include "pool/stage.h"
@@ -47,6 +49,13 @@ static inline void tarn__front_enter(tarn_pool *pool) {
 
 static inline void tarn__front_leave(tarn_pool *pool) {
   tarn__gate_leave(&pool->gate);
+}
+
+// The short way in: where nothing is wrong and the lock is this thread's own.
+// Its end is tarn__gate_leave_owned. False: the long way will tell why.
+static inline bool tarn__front_try(tarn_pool *pool) {
+  return pool != NULL && pool->generation == tarn__os_generation() &&
+         tarn__callbacks_running == 0 && tarn__gate_try_owned(&pool->gate);
 }
 
 // A pool for |place| with the default strategy.
@@ -98,8 +107,15 @@ TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
 // What starts at |address|: the piece that is out, or the last one known of.
 tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
 
-void tarn__front_describe(tarn_pool *pool, const tarn__piece *piece,
-                          tarn_block *out_block);
+static inline void tarn__front_describe(tarn_pool *pool,
+                                        const tarn__piece *piece,
+                                        tarn_block *out_block) {
+  out_block->pool = pool;
+  out_block->address = piece->address;
+  out_block->size = piece->size;
+  out_block->id = piece->id;
+  out_block->generation = piece->generation;
+}
 
 // Puts a piece on the books, or takes it off them.
 void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece);

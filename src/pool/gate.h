@@ -77,12 +77,20 @@ static inline bool tarn__gate_enter_owned(const tarn__gate *gate,
   return false;
 }
 
+// The short way alone: false where the gate is not this thread's own.
+static inline bool tarn__gate_try_owned(tarn__gate *gate) {
+  tarn__seat *seat = tarn__gate_seat;
+  return tarn__gate_is_mine(gate, seat) && tarn__gate_enter_owned(gate, seat);
+}
+
+// After that.
+static inline void tarn__gate_leave_owned(void) {
+  atomic_store_explicit(&tarn__gate_seat->inside, NULL, memory_order_release);
+}
+
 // Not twice by the same thread.
 static inline void tarn__gate_enter(tarn__gate *gate) {
-  tarn__seat *seat = tarn__gate_seat;
-  bool entered =
-      tarn__gate_is_mine(gate, seat) && tarn__gate_enter_owned(gate, seat);
-  if (!entered) tarn__gate_enter_shared(gate);
+  if (!tarn__gate_try_owned(gate)) tarn__gate_enter_shared(gate);
 }
 
 static inline void tarn__gate_leave(tarn__gate *gate) {

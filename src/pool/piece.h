@@ -16,6 +16,8 @@
 
 typedef struct tarn__strategy tarn__strategy;
 
+// What a hit reads and writes stands in the first half of two lines of the
+// cache.
 typedef struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
@@ -38,6 +40,7 @@ typedef struct tarn__piece {
   void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t noted;            // by which the recorder knows its request
+  char unused[24];           // so that no hit straddles two lines
 } tarn__piece;
 
 typedef struct tarn__pieces {

@@ -6,8 +6,7 @@
 #include "pool/front.h"
 
 const tarn__stage_event tarn__never_comes = {
-    .taken_on = TARN__NEVER,
-    .freed_on = TARN__NEVER,
+    .serial = UINT64_MAX,
 };
 
 // Requests that come unexpectedly in one step, beside half of what is expected.
@@ -20,7 +19,7 @@ static void run(tarn_pool *pool, const tarn__stage_event *from,
                 const tarn__stage_event *to) {
   tarn_pool_stats *stats = &pool->stats;
   for (; from < to; from++) {
-    if (from->freed_on == TARN__NEVER) {
+    if (!tarn__stage_is_free(from)) {
       tarn__front_count_live(pool, from->piece);
       stats->allocs++;
       stats->hits++;
@@ -74,7 +73,7 @@ void tarn__play_skip(tarn__play *play) {
       play->settled = play->at;
       play->turns = 0;
     }
-    bool early = play->at->taken_on == TARN__NEVER && !play->at->piece->live;
+    bool early = tarn__stage_is_free(play->at) && !play->at->piece->live;
     if (!early) return;
     play->settled = ++play->at;
   }

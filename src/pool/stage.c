@@ -181,10 +181,9 @@ static void write_events(const draft *d, tarn__stage *stage) {
     const tarn__note *note = tarn__recorder_note(d->recorder, i);
     bool request = is_request(note);
     *event++ = (tarn__stage_event){
-        .size = request ? note->size : 0,
-        .taken_on = request ? note->serial : TARN__NEVER,
-        .freed_on = request ? TARN__NEVER : note->serial,
-        .align = note->align,
+        .size = note->size,
+        .serial = note->serial | (request ? 0 : TARN__STAGE_FREE),
+        .align = (uint32_t)note->align,
         .tag = note->tag,
         .piece = stage->pieces[d->span_of[i]],
     };
@@ -307,7 +306,7 @@ static bool is_expected(const tarn__play *play, const tarn__piece *piece) {
   const tarn__stage_event *begin = play->stage->events;
   for (size_t i = 0; i < play->stage->event_count; i++) {
     e = e == begin ? begin + play->stage->event_count - 1 : e - 1;
-    if (e->piece == piece) return e->taken_on != TARN__NEVER;
+    if (e->piece == piece) return !tarn__stage_is_free(e);
   }
   return false;
 }

@@ -27,16 +27,21 @@
 #include "pool/piece.h"
 #include "pool/recorder.h"
 
-#define TARN__NEVER UINT64_MAX  // the serial of no stream
-
+// Two of them share a line of the cache.
 typedef struct tarn__stage_event {
-  size_t size;        // as asked for; 0: a free
-  uint64_t taken_on;  // serial of the stream; NEVER: a free
-  uint64_t freed_on;  // likewise; NEVER: a request
-  size_t align;       // as asked for
-  tarn_tag tag;
+  size_t size;      // as asked for
+  uint64_t serial;  // of the stream; of a free with the bit below
   tarn__piece *piece;
+  uint32_t align;  // as asked for
+  tarn_tag tag;
 } tarn__stage_event;
+
+// No stream has it.
+#define TARN__STAGE_FREE (UINT64_C(1) << 63)
+
+static inline bool tarn__stage_is_free(const tarn__stage_event *event) {
+  return (event->serial & TARN__STAGE_FREE) != 0;
+}
 
 typedef struct tarn__stage {
   tarn__strategy *owner;
