@@ -142,10 +142,13 @@ static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
     return false;
   }
   tarn__piece *piece = e->piece;
-  if (++piece->generation == 0) piece->generation = 1;
+  uint32_t generation = piece->generation + 1;
+  if (generation == 0) generation = 1;  // 0: no block
+  piece->generation = generation;
   piece->live = true;
   pool->play.at = e + 1;
-  tarn__front_describe(pool, piece, out_block);
+  *out_block =
+      (tarn_block){pool, piece->address, piece->size, piece->id, generation};
   return true;
 }
 
@@ -218,10 +221,11 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
 static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
                                 const tarn_stream *stream, tarn_tag tag,
                                 tarn_block *out_block) {
-  if (stream != NULL || !tarn__front_try(pool)) return false;
+  tarn__seat *seat = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (seat == NULL) return false;
   tarn__note what = {.size = size, .align = align, .tag = tag};
   bool taken = take_expected(pool, &what, out_block);
-  tarn__gate_leave_owned();
+  tarn__gate_leave_owned(seat);
   return taken;
 }
 

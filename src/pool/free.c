@@ -128,9 +128,10 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
 
 static inline bool give_at_once(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
-  if (stream != NULL || !tarn__front_try(pool)) return false;
+  tarn__seat *seat = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (seat == NULL) return false;
   bool given = give_expected(pool, what, 0);
-  tarn__gate_leave_owned();
+  tarn__gate_leave_owned(seat);
   return given;
 }
 

@@ -52,10 +52,10 @@ static inline void tarn__front_leave(tarn_pool *pool) {
 }
 
 // The short way in: where nothing is wrong and the lock is this thread's own.
-// Its end is tarn__gate_leave_owned. False: the long way will tell why.
-static inline bool tarn__front_try(tarn_pool *pool) {
-  return pool != NULL && pool->generation == tarn__os_generation() &&
-         tarn__callbacks_running == 0 && tarn__gate_try_owned(&pool->gate);
+// Its end is tarn__gate_leave_owned. NULL: the long way will tell why.
+static inline tarn__seat *tarn__front_try(tarn_pool *pool) {
+  bool usable = pool != NULL && tarn__callbacks_running == 0;
+  return usable ? tarn__gate_try_owned(&pool->gate) : NULL;
 }
 
 // A pool for |place| with the default strategy.

@@ -49,7 +49,8 @@ static void make_key(void) {
 }
 
 // Threads that the child does not have leave their seats, but where one was
-// inside: that still tells how the parent's pool was left.
+// inside: that still tells how the parent's pool was left. The one that it has
+// gets another one, and so owns none of the parent's gates.
 static void leave_seats_of_the_gone(void) {
   for (size_t i = 0; i < SEATS; i++) {
     tarn__seat *seat = &seats[i].seat;
@@ -60,6 +61,7 @@ static void leave_seats_of_the_gone(void) {
       atomic_store_explicit(&seat->taken, false, memory_order_relaxed);
     }
   }
+  tarn__gate_seat = NULL;
 }
 
 TARN__WATCH_FORKS_LAST static void watch_forks(void) {

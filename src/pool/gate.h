@@ -77,20 +77,23 @@ static inline bool tarn__gate_enter_owned(const tarn__gate *gate,
   return false;
 }
 
-// The short way alone: false where the gate is not this thread's own.
-static inline bool tarn__gate_try_owned(tarn__gate *gate) {
+// The short way alone: NULL where the gate is not this thread's own. In a child
+// of fork no gate of the parent's is.
+static inline tarn__seat *tarn__gate_try_owned(tarn__gate *gate) {
   tarn__seat *seat = tarn__gate_seat;
-  return tarn__gate_is_mine(gate, seat) && tarn__gate_enter_owned(gate, seat);
+  bool entered =
+      tarn__gate_is_mine(gate, seat) && tarn__gate_enter_owned(gate, seat);
+  return entered ? seat : NULL;
 }
 
-// After that.
-static inline void tarn__gate_leave_owned(void) {
-  atomic_store_explicit(&tarn__gate_seat->inside, NULL, memory_order_release);
+// After that, with what it gave.
+static inline void tarn__gate_leave_owned(tarn__seat *seat) {
+  atomic_store_explicit(&seat->inside, NULL, memory_order_release);
 }
 
 // Not twice by the same thread.
 static inline void tarn__gate_enter(tarn__gate *gate) {
-  if (!tarn__gate_try_owned(gate)) tarn__gate_enter_shared(gate);
+  if (tarn__gate_try_owned(gate) == NULL) tarn__gate_enter_shared(gate);
 }
 
 static inline void tarn__gate_leave(tarn__gate *gate) {
