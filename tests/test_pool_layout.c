@@ -134,6 +134,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool layout");
   TCase *tc = tcase_create("layout");
+  tcase_set_timeout(tc, 60);
   tcase_add_test(tc, no_two_share_a_byte);
   tcase_add_test(tc, what_is_never_there_at_once_shares);
   tcase_add_test(tc, a_span_may_lie_across_the_end);

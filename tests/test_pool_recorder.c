@@ -169,6 +169,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool recorder");
   TCase *tc = tcase_create("recorder");
+  tcase_set_timeout(tc, 60);
   tcase_add_checked_fixture(tc, setup, teardown);
   tcase_add_test(tc, a_step_that_repeats_is_due_at_its_end);
   tcase_add_test(tc, it_is_due_again_after_each_step);
