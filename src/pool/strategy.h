@@ -7,6 +7,7 @@
 #define TARN_POOL_STRATEGY_H_
 
 #include "pool/piece.h"
+#include "pool/waits.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__strategy_type tarn__strategy_type;
@@ -29,6 +30,13 @@ typedef struct tarn__request {
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
 } tarn__request;
+
+// What a strategy has idle.
+typedef struct tarn__survey {
+  size_t idle;          // bytes of the device that no block has
+  size_t largest;       // of the largest hole among them
+  tarn__waits streams;  // whose work may still be under way in them
+} tarn__survey;
 
 struct tarn__strategy_type {
   const char *name;
@@ -64,6 +72,13 @@ struct tarn__strategy_type {
   // Gives idle memory back to the source until the pool holds at most |target|
   // bytes, or there is none.
   tarn_status (*trim)(tarn__strategy *strategy, size_t target);
+
+  // Says what is idle. A walk. NULL: it cannot say.
+  void (*survey)(tarn__strategy *strategy, tarn__survey *out);
+
+  // What the stream with |serial| used last nobody uses any more, and so it may
+  // be joined with what is beside it. NULL: it would make no difference.
+  void (*settle)(tarn__strategy *strategy, uint64_t serial);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
   tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);
