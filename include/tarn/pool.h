@@ -128,11 +128,11 @@ TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 // Lets a thread of the library trim the pool when it needs less than before;
 // 0, as at the start: nothing is given back by itself. Time is cut into periods
 // of |idle_ns| nanoseconds, and the need of a period is the most that was live
-// at once in it. If that has fallen by more than an eighth, the pool is trimmed
-// to as large a part of what it holds; if nothing was live, to nothing. In the
-// first period it has fallen from |live_peak_bytes|. A program whose steps repeat within |idle_ns| loses
-// nothing by it. What streams may still be at work in is waited for, by that
-// thread.
+// at once in it. If that has fallen by more than an eighth, in the first period
+// from |live_peak_bytes|, the pool is trimmed to as large a part of what it
+// holds; if nothing was live, to nothing. A program whose steps repeat within
+// |idle_ns| loses nothing by it. What streams may still be at work in that
+// thread waits for.
 //
 // There is one such thread in a process, while a pool wants it. A call begins a
 // new period; one with 0 waits until the thread is done with the pool.
@@ -150,6 +150,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
 // streams that were at work in it are waited for. If that is not enough, the
 // program is asked.
 
+// A number of bytes that the strategy cannot tell.
 #define TARN_POOL_UNKNOWN SIZE_MAX
 
 // What a request wants, and what the pool was like just now.
@@ -162,8 +163,7 @@ typedef struct tarn_pool_need {
   size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
   size_t live_bytes;
   size_t limit_bytes;
-  size_t idle_bytes;    // held, and in no block; TARN_POOL_UNKNOWN with a
-                        // strategy that cannot say
+  size_t idle_bytes;    // held, and in no block; or TARN_POOL_UNKNOWN
   size_t largest_hole;  // of them in one piece; likewise
 } tarn_pool_need;
 

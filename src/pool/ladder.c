@@ -54,24 +54,19 @@ static bool is_now(const tarn_pool *pool, moment m) {
   return pool->stats.frees == m.frees && pool->cuts == m.cuts;
 }
 
-// The streams of |waits| whose work is done.
-static tarn__waits finished_among(const tarn__waits *waits) {
-  tarn__waits done = {.count = 0};
-  for (size_t i = 0; i < waits->count && i < TARN__WAITS; i++) {
-    if (tarn__stream_is_done(waits->serials[i])) {
-      tarn__waits_add(&done, waits->serials[i]);
-    }
-  }
-  return done;
+static bool is_done(uint64_t serial, bool waits) {
+  return waits ? tarn_stream_join(NULL, serial) == TARN_OK
+               : tarn__stream_is_done(serial);
 }
 
-// All of them, or none if one cannot be waited for.
-static tarn__waits wait_for_all(tarn_pool *pool, const tarn__waits *waits) {
-  tarn__waits done = *waits;
-  tarn_device *device = NULL;
-  tarn_status status = tarn__place_device(pool->place, &device);
-  if (status == TARN_OK) status = tarn__waits_wait(waits, device);
-  if (status != TARN_OK) done.count = 0;
+// Those of |streams| whose work is done. If there are more than are known by
+// serial, the next round is for the rest.
+static tarn__waits done_among(const tarn__waits *streams, bool waits) {
+  tarn__waits done = {.count = 0};
+  for (size_t i = 0; i < streams->count && i < TARN__WAITS; i++) {
+    uint64_t serial = streams->serials[i];
+    if (is_done(serial, waits)) tarn__waits_add(&done, serial);
+  }
   return done;
 }
 
@@ -89,11 +84,10 @@ static bool settle(tarn__ladder *ladder, bool waits) {
   }
   moment before = moment_of(pool);
   tarn__source_begin_ask(strategy, 0, 0);
-  tarn__waits done = waits ? wait_for_all(pool, &found.streams)
-                           : finished_among(&found.streams);
+  tarn__waits done = done_among(&found.streams, waits);
   tarn__source_end_ask(strategy, 0);
   bool unchanged = is_now(pool, before);
-  for (size_t i = 0; unchanged && i < done.count && i < TARN__WAITS; i++)
+  for (size_t i = 0; unchanged && i < done.count; i++)
     strategy->type->settle(strategy, done.serials[i]);
   if (strategy != pool->current) tarn__front_retire(pool, strategy);
   return done.count > 0 || !unchanged;
