@@ -191,7 +191,7 @@ static const char *const strategies[] = {"page_unit_pool", "arena_pool:page=4K",
 START_TEST(many_threads_make_room_at_once) {
   pthread_t exchanger;
   tarn_pool *pool = host_pool(strategies[_i]);
-  size_t limit = 512 * KIB;
+  size_t limit = (size_t)512 * KIB;
   assert_ok(tarn_pool_limit(pool, limit));
   assert_ok(tarn_pool_on_full(pool, shrink_cache, &cache));
   atomic_store(&filling, true);
@@ -244,7 +244,7 @@ static void *work_on_stream(void *number) {
 
 START_TEST(what_streams_still_use_is_nobody_else_s) {
   tarn_pool *pool = host_pool(strategies[_i]);
-  assert_ok(tarn_pool_limit(pool, 128 * KIB));
+  assert_ok(tarn_pool_limit(pool, (size_t)128 * KIB));
   run_threads(work_on_stream);
   end_pool(pool);
 }

@@ -20,7 +20,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/os.h"
