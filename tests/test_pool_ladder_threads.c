@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "pool/ladder.h"
 #include "test_pool_kit.h"
 
 enum { WORKERS = 4, ROUNDS = 1500 };
@@ -250,12 +251,105 @@ START_TEST(what_streams_still_use_is_nobody_else_s) {
 }
 END_TEST
 
+// --- what is freed while streams are waited for ----------------------------
+
+enum { RUNG_OF_STREAMS = 4, GATES = 2 };
+
+static sem_t gates[GATES];
+
+// Holds a stream up until the gate is opened.
+static void pass_gate(void *context, tarn_status status) {
+  expect(status == TARN_OK);
+  while (sem_wait(context) != 0)
+    continue;
+}
+
+// Climbs the one rung that waits for streams.
+static void *wait_for_streams(void *unused) {
+  (void)unused;
+  tarn_pool *pool = host();
+  tarn__request request = {.size = 1, .align = 1};
+  tarn__ladder ladder;
+  tarn__ladder_begin(&ladder, pool, &request, 0);
+  ladder.rung = RUNG_OF_STREAMS;
+  pthread_mutex_lock(&pool->lock);
+  expect(tarn__ladder_climb(&ladder));
+  expect(ladder.rung == RUNG_OF_STREAMS + 1);
+  pthread_mutex_unlock(&pool->lock);
+  return NULL;
+}
+
+static bool is_waiting(tarn_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  bool inside = pool->current->inside > 0;
+  pthread_mutex_unlock(&pool->lock);
+  return inside;
+}
+
+static size_t streams_with_holes(tarn_pool *pool) {
+  tarn__survey found = {.idle = 0};
+  pool->current->type->survey(pool->current, &found);
+  return found.streams.count;
+}
+
+// Climbs while stream |a| stands before the first gate. Meanwhile the block is
+// freed or cut behind the second one, or nothing is done.
+static void climb_meanwhile(tarn_pool *pool, tarn_stream *a, tarn_block *block,
+                            bool freed, bool cut) {
+  pthread_t climber;
+  assert_ok(tarn_stream_add_callback(a, pass_gate, &gates[0]));
+  pthread_create(&climber, NULL, wait_for_streams, NULL);
+  while (!is_waiting(pool))
+    sched_yield();
+  assert_ok(tarn_stream_add_callback(a, pass_gate, &gates[1]));
+  if (cut) assert_ok(tarn_pool_resize(block, (size_t)128 * KIB, a));
+  if (freed) give_on(*block, a);
+  sem_post(&gates[0]);
+  pthread_join(climber, NULL);
+}
+
+// It may be behind work that was not waited for, of the same stream.
+START_TEST(what_is_freed_meanwhile_stays_with_its_stream) {
+  bool by_cutting = _i == 1;
+  tarn_device *cpu = NULL;
+  tarn_stream *a = NULL;
+  size_t quarter = (size_t)256 * KIB;
+  tarn_pool *pool = host_pool("arena_pool");
+  for (int i = 0; i < GATES; i++)
+    sem_init(&gates[i], 0, 0);
+  assert_ok(tarn_device_open("cpu:0", &cpu));
+  assert_ok(tarn_stream_create(cpu, &a));
+  tarn_block blocks[4];
+  for (int i = 0; i < 4; i++)
+    blocks[i] = take_on(pool, quarter, i % 2 == 0 ? a : NULL);
+  give_on(blocks[0], a);
+  ck_assert_uint_eq(streams_with_holes(pool), 1);
+  climb_meanwhile(pool, a, &blocks[2], !by_cutting, by_cutting);
+  ck_assert_uint_eq(streams_with_holes(pool), 1);
+  sem_post(&gates[1]);
+  assert_ok(tarn_stream_synchronize(a));
+  climb_meanwhile(pool, a, &blocks[2], false, false);
+  ck_assert_uint_eq(streams_with_holes(pool), 0);
+  sem_post(&gates[1]);
+  give(blocks[1]);
+  give(blocks[3]);
+  if (by_cutting) give(blocks[2]);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_device_close(cpu));
+  for (int i = 0; i < GATES; i++)
+    sem_destroy(&gates[i]);
+  end_pool(pool);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: no room among threads");
   TCase *loops = tcase_create("each strategy");
   tcase_set_timeout(loops, 240);
   tcase_add_loop_test(loops, many_threads_make_room_at_once, 0, 4);
   tcase_add_loop_test(loops, what_streams_still_use_is_nobody_else_s, 0, 4);
+  tcase_add_loop_test(loops, what_is_freed_meanwhile_stays_with_its_stream, 0,
+                      2);
   suite_add_tcase(suite, loops);
   ADD_CASE(suite, "exchange", who_exchanges_it_waits_until_it_is_left);
   return run_pool_suite(suite);
