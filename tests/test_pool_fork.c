@@ -60,6 +60,8 @@ static void use_the_parent_s(void) {
   MUST(tarn_pool_limit(pool, 100) == TARN_E_STATE);
   MUST(tarn_pool_trim(pool, 0) == TARN_E_STATE);
   MUST(tarn_pool_reset_peaks(pool) == TARN_E_STATE);
+  MUST(tarn_pool_on_full(pool, NULL, NULL) == TARN_E_STATE);
+  MUST(tarn_pool_decay(pool, 1) == TARN_E_STATE);
   tarn_pool_stats stats = {.struct_size = sizeof stats, .live_bytes = 7};
   MUST(tarn_pool_query(pool, &stats) == TARN_E_STATE);
   MUST(stats.live_bytes == 0);

@@ -130,6 +130,68 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
 // TARN_E_DEVICE  the device refused some of it.
 TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 
+// Lets a thread of the library trim the pool when it needs less than before;
+// 0, as at the start: nothing is given back by itself. Time is cut into periods
+// of |idle_ns| nanoseconds, and the need of a period is the most that was live
+// at once in it. If that has fallen by more than an eighth, in the first period
+// from |live_peak_bytes|, the pool is trimmed to as large a part of what it
+// holds; if nothing was live, to nothing. A program whose steps repeat within
+// |idle_ns| loses nothing by it. What streams may still be at work in that
+// thread waits for.
+//
+// There is one such thread in a process, while a pool wants it. A call begins a
+// new period; one with 0 waits until the thread is done with the pool.
+//
+// Lifetime: until the pool ends. A child of fork has no such thread before it
+//           calls this for a pool of its own.
+// TARN_E_NOMEM  the system has no thread for it: nothing decays.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
+                                                     uint64_t idle_ns);
+
+// ---------------------------------------------------------------------------
+// When there is no room
+// ---------------------------------------------------------------------------
+// A request that finds no room makes some: idle memory goes back to the device,
+// streams that were at work in it are waited for. If that is not enough, the
+// program is asked.
+
+// A number of bytes that the strategy cannot tell.
+#define TARN_POOL_UNKNOWN SIZE_MAX
+
+// What a request wants, and what the pool was like just now.
+typedef struct tarn_pool_need {
+  size_t struct_size;
+  size_t size;            // as asked for
+  size_t align;           // at least the device's own
+  tarn_tag tag;           // 0: untagged
+  unsigned attempt;       // 1 at first, then more, up to 16
+  size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
+  size_t live_bytes;
+  size_t limit_bytes;
+  size_t idle_bytes;    // held, and in no block; or TARN_POOL_UNKNOWN
+  size_t largest_hole;  // of them in one piece; likewise
+} tarn_pool_need;
+
+// Makes room for a request: frees blocks, trims, raises the limit. True: the
+// request is to be tried again, and if there is still no room all of this
+// begins anew. False: it is TARN_FULL.
+//
+// Called on the thread of the request, with no lock held, so several threads
+// may be in it at once. It may use the pool as any other code. Requests of its
+// own that find no room are refused without calling it, whatever pool they are
+// for. |need| is good for the call.
+typedef bool tarn_pool_full_fn(tarn_pool *pool, const tarn_pool_need *need,
+                               void *context);
+
+// Sets the function that is called when there is no room, in place of the one
+// before; NULL: none, as at the start. When it returns no thread is in the
+// former one any more.
+//
+// Lifetime: |context| is the caller's, until another is set or the pool ends.
+// TARN_E_STATE  called from within such a function, which it would wait for.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
+
 // ---------------------------------------------------------------------------
 // Blocks
 // ---------------------------------------------------------------------------
@@ -141,7 +203,11 @@ TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 //
 // Lifetime: give it back with tarn_pool_free before the device closes.
 // Cost:     O(1), plus one call of the device when the pool grows.
-// TARN_FULL       the limit or the device is used up: trim, free, or wait.
+// TARN_FULL       the limit or the device is used up, and no room could be
+// made:
+//                 free, or ask for less. The text says what the strategy or
+//                 the device said, what is idle and how large the largest hole
+//                 is, and which tags hold most.
 // TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,

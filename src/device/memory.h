@@ -61,4 +61,8 @@ TARN_MUST_CHECK static inline tarn_status tarn__not_in_callback(void) {
 // Whether no stream with |serial| lives any more: then its work is done.
 bool tarn__stream_is_gone(uint64_t serial);
 
+// Whether all that the stream with |serial| has queued by now is done; also if
+// it is gone. Asks the driver.
+bool tarn__stream_is_done(uint64_t serial);
+
 #endif  // TARN_DEVICE_MEMORY_H_

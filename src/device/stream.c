@@ -337,6 +337,14 @@ tarn_stream *tarn__stream_pin(uint64_t serial) {
   return found;
 }
 
+bool tarn__stream_is_done(uint64_t serial) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream == NULL) return true;
+  bool done = tarn_stream_query(stream) == TARN_OK;
+  tarn__stream_unpin(stream);
+  return done;
+}
+
 // The first stream of |device| behind |serial|, pinned; NULL if there is none.
 static tarn_stream *pin_behind(const tarn_device *device, uint64_t serial) {
   tarn_stream *found = NULL;

@@ -6,9 +6,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-
-// How often room is made for one request.
-enum { ATTEMPTS = 16 };
+#include "pool/ladder.h"
 
 // --- counting --------------------------------------------------------------
 
@@ -32,6 +30,7 @@ void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece) {
   stats->live_bytes += piece->requested;
   stats->live_blocks++;
   tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   tag->live_bytes += piece->requested;
   tag->live_blocks++;
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
@@ -66,37 +65,23 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-// Gives all idle memory back, and if another thread is about to give some back
-// waits for that. False if there was neither: no room can be made.
-static bool make_room(tarn_pool *pool) {
-  uint64_t frees = pool->stats.device_frees;
-  (void)tarn__front_trim(pool, 0);
-  if (pool->stats.device_frees != frees) return true;
-  if (pool->returning == 0) return false;
-  tarn__gate_wait(&pool->gate, &pool->returned);
-  tarn__play_settle(pool);
-  return true;
-}
-
-// As long as there is no room but some can be made, the strategy is asked
-// again: others may have been quicker to use it. Not for ever, since what is
-// asked for may be more than ever comes free.
-static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
-                              tarn__piece **out_piece) {
-  tarn_status status = ask_strategy(pool, request, out_piece);
-  bool hopeless =
-      pool->stats.limit_bytes != 0 && request->size > pool->stats.limit_bytes;
-  for (int i = 0; i < ATTEMPTS && status == TARN_FULL && !hopeless; i++) {
-    if (!make_room(pool)) break;
+// The strategy has refused, and is asked again as long as room can be made.
+__attribute__((cold, noinline)) static tarn_status make_room(
+    tarn_pool *pool, tarn__request *request, tarn_tag tag,
+    tarn__piece **out_piece) {
+  tarn__ladder ladder;
+  tarn_status status = TARN_FULL;
+  tarn__ladder_begin(&ladder, pool, request, tag);
+  while (status == TARN_FULL && tarn__ladder_climb(&ladder))
     status = ask_strategy(pool, request, out_piece);
-  }
-  return status;
+  return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
 }
 
 static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
                                tarn_tag tag, tarn__piece **out_piece) {
   tarn_status status = prepare_tag(pool, tag);
-  if (status == TARN_OK) status = find_piece(pool, request, out_piece);
+  if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
+  if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
   if (request->asked) pool->stats.misses++;
   if (status != TARN_OK) {
     pool->stats.failures++;

@@ -332,6 +332,39 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   return status != TARN_OK ? status : given;
 }
 
+// --- what is idle ----------------------------------------------------------
+
+// Larger ones come first, but for those of one bin, which differ by less than a
+// sixteenth.
+static size_t largest_in(const tarn__bins *bins) {
+  size_t largest = 0;
+  const tarn__extent *e = tarn__bins_next(bins, NULL);
+  for (; e != NULL && e->size >= largest - largest / TARN__BIN_CUTS;
+       e = tarn__bins_next(bins, e)) {
+    if (e->size > largest) largest = e->size;
+  }
+  return largest;
+}
+
+static void survey(tarn__strategy *strategy, tarn__survey *out) {
+  const tarn__arena *self = self_of(strategy);
+  out->idle = self->regions.spare_count * self->regions.page;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    for (const tarn__bins *b = self->zones[i].bins; b != NULL; b = b->next) {
+      size_t largest = largest_in(b);
+      out->idle += b->bytes;
+      if (largest > out->largest) out->largest = largest;
+      if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
+    }
+  }
+}
+
+static void settle(tarn__strategy *strategy, uint64_t serial) {
+  tarn__arena *self = self_of(strategy);
+  for (int i = 0; i < TARN__ARENA_ZONES; i++)
+    tarn__extents_move(&self->zones[i], serial, 0);
+}
+
 // --- the invariants --------------------------------------------------------
 
 static size_t held_by(const tarn__arena *self) {
@@ -385,5 +418,7 @@ const tarn__strategy_type tarn__arena_pool = {
     .set_up = tarn__arena_set_up,
     .strike = tarn__arena_strike,
     .granule = tarn__arena_granule,
+    .survey = survey,
+    .settle = settle,
     .check = check,
 };

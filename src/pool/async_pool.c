@@ -85,6 +85,12 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
   return TARN_OK;
 }
 
+// Nothing ever is.
+static void survey(tarn__strategy *strategy, tarn__survey *out) {
+  (void)strategy;
+  (void)out;
+}
+
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   (void)strategy;
   *out_idle = 0;
@@ -100,6 +106,7 @@ const tarn__strategy_type tarn__no_pool = {
     .give = give,
     .let_go = give,
     .trim = trim,
+    .survey = survey,
     .check = check,
 };
 
@@ -112,5 +119,6 @@ const tarn__strategy_type tarn__async_pool = {
     .give = give,
     .let_go = give,
     .trim = trim,
+    .survey = survey,
     .check = check,
 };

@@ -34,6 +34,7 @@ typedef struct call {
   tarn_source source;  // the first member: what the strategy sees
   bridge *self;
   tarn__request *request;  // within take; else NULL
+  bool *spoke;             // within take: it has written an error text
   bool locked;             // the pool's lock is held: not within init
   size_t target;           // of trim: what the pool may hold after it
 } call;
@@ -61,6 +62,10 @@ static tarn_status out_of_turn(const call *c, const char *what) {
                     c->self->base.type->name, what);
 }
 
+static void note_text(const call *c) {
+  if (c->spoke != NULL) *c->spoke = true;
+}
+
 static tarn_status grow(const tarn_source *source, size_t size, size_t align,
                         tarn_chunk **out_chunk) {
   const call *c = call_of(source);
@@ -79,6 +84,7 @@ static tarn_status grow(const tarn_source *source, size_t size, size_t align,
       tarn__chunk_take(&c->self->base, &request, size, &held->chunk);
   c->request->asked |= request.asked;
   if (status != TARN_OK) {
+    note_text(c);
     tarn__host_free(held, sizeof *held);
     return status;
   }
@@ -119,6 +125,7 @@ static tarn_status wait(const tarn_source *source, uint64_t stream) {
 
 static tarn_status refuse(const tarn_source *source, tarn_status status,
                           const char *why) {
+  note_text(call_of(source));
   return tarn__fail(status, "%s: %s", call_of(source)->self->base.type->name,
                     why != NULL ? why : "");
 }
@@ -204,7 +211,12 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   call c = call_for(strategy, request, true);
   tarn_request seen = {request->size, request->align, request->serial};
   tarn_stretch s = {0};
+  bool spoke = false;
+  c.spoke = &spoke;
   tarn_status status = table_of(self)->take(self->state, &c.source, &seen, &s);
+  if (status == TARN_FULL && !spoke) {
+    return tarn__fail(status, "%s: has no room", strategy->type->name);
+  }
   if (status == TARN_OK) status = check_stretch(self, request, &s);
   if (status != TARN_OK) return status;
   tarn__piece *piece = tarn__source_carve(strategy, s.address, s.size);

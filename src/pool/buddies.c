@@ -280,20 +280,29 @@ static tarn__buddy *find_in(const tarn__lane *lane, size_t size, size_t align) {
   return NULL;
 }
 
-// What streams that are gone have used last, no stream uses any more.
+// What |lane| has no stream uses any more.
+static void empty_lane(tarn__buddies *buddies, const tarn__lane *lane) {
+  while (lane->orders != 0) {
+    unsigned order = (unsigned)__builtin_ctzll(lane->orders);
+    tarn__buddy *b = node_at(lane->blocks[order].next);
+    unhang(buddies, b);
+    drop(buddies, b);
+    release(buddies, buddies->lanes, b->space,
+            (size_t)(b->address - b->space->address), order);
+  }
+}
+
 static void adopt_orphans(tarn__buddies *buddies) {
   for (tarn__lane *lane = buddies->lanes->next; lane != NULL;
        lane = lane->next) {
-    if (lane->orders == 0 || !tarn__stream_is_gone(lane->serial)) continue;
-    while (lane->orders != 0) {
-      unsigned order = (unsigned)__builtin_ctzll(lane->orders);
-      tarn__buddy *b = node_at(lane->blocks[order].next);
-      unhang(buddies, b);
-      drop(buddies, b);
-      release(buddies, buddies->lanes, b->space,
-              (size_t)(b->address - b->space->address), order);
-    }
+    bool gone = lane->orders != 0 && tarn__stream_is_gone(lane->serial);
+    if (gone) empty_lane(buddies, lane);
   }
+}
+
+void tarn__buddies_settle(tarn__buddies *buddies, uint64_t serial) {
+  const tarn__lane *lane = serial != 0 ? find_lane(buddies, serial) : NULL;
+  if (lane != NULL) empty_lane(buddies, lane);
 }
 
 static tarn__buddy *find_elsewhere(tarn__buddies *buddies, size_t size,

@@ -88,6 +88,9 @@ TARN_MUST_CHECK bool tarn__buddies_know(tarn__buddies *buddies,
 void tarn__buddies_give(tarn__buddies *buddies, tarn__space *space,
                         tarn_addr address, size_t size, uint64_t serial);
 
+// What the stream with |serial| may still use, nobody uses any more.
+void tarn__buddies_settle(tarn__buddies *buddies, uint64_t serial);
+
 // Takes out a space of which nothing is taken. What it consisted of is listed
 // by |chain|, each with its |serial|, until it is forgotten.
 tarn__buddy *tarn__buddies_remove(tarn__buddies *buddies, tarn__space *space);

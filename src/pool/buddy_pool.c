@@ -311,6 +311,25 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   return status != TARN_OK ? status : given;
 }
 
+// --- what is idle ----------------------------------------------------------
+
+static void survey(tarn__strategy *strategy, tarn__survey *out) {
+  const buddy *self = self_of(strategy);
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->parts)
+    out->idle += part_at(node)->space.size - part_at(node)->space.taken;
+  for (const tarn__lane *l = self->buddies.lanes; l != NULL; l = l->next) {
+    if (l->orders == 0) continue;
+    size_t block = (size_t)1 << (63 - __builtin_clzll(l->orders));
+    if (block > out->largest) out->largest = block;
+    tarn__waits_add(&out->streams, l->serial);
+  }
+}
+
+static void settle(tarn__strategy *strategy, uint64_t serial) {
+  tarn__buddies_settle(&self_of(strategy)->buddies, serial);
+}
+
 // --- the invariants --------------------------------------------------------
 
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
@@ -346,5 +365,7 @@ const tarn__strategy_type tarn__buddy_pool = {
     .give = give,
     .let_go = let_go,
     .trim = trim,
+    .survey = survey,
+    .settle = settle,
     .check = check,
 };

@@ -53,6 +53,8 @@ static void forget(tarn_pool *pool) {
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
+  tarn__on_full_deinit(&pool->on_full,
+                       pool->generation == tarn__os_generation());
   // In a child of fork, threads of the parent may count as waiting there, and
   // destroying it would wait for them.
   if (pool->generation == tarn__os_generation()) {
@@ -73,6 +75,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   tarn__recorder_restart(&pool->recorder, 0);
   tarn__gate_init(&pool->gate);
   pthread_cond_init(&pool->returned, NULL);
+  tarn__on_full_init(&pool->on_full);
   tarn_list_init(&pool->replaced);
   const char *strategy = tarn__strategy_default();
   tarn_status status = adopt_device(pool, place);
@@ -88,6 +91,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
 }
 
 tarn_status tarn__front_destroy(tarn_pool *pool) {
+  tarn__decay_end(pool);
   tarn_status status = tarn_pool_trim(pool, 0);
   forget(pool);
   return status;

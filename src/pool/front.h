@@ -6,7 +6,9 @@
 
 #include "base/os.h"
 #include "device/memory.h"
+#include "pool/decay.h"
 #include "pool/gate.h"
+#include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/stage.h"
 #include "pool/strategy.h"
@@ -37,6 +39,10 @@ struct tarn_pool {
   tarn_pool_stats stats;
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
+  uint64_t cuts;  // blocks that were resized without growing: like frees, they
+                  // add to what a stream used last
+  tarn__decay decay;
+  tarn__on_full on_full;  // has a lock of its own
 };
 
 // Takes the lock, with the books up to date, and lets go of it.
@@ -145,5 +151,9 @@ bool tarn__tag_is_known(tarn_tag tag);
 
 // One line about the blocks that are out, by tag, into |out|.
 void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size);
+
+// The same for the |most| tags that hold most.
+void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
+                             size_t out_size);
 
 #endif  // TARN_POOL_FRONT_H_

@@ -332,6 +332,20 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
   return tarn__source_shrink(strategy, idle.all);
 }
 
+// Whose a piece is makes no difference: any stream's is taken.
+static void survey(tarn__strategy *strategy, tarn__survey *out) {
+  const page_unit *self = self_of(strategy);
+  for (size_t i = 0; i < self->class_slots; i++) {
+    const size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
+      const tarn__piece *p = c->shelves[j].first;
+      if (p != NULL && c->size > out->largest) out->largest = c->size;
+      for (; p != NULL; p = p->next)
+        out->idle += p->base_size;
+    }
+  }
+}
+
 static tarn_status check_idle(const page_unit *self, const size_class *c,
                               const shelf *s, const tarn__piece *piece) {
   bool right = !piece->live && piece->owner == &self->base &&
@@ -369,5 +383,6 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .give = give,
     .let_go = tarn__source_shrink,
     .trim = trim,
+    .survey = survey,
     .check = check,
 };

@@ -14,6 +14,7 @@ static void recount(tarn_pool *pool, tarn__piece *piece, size_t size) {
   stats->live_bytes = stats->live_bytes - piece->requested + size;
   tag->live_bytes = tag->live_bytes - piece->requested + size;
   tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
   piece->requested = size;
 }
@@ -68,6 +69,7 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   };
   tarn_status status = ask_strategy(pool, &request, piece);
   if (status != TARN_OK) return status;
+  if (!grows) pool->cuts++;
   // What it grew into may be behind work of that stream, which whoever gets the
   // memory next on another has to wait for.
   if (grows && serial != 0) piece->waits_on = serial;

@@ -8,6 +8,7 @@
 
 #include "pool/piece.h"
 #include "pool/stage.h"
+#include "pool/waits.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__strategy_type tarn__strategy_type;
@@ -31,6 +32,13 @@ typedef struct tarn__request {
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
 } tarn__request;
+
+// What a strategy has idle.
+typedef struct tarn__survey {
+  size_t idle;          // bytes of the device that no block has
+  size_t largest;       // of the largest hole among them
+  tarn__waits streams;  // whose work may still be under way in them
+} tarn__survey;
 
 struct tarn__strategy_type {
   const char *name;
@@ -79,6 +87,12 @@ struct tarn__strategy_type {
 
   // What the sizes of pieces are multiples of.
   size_t (*granule)(const tarn__strategy *strategy);
+  // Says what is idle. A walk. NULL: it cannot say.
+  void (*survey)(tarn__strategy *strategy, tarn__survey *out);
+
+  // What the stream with |serial| used last nobody uses any more, and so it may
+  // be joined with what is beside it. NULL: it would make no difference.
+  void (*settle)(tarn__strategy *strategy, uint64_t serial);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
   tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);

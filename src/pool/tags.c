@@ -72,15 +72,42 @@ const char *tarn_pool_tag_name(tarn_tag tag) {
   return name;
 }
 
-void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size) {
+// --- who holds what --------------------------------------------------------
+
+// Whether |a| comes before |b|: more bytes first, of as many the older tag.
+static bool holds_more(const tarn_pool *pool, size_t a, size_t b) {
+  size_t x = pool->tags[a].live_bytes;
+  size_t y = pool->tags[b].live_bytes;
+  return x != y ? x > y : a < b;
+}
+
+// The next tag with blocks behind |*tag|, SIZE_MAX being before all. False:
+// there is none.
+static bool next_holder(const tarn_pool *pool, size_t *tag) {
+  size_t next = SIZE_MAX;
+  for (size_t i = 0; i < pool->tag_count; i++) {
+    if (pool->tags[i].live_blocks == 0) continue;
+    if (*tag != SIZE_MAX && !holds_more(pool, *tag, i)) continue;
+    if (next == SIZE_MAX || holds_more(pool, i, next)) next = i;
+  }
+  *tag = next;
+  return next != SIZE_MAX;
+}
+
+void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
+                             size_t out_size) {
   size_t used = 0;
+  size_t tag = SIZE_MAX;
   out[0] = '\0';
-  for (size_t tag = 0; tag < pool->tag_count && used < out_size; tag++) {
+  for (; most > 0 && used < out_size && next_holder(pool, &tag); most--) {
     const tarn__tag_count *count = &pool->tags[tag];
-    if (count->live_blocks == 0) continue;
-    int n = snprintf(out + used, out_size - used, "%s%zu bytes %s",
+    int n = snprintf(out + used, out_size - used, "%s%zu bytes %.40s (%zu)",
                      used ? ", " : "", count->live_bytes,
-                     tarn_pool_tag_name((tarn_tag)tag));
+                     tarn_pool_tag_name((tarn_tag)tag), count->live_blocks);
     used += n > 0 ? (size_t)n : 0;
   }
+}
+
+void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size) {
+  tarn__front_top_holders(pool, SIZE_MAX, out, out_size);
 }

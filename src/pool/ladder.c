@@ -1,0 +1,259 @@
+// The ladder: what is tried before a request is refused.
+//
+//   callback    the program's own function frees, trims, raises the limit
+//   streams     holes of several streams become one when their work is done
+//   replaced    strategies that were replaced give back what they still have
+//   returning   memory on its way to the device arrives there
+//   trim        idle memory goes back to the device
+//   finished    holes of streams that are done become one: nobody waits
+//      ▲
+//   the strategy has no room
+//
+// From the bottom up, cheap ones first. After each rung that made room the
+// strategy is asked again; above the last a new round begins if any of this one
+// has helped, since others may have been quicker to use it. Not for ever, since
+// what is asked for may be more than ever comes free.
+#include "pool/ladder.h"
+
+#include <stdio.h>
+
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/front.h"
+#include "pool/on_full.h"
+
+enum {
+  ROUNDS = 16,
+  HOLDERS = 3,  // that an error text names
+};
+
+// --- surveys ---------------------------------------------------------------
+
+// False: the present strategy cannot say.
+static bool survey(tarn_pool *pool, tarn__survey *out) {
+  tarn__strategy *strategy = pool->current;
+  *out = (tarn__survey){.idle = 0};
+  if (strategy->type->survey == NULL) return false;
+  strategy->type->survey(strategy, out);
+  return true;
+}
+
+// --- what streams used last ------------------------------------------------
+
+// A moment in which nothing more was added to what streams used last.
+typedef struct moment {
+  uint64_t frees;
+  uint64_t cuts;
+} moment;
+
+static moment moment_of(const tarn_pool *pool) {
+  return (moment){pool->stats.frees, pool->cuts};
+}
+
+static bool is_now(const tarn_pool *pool, moment m) {
+  return pool->stats.frees == m.frees && pool->cuts == m.cuts;
+}
+
+static bool is_done(uint64_t serial, bool waits) {
+  return waits ? tarn_stream_join(NULL, serial) == TARN_OK
+               : tarn__stream_is_done(serial);
+}
+
+// Those of |streams| whose work is done. If there are more than are known by
+// serial, the next round is for the rest.
+static tarn__waits done_among(const tarn__waits *streams, bool waits) {
+  tarn__waits done = {.count = 0};
+  for (size_t i = 0; i < streams->count && i < TARN__WAITS; i++) {
+    uint64_t serial = streams->serials[i];
+    if (is_done(serial, waits)) tarn__waits_add(&done, serial);
+  }
+  return done;
+}
+
+// Makes what streams used last nobody's: of those that are done, or, if
+// |waits|, of all, when they are. What others free meanwhile may be behind
+// newer work of the same stream: then only the strategy can be asked again.
+// False: it would make no difference.
+static bool settle(tarn__ladder *ladder, bool waits) {
+  tarn_pool *pool = ladder->pool;
+  tarn__strategy *strategy = pool->current;
+  tarn__survey found;
+  if (strategy->type->settle == NULL || !survey(pool, &found)) return false;
+  if (found.streams.count == 0 || found.idle < ladder->request->size) {
+    return false;
+  }
+  moment before = moment_of(pool);
+  tarn__source_begin_ask(strategy, 0, 0);
+  tarn__waits done = done_among(&found.streams, waits);
+  tarn__source_end_ask(strategy, 0);
+  bool unchanged = is_now(pool, before);
+  for (size_t i = 0; unchanged && i < done.count; i++)
+    strategy->type->settle(strategy, done.serials[i]);
+  if (strategy != pool->current) tarn__front_retire(pool, strategy);
+  return done.count > 0 || !unchanged;
+}
+
+// --- the rungs -------------------------------------------------------------
+
+static bool settle_finished(tarn__ladder *ladder) {
+  return settle(ladder, false);
+}
+
+static bool trim_idle(tarn__ladder *ladder) {
+  tarn_pool *pool = ladder->pool;
+  uint64_t frees = pool->stats.device_frees;
+  (void)tarn__front_trim(pool, 0);
+  return pool->stats.device_frees != frees;
+}
+
+static bool wait_for_returns(tarn__ladder *ladder) {
+  tarn_pool *pool = ladder->pool;
+  if (pool->returning == 0) return false;
+  tarn__gate_wait(&pool->gate, &pool->returned);
+  tarn__play_settle(pool);
+  return true;
+}
+
+// Each once: the list may change meanwhile, so it is turned.
+static bool trim_replaced(tarn__ladder *ladder) {
+  tarn_pool *pool = ladder->pool;
+  uint64_t frees = pool->stats.device_frees;
+  size_t count = 0;
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &pool->replaced)
+    count++;
+  for (; count > 0 && !tarn_list_empty(&pool->replaced); count--) {
+    tarn__strategy *old =
+        tarn_list_entry(pool->replaced.next, tarn__strategy, node);
+    tarn_list_del(&old->node);
+    tarn_list_add_tail(&pool->replaced, &old->node);
+    old->inside++;
+    (void)old->type->trim(old, 0);
+    old->inside--;
+    tarn__front_retire(pool, old);
+  }
+  return pool->stats.device_frees != frees;
+}
+
+static bool wait_for_streams(tarn__ladder *ladder) {
+  return settle(ladder, true);
+}
+
+static bool call_program(tarn__ladder *ladder) {
+  tarn_pool *pool = ladder->pool;
+  const tarn_pool_stats *stats = &pool->stats;
+  tarn__survey found;
+  if (ladder->refused || !tarn__on_full_is_set(pool)) return false;
+  bool known = survey(pool, &found);
+  tarn_pool_need need = {
+      .struct_size = sizeof need,
+      .size = ladder->request->size,
+      .align = ladder->request->align,
+      .tag = ladder->tag,
+      .attempt = ladder->rounds,
+      .reserved_bytes = stats->reserved_bytes,
+      .live_bytes = stats->live_bytes,
+      .limit_bytes = stats->limit_bytes,
+      .idle_bytes = known ? found.idle : TARN_POOL_UNKNOWN,
+      .largest_hole = known ? found.largest : TARN_POOL_UNKNOWN,
+  };
+  tarn__front_leave(pool);
+  bool again = tarn__on_full_call(pool, &need);
+  tarn__front_enter(pool);
+  ladder->refused = !again;
+  return again;
+}
+
+typedef bool rung(tarn__ladder *ladder);
+
+static rung *const rungs[] = {
+    settle_finished, trim_idle,        wait_for_returns,
+    trim_replaced,   wait_for_streams, call_program,
+};
+enum { RUNGS = sizeof rungs / sizeof *rungs };
+
+// --- climbing --------------------------------------------------------------
+
+void tarn__ladder_begin(tarn__ladder *ladder, tarn_pool *pool,
+                        const tarn__request *request, tarn_tag tag) {
+  *ladder =
+      (tarn__ladder){.pool = pool, .request = request, .tag = tag, .rounds = 1};
+}
+
+// Whatever comes free the limit does not allow it; the program may raise that.
+static bool is_beyond_limit(const tarn__ladder *ladder) {
+  size_t limit = ladder->pool->stats.limit_bytes;
+  return limit != 0 && ladder->request->size > limit;
+}
+
+// Another round, if the last one has helped.
+static bool begin_round(tarn__ladder *ladder) {
+  if (!ladder->helped || ladder->rounds == ROUNDS) return false;
+  ladder->helped = false;
+  ladder->rounds++;
+  ladder->rung = 0;
+  return true;
+}
+
+bool tarn__ladder_climb(tarn__ladder *ladder) {
+  snprintf(ladder->reason, sizeof ladder->reason, "%s", tarn_last_error());
+  do {
+    while (ladder->rung < RUNGS) {
+      rung *next = rungs[ladder->rung++];
+      if (next != call_program && is_beyond_limit(ladder)) continue;
+      if (!next(ladder)) continue;
+      ladder->helped = true;
+      return true;
+    }
+  } while (begin_round(ladder));
+  return false;
+}
+
+// --- what is said ----------------------------------------------------------
+
+static size_t percent_fragmented(const tarn__survey *found) {
+  if (found->idle == 0) return 0;
+  double part = (double)found->largest / (double)found->idle;
+  return (size_t)(100.0 - 100.0 * part);
+}
+
+static void describe_idle(tarn_pool *pool, char *out, size_t out_size) {
+  tarn__survey found;
+  if (!survey(pool, &found)) {
+    snprintf(out, out_size, "idle and largest hole unknown");
+  } else {
+    snprintf(out, out_size, "%zu idle, largest hole %zu, %zu%% fragmented",
+             found.idle, found.largest, percent_fragmented(&found));
+  }
+}
+
+static void describe_request(const tarn__ladder *ladder, char *out,
+                             size_t out_size) {
+  const tarn__request *request = ladder->request;
+  char align[40] = "";
+  if (request->align > ladder->pool->natural_align) {
+    snprintf(align, sizeof align, " aligned to %zu", request->align);
+  }
+  snprintf(out, out_size, "%zu bytes%s%s%.40s", request->size, align,
+           ladder->tag != 0 ? " for " : "",
+           ladder->tag != 0 ? tarn_pool_tag_name(ladder->tag) : "");
+}
+
+// What is wanted and why not stand first, since a text may be cut at its end.
+tarn_status tarn__ladder_fail(const tarn__ladder *ladder) {
+  tarn_pool *pool = ladder->pool;
+  char place[64];
+  char request[144];
+  char idle[112];
+  char holders[320];
+  describe_request(ladder, request, sizeof request);
+  describe_idle(pool, idle, sizeof idle);
+  tarn__front_top_holders(pool, HOLDERS, holders, sizeof holders);
+  return tarn__fail(TARN_FULL,
+                    "pool of %s: no room for %s: %s; %zu reserved, %zu live, "
+                    "%s%s%s",
+                    tarn_place_text(pool->place, place, sizeof place), request,
+                    ladder->reason, pool->stats.reserved_bytes,
+                    pool->stats.live_bytes, idle, *holders ? "; most: " : "",
+                    holders);
+}
