@@ -67,6 +67,7 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
 // Gives all idle memory back, and if another thread is about to give some back
 // waits for that. False if there was neither: no room can be made.
 static bool make_room(tarn_pool *pool) {
+  if (tarn__debug_flush(pool)) return true;
   uint64_t frees = pool->stats.device_frees;
   (void)tarn__front_trim(pool, 0);
   if (pool->stats.device_frees != frees) return true;
@@ -104,7 +105,7 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
-  piece->requested = request->size;
+  piece->requested = request->size - request->guard;
   count_live(pool, piece);
   return TARN_OK;
 }
@@ -128,6 +129,30 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
   return status;
 }
 
+tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
+                             tarn_tag tag, tarn_stream *stream,
+                             tarn__piece **out_piece, tarn_block *out_block) {
+  tarn__piece *piece = NULL;
+  uint64_t last = 0;
+  uint64_t serial = request->serial;
+  *out_piece = NULL;
+  pthread_mutex_lock(&pool->lock);
+  tarn_status status = take_locked(pool, request, tag, &piece);
+  if (status == TARN_OK) {
+    tarn__front_describe(pool, piece, out_block);
+    last = piece->freed_on != serial ? piece->freed_on : 0;
+    if (piece->freed_on != 0) piece->waits_on = serial;
+    piece->freed_on = 0;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  if (status == TARN_OK && last != 0) {
+    status = order(pool, request, piece, stream, last);
+    if (status != TARN_OK) *out_block = (tarn_block){0};
+  }
+  if (status == TARN_OK) *out_piece = piece;
+  return status;
+}
+
 tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
@@ -142,21 +167,10 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
       .serial = serial,
   };
   tarn__piece *piece = NULL;
-  uint64_t last = 0;
-  pthread_mutex_lock(&pool->lock);
-  status = take_locked(pool, &request, tag, &piece);
-  if (status == TARN_OK) {
-    tarn__front_describe(pool, piece, out_block);
-    last = piece->freed_on != serial ? piece->freed_on : 0;
-    if (piece->freed_on != 0) piece->waits_on = serial;
-    piece->freed_on = 0;
+  if (tarn__debug_of(pool) != NULL) {
+    return tarn__debug_alloc(pool, &request, tag, stream, out_block);
   }
-  pthread_mutex_unlock(&pool->lock);
-  if (status == TARN_OK && last != 0) {
-    status = order(pool, &request, piece, stream, last);
-    if (status != TARN_OK) *out_block = (tarn_block){0};
-  }
-  return status;
+  return tarn__front_take(pool, &request, tag, stream, &piece, out_block);
 }
 
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,

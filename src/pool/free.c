@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
+#include "pool/whose.h"
 
 static void count_dead(tarn_pool *pool, tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
@@ -15,24 +16,33 @@ static void count_dead(tarn_pool *pool, tarn__piece *piece) {
   stats->live_blocks--;
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
-  piece->owner->live--;
   piece->live = false;
 }
 
 // --- giving back -----------------------------------------------------------
 
-tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
-                             uint64_t serial) {
-  tarn__strategy *owner = piece->owner;
+void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
+                           uint64_t serial) {
   count_dead(pool, piece);
   piece->freed_on = serial;
   piece->waits_on = 0;
+}
+
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece) {
+  tarn__strategy *owner = piece->owner;
+  owner->live--;
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
                            : owner->type->let_go(owner, piece);
   // It may have been the last block of one that was replaced, be it meanwhile.
   if (owner != pool->current) tarn__front_retire(pool, owner);
   return status;
+}
+
+tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
+                             uint64_t serial) {
+  tarn__front_set_aside(pool, piece, serial);
+  return tarn__front_send_home(pool, piece);
 }
 
 // What is to be freed: a block, or what starts at an address.
@@ -79,7 +89,9 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   }
   pool->stats.frees++;
   // The host has seen the end of its own uses, not of those before.
-  status = tarn__front_give(pool, piece, serial != 0 ? serial : first);
+  uint64_t last = serial != 0 ? serial : first;
+  status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
+                             : tarn__debug_give(pool, piece, last);
   return status != TARN_OK ? status : ordered;
 }
 
@@ -91,7 +103,9 @@ static tarn_status free_target(tarn_pool *pool, freed what,
   pthread_mutex_lock(&pool->lock);
   status = free_locked(pool, what, stream, serial);
   pthread_mutex_unlock(&pool->lock);
-  return status;
+  if (status != TARN_E_INVALID) return status;
+  return tarn__whose_explain(
+      pool, what.block != NULL ? what.block->address : what.address);
 }
 
 tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {

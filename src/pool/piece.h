@@ -37,6 +37,7 @@ typedef struct tarn__piece {
   uint8_t zone;  // the owner's own, beside |home|
   bool live;
   bool resizing;  // a thread is at it, and may have let go of the lock
+  uint8_t marks;  // debug.h: what the block was taken with; 0: nothing
 } tarn__piece;
 
 typedef struct tarn__pieces {
