@@ -154,7 +154,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 // host has seen its end). One that was not used may be freed on any stream.
 //
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
-//                 the tag of what is there. Nothing has changed.
+//                 the tag of what is there, be it in another pool. Nothing has
+//                 changed.
 // TARN_E_STATE    another thread is resizing it. Nothing has changed.
 // TARN_E_DEVICE   the block is freed, but the device refused its memory.
 // TARN_E_CORRUPT  the block is freed, but something was written behind it: only

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/whose.h"
 
 tarn_status tarn__front_check_pool(const tarn_pool *pool) {
   if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
@@ -129,5 +128,5 @@ tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
     out_block->size = tarn__debug_usable(piece);
   }
   pthread_mutex_unlock(&pool->lock);
-  return status != TARN_E_INVALID ? status : tarn__whose_explain(pool, address);
+  return status;
 }
