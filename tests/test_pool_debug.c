@@ -91,7 +91,7 @@ static void assert_rest(tarn_pool *pool) {
 START_TEST(a_guarded_block_is_as_large_as_was_asked_for) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_GUARDS);
-    static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * MIB};
+    static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * (size_t)MIB};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
       tarn_block block = take(pool, sizes[i]);
       tarn_block found;
@@ -241,7 +241,7 @@ END_TEST
 
 START_TEST(the_first_that_was_freed_leaves_first) {
   tarn_pool *pool = debugging("page_unit_pool", TARN_POOL_DEBUG_QUARANTINE);
-  debug_with(pool, TARN_POOL_DEBUG_QUARANTINE, 3 * 4096);
+  debug_with(pool, TARN_POOL_DEBUG_QUARANTINE, (size_t)3 * 4096);
   tarn_block blocks[5];
   for (int i = 0; i < 5; i++)
     blocks[i] = take(pool, 4096);
@@ -276,15 +276,16 @@ START_TEST(the_quarantine_is_emptied_before_a_request_fails) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
     assert_ok(tarn_pool_trim(pool, 0));
-    assert_ok(tarn_pool_limit(pool, 2 * MIB));
+    assert_ok(tarn_pool_limit(pool, 2 * (size_t)MIB));
     tarn_block block = take(pool, MIB);
     give(block);
     for (int i = 0; i < 10; i++) {
-      block = take(pool, MIB + MIB / 4);
+      block = take(pool, (size_t)MIB + MIB / 4);
       give(block);
     }
     tarn_block none;
-    assert_status(tarn_pool_alloc(pool, 4 * MIB, 0, NULL, &none), TARN_FULL);
+    assert_status(tarn_pool_alloc(pool, 4 * (size_t)MIB, 0, NULL, &none),
+                  TARN_FULL);
     assert_ok(tarn_pool_limit(pool, 0));
     assert_ok(tarn_pool_trim(pool, 0));
     assert_rest(pool);

@@ -18,7 +18,7 @@ static const tarn_pool_debug_options everything = {.struct_size = 0};
 static tarn_device *open_sim(uint64_t latency_ns) {
   tarn_device *device = NULL;
   tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)64 * MIB,
+                              .capacity = (size_t)64 * (size_t)MIB,
                               .latency_ns = latency_ns};
   assert_ok(tarn_sim_configure(&options));
   assert_ok(tarn_device_open("sim:0", &device));
@@ -98,10 +98,10 @@ START_TEST(a_write_after_free_from_a_stream_is_found) {
   tarn_stream *stream = stream_of(device);
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(device, strategies[s]);
-    tarn_block block = take_on(pool, 700 * KIB, stream);
+    tarn_block block = take_on(pool, (size_t)700 * KIB, stream);
     give_on(block, stream);
-    assert_ok(
-        tarn_copy_h2d(device, block.address + 600 * KIB + 1, "x", 1, stream));
+    assert_ok(tarn_copy_h2d(device, block.address + (size_t)600 * KIB + 1, "x",
+                            1, stream));
     assert_ok(tarn_stream_synchronize(stream));
     assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
     assert_error_says("offset 614401,");
@@ -324,6 +324,53 @@ START_TEST(threads_check_and_switch_while_others_work) {
 }
 END_TEST
 
+// A wrong free looks through pools that other threads use, make and end.
+static void *make_and_end(void *argument) {
+  (void)argument;
+  for (int i = 0; i < 100; i++) {
+    tarn_device *device = NULL;
+    tarn_pool *pool = NULL;
+    expect(tarn_device_open("fake:1", &device) == TARN_OK);
+    expect(tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK);
+    expect(tarn_device_close(device) == TARN_OK);
+  }
+  atomic_fetch_sub(&working, 1);
+  return NULL;
+}
+
+static void *free_wrongly(void *argument) {
+  tarn_block block = *(const tarn_block *)argument;
+  tarn_pool *pool = NULL;
+  tarn_device *device = NULL;
+  expect(tarn_device_open("fake:0", &device) == TARN_OK);
+  expect(tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK);
+  while (atomic_load(&working) > 0) {
+    expect(tarn_pool_free_address(pool, block.address + 1, NULL) ==
+           TARN_E_INVALID);
+    expect(strstr(tarn_last_error(),
+                  "1 bytes into a block of the pool of "
+                  "host: elsewhere") != NULL);
+  }
+  expect(tarn_device_close(device) == TARN_OK);
+  return NULL;
+}
+
+START_TEST(wrong_frees_are_explained_while_others_work) {
+  fake_add();
+  tarn_pool *pool = host_pool("arena_pool");
+  tarn_block block = take_tagged(pool, 100, tag_of("elsewhere"));
+  pthread_t threads[3];
+  atomic_store(&working, 2);
+  ck_assert_int_eq(pthread_create(&threads[0], NULL, work, pool), 0);
+  ck_assert_int_eq(pthread_create(&threads[1], NULL, make_and_end, NULL), 0);
+  ck_assert_int_eq(pthread_create(&threads[2], NULL, free_wrongly, &block), 0);
+  for (int i = 0; i < 3; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  give(block);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: debugging on devices");
   ADD_CASE(suite, "streams", fresh_bytes_are_there_for_the_stream,
@@ -338,6 +385,7 @@ int main(void) {
   tcase_set_timeout(loops, 240);
   tcase_add_loop_test(loops, nothing_is_lost_or_made_up_when_all_fails, 0, 2);
   tcase_add_loop_test(loops, threads_check_and_switch_while_others_work, 0, 2);
+  tcase_add_test(loops, wrong_frees_are_explained_while_others_work);
   suite_add_tcase(suite, loops);
   return run_pool_suite(suite);
 }

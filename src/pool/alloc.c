@@ -91,8 +91,10 @@ static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
-                               tarn_tag tag, tarn__piece **out_piece) {
+// Part of both callers of take_block() below, since each request passes here.
+__attribute__((always_inline)) static inline tarn_status take_locked(
+    tarn_pool *pool, tarn__request *request, tarn_tag tag,
+    tarn__piece **out_piece) {
   tarn_status status = prepare_tag(pool, tag);
   if (status == TARN_OK) status = find_piece(pool, request, out_piece);
   if (request->asked) pool->stats.misses++;
@@ -129,9 +131,9 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
   return status;
 }
 
-tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
-                             tarn_tag tag, tarn_stream *stream,
-                             tarn__piece **out_piece, tarn_block *out_block) {
+__attribute__((always_inline)) static inline tarn_status take_block(
+    tarn_pool *pool, tarn__request *request, tarn_tag tag, tarn_stream *stream,
+    tarn__piece **out_piece, tarn_block *out_block) {
   tarn__piece *piece = NULL;
   uint64_t last = 0;
   uint64_t serial = request->serial;
@@ -153,6 +155,12 @@ tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
+tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
+                             tarn_tag tag, tarn_stream *stream,
+                             tarn__piece **out_piece, tarn_block *out_block) {
+  return take_block(pool, request, tag, stream, out_piece, out_block);
+}
+
 tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
                                    tarn_stream *stream, tarn_tag tag,
                                    tarn_block *out_block) {
@@ -170,7 +178,7 @@ tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
   if (tarn__debug_of(pool) != NULL) {
     return tarn__debug_alloc(pool, &request, tag, stream, out_block);
   }
-  return tarn__front_take(pool, &request, tag, stream, &piece, out_block);
+  return take_block(pool, &request, tag, stream, &piece, out_block);
 }
 
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
