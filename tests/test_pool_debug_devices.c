@@ -113,6 +113,30 @@ START_TEST(a_write_after_free_from_a_stream_is_found) {
 }
 END_TEST
 
+// The block before it was freed without waiting for the stream.
+START_TEST(what_a_stream_still_does_to_the_memory_comes_first) {
+  tarn_device *device = open_sim(20000000);
+  tarn_stream *stream = stream_of(device);
+  static const unsigned char zeros[4096];
+  unsigned char bytes[100];
+  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  tarn_pool *pool = pool_at(tarn_place_on(device));
+  tarn_block block = take_on(pool, 4096, stream);
+  tarn_addr address = block.address;
+  assert_ok(tarn_copy_h2d(device, address, zeros, sizeof zeros, stream));
+  give_on(block, stream);
+  assert_ok(tarn_pool_debug(pool, &everything));
+  block = take_on(pool, sizeof bytes, stream);
+  ck_assert_uint_eq(block.address, address);
+  assert_ok(tarn_copy_d2h(device, bytes, address, sizeof bytes, stream));
+  assert_ok(tarn_stream_synchronize(stream));
+  for (size_t i = 0; i < sizeof bytes; i++)
+    require(bytes[i] == TARN_POOL_FRESH_BYTE);
+  give_on(block, stream);
+  close_sim(device, stream);
+}
+END_TEST
+
 // What is not verified until the device closes is verified then.
 static char logged[512];
 
@@ -324,6 +348,33 @@ START_TEST(threads_check_and_switch_while_others_work) {
 }
 END_TEST
 
+// Copies that take long: whoever trims, resizes or frees a block meanwhile
+// waits until the check has read it.
+START_TEST(a_block_stays_while_it_is_looked_at) {
+  tarn_device *device = open_sim(1000000);
+  tarn_pool *pool = debugging(device, "no_pool");
+  pthread_t thread;
+  tarn_block block = take(pool, 2000);
+  assert_ok(tarn_pool_resize(&block, 500, NULL));
+  atomic_store(&working, 1);
+  ck_assert_int_eq(pthread_create(&thread, NULL, check_now_and_then, pool), 0);
+  for (size_t i = 0; i < 20; i++) {
+    tarn_block aside = take(pool, 100);
+    give(aside);
+    assert_ok(tarn_pool_resize(&block, 1500 - i % 2 * 1000, NULL));
+    if (i % 4 == 3) assert_ok(tarn_pool_trim(pool, 0));
+  }
+  atomic_store(&working, 0);
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  tarn_pool_debug_stats stats = report_of(pool);
+  ck_assert_uint_eq(stats.overruns + stats.stale_writes + stats.unverified, 0);
+  give(block);
+  assert_ok(tarn__front_check(pool));
+  close_sim(device, stream_of(device));
+}
+END_TEST
+
 // A wrong free looks through pools that other threads use, make and end.
 static void *make_and_end(void *argument) {
   (void)argument;
@@ -376,6 +427,7 @@ int main(void) {
   ADD_CASE(suite, "streams", fresh_bytes_are_there_for_the_stream,
            an_overrun_on_a_stream_is_seen_by_the_free,
            a_write_after_free_from_a_stream_is_found,
+           what_a_stream_still_does_to_the_memory_comes_first,
            closing_the_device_empties_the_quarantine,
            pinned_memory_is_watched_through_the_host);
   ADD_CASE(suite, "refusals",
@@ -385,6 +437,7 @@ int main(void) {
   tcase_set_timeout(loops, 240);
   tcase_add_loop_test(loops, nothing_is_lost_or_made_up_when_all_fails, 0, 2);
   tcase_add_loop_test(loops, threads_check_and_switch_while_others_work, 0, 2);
+  tcase_add_test(loops, a_block_stays_while_it_is_looked_at);
   tcase_add_test(loops, wrong_frees_are_explained_while_others_work);
   suite_add_tcase(suite, loops);
   return run_pool_suite(suite);
