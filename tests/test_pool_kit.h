@@ -14,6 +14,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 // What the user's environment says about pools is no part of a test.
 static inline int run_pool_suite(Suite *suite) {
   unsetenv("TARN_POOL");
+  unsetenv("TARN_POOL_DEBUG");
   return run_suite(suite);
 }
 

@@ -77,8 +77,10 @@ __attribute__((cold, noinline)) static tarn_status make_room(
   return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
 }
 
-static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
-                               tarn_tag tag, tarn__piece **out_piece) {
+// Part of both callers of take_block() below, since each request passes here.
+__attribute__((always_inline)) static inline tarn_status take_locked(
+    tarn_pool *pool, tarn__request *request, tarn_tag tag,
+    tarn__piece **out_piece) {
   tarn_status status = prepare_tag(pool, tag);
   if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
   if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
@@ -92,7 +94,7 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
-  piece->requested = request->size;
+  piece->requested = request->size - request->guard;
   tarn__front_count_live(pool, piece);
   piece->live = true;
   return TARN_OK;
@@ -148,37 +150,44 @@ static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
   return false;
 }
 
+// Blocks that debugging dresses are no part of a step.
 static void note_request(tarn_pool *pool, const tarn__note *what,
                          tarn__piece *piece) {
   bool heard = pool->current->steps != 0 && pool->play.stage == NULL &&
-               piece->owner == pool->current;
+               piece->owner == pool->current && tarn__debug_of(pool) == NULL;
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }
 
-static tarn_status take_found(tarn_pool *pool, tarn_stream *stream,
-                              const tarn__note *what, tarn_block *out_block) {
-  size_t natural = pool->natural_align;
-  tarn__request request = {
-      .size = what->size,
-      .align = what->align > natural ? what->align : natural,
-      .serial = what->serial,
-  };
+// The lock is held, and let go.
+static tarn_status take_found(tarn_pool *pool, tarn__request *request,
+                              const tarn__note *what, tarn_stream *stream,
+                              tarn__piece **out_piece, tarn_block *out_block) {
   tarn__piece *piece = NULL;
   uint64_t last = 0;
-  tarn_status status = take_locked(pool, &request, what->tag, &piece);
+  uint64_t serial = request->serial;
+  tarn_status status = take_locked(pool, request, what->tag, &piece);
   if (status == TARN_OK) {
     tarn__front_describe(pool, piece, out_block);
-    last = piece->freed_on != what->serial ? piece->freed_on : 0;
-    if (piece->freed_on != 0) piece->waits_on = what->serial;
+    last = piece->freed_on != serial ? piece->freed_on : 0;
+    if (piece->freed_on != 0) piece->waits_on = serial;
     piece->freed_on = 0;
     note_request(pool, what, piece);
   }
   tarn__front_leave(pool);
   if (status == TARN_OK && last != 0) {
-    status = order(pool, &request, piece, stream, last);
+    status = order(pool, request, piece, stream, last);
     if (status != TARN_OK) *out_block = (tarn_block){0};
   }
+  *out_piece = status == TARN_OK ? piece : NULL;
   return status;
+}
+
+tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
+                             tarn_tag tag, tarn_stream *stream,
+                             tarn__piece **out_piece, tarn_block *out_block) {
+  tarn__note what = {.size = request->size, .tag = tag};
+  tarn__front_enter(pool);
+  return take_found(pool, request, &what, stream, out_piece, out_block);
 }
 
 static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
@@ -187,16 +196,28 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                                       tarn_tag tag,
                                                       tarn_block *out_block) {
   tarn__note what = {.size = size, .align = align, .tag = tag};
+  tarn__piece *piece = NULL;
   *out_block = (tarn_block){0};
   tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
   if (status == TARN_OK) status = check_request(size, align, tag);
   if (status != TARN_OK) return status;
+  size_t natural = pool->natural_align;
+  tarn__request request = {
+      .size = size,
+      .align = align > natural ? align : natural,
+      .serial = what.serial,
+  };
+  if (tarn__debug_of(pool) != NULL) {
+    return tarn__debug_alloc(pool, &request, tag, stream, out_block);
+  }
   tarn__gate_enter(&pool->gate);
   bool served =
       take_expected(pool, &what, out_block) ||
       (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block)) ||
       take_unexpected(pool, &what, out_block);
-  if (!served) return take_found(pool, stream, &what, out_block);
+  if (!served) {
+    return take_found(pool, &request, &what, stream, &piece, out_block);
+  }
   tarn__gate_leave(&pool->gate);
   return TARN_OK;
 }

@@ -52,15 +52,16 @@ static tarn_status not_ours(const tarn_pool *pool, const char *what,
 }
 
 // |piece| has the block's id. It may have got other memory since.
-static tarn_status freed_before(const tarn__piece *piece, const char *what,
-                                const tarn_block *block) {
+static tarn_status freed_before(const tarn_pool *pool, const tarn__piece *piece,
+                                const char *what, const tarn_block *block) {
   bool same = piece->generation == block->generation;
-  bool known = same || piece->address == block->address;
+  const tarn__piece *there =
+      same ? piece : tarn__pieces_find(&pool->pieces, block->address);
   return tarn__fail(TARN_E_INVALID,
                     "%s: the block at 0x%llx was freed before%s%s", what,
                     (unsigned long long)block->address,
-                    same ? "; it was " : stands_there(known ? piece : NULL),
-                    known ? tarn_pool_tag_name(piece->tag) : "");
+                    same ? "; it was " : stands_there(there),
+                    there != NULL ? tarn_pool_tag_name(there->tag) : "");
 }
 
 // Whoever is at it has let go of the lock, and trusts it to stay.
@@ -82,7 +83,7 @@ tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
     return not_ours(pool, what, block);
   }
   if (!piece->live || piece->generation != block->generation) {
-    return freed_before(piece, what, block);
+    return freed_before(pool, piece, what, block);
   }
   if (piece->address != block->address) return not_ours(pool, what, block);
   *out_piece = piece;
@@ -120,7 +121,10 @@ tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
   tarn__piece *piece = NULL;
   tarn__front_enter(pool);
   status = tarn__front_find_address(pool, address, &piece);
-  if (status == TARN_OK) tarn__front_describe(pool, piece, out_block);
+  if (status == TARN_OK) {
+    tarn__front_describe(pool, piece, out_block);
+    out_block->size = tarn__debug_usable(piece);
+  }
   tarn__front_leave(pool);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
+#include "pool/whose.h"
 
 void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
@@ -16,25 +17,40 @@ void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece) {
   stats->live_blocks--;
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
-  piece->owner->live--;
 }
 
 // --- giving back -----------------------------------------------------------
 
-tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
-                             uint64_t serial) {
-  tarn__strategy *owner = piece->owner;
+void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
+                           uint64_t serial) {
   tarn__front_count_dead(pool, piece);
   piece->live = false;
-  if (tarn__stage_has(pool->play.stage, piece)) return TARN_OK;
   piece->freed_on = serial;
   piece->waits_on = 0;
+}
+
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece) {
+  tarn__strategy *owner = piece->owner;
+  owner->live--;
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
                            : owner->type->let_go(owner, piece);
   // It may have been the last block of one that was replaced, be it meanwhile.
   if (owner != pool->current) tarn__front_retire(pool, owner);
   return status;
+}
+
+// A place on the stage is kept for its piece, which leaves only the books.
+tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
+                             uint64_t serial) {
+  if (!tarn__stage_has(pool->play.stage, piece)) {
+    tarn__front_set_aside(pool, piece, serial);
+    return tarn__front_send_home(pool, piece);
+  }
+  tarn__front_count_dead(pool, piece);
+  piece->owner->live--;
+  piece->live = false;
+  return TARN_OK;
 }
 
 // What is to be freed: a block, or what starts at an address.
@@ -90,7 +106,9 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                         piece->requested);
   }
   // The host has seen the end of its own uses, not of those before.
-  status = tarn__front_give(pool, piece, serial != 0 ? serial : first);
+  uint64_t last = serial != 0 ? serial : first;
+  status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
+                             : tarn__debug_give(pool, piece, last);
   return status != TARN_OK ? status : ordered;
 }
 
@@ -123,7 +141,9 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
     status = free_locked(pool, what, stream, serial);
   }
   tarn__front_leave(pool);
-  return status;
+  if (status != TARN_E_INVALID) return status;
+  return tarn__whose_explain(
+      pool, what.block != NULL ? what.block->address : what.address);
 }
 
 static inline bool give_at_once(tarn_pool *pool, freed what,

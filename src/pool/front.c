@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
+#include "pool/whose.h"
 
 // --- making and ending -----------------------------------------------------
 
@@ -41,6 +42,7 @@ static bool is_torn(tarn_pool *pool) {
 
 // Frees what is on the host; a parent's pool has nothing else here.
 static void forget(tarn_pool *pool) {
+  tarn__whose_forget(pool);
   if (is_torn(pool)) return;
   while (!tarn_list_empty(&pool->replaced)) {
     tarn__strategy *strategy =
@@ -52,6 +54,7 @@ static void forget(tarn_pool *pool) {
   tarn__recorder_deinit(&pool->recorder);
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
+  tarn__debug_destroy(tarn__debug_of(pool));
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
                        pool->generation == tarn__os_generation());
@@ -77,15 +80,18 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   pthread_cond_init(&pool->returned, NULL);
   tarn__on_full_init(&pool->on_full);
   tarn_list_init(&pool->replaced);
+  tarn_list_init(&pool->known);
   const char *strategy = tarn__strategy_default();
   tarn_status status = adopt_device(pool, place);
   if (status == TARN_OK) {
     status = tarn__strategy_create(pool, strategy, &pool->current);
   }
+  if (status == TARN_OK) status = tarn__debug_begin(pool);
   if (status != TARN_OK) {
     forget(pool);
     return status;
   }
+  tarn__whose_enter(pool);
   *out_pool = pool;
   return TARN_OK;
 }
@@ -118,6 +124,7 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
 
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   tarn__front_enter(pool);
+  (void)tarn__debug_flush(pool);
   tarn__strategy *old = pool->current;
   tarn__stage_strike(pool);
   tarn__recorder_restart(&pool->recorder, 0);
@@ -136,6 +143,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
 typedef struct sums {
   size_t live_bytes;
   size_t live_blocks;
+  size_t aside;  // pieces whose block is gone, but not yet with their owner
   size_t reserved_bytes;
   size_t used;
   size_t idle;
@@ -181,6 +189,7 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     out->reserved_bytes += piece->base_size;
     out->live_bytes += piece->live ? piece->requested : 0;
     out->live_blocks += piece->live ? 1 : 0;
+    out->aside += (piece->marks & TARN__MARK_ASIDE) != 0 ? 1 : 0;
   }
   return TARN_OK;
 }
@@ -201,8 +210,9 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
     live += old->live;
     out->reserved_bytes += old->held;
   }
-  if (live != out->live_blocks) {
-    return broken("blocks of all strategies", live, out->live_blocks);
+  if (live != out->live_blocks + out->aside) {
+    return broken("blocks of all strategies", live,
+                  out->live_blocks + out->aside);
   }
   return TARN_OK;
 }
@@ -242,8 +252,9 @@ static tarn_status check_locked(tarn_pool *pool) {
   if (pool->pieces.used != s.used) {
     return broken("pieces in use", pool->pieces.used, s.used);
   }
-  if (s.idle + s.live_blocks != s.used) {
-    return broken("idle and live pieces", s.idle + s.live_blocks, s.used);
+  size_t known = s.idle + s.live_blocks + s.aside;
+  if (known != s.used) {
+    return broken("idle and live pieces", known, s.used);
   }
   return TARN_OK;
 }

@@ -3,9 +3,11 @@
 #define TARN_POOL_FRONT_H_
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/os.h"
 #include "device/memory.h"
+#include "pool/debug.h"
 #include "pool/decay.h"
 #include "pool/gate.h"
 #include "pool/on_full.h"
@@ -25,6 +27,9 @@ struct tarn_pool {
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
+  tarn_list known;       // guarded by the registry of whose.h
+  // Set once, under the lock, by the first that switches debugging on.
+  _Atomic(tarn__debug *) debug;
 
   tarn__gate gate;  // guards all below, and every strategy behind it
   tarn__play play;
@@ -55,6 +60,13 @@ static inline void tarn__front_enter(tarn_pool *pool) {
 
 static inline void tarn__front_leave(tarn_pool *pool) {
   tarn__gate_leave(&pool->gate);
+}
+
+// Waits, from inside, until something has come back to the device, or until
+// nothing is told: look again.
+static inline void tarn__front_wait(tarn_pool *pool) {
+  tarn__gate_wait(&pool->gate, &pool->returned);
+  tarn__play_settle(pool);
 }
 
 // The short way in: where nothing is wrong and the lock is this thread's own.
@@ -132,6 +144,20 @@ void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece);
 tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
                              uint64_t serial);
 
+// Both steps of that, for what happens in between: the block is gone, but its
+// owner still counts the piece; the owner gets it.
+void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
+                           uint64_t serial);
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece);
+
+// What tarn_pool_alloc_tagged does once all has been checked; the lock is not
+// held.
+TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
+                                             tarn__request *request,
+                                             tarn_tag tag, tarn_stream *stream,
+                                             tarn__piece **out_piece,
+                                             tarn_block *out_block);
+
 // Gives idle memory of the present strategy back until the pool holds at most
 // |target| bytes.
 tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
@@ -141,6 +167,12 @@ tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
 TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
+
+// NULL: the pool has never debugged. Any thread may ask; what it points to the
+// lock guards.
+static inline tarn__debug *tarn__debug_of(const tarn_pool *pool) {
+  return atomic_load_explicit(&pool->debug, memory_order_relaxed);
+}
 
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;

@@ -99,6 +99,10 @@ static bool settle_finished(tarn__ladder *ladder) {
   return settle(ladder, false);
 }
 
+static bool end_quarantine(tarn__ladder *ladder) {
+  return tarn__debug_flush(ladder->pool);
+}
+
 static bool trim_idle(tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
   uint64_t frees = pool->stats.device_frees;
@@ -109,8 +113,7 @@ static bool trim_idle(tarn__ladder *ladder) {
 static bool wait_for_returns(tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
   if (pool->returning == 0) return false;
-  tarn__gate_wait(&pool->gate, &pool->returned);
-  tarn__play_settle(pool);
+  tarn__front_wait(pool);
   return true;
 }
 
@@ -167,7 +170,7 @@ static bool call_program(tarn__ladder *ladder) {
 typedef bool rung(tarn__ladder *ladder);
 
 static rung *const rungs[] = {
-    settle_finished, trim_idle,        wait_for_returns,
+    settle_finished, end_quarantine,   trim_idle,    wait_for_returns,
     trim_replaced,   wait_for_streams, call_program,
 };
 enum { RUNGS = sizeof rungs / sizeof *rungs };

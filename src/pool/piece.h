@@ -27,6 +27,7 @@ typedef struct tarn__piece {
   bool live;
   bool resizing;  // a thread is at it, and may have let go of the lock
   uint8_t zone;   // the owner's own, beside |home|
+  uint8_t marks;  // debug.h: what the block was taken with; 0: nothing
   size_t requested;
   uint64_t waits_on;  // serial of the stream in whose order its last use
                       // is over, or the memory came; 0: none

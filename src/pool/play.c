@@ -25,6 +25,7 @@ static void run(tarn_pool *pool, const tarn__stage_event *from,
       stats->hits++;
     } else {
       tarn__front_count_dead(pool, from->piece);
+      from->piece->owner->live--;
       stats->frees++;
     }
   }

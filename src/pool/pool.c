@@ -1,10 +1,11 @@
 // A pool as a whole: limits, trimming, statistics.
 //
 // Invariants (tarn__front_check walks them):
-//   * a piece is live, or idle with its owner, or on its way to the device
+//   * a piece is live, or idle with its owner, or in the quarantine, or on its
+//     way to the device
 //   * live_bytes, live_blocks and every tag are sums over the live pieces
 //   * reserved_bytes is the sum over all pieces
-//   * a strategy's |live| counts its live pieces
+//   * a strategy's |live| counts its pieces that are live or in the quarantine
 #include <string.h>
 
 #include "base/status.h"
@@ -38,6 +39,7 @@ tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
+  if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
   status = tarn__front_trim(pool, target);
   tarn__front_leave(pool);
   return status;

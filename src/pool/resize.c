@@ -7,6 +7,7 @@
 // mistake, is refused.
 #include "base/status.h"
 #include "pool/front.h"
+#include "pool/whose.h"
 
 static void recount(tarn_pool *pool, tarn__piece *piece, size_t size) {
   tarn_pool_stats *stats = &pool->stats;
@@ -52,20 +53,25 @@ static uint64_t serial_for(const tarn__piece *piece, size_t size,
   return serial != 0 || grows ? serial : piece->waits_on;
 }
 
+// |guard|: bytes more, which the block does not get.
 static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
-                                size_t size, tarn_stream *stream,
+                                size_t size, size_t guard, tarn_stream *stream,
                                 uint64_t serial) {
   uint64_t first = piece->waits_on;
+  size_t in_all = 0;
+  if (!tarn_size_add(size, guard, &in_all)) {
+    return tarn__fail(TARN_E_INVALID, "resize: %zu bytes overflow", size);
+  }
   if (first != 0 && serial != 0 && serial != first) {
     tarn_status status = tarn__front_follow(pool, stream, first);
     if (status != TARN_OK) return status;
     piece->waits_on = serial;
   }
-  bool grows = size > piece->size;
+  bool grows = in_all > piece->size;
   tarn__request request = {
-      .size = size,
+      .size = in_all,
       .align = pool->natural_align,
-      .serial = serial_for(piece, size, serial),
+      .serial = serial_for(piece, in_all, serial),
   };
   tarn_status status = ask_strategy(pool, &request, piece);
   if (status != TARN_OK) return status;
@@ -85,9 +91,15 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
   if (status != TARN_OK) return status;
   if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
   piece->resizing = true;
-  status = resize_piece(pool, piece, size, stream, serial);
+  if (piece->marks == 0) {
+    status = resize_piece(pool, piece, size, 0, stream, serial);
+  } else {
+    tarn__debug_resizing resizing = tarn__debug_before_resize(pool, piece);
+    status = resize_piece(pool, piece, size, resizing.guard, stream, serial);
+    tarn__debug_after_resize(pool, piece, &resizing, serial);
+  }
   piece->resizing = false;
-  if (status == TARN_OK) block->size = piece->size;
+  if (status == TARN_OK) block->size = tarn__debug_usable(piece);
   return status;
 }
 
@@ -102,5 +114,6 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn__front_enter(pool);
   status = resize_locked(pool, block, size, stream, serial);
   tarn__front_leave(pool);
-  return status;
+  return status != TARN_E_INVALID ? status
+                                  : tarn__whose_explain(pool, block->address);
 }

@@ -120,8 +120,7 @@ static size_t unit_of(const char *suffix) {
   return 0;
 }
 
-// Digits and at most one of K, M, G.
-static bool parse_size(const char *text, size_t *out_value) {
+bool tarn__parse_size(const char *text, size_t *out_value) {
   size_t digits = strspn(text, "0123456789");
   size_t unit = unit_of(text + digits);
   if (digits == 0 || digits > 19 || unit == 0) return false;
@@ -135,7 +134,7 @@ tarn_status tarn__options_size(tarn__options *options, const char *key,
     option *o = &options->list[i];
     if (strcmp(o->key, key) != 0) continue;
     o->used = true;
-    if (parse_size(o->value, out_value)) continue;
+    if (tarn__parse_size(o->value, out_value)) continue;
     return tarn__fail(TARN_E_INVALID, "%s: %s=%s is no number of bytes",
                       options->strategy, key, o->value);
   }

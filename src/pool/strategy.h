@@ -13,6 +13,7 @@
 
 typedef struct tarn__strategy_type tarn__strategy_type;
 typedef struct tarn__options tarn__options;
+typedef struct tarn__request tarn__request;
 
 // The first member of every strategy.
 struct tarn__strategy {
@@ -26,12 +27,13 @@ struct tarn__strategy {
   bool ordered;    // the source takes and gives in the order of streams
 };
 
-typedef struct tarn__request {
+struct tarn__request {
   size_t size;
   size_t align;     // a power of two, at least the device's min_chunk
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
-} tarn__request;
+  size_t guard;     // bytes of |size| that the block does not get
+};
 
 // What a strategy has idle.
 typedef struct tarn__survey {
@@ -147,6 +149,9 @@ void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece);
 TARN_MUST_CHECK tarn_status tarn__options_size(tarn__options *options,
                                                const char *key, size_t fallback,
                                                size_t *out_value);
+
+// Digits and at most one of K, M, G.
+TARN_MUST_CHECK bool tarn__parse_size(const char *text, size_t *out_value);
 
 // --- the strategies --------------------------------------------------------
 

@@ -1,0 +1,294 @@
+// Debugging of a pool: its options, and what it has found.
+#include "pool/debug.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/front.h"
+
+enum {
+  ALL = TARN_POOL_DEBUG_GUARDS | TARN_POOL_DEBUG_POISON |
+        TARN_POOL_DEBUG_QUARANTINE,
+  TEXT_MAX = 255,
+};
+
+static const size_t DEFAULT_QUARANTINE = (size_t)64 << 20;
+
+// --- looking without the lock ----------------------------------------------
+
+void tarn__debug_await_look(tarn_pool *pool, const tarn__piece *piece) {
+  while ((piece->marks & TARN__MARK_LOOKED) != 0)
+    tarn__front_wait(pool);
+}
+
+void tarn__debug_begin_look(tarn_pool *pool, tarn__piece *piece) {
+  piece->marks |= TARN__MARK_LOOKED;
+  tarn__front_leave(pool);
+}
+
+void tarn__debug_end_look(tarn_pool *pool, tarn__piece *piece) {
+  tarn__front_enter(pool);
+  piece->marks &= (uint8_t)~TARN__MARK_LOOKED;
+  pthread_cond_broadcast(&pool->returned);
+}
+
+void tarn__debug_begin_work(tarn_pool *pool) {
+  pool->returning++;
+  tarn__front_leave(pool);
+}
+
+void tarn__debug_end_work(tarn_pool *pool) {
+  tarn__front_enter(pool);
+  pool->returning--;
+  pthread_cond_broadcast(&pool->returned);
+}
+
+// --- findings --------------------------------------------------------------
+
+void tarn__debug_describe(const tarn__piece *piece, tarn_pool_finding_kind kind,
+                          size_t offset, unsigned char byte,
+                          tarn_pool_finding *out) {
+  *out = (tarn_pool_finding){
+      .struct_size = sizeof *out,
+      .kind = kind,
+      .address = piece->address,
+      .size = piece->requested,
+      .tag = piece->tag,
+      .offset = offset,
+      .byte = byte,
+  };
+}
+
+static void say(const tarn_pool *pool, const tarn_pool_finding *finding,
+                char *out, size_t out_size) {
+  char place[64];
+  bool overrun = finding->kind == TARN_POOL_OVERRUN;
+  snprintf(out, out_size,
+           "pool of %s: the block of %zu bytes at 0x%llx, %s, was written %s: "
+           "first the byte at offset %zu, 0x%02x",
+           tarn_place_text(pool->place, place, sizeof place), finding->size,
+           (unsigned long long)finding->address,
+           tarn_pool_tag_name(finding->tag),
+           overrun ? "beyond its end" : "after it was freed", finding->offset,
+           finding->byte);
+}
+
+tarn_status tarn__debug_fail(const tarn_pool *pool,
+                             const tarn_pool_finding *finding) {
+  char text[TEXT_MAX + 1];
+  say(pool, finding, text, sizeof text);
+  return tarn__fail_text(TARN_E_CORRUPT, text);
+}
+
+static void note_finding(tarn_pool *pool, tarn__debug *debug,
+                         const tarn_pool_finding *finding, bool told) {
+  char text[TEXT_MAX + 1];
+  say(pool, finding, text, sizeof text);
+  if (finding->kind == TARN_POOL_OVERRUN) {
+    debug->stats.overruns++;
+  } else {
+    debug->stats.stale_writes++;
+  }
+  if (!told && debug->untold++ == 0) {
+    memcpy(debug->text, text, sizeof debug->text);
+  }
+  tarn__log(TARN_LOG_ERROR, "%s", text);
+  if (debug->found != NULL) debug->found(debug->context, pool, finding);
+}
+
+void tarn__debug_note(tarn_pool *pool, tarn_status looked,
+                      const tarn_pool_finding *finding, bool told) {
+  tarn__debug *debug = tarn__debug_of(pool);
+  if (looked != TARN_OK) {
+    debug->stats.unverified++;
+    return;
+  }
+  debug->stats.verified++;
+  if (finding->kind != TARN_POOL_FINDING_NONE) {
+    note_finding(pool, debug, finding, told);
+  }
+}
+
+// --- switching on and off --------------------------------------------------
+
+// |fresh| becomes the pool's if it has none.
+static tarn__debug *adopt(tarn_pool *pool, tarn__debug *fresh) {
+  tarn__debug *debug = tarn__debug_of(pool);
+  if (debug != NULL) return debug;
+  atomic_store_explicit(&pool->debug, fresh, memory_order_relaxed);
+  return fresh;
+}
+
+static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
+  tarn__debug *fresh = tarn__host_alloc(sizeof *fresh);
+  if (fresh == NULL) return TARN_E_NOMEM;
+  tarn__front_enter(pool);
+  tarn__stage_strike(pool);
+  tarn__debug *debug = adopt(pool, fresh);
+  debug->flags = o->flags != 0 ? o->flags : ALL;
+  debug->found = o->found;
+  debug->context = o->context;
+  bool keeps = (debug->flags & TARN_POOL_DEBUG_QUARANTINE) != 0;
+  size_t bytes =
+      o->quarantine_bytes != 0 ? o->quarantine_bytes : DEFAULT_QUARANTINE;
+  debug->capacity = keeps ? bytes : 0;
+  tarn_status status = tarn__quarantine_shrink(pool, debug->capacity);
+  tarn__front_leave(pool);
+  if (debug != fresh) tarn__debug_destroy(fresh);
+  return status;
+}
+
+static tarn_status switch_off(tarn_pool *pool) {
+  tarn_status status = TARN_OK;
+  tarn__front_enter(pool);
+  tarn__debug *debug = tarn__debug_of(pool);
+  if (debug != NULL) {
+    debug->flags = 0;
+    debug->capacity = 0;
+    status = tarn__quarantine_shrink(pool, 0);
+  }
+  tarn__front_leave(pool);
+  return status;
+}
+
+void tarn__debug_destroy(tarn__debug *debug) {
+  tarn__host_free(debug, sizeof *debug);
+}
+
+tarn_status tarn_pool_debug(tarn_pool *pool,
+                            const tarn_pool_debug_options *options) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  if (options == NULL) return switch_off(pool);
+  tarn_pool_debug_options known = {0};
+  size_t size = 0;
+  if (!tarn__struct_size(options->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_debug_options, context),
+                         sizeof known, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool: debug: struct_size is %zu",
+                      options->struct_size);
+  }
+  memcpy(&known, options, size);
+  if ((known.flags & ~(uint32_t)ALL) != 0) {
+    return tarn__fail(TARN_E_INVALID, "pool: debug: there is no flag 0x%x",
+                      known.flags & ~(uint32_t)ALL);
+  }
+  return set(pool, &known);
+}
+
+// --- the environment -------------------------------------------------------
+
+static tarn_status no_such_word(const char *word) {
+  return tarn__fail(TARN_E_INVALID,
+                    "TARN_POOL_DEBUG: '%s' is none of all, off, guards, "
+                    "poison, quarantine and quarantine=BYTES",
+                    word);
+}
+
+static tarn_status read_word(const char *word, tarn_pool_debug_options *out) {
+  static const char with_size[] = "quarantine=";
+  size_t skip = sizeof with_size - 1;
+  if (strcmp(word, "all") == 0) {
+    out->flags |= ALL;
+  } else if (strcmp(word, "guards") == 0) {
+    out->flags |= TARN_POOL_DEBUG_GUARDS;
+  } else if (strcmp(word, "poison") == 0) {
+    out->flags |= TARN_POOL_DEBUG_POISON;
+  } else if (strcmp(word, "quarantine") == 0) {
+    out->flags |= TARN_POOL_DEBUG_QUARANTINE;
+  } else if (strncmp(word, with_size, skip) == 0) {
+    out->flags |= TARN_POOL_DEBUG_QUARANTINE;
+    if (!tarn__parse_size(word + skip, &out->quarantine_bytes)) {
+      return no_such_word(word);
+    }
+  } else {
+    return no_such_word(word);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__debug_begin(tarn_pool *pool) {
+  const char *chosen = getenv("TARN_POOL_DEBUG");
+  bool is_off = chosen == NULL || *chosen == '\0' || strcmp(chosen, "off") == 0;
+  if (is_off) return TARN_OK;
+  char text[TEXT_MAX + 1];
+  if (strlen(chosen) > TEXT_MAX) return no_such_word("all that is there");
+  memcpy(text, chosen, strlen(chosen) + 1);
+  tarn_pool_debug_options options = {.struct_size = sizeof options};
+  char *rest = text;
+  for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+    tarn_status status = read_word(word, &options);
+    if (status != TARN_OK) return status;
+  }
+  return set(pool, &options);
+}
+
+// --- checking and reporting ------------------------------------------------
+
+// One walk at a time: each trusts its place in the quarantine.
+static void begin_walk(tarn_pool *pool, tarn__debug *debug) {
+  while (debug->walking)
+    tarn__front_wait(pool);
+  debug->walking = true;
+}
+
+static void end_walk(tarn_pool *pool, tarn__debug *debug) {
+  debug->walking = false;
+  pthread_cond_broadcast(&pool->returned);
+}
+
+static tarn_status walk(tarn_pool *pool, tarn__debug *debug) {
+  begin_walk(pool, debug);
+  tarn_status status = tarn__quarantine_walk(pool);
+  tarn_status guards = tarn__guards_walk(pool);
+  if (status == TARN_OK) status = guards;
+  if (status != TARN_OK) {
+    status = tarn__fail(status, "pool: debug: not all blocks could be read");
+  }
+  if (debug->untold != 0) {
+    debug->untold = 0;
+    status = tarn__fail_text(TARN_E_CORRUPT, debug->text);
+  }
+  end_walk(pool, debug);
+  return status;
+}
+
+tarn_status tarn_pool_debug_check(tarn_pool *pool) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__front_enter(pool);
+  tarn__debug *debug = tarn__debug_of(pool);
+  if (debug != NULL) status = walk(pool, debug);
+  tarn__front_leave(pool);
+  return status;
+}
+
+tarn_status tarn_pool_debug_report(tarn_pool *pool,
+                                   tarn_pool_debug_stats *out_stats) {
+  size_t size = 0;
+  if (out_stats == NULL ||
+      !tarn__struct_size(out_stats->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_debug_stats, stale_writes),
+                         sizeof *out_stats, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool: debug: NULL or struct_size");
+  }
+  memset(out_stats, 0, size);
+  out_stats->struct_size = size;
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn_pool_debug_stats stats = {0};
+  tarn__front_enter(pool);
+  const tarn__debug *debug = tarn__debug_of(pool);
+  if (debug != NULL) {
+    stats = debug->stats;
+    stats.flags = debug->flags;
+  }
+  tarn__front_leave(pool);
+  stats.struct_size = size;
+  memcpy(out_stats, &stats, size);
+  return TARN_OK;
+}

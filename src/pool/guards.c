@@ -1,0 +1,178 @@
+// Blocks that are out: filled when they are taken, with a guard behind them.
+//
+//   address                 requested           size of the piece
+//   [ the block's: fresh ... | guard: nobody's ... ]
+//
+// Invariant: of a piece marked TARN_POOL_DEBUG_GUARDS that is live and not
+// being resized, all bytes from |requested| on are TARN_POOL_GUARD_BYTE unless
+// the program has written there, and hidden from it where that is possible.
+#include "base/status.h"
+#include "pool/debug.h"
+#include "pool/front.h"
+#include "pool/shade.h"
+
+// --- taking ----------------------------------------------------------------
+
+static tarn_status lay_guard(tarn_place place, const tarn__piece *piece,
+                             size_t from) {
+  tarn_addr address = piece->address + from;
+  size_t size = piece->size - from;
+  tarn_status status =
+      tarn__shade_fill(place, address, size, TARN_POOL_GUARD_BYTE);
+  if (status == TARN_OK) tarn__shade_hide(place, address, size);
+  return status;
+}
+
+// Bytes that the program has not written yet.
+static tarn_status freshen(tarn_place place, const tarn__piece *piece,
+                           size_t from, size_t to) {
+  tarn_addr address = piece->address + from;
+  tarn_status status =
+      tarn__shade_fill(place, address, to - from, TARN_POOL_FRESH_BYTE);
+  tarn__shade_show_fresh(place, address, to - from);
+  return status;
+}
+
+// What others have queued on the memory is behind |stream| by now.
+static tarn_status dress(tarn_place place, const tarn__piece *piece,
+                         uint32_t flags, tarn_stream *stream) {
+  bool has_guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0;
+  size_t usable = has_guard ? piece->requested : piece->size;
+  tarn_status status =
+      stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
+  if (status == TARN_OK && (flags & TARN_POOL_DEBUG_POISON) != 0) {
+    status = freshen(place, piece, 0, usable);
+  }
+  if (status == TARN_OK && has_guard) status = lay_guard(place, piece, usable);
+  return status;
+}
+
+// The block is known to its pool already, so another thread may have freed it
+// by mistake.
+static void mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+                 tarn_status dressed, tarn_block *block) {
+  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
+  tarn__front_enter(pool);
+  bool is_there = piece->live && piece->generation == block->generation;
+  if (dressed != TARN_OK) {
+    tarn__debug_note(pool, dressed, &none, false);
+  } else if (is_there) {
+    piece->marks = (uint8_t)flags;
+    block->size = tarn__debug_usable(piece);
+  }
+  tarn__front_leave(pool);
+}
+
+static uint32_t flags_of(tarn_pool *pool) {
+  tarn__front_enter(pool);
+  uint32_t flags = tarn__debug_of(pool)->flags;
+  tarn__front_leave(pool);
+  return flags;
+}
+
+tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__request *request,
+                              tarn_tag tag, tarn_stream *stream,
+                              tarn_block *out_block) {
+  tarn__piece *piece = NULL;
+  uint32_t flags = flags_of(pool);
+  request->guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0 ? TARN__GUARD : 0;
+  if (!tarn_size_add(request->size, request->guard, &request->size)) {
+    request->size = SIZE_MAX;  // which every strategy refuses, and counts
+  }
+  tarn_status status =
+      tarn__front_take(pool, request, tag, stream, &piece, out_block);
+  if (status != TARN_OK || flags == 0) return status;
+  tarn_status dressed = dress(pool->place, piece, flags, stream);
+  mark(pool, piece, flags, dressed, out_block);
+  return TARN_OK;
+}
+
+// --- verifying -------------------------------------------------------------
+
+tarn_status tarn__guard_verify(tarn_place place, const tarn__piece *piece,
+                               tarn_pool_finding *out) {
+  size_t from = piece->requested;
+  size_t size = piece->size - from;
+  size_t offset = 0;
+  unsigned char byte = 0;
+  *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
+  tarn__shade_show(place, piece->address + from, size);
+  tarn_status status = tarn__shade_compare(
+      place, piece->address + from, size, TARN_POOL_GUARD_BYTE, &offset, &byte);
+  if (status == TARN_OK && offset < size) {
+    tarn__debug_describe(piece, TARN_POOL_OVERRUN, from + offset, byte, out);
+  }
+  return status;
+}
+
+// A guard that is damaged is laid anew, so that nothing is found twice.
+static tarn_status look_at(tarn_pool *pool, tarn__piece *piece) {
+  tarn_pool_finding finding;
+  tarn_place place = pool->place;
+  size_t from = piece->requested;
+  tarn__debug_begin_look(pool, piece);
+  tarn_status status = tarn__guard_verify(place, piece, &finding);
+  if (finding.kind != TARN_POOL_FINDING_NONE) {
+    (void)lay_guard(place, piece, from);  // if not it is found again
+  }
+  tarn__shade_hide(place, piece->address + from, piece->size - from);
+  tarn__debug_end_look(pool, piece);
+  tarn__debug_note(pool, status, &finding, false);
+  return status;
+}
+
+static bool has_guard(const tarn__piece *piece) {
+  return piece->live && !piece->resizing &&
+         (piece->marks & TARN_POOL_DEBUG_GUARDS) != 0;
+}
+
+tarn_status tarn__guards_walk(tarn_pool *pool) {
+  tarn_status first = TARN_OK;
+  for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
+    tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    if (!has_guard(piece)) continue;
+    tarn_status status = look_at(pool, piece);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// --- resizing --------------------------------------------------------------
+
+tarn__debug_resizing tarn__debug_before_resize(tarn_pool *pool,
+                                               tarn__piece *piece) {
+  tarn_pool_finding finding;
+  tarn__debug_resizing before = {.usable = tarn__debug_usable(piece)};
+  tarn__debug_await_look(pool, piece);
+  if ((piece->marks & TARN_POOL_DEBUG_GUARDS) == 0) return before;
+  before.guard = TARN__GUARD;
+  tarn__debug_begin_work(pool);
+  tarn_status status = tarn__guard_verify(pool->place, piece, &finding);
+  tarn__shade_show_fresh(pool->place, piece->address + before.usable,
+                         piece->size - before.usable);
+  tarn__debug_end_work(pool);
+  tarn__debug_note(pool, status, &finding, false);
+  return before;
+}
+
+// What is added may be behind the stream's work, and so is what is cut off.
+void tarn__debug_after_resize(tarn_pool *pool, tarn__piece *piece,
+                              const tarn__debug_resizing *before,
+                              uint64_t serial) {
+  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
+  uint8_t marks = piece->marks;
+  size_t usable = tarn__debug_usable(piece);
+  bool adds = (marks & TARN_POOL_DEBUG_POISON) != 0 && usable > before->usable;
+  tarn__debug_begin_work(pool);
+  tarn_status status = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
+  if (status == TARN_OK && adds) {
+    status = freshen(pool->place, piece, before->usable, usable);
+  }
+  if (status == TARN_OK && before->guard != 0) {
+    status = lay_guard(pool->place, piece, usable);
+  }
+  tarn__debug_end_work(pool);
+  if (status == TARN_OK) return;
+  piece->marks = 0;  // from now on a block like any other
+  tarn__debug_note(pool, status, &none, false);
+}

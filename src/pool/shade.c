@@ -1,0 +1,140 @@
+// Bytes of blocks, through the host or through the device.
+//
+// AddressSanitizer is there when the program is built with it, whatever the
+// library was built with: its functions are looked for by name. Valgrind is
+// told by instructions that do nothing elsewhere.
+#include "pool/shade.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "device/memory.h"
+
+#if defined(__has_include)
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#define HAVE_MEMCHECK 1
+#endif
+#endif
+
+// The names are AddressSanitizer's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+extern void __asan_poison_memory_region(void const volatile *address,
+                                        size_t size) __attribute__((weak));
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+extern void __asan_unpoison_memory_region(void const volatile *address,
+                                          size_t size) __attribute__((weak));
+
+enum { STAGE = 256 << 10 };  // bytes that are brought to the host at a time
+
+// Where the host touches them; NULL: it cannot.
+static unsigned char *view(tarn_place place, tarn_addr address, size_t size) {
+  void *ptr = NULL;
+  tarn_status status = tarn_device_host_view(place, address, size, &ptr);
+  return status == TARN_OK ? ptr : NULL;
+}
+
+// --- telling the tools -----------------------------------------------------
+
+static void asan_show(const void *ptr, size_t size) {
+  if (__asan_unpoison_memory_region != NULL) {
+    __asan_unpoison_memory_region(ptr, size);
+  }
+}
+
+void tarn__shade_hide(tarn_place place, tarn_addr address, size_t size) {
+  const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
+  if (ptr == NULL) return;
+  if (__asan_poison_memory_region != NULL) {
+    __asan_poison_memory_region(ptr, size);
+  }
+#ifdef HAVE_MEMCHECK
+  (void)VALGRIND_MAKE_MEM_NOACCESS(ptr, size);
+#endif
+}
+
+void tarn__shade_show_fresh(tarn_place place, tarn_addr address, size_t size) {
+  const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
+  if (ptr == NULL) return;
+  asan_show(ptr, size);
+#ifdef HAVE_MEMCHECK
+  (void)VALGRIND_MAKE_MEM_UNDEFINED(ptr, size);
+#endif
+}
+
+void tarn__shade_show(tarn_place place, tarn_addr address, size_t size) {
+  const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
+  if (ptr == NULL) return;
+  asan_show(ptr, size);
+#ifdef HAVE_MEMCHECK
+  (void)VALGRIND_MAKE_MEM_DEFINED(ptr, size);
+#endif
+}
+
+// --- filling and comparing -------------------------------------------------
+
+tarn_status tarn__shade_fill(tarn_place place, tarn_addr address, size_t size,
+                             unsigned char value) {
+  tarn_device *device = NULL;
+  if (size == 0) return TARN_OK;
+  unsigned char *bytes = view(place, address, size);
+  if (bytes != NULL) {
+    memset(bytes, value, size);
+    return TARN_OK;
+  }
+  tarn_status status = tarn__place_device(place, &device);
+  return status == TARN_OK ? tarn_device_set(device, address, value, size, NULL)
+                           : status;
+}
+
+// That all bytes are as the one before them is found out at memcmp's speed.
+static size_t first_other(const unsigned char *bytes, size_t size,
+                          unsigned char value) {
+  if (bytes[0] == value && memcmp(bytes, bytes + 1, size - 1) == 0) return size;
+  size_t at = 0;
+  while (at < size && bytes[at] == value)
+    at++;
+  return at;
+}
+
+static tarn_status compare_staged(tarn_device *device, tarn_addr address,
+                                  size_t size, unsigned char value,
+                                  size_t *out_offset, unsigned char *out_byte) {
+  size_t step = size < STAGE ? size : STAGE;
+  unsigned char *stage = tarn__host_alloc(step);
+  if (stage == NULL) return TARN_E_NOMEM;
+  tarn_status status = TARN_OK;
+  size_t at = 0;
+  bool same = true;
+  while (status == TARN_OK && same && at < size) {
+    size_t part = size - at < step ? size - at : step;
+    status = tarn_copy_d2h(device, stage, address + at, part, NULL);
+    if (status != TARN_OK) break;
+    size_t other = first_other(stage, part, value);
+    same = other == part;
+    if (!same) *out_byte = stage[other];
+    at += other;
+  }
+  tarn__host_free(stage, step);
+  *out_offset = status == TARN_OK ? at : size;
+  return status;
+}
+
+tarn_status tarn__shade_compare(tarn_place place, tarn_addr address,
+                                size_t size, unsigned char value,
+                                size_t *out_offset, unsigned char *out_byte) {
+  tarn_device *device = NULL;
+  *out_offset = size;
+  *out_byte = value;
+  if (size == 0) return TARN_OK;
+  const unsigned char *bytes = view(place, address, size);
+  if (bytes != NULL) {
+    *out_offset = first_other(bytes, size, value);
+    if (*out_offset < size) *out_byte = bytes[*out_offset];
+    return TARN_OK;
+  }
+  tarn_status status = tarn__place_device(place, &device);
+  return status == TARN_OK ? compare_staged(device, address, size, value,
+                                            out_offset, out_byte)
+                           : status;
+}
