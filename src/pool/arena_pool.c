@@ -182,11 +182,16 @@ static tarn_status find(tarn__arena *self, tarn__arena_need *need,
 
 static tarn_status round_size(const tarn__arena *self, size_t size,
                               size_t *out) {
-  if (!tarn_size_add(size, self->padding, out) ||
-      !tarn_size_align_up(*out, self->zones[0].granule, out)) {
+  size_t granule = self->zones[0].granule;
+  if (!tarn_size_align_up(size, granule, out)) {
     return tarn__fail(TARN_E_INVALID, "arena_pool: %zu bytes overflow", size);
   }
-  if (tarn__extents_reach(0, *out)) return TARN_OK;
+  // The padding is the device's, so that it is too much is not the caller's
+  // fault.
+  if (tarn_size_add(size, self->padding, out) &&
+      tarn_size_align_up(*out, granule, out) && tarn__extents_reach(0, *out)) {
+    return TARN_OK;
+  }
   return tarn__fail(TARN_FULL, "arena_pool: %zu bytes are more than there are",
                     size);
 }
