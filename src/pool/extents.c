@@ -221,7 +221,8 @@ bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
                               uint64_t size) {
   if (!tarn__extents_reach(offset, size)) return false;
   const tarn__extent *e = find_outside(extents, offset);
-  return e->kind == TARN__EXTENT_OUTSIDE && tarn__extent_end(e) - offset >= size;
+  return e->kind == TARN__EXTENT_OUTSIDE &&
+         tarn__extent_end(e) - offset >= size;
 }
 
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "pool/freed.h"
 #include "pool/piece.h"
 #include "pool/strategy.h"
 #include "tarn/pool.h"
@@ -31,6 +32,7 @@ struct tarn_pool {
   tarn_pool_stats stats;
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
+  tarn__freed freed;
 };
 
 // A pool for |place| with the default strategy.
