@@ -17,6 +17,7 @@ typedef struct pool_runner {
   crossing *crossing;     // NULL: one thread
   touch_buffer *touched;  // NULL: blocks are not touched
   size_t resident;        // bytes, before the allocator was
+  size_t resident_peak;   // within the second pass
   size_t passes;          // that count
   uint32_t in_a_row;      // of two threads, that are timed as one
   double *by_block;       // ns of each pass ...
@@ -41,7 +42,7 @@ bool pool_pass(pool_runner *r, uint64_t *ticks);
 // The same of no requests: what of the ticks is the harness's, or touching.
 void pool_pass_empty(pool_runner *r, uint64_t *ticks);
 
-// Whether one takes so long that only one counts, by handle.
+// Whether one takes so long that the second counts for all, by handle.
 bool pool_passes_endless(const pool_runner *r);
 
 // The first pass and the second; then all that count.
