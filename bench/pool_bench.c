@@ -10,8 +10,13 @@
 #include "course.h"
 #include "memory.h"
 #include "pool_passes.h"
+#include "probe.h"
 
 #define SAMPLED_NS 2.5e8  // for the passes that are sampled
+#define ROUNDS_NS 1e9     // for all first and second passes, if they are quick
+#define LATE_TO_BEGIN_ANEW 0.1  // of the process's time
+#define LATE_TO_SAMPLE 0.8
+enum { ROUNDS_MOST = 9 };
 
 _Static_assert((int)PEER_TEXT_SIZE <= (int)CHILD_TEXT_SIZE, "a reason fits");
 
@@ -35,11 +40,13 @@ static bool is_alloc(const pool_runner *r, size_t index) {
 }
 
 // By turns, so that what is taken off was measured under the same weather.
-static bool take_samples(pool_runner *r, size_t passes) {
-  for (size_t i = 0; i < passes; i++) {
+// |*passes| is how many there was time for.
+static bool take_samples(pool_runner *r, size_t *passes) {
+  for (size_t i = 0; i < *passes; i++) {
     size_t at = i * r->requests->count;
     if (!pool_pass(r, &r->samples[at])) return false;
     pool_pass_empty(r, &r->empty[at]);
+    if (pool_passes_late(r, LATE_TO_SAMPLE)) *passes = i + 1;
   }
   return true;
 }
@@ -98,7 +105,7 @@ static double alloc_p99(pool_runner *r, size_t passes) {
 static bool run_samples(pool_runner *r) {
   if (pool_passes_endless(r)) return true;
   size_t passes = sampled_passes(r);
-  if (!take_samples(r, passes)) return false;
+  if (!take_samples(r, &passes)) return false;
   double share = alloc_share(r, passes);
   r->result->alloc_ns_median = r->result->pair_ns * share;
   r->result->free_ns_median = r->result->pair_ns * (1 - share);
@@ -132,9 +139,12 @@ static bool find_held(pool_runner *r, size_t *out_peak) {
 }
 
 static bool find_resident(pool_runner *r, size_t *out_peak) {
-  memory_forget_peak();
-  if (!pool_pass(r, NULL)) return false;
-  size_t peak = memory_resident_peak();
+  size_t peak = r->resident_peak;
+  if (!pool_passes_endless(r)) {
+    memory_forget_peak();
+    if (!pool_pass(r, NULL)) return false;
+    peak = memory_resident_peak();
+  }
   if (peak > r->resident && r->resident > 0) *out_peak = peak - r->resident;
   return true;
 }
@@ -165,6 +175,7 @@ static pool_bench_result nothing_known(void) {
                              .iteration_ms = {NAN, NAN, NAN},
                              .mops = NAN,
                              .reserved_over_live = NAN,
+                             .varies_ms = NAN,
                              .pair_ns = NAN};
 }
 
@@ -233,13 +244,44 @@ static bool prepare(pool_runner *r) {
   return start_thread(r) && make_touched(r) && create(r);
 }
 
+static bool begin_anew(pool_runner *r) {
+  r->type->destroy(r->self);
+  return create(r);
+}
+
+// A library has one state in a process, and begins only once.
+static bool is_quick(const pool_runner *r, size_t rounds, uint64_t begin_ns) {
+  size_t most = r->bench->passes;
+  if (most == 0 || most > ROUNDS_MOST) most = ROUNDS_MOST;
+  return r->type->on_device && rounds < most &&
+         !pool_passes_late(r, LATE_TO_BEGIN_ANEW) &&
+         (double)(stopwatch_clock_ns() - begin_ns) < ROUNDS_NS;
+}
+
+static bool run_first(pool_runner *r) {
+  double first[ROUNDS_MOST], second[ROUNDS_MOST];
+  double *out = r->result->iteration_ms;
+  uint64_t begin_ns = stopwatch_clock_ns();
+  size_t rounds = 0;
+  do {
+    if (rounds > 0 && !begin_anew(r)) return false;
+    if (!pool_passes_first(r)) return false;
+    first[rounds] = out[POOL_BENCH_FIRST];
+    second[rounds++] = out[POOL_BENCH_SECOND];
+  } while (is_quick(r, rounds, begin_ns));
+  out[POOL_BENCH_FIRST] = probe_median(first, rounds);
+  out[POOL_BENCH_SECOND] = probe_median(second, rounds);
+  return true;
+}
+
 // Blocks that a broken pass has left out end with the process, as does what
 // works with them.
 static void measure(void *context, void *out_result) {
-  pool_runner r = {.bench = context, .result = out_result};
+  pool_runner r = {
+      .bench = context, .result = out_result, .begin_ns = stopwatch_clock_ns()};
   *r.result = nothing_known();
   make_room(&r);
-  if (!prepare(&r) || !pool_passes_first(&r) || !pool_passes_steady(&r) ||
+  if (!prepare(&r) || !run_first(&r) || !pool_passes_steady(&r) ||
       !run_samples(&r) || !run_held(&r)) {
     return;
   }

@@ -5,7 +5,11 @@
 //
 //   first    from nothing
 //   second   the first that can reuse
-//   steady   the median of those after, over the count of requests
+//   steady   the median of those after, over the count of requests; of passes
+//            that take more than a second the second one
+//
+// There is one second pass in the life of an allocator. A pool of Tarn can
+// begin anew, and does so as long as that is quick: then the median counts.
 //
 // Where blocks are touched, one byte of each page is written after each alloc,
 // and the same pass over a buffer that is resident (touch.h) is taken off: what
@@ -47,6 +51,7 @@ typedef struct pool_bench_result {
   double iteration_ms[3];        // of the passes above
   double mops;                   // million requests a second, steady
   double reserved_over_live;     // peaks
+  double varies_ms;              // the median distance from the steady pass
   double pair_ns;                // alloc and free: pass / (requests / 2)
   char failed[CHILD_TEXT_SIZE];  // why there are no figures; "": there are
 } pool_bench_result;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "memory.h"
 #include "probe.h"
 
 enum {
@@ -14,6 +15,8 @@ enum {
 };
 #define LONG_PASS_NS 1e8
 #define ENDLESS_PASS_NS 1e9
+#define LATE_TO_BEGIN 0.5  // of the process's time
+#define LATE_TO_GO_ON 0.6
 #define ENOUGH_NS 2.5e8  // for the passes of one kind together, if short
 
 size_t pool_passes_room(const pool_bench *bench) {
@@ -72,15 +75,20 @@ static bool time_touching(pool_runner *r, uint32_t in_a_row, double *out_ns) {
   return time_passes(r, touch_pass, r->touched, in_a_row, out_ns);
 }
 
+bool pool_passes_late(const pool_runner *r, double part) {
+  double seconds = (double)(stopwatch_clock_ns() - r->begin_ns) / 1e9;
+  double most = r->bench->limits.seconds;
+  return most > 0 && seconds > part * most;
+}
+
 bool pool_passes_endless(const pool_runner *r) {
   double ms = r->result->iteration_ms[POOL_BENCH_SECOND];
-  return r->bench->passes == 0 && ms * 1e6 > ENDLESS_PASS_NS;
+  return r->bench->passes == 0 && (r->hurried || ms * 1e6 > ENDLESS_PASS_NS);
 }
 
 // Short passes are repeated until the processor is awake and the median rests.
 static size_t choose_passes(const pool_runner *r, double ns) {
   if (r->bench->passes > 0) return r->bench->passes;
-  if (pool_passes_endless(r)) return 1;
   if (ns > LONG_PASS_NS) return PASSES_LONG;
   if (!(ns * PASSES_MOST > ENOUGH_NS)) return PASSES_MOST;
   size_t passes = (size_t)(ENOUGH_NS / ns);
@@ -93,17 +101,25 @@ static uint32_t choose_in_a_row(const pool_runner *r) {
   return (uint32_t)(1 + REQUESTS_IN_A_ROW / requests);
 }
 
+static bool time_second(pool_runner *r, double *out_ns) {
+  memory_forget_peak();
+  bool served = time_passes(r, r->type->pass, r->self, 1, out_ns);
+  r->resident_peak = memory_resident_peak();
+  return served;
+}
+
 // The first touching warms up, the second counts.
 bool pool_passes_first(pool_runner *r) {
   double ns[2] = {0, 0}, touching = 0;
   double *out = r->result->iteration_ms;
   if (!time_passes(r, r->type->pass, r->self, 1, &ns[0]) ||
-      !time_passes(r, r->type->pass, r->self, 1, &ns[1]) ||
-      !time_touching(r, 1, &touching) || !time_touching(r, 1, &touching)) {
+      !time_second(r, &ns[1]) || !time_touching(r, 1, &touching) ||
+      !time_touching(r, 1, &touching)) {
     return false;
   }
   out[POOL_BENCH_FIRST] = (ns[0] - touching) / 1e6;
   out[POOL_BENCH_SECOND] = (ns[1] - touching) / 1e6;
+  r->hurried = pool_passes_late(r, LATE_TO_BEGIN);
   r->in_a_row = choose_in_a_row(r);
   r->passes = choose_passes(r, ns[1] * r->in_a_row);
   return true;
@@ -117,11 +133,12 @@ static bool time_all(pool_runner *r, peer_pass *by_address) {
       return false;
     }
     r->by_block[i] -= r->by_touch[i];
-    if (by_address == NULL) continue;
-    if (!time_passes(r, by_address, r->self, r->in_a_row, &r->by_address[i])) {
+    if (by_address != NULL &&
+        !time_passes(r, by_address, r->self, r->in_a_row, &r->by_address[i])) {
       return false;
     }
     r->by_address[i] -= r->by_touch[i];
+    if (pool_passes_late(r, LATE_TO_GO_ON)) r->passes = i + 1;
   }
   return true;
 }
@@ -131,15 +148,31 @@ static double positive(double ns) {
   return ns > 0 ? ns : NAN;
 }
 
-bool pool_passes_steady(pool_runner *r) {
-  peer_pass *by_address =
-      pool_passes_endless(r) ? NULL : r->type->pass_by_address;
-  if (!time_all(r, by_address)) return false;
+static void sum_up(pool_runner *r, double ns) {
   double pairs = (double)r->requests->count / 2;
-  double ns = probe_median(r->by_block, r->passes);
   r->result->iteration_ms[POOL_BENCH_STEADY] = ns / 1e6;
   r->result->pair_ns = positive(ns) / pairs;
   r->result->mops = 2 * pairs * 1e3 / positive(ns);
+}
+
+// The median distance of the passes from their median.
+static double variation(const pool_runner *r, double median_ns) {
+  for (size_t i = 0; i < r->passes; i++)
+    r->by_block[i] = fabs(r->by_block[i] - median_ns);
+  return probe_median(r->by_block, r->passes);
+}
+
+bool pool_passes_steady(pool_runner *r) {
+  peer_pass *by_address = r->type->pass_by_address;
+  if (pool_passes_endless(r)) {
+    sum_up(r, r->result->iteration_ms[POOL_BENCH_SECOND] * 1e6);
+    return true;
+  }
+  if (!time_all(r, by_address)) return false;
+  double pairs = (double)r->requests->count / 2;
+  double ns = probe_median(r->by_block, r->passes);
+  sum_up(r, ns);
+  r->result->varies_ms = variation(r, ns) / 1e6;
   if (by_address != NULL) {
     double address_ns = probe_median(r->by_address, r->passes);
     r->result->by_address_ns_median = positive(address_ns) / pairs;

@@ -17,7 +17,10 @@ typedef struct pool_runner {
   crossing *crossing;     // NULL: one thread
   touch_buffer *touched;  // NULL: blocks are not touched
   size_t resident;        // bytes, before the allocator was
+  size_t resident_peak;   // within the second pass
+  uint64_t begin_ns;      // of the process's time
   size_t passes;          // that count
+  bool hurried;           // the first two took half of the time
   uint32_t in_a_row;      // of two threads, that are timed as one
   double *by_block;       // ns of each pass ...
   double *by_address;     // ... of as many by address ...
@@ -41,7 +44,11 @@ bool pool_pass(pool_runner *r, uint64_t *ticks);
 // The same of no requests: what of the ticks is the harness's, or touching.
 void pool_pass_empty(pool_runner *r, uint64_t *ticks);
 
-// Whether one takes so long that only one counts, by handle.
+// Whether more than |part| of the time that the process may take is over: a row
+// of few passes is better than none.
+bool pool_passes_late(const pool_runner *r, double part);
+
+// Whether one takes so long that the second counts for all, by handle.
 bool pool_passes_endless(const pool_runner *r);
 
 // The first pass and the second; then all that count.

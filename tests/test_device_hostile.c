@@ -241,8 +241,9 @@ static const variant variants[] = {
             "without.unified_memory_allocate,without.unified_memory_deallocate",
             ALLOCATE, TARN_FULL, "/host: out of memory", bytes_came),
     LIVES("odd addresses", "misalign=1", NULL, odd_address),
-    LIVES("the same address again and again", "same_address", NULL,
-          two_of_everything),
+    REFUSED("the same address again and again", "same_address", POOL,
+            TARN_E_DEVICE, "part of which it had given before",
+            two_of_everything),
     REFUSED("giving back fails", "answer.device_memory_deallocate=4", FREE,
             TARN_E_DEVICE, "device_memory_deallocate", plugin_keeps),
 

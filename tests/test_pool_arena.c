@@ -93,6 +93,31 @@ START_TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
 }
 END_TEST
 
+// Where there is no memory for another segment or page, what is open in the
+// other zone serves: the free bytes are enough.
+static void check_other_zone(const char *name) {
+  arena_place p = open_arena_of(4 * MIB, name, "arena_pool");
+  tarn_block small = take(p.pool, 4096);
+  assert_ok(tarn_pool_limit(p.pool, stats_of(p.pool).reserved_bytes));
+  tarn_block large = take(p.pool, 100 * KIBIBYTE);
+  ck_assert_uint_eq(stats_of(p.pool).failures, 0);
+  give(small);
+  small = take(p.pool, 4096);
+  give(large);
+  assert_ok(tarn__front_check(p.pool));
+  tarn_block fill = take(p.pool, 200 * KIBIBYTE);
+  give(small);
+  give(fill);
+  assert_ok(tarn_pool_limit(p.pool, 0));
+  close_arena(&p);
+}
+
+START_TEST(the_other_zone_serves_before_a_request_is_refused) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_other_zone(arena_devices[i]);
+}
+END_TEST
+
 // 900 bytes are small, the 1024 that they take are not.
 START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
   arena_place p = open_arena("cpu:0", "arena_pool:small=1000");
@@ -470,6 +495,7 @@ int main(void) {
   Suite *suite = suite_create("pool: arena_pool");
   ADD_CASE(suite, "blocks", holes_are_cut_and_joined,
            small_blocks_stay_apart_from_large_ones,
+           the_other_zone_serves_before_a_request_is_refused,
            blocks_are_aligned_as_asked_beyond_a_page_too,
            a_block_comes_back_to_the_zone_that_it_came_from,
            a_device_s_chunk_may_be_larger_than_small_blocks,

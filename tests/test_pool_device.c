@@ -355,6 +355,7 @@ START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
   tarn_pool *pool = NULL;
   tarn_block block;
   assert_ok(tarn_device_open("fake:0", &device));
+  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
   assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
   assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
   ck_assert_uint_eq(block.size, 8192);

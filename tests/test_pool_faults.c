@@ -146,6 +146,7 @@ static void use_device(void) {
     }
   }
   if (tarn_pool_of(place, &run.pool) == TARN_OK) {
+    try_use("page_unit_pool");
     use_pool();
   } else {
     ck_assert_ptr_null(run.pool);

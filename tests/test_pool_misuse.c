@@ -64,8 +64,8 @@ START_TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
 }
 END_TEST
 
-// The device may have given the id's next memory at another address: then
-// nothing is known about the old one any more.
+// The device may have given the id's next memory at another address, of which
+// nothing is told.
 START_TEST(a_second_free_tells_of_no_other_address) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block old = take_tagged(pool, 4 * MIB, tag_of("old"));
@@ -74,7 +74,7 @@ START_TEST(a_second_free_tells_of_no_other_address) {
   tarn_block young = take_tagged(pool, 64, tag_of("young"));
   ck_assert_uint_eq(young.id, old.id);
   ck_assert_uint_ne(young.address, old.address);
-  assert_refused(old, "freed before");
+  assert_refused(old, "freed before; what stood there last was old");
   ck_assert_ptr_null(strstr(tarn_last_error(), "young"));
   give(young);
   give(keep);
@@ -88,7 +88,7 @@ START_TEST(a_second_free_by_address_is_refused) {
   assert_none_at(pool, block.address, "it was cache");
   assert_refused(block, "cache");
   assert_ok(tarn_pool_trim(pool, 0));
-  assert_none_at(pool, block.address, "no block");
+  assert_none_at(pool, block.address, "it was cache");
   assert_refused(block, "freed before");
 }
 END_TEST
@@ -99,7 +99,7 @@ START_TEST(a_second_free_after_a_switch_is_refused) {
   assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
   give(block);
   assert_refused(block, "weights");
-  assert_none_at(pool, block.address, "no block");
+  assert_none_at(pool, block.address, "it was weights");
 }
 END_TEST
 

@@ -1,4 +1,4 @@
-// Two real PyTorch snapshots through both strategies, every event accounted
+// Two real PyTorch snapshots through three strategies, every event accounted
 // for. The files are not part of the project: where they are absent this is
 // reported as skipped, by name.
 #include <stdio.h>
@@ -15,7 +15,9 @@
 static const char *const files[] = {"torch-gpt-medium-128-training.pickle",
                                     "torch-gpt-medium-512-inference.pickle"};
 enum { FILES = sizeof files / sizeof files[0] };
-static const char *const strategies[] = {"no_pool", "page_unit_pool"};
+static const char *const strategies[] = {"no_pool", "page_unit_pool",
+                                         "arena_pool"};
+enum { NO_POOL, PAGE_UNIT_POOL, ARENA_POOL, STRATEGIES };
 
 typedef struct player {
   const tarn_trace *trace;
@@ -85,7 +87,7 @@ static void return_to_baseline(player *p) {
   ck_assert_uint_eq(query(p).live_blocks, p->trace->baseline_count);
 }
 
-static void play_twice(player *p, bool reuses) {
+static void play_twice(player *p, int strategy) {
   return_to_baseline(p);
   play(p);
   ck_assert_uint_eq(p->served, p->trace->request_count);
@@ -97,8 +99,15 @@ static void play_twice(player *p, bool reuses) {
   ck_assert_uint_eq(p->served, 2 * p->trace->request_count);
   ck_assert_uint_eq(after.live_peak_bytes, p->trace->live_peak_bytes);
   ck_assert_uint_eq(after.failures, 0);
-  if (reuses) ck_assert_uint_eq(after.misses, before.misses);
-  if (!reuses) ck_assert_uint_eq(after.hits, 0);
+  if (strategy == NO_POOL) ck_assert_uint_eq(after.hits, 0);
+  if (strategy == PAGE_UNIT_POOL) {
+    ck_assert_uint_eq(after.misses, before.misses);
+  }
+  if (strategy == ARENA_POOL) {
+    // PyTorch itself held 3.2% and 1.7% more than was live.
+    ck_assert_uint_le(after.reserved_peak_bytes / 102,
+                      after.live_peak_bytes / 100);
+  }
 }
 
 static void end(player *p) {
@@ -114,10 +123,11 @@ static void end(player *p) {
 }
 
 START_TEST(every_event_is_accounted_for) {
-  const char *path = path_of(_i / 2);
-  const char *strategy = strategies[_i % 2];
+  int file = _i / STRATEGIES;
+  int strategy = _i % STRATEGIES;
+  const char *path = path_of(file);
   if (access(path, R_OK) != 0) {
-    note_skipped(files[_i / 2], "not in the folder of shared data");
+    note_skipped(files[file], "not in the folder of shared data");
     return;
   }
   tarn_trace *trace = NULL;
@@ -125,9 +135,9 @@ START_TEST(every_event_is_accounted_for) {
   player p = {.trace = trace};
   p.blocks = calloc(trace->block_count, sizeof *p.blocks);
   p.out = calloc(trace->block_count, sizeof *p.out);
-  assert_ok(tarn_pool_use(TARN_HOST, strategy));
+  assert_ok(tarn_pool_use(TARN_HOST, strategies[strategy]));
   assert_ok(tarn_pool_of(TARN_HOST, &p.pool));
-  play_twice(&p, _i % 2 == 1);
+  play_twice(&p, strategy);
   end(&p);
   free(p.blocks);
   free(p.out);
@@ -143,7 +153,8 @@ int main(void) {
   Suite *suite = suite_create("pool: real snapshots");
   TCase *files_case = tcase_create("snapshots");
   tcase_set_timeout(files_case, 120);
-  tcase_add_loop_test(files_case, every_event_is_accounted_for, 0, 2 * FILES);
+  tcase_add_loop_test(files_case, every_event_is_accounted_for, 0,
+                      STRATEGIES * FILES);
   suite_add_tcase(suite, files_case);
   return run_suite(suite);
 }

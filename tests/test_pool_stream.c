@@ -316,6 +316,28 @@ START_TEST(a_switch_waits_before_it_gives_back) {
 }
 END_TEST
 
+// Blocks of one segment: what is idle stays while the other is out, and so
+// nobody waits for it; then both streams are waited for.
+START_TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
+  char idle[8] = "";
+  char live[8] = "";
+  open_fake("arena_pool");
+  tarn_block first = take_on(pool, SIZE, a);
+  tarn_block second = take_on(pool, SIZE, b);
+  queue_use(first, a, "idle   ", idle);
+  queue_use(second, b, "live   ", live);
+  give_on(first, a);
+  assert_ok(tarn_pool_use(tarn_place_on(device), "no_pool"));
+  ck_assert_str_eq(live, "");
+  ck_assert_uint_eq(fake_seen.live_blocks, 1);
+  give_on(second, b);
+  ck_assert_str_eq(idle, "idle   ");
+  ck_assert_str_eq(live, "live   ");
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_fake();
+}
+END_TEST
+
 // Memory that is in use must not go back to the device because there was no
 // host memory for an event to wait with.
 START_TEST(giving_back_waits_even_without_host_memory) {
@@ -503,6 +525,7 @@ int main(void) {
   ADD_CASE(suite, "giving back", no_pool_waits_before_it_gives_back,
            no_pool_does_not_wait_for_the_host, trim_waits_before_it_gives_back,
            a_switch_waits_before_it_gives_back,
+           a_switch_keeps_a_segment_until_its_last_block_is_free,
            giving_back_waits_even_without_host_memory);
   ADD_CASE(suite, "other devices",
            a_block_may_be_used_on_a_stream_of_another_device,

@@ -181,7 +181,7 @@ START_TEST(a_wrong_name_changes_nothing) {
   give(idle);
   tarn_pool_stats before = stats_of(pool);
   assert_status(tarn_pool_use(TARN_HOST, "buddy"), TARN_E_INVALID);
-  assert_error_says("no pool 'buddy': there are page_unit_pool, no_pool");
+  assert_error_says("no pool 'buddy': there are arena_pool, page_unit_pool");
   assert_same_stats(before, stats_of(pool));
   tarn_block again = take(pool, 4096);
   ck_assert_uint_eq(again.address, idle.address);
@@ -193,21 +193,25 @@ START_TEST(removing_returns_to_the_default) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block old = take(pool, 100);
   assert_ok(tarn_pool_remove(TARN_HOST));
-  ck_assert_str_eq(stats_of(pool).strategy, "page_unit_pool");
+  ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   ck_assert_uint_eq(old.size, 100);
   tarn_block young = take(pool, 100);
-  ck_assert_uint_eq(young.size, 4096);
+  ck_assert_uint_eq(young.size, 512);
   give(old);
+  size_t held = stats_of(pool).reserved_bytes;
   give(young);
-  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
+  give(take(pool, 100));
+  ck_assert_uint_eq(stats_of(pool).hits, 1);
 }
 END_TEST
 
 // --- names -----------------------------------------------------------------
 
 START_TEST(strategies_have_names) {
-  ck_assert_str_eq(tarn_pool_strategy_name(0), "page_unit_pool");
-  ck_assert_str_eq(tarn_pool_strategy_name(1), "no_pool");
+  ck_assert_str_eq(tarn_pool_strategy_name(0), "arena_pool");
+  ck_assert_str_eq(tarn_pool_strategy_name(1), "page_unit_pool");
+  ck_assert_str_eq(tarn_pool_strategy_name(2), "no_pool");
   size_t count = 0;
   while (tarn_pool_strategy_name(count) != NULL) {
     const char *name = tarn_pool_strategy_name(count++);
@@ -269,7 +273,7 @@ END_TEST
 
 START_TEST(an_empty_environment_says_nothing) {
   setenv("TARN_POOL", "", 1);
-  ck_assert_str_eq(stats_of(pool_at(TARN_HOST)).strategy, "page_unit_pool");
+  ck_assert_str_eq(stats_of(pool_at(TARN_HOST)).strategy, "arena_pool");
 }
 END_TEST
 
@@ -287,7 +291,7 @@ START_TEST(a_bad_environment_is_an_error) {
   setenv("TARN_POOL", "turbo_pool", 1);
   assert_status(tarn_pool_remove(TARN_HOST), TARN_E_INVALID);
   assert_error_says("turbo_pool");
-  ck_assert_str_eq(stats_of(pool).strategy, "page_unit_pool");
+  ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
 }
 END_TEST
 

@@ -74,7 +74,8 @@ START_TEST(json_has_the_published_keys) {
     assert_keys(o.out, path,
                 "name,alloc_ns_median,free_ns_median,alloc_ns_p99,"
                 "by_address_ns_median,iteration_ms,mops,reserved_over_live,"
-                "failed,pair_ns,over_free_list");
+                "failed,pair_ns,over_free_list,varies_ms,no_pool_over_second,"
+                "glibc_over_steady");
   }
   tool_output_free(&o);
 }
@@ -132,6 +133,10 @@ START_TEST(figures_agree) {
   ck_assert(is_at(o.out, 2, "reserved_over_live", "1"));
   ck_assert_double_ge(figure(o.out, 0, "reserved_over_live"), 1);
   ck_assert_double_ge(figure(o.out, 3, "reserved_over_live"), 1);
+  ck_assert(is_at(o.out, 2, "no_pool_over_second", "1"));
+  ck_assert_double_gt(figure(o.out, 3, "no_pool_over_second"), 0);
+  ck_assert_double_gt(figure(o.out, 3, "glibc_over_steady"), 0);
+  ck_assert_double_ge(figure(o.out, 3, "varies_ms"), 0);
   tool_output_free(&o);
 }
 END_TEST
@@ -147,6 +152,7 @@ START_TEST(rows_as_they_were_asked_for) {
   ck_assert(is_at(o.out, 0, "name", "\"page_unit_pool:page=65536\""));
   ck_assert(is_at(o.out, 1, "name", "\"no_pool\""));
   ck_assert(is_at(o.out, 0, "over_free_list", "null"));
+  ck_assert(is_at(o.out, 0, "glibc_over_steady", "null"));
   tool_output_free(&o);
 }
 END_TEST

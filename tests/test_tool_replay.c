@@ -97,8 +97,9 @@ START_TEST(json_has_the_published_keys) {
   ck_assert(json_is(o.out, "trace", "\"@bert-layer\""));
   ck_assert(json_is(o.out, "results.0.pool", "\"no_pool\""));
   ck_assert(json_is(o.out, "results.1.pool", "\"page_unit_pool\""));
+  ck_assert(json_is(o.out, "results.2.pool", "\"arena_pool\""));
   ck_assert(json_is(o.out, "results.1.device", "\"cpu:0\""));
-  ck_assert_uint_eq(json_size(o.out, "results"), 2);
+  ck_assert_uint_eq(json_size(o.out, "results"), 3);
   ck_assert_uint_eq(json_size(o.out, "results.0.iterations"), 2);
   tool_output_free(&o);
 }
@@ -200,7 +201,7 @@ START_TEST(csv_has_a_row_per_iteration) {
   assert_done(&o);
   assert_contains(o.out, "trace,pool,device,iteration,alloc_ms,");
   assert_contains(o.out, "\n@bert-layer,page_unit_pool,cpu:0,4,");
-  ck_assert_uint_eq(count_lines(o.out), 1 + 2 * 4);
+  ck_assert_uint_eq(count_lines(o.out), 1 + 3 * 4);
   tool_output_free(&o);
 }
 END_TEST

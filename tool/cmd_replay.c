@@ -28,8 +28,10 @@ static const char help[] =
     "are\n"
     "built in.\n"
     "\n"
-    "  --pool A,B          strategies (default: no_pool,page_unit_pool), with\n"
-    "                      options as in page_unit_pool:page=65536\n"
+    "  --pool A,B          strategies (default:\n"
+    "                      no_pool,page_unit_pool,arena_pool), with options "
+    "as\n"
+    "                      in page_unit_pool:page=65536\n"
     "  --device NAME       where (default: cpu:0); see 'tarn devices'\n"
     "  --iterations N      how often, up to 1000000 (default: 2)\n"
     "  --touch             write to each page of each new block; that counts "
@@ -142,7 +144,7 @@ static void take_trace(void *context, const char *name) {
 
 static void set_defaults(command *c) {
   if (c->pools.count == 0) {
-    options_pools_split("no_pool,page_unit_pool", &c->pools);
+    options_pools_split("no_pool,page_unit_pool,arena_pool", &c->pools);
   }
   if (c->device_name == NULL) c->device_name = "cpu:0";
   if (c->iterations == 0) c->iterations = 2;

@@ -6,8 +6,8 @@
 // which can be exchanged at any time without any block noticing.
 //
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
-//                        │        page_unit_pool        cudaMalloc, mmap, ...
-//                        │        arena_pool, ...
+//                        │        arena_pool            cudaMalloc, mmap, ...
+//                        │        page_unit_pool, ...
 //                        limits, tags, peaks, misuse
 //
 //   tarn_pool *pool;
@@ -24,6 +24,19 @@
 // means the host itself, whose uses are over when the call is made.
 //
 // Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
+//                   the default: blocks are cut out of large pieces of memory and joined again when
+//                   freed. Where the device has ranges (tarn/range.h) memory
+//                   comes and goes by pages (256K by default, or the device's
+//                   own), and idle pages move to where they are needed, but
+//                   only to keep what is held within |slack| of the live peak
+//                   (2% of it, but at least 2M, by default); elsewhere it
+//                   comes in segments. Blocks of up to |small| bytes, 64K by
+//                   default, stay apart from larger ones. Where a program asks
+//                   for the same blocks in the same order again and again, as
+//                   each step of training does, their places are laid out once,
+//                   and what comes as expected is served without a search:
+//                   steps of up to |steps| blocks, 4096 by default; 0: none.
 //   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
 //                   default; a free buffer of the rounded size is reused, and
 //                   nothing is given back before it is asked for. Its worst
@@ -37,20 +50,6 @@
 //                   blocks are cut out of large chunks by halves, and halves
 //                   join again. The sizes are the device's own unless given;
 //                   blocks of more than |max| go to the device one by one.
-//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]  blocks are
-//                   cut out of large pieces of memory and joined when freed. Where
-//                   the device has ranges (tarn/range.h) memory comes and goes
-//                   by pages (256K by default, or the device's own), and idle
-//                   pages move to where they are needed, but only to keep what
-//                   is held within |slack| of the live peak (2% of it, but at
-//                   least 2M, by default); elsewhere it comes in segments.
-//                   Blocks of up to |small| bytes, 64K by default, stay apart
-//                   from larger ones. Where a program asks for the same blocks
-//                   in the same order again and again, as each step of training
-//                   does, their places are laid out once, and requests that
-//                   come as expected are served without a search: steps of up
-//                   to |steps| blocks, 4096 by default; 0: none. See
-//                   docs/pools.md.
 // and those that programs register: strategy.h.
 //
 // Threads:  everything here may be called from any thread at any time, but not
@@ -89,8 +88,7 @@ typedef struct tarn_block {
 // The pool of |place|, made at first use with the default strategy. It lives
 // until the device closes; pools of the host live as long as the process.
 //
-// The default is page_unit_pool, or what the environment variable TARN_POOL
-// names.
+// The default is arena_pool, or what the environment variable TARN_POOL names.
 //
 // TARN_E_INVALID      TARN_POOL names no strategy; or a kind that is none.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind.

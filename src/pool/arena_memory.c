@@ -33,6 +33,14 @@ static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
   tarn_status status = tarn__regions_add(&self->regions, most, least, &region);
   if (status != TARN_OK) return status;
   assert(region != NULL);
+  if (!tarn__extents_is_outside(zone, region->base, region->size)) {
+    tarn_addr base = region->base;
+    (void)tarn__regions_remove(&self->regions, region);
+    return tarn__fail(TARN_E_DEVICE,
+                      "arena_pool: the device reserved addresses from 0x%llx "
+                      "on twice",
+                      (unsigned long long)base);
+  }
   if (!tarn__extents_reserve(zone, 0)) {
     (void)tarn__regions_remove(&self->regions, region);
     return TARN_E_NOMEM;

@@ -197,13 +197,32 @@ tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
 
 static tarn_status round_size(const tarn__arena *self, size_t size,
                               size_t *out) {
-  if (!tarn_size_add(size, self->padding, out) ||
-      !tarn_size_align_up(*out, self->zones[0].granule, out)) {
+  size_t granule = self->zones[0].granule;
+  if (!tarn_size_align_up(size, granule, out)) {
     return tarn__fail(TARN_E_INVALID, "arena_pool: %zu bytes overflow", size);
   }
-  if (tarn__extents_reach(0, *out)) return TARN_OK;
+  // The padding is the device's, so that it is too much is not the caller's
+  // fault.
+  if (tarn_size_add(size, self->padding, out) &&
+      tarn_size_align_up(*out, granule, out) && tarn__extents_reach(0, *out)) {
+    return TARN_OK;
+  }
   return tarn__fail(TARN_FULL, "arena_pool: %zu bytes are more than there are",
                     size);
+}
+
+// Where there is no more memory, a block goes into a hole of the zone that is
+// not its own: to split one for good is better than to be refused.
+static bool find_elsewhere(tarn__arena *self, tarn__arena_need *need,
+                           tarn__extent **out, uint64_t *out_serial) {
+  const tarn__request *request = need->request;
+  tarn__extents *own = need->zone;
+  need->zone = &self->zones[own == self->zones ? 1 : 0];
+  *out = NULL;
+  if (tarn__arena_prepare(need->zone, request->serial)) {
+    *out = find_open(need->zone, need->size, request, out_serial);
+  }
+  return *out != NULL;
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
@@ -212,12 +231,15 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   size_t size = 0;
   tarn_status status = round_size(self, request->size, &size);
   if (status != TARN_OK) return status;
-  tarn__extents *zone = zone_of(self, size);
-  tarn__arena_need need = {zone, size, request, .sparing = true};
+  tarn__arena_need need = {zone_of(self, size), size, request, .sparing = true};
   tarn__extent *e = NULL;
   uint64_t last = 0;
   status = tarn__arena_find(self, &need, &e, &last);
+  if (status == TARN_FULL && find_elsewhere(self, &need, &e, &last)) {
+    status = TARN_OK;
+  }
   if (status != TARN_OK) return status;
+  tarn__extents *zone = need.zone;
   assert(e != NULL);
   tarn__piece *piece =
       tarn__source_carve(strategy, e->offset, e->size - self->padding);

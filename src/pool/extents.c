@@ -223,6 +223,14 @@ static tarn__extent *find_outside(const tarn__extents *extents,
   return e;
 }
 
+bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
+                              uint64_t size) {
+  if (!tarn__extents_reach(offset, size)) return false;
+  const tarn__extent *e = find_outside(extents, offset);
+  return e->kind == TARN__EXTENT_OUTSIDE &&
+         tarn__extent_end(e) - offset >= size;
+}
+
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
                        tarn__extent_kind kind) {
   tarn__extent *e = find_outside(extents, offset);

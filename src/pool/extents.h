@@ -80,6 +80,10 @@ TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
 // Whether |size| bytes at |offset| are in the space.
 bool tarn__extents_reach(uint64_t offset, uint64_t size);
 
+// Whether |size| bytes at |offset| are in the space, and all outside. A walk.
+bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
+                              uint64_t size);
+
 // Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
 // stay apart from what touches them.
 void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,

@@ -32,36 +32,44 @@ tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
 }
 
 // What is known of the memory at an address, for the end of a message.
-static const char *stands_there(const tarn__piece *piece) {
-  if (piece == NULL) return "";
-  return piece->live ? "; what stands there now is "
-                     : "; what stood there last was ";
+typedef struct rumour {
+  const char *text;
+  const char *tag;
+} rumour;
+
+static rumour heard_of(const tarn_pool *pool, tarn_addr address) {
+  const tarn__piece *piece = tarn__front_at(pool, address);
+  tarn_tag tag = piece != NULL ? piece->tag : 0;
+  if (piece != NULL && piece->live) {
+    return (rumour){"; what stands there now is ", tarn_pool_tag_name(tag)};
+  }
+  if (piece == NULL && !tarn__freed_find(&pool->freed, address, &tag)) {
+    return (rumour){"", ""};
+  }
+  return (rumour){"; what stood there last was ", tarn_pool_tag_name(tag)};
 }
 
 static tarn_status not_ours(const tarn_pool *pool, const char *what,
                             const tarn_block *block) {
   char place[64];
-  const tarn__piece *there = tarn__front_at(pool, block->address);
+  rumour there = heard_of(pool, block->address);
   return tarn__fail(TARN_E_INVALID,
                     "%s: no block of the pool of %s (address 0x%llx, id %u)"
                     "%s%s",
                     what, tarn_place_text(pool->place, place, sizeof place),
-                    (unsigned long long)block->address, block->id,
-                    stands_there(there),
-                    there != NULL ? tarn_pool_tag_name(there->tag) : "");
+                    (unsigned long long)block->address, block->id, there.text,
+                    there.tag);
 }
 
 // |piece| has the block's id. It may have got other memory since.
 static tarn_status freed_before(const tarn_pool *pool, const tarn__piece *piece,
                                 const char *what, const tarn_block *block) {
   bool same = piece->generation == block->generation;
-  const tarn__piece *there =
-      same ? piece : tarn__pieces_find(&pool->pieces, block->address);
+  rumour known = {"; it was ", tarn_pool_tag_name(piece->tag)};
+  if (!same) known = heard_of(pool, block->address);
   return tarn__fail(TARN_E_INVALID,
                     "%s: the block at 0x%llx was freed before%s%s", what,
-                    (unsigned long long)block->address,
-                    same ? "; it was " : stands_there(there),
-                    there != NULL ? tarn_pool_tag_name(there->tag) : "");
+                    (unsigned long long)block->address, known.text, known.tag);
 }
 
 // Whoever is at it has let go of the lock, and trusts it to stay.
@@ -94,7 +102,8 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
                                const tarn__piece *piece) {
   char place[64];
   tarn_place_text(pool->place, place, sizeof place);
-  if (piece == NULL) {
+  tarn_tag tag = piece != NULL ? piece->tag : 0;
+  if (piece == NULL && !tarn__freed_find(&pool->freed, address, &tag)) {
     return tarn__fail(TARN_E_INVALID,
                       "no block of the pool of %s starts at 0x%llx", place,
                       (unsigned long long)address);
@@ -103,7 +112,7 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
                     "the block of the pool of %s at 0x%llx was freed before; "
                     "it was %s",
                     place, (unsigned long long)address,
-                    tarn_pool_tag_name(piece->tag));
+                    tarn_pool_tag_name(tag));
 }
 
 tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,

@@ -9,6 +9,7 @@
 #include "device/memory.h"
 #include "pool/debug.h"
 #include "pool/decay.h"
+#include "pool/freed.h"
 #include "pool/gate.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
@@ -48,6 +49,7 @@ struct tarn_pool {
                   // add to what a stream used last
   tarn__decay decay;
   tarn__on_full on_full;  // has a lock of its own
+  tarn__freed freed;
 };
 
 // Takes the lock, with the books up to date, and lets go of it.

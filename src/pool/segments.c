@@ -19,10 +19,22 @@ static tarn_status grow(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
-static tarn_status check_piece(const tarn__piece *piece) {
-  if (tarn__extents_reach(piece->address, piece->size)) return TARN_OK;
-  return tarn__fail(TARN_E_DEVICE, "arena_pool: addresses from 0x%llx on",
-                    (unsigned long long)piece->address);
+// A device that gives out what it has given already must not be believed: two
+// blocks would be cut out of the same bytes.
+static tarn_status check_piece(const tarn__extents *zone,
+                               const tarn__piece *piece) {
+  unsigned long long address = piece->address;
+  if (tarn__extents_is_outside(zone, piece->address, piece->size)) {
+    return TARN_OK;
+  }
+  if (!tarn__extents_reach(piece->address, piece->size)) {
+    return tarn__fail(TARN_E_DEVICE, "arena_pool: addresses from 0x%llx on",
+                      address);
+  }
+  return tarn__fail(TARN_E_DEVICE,
+                    "arena_pool: the device gave %zu bytes at 0x%llx, part of "
+                    "which it had given before",
+                    piece->size, address);
 }
 
 tarn_status tarn__segments_add(tarn__segments *segments,
@@ -39,7 +51,7 @@ tarn_status tarn__segments_add(tarn__segments *segments,
   tarn__piece *piece = NULL;
   tarn_status status = grow(strategy, request, zone, size, &piece);
   if (status == TARN_OK) {
-    status = check_piece(piece);
+    status = check_piece(zone, piece);
     if (!tarn__extents_reserve(zone, 0)) status = TARN_E_NOMEM;
     if (status != TARN_OK) (void)tarn__source_shrink(strategy, piece);
   }

@@ -176,6 +176,7 @@ tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
 
 void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__pieces *pieces = &strategy->pool->pieces;
+  tarn__freed_note(&strategy->pool->freed, piece);
   tarn__pieces_hide(pieces, piece);
   tarn__pieces_leave(pieces, piece);
 }
@@ -220,6 +221,7 @@ static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
   size_t size = 0;
   *out_count = 0;
   for (tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
+    tarn__freed_note(&pool->freed, piece);
     tarn__pieces_hide(&pool->pieces, piece);
     size += piece->base_size;
     ++*out_count;

@@ -274,6 +274,7 @@ void tarn__stage_strike(tarn_pool *pool) {
     if (piece->live) {
       tarn__pieces_enter(&pool->pieces, piece);
     } else {
+      tarn__freed_note(&pool->freed, piece);
       tarn__pieces_leave(&pool->pieces, piece);
     }
   }

@@ -15,9 +15,10 @@ enum {
   OPTIONS_MAX = 8,
 };
 
+// The first is the default (docs/decisions/0011).
 static const tarn__strategy_type *const types[] = {
-    &tarn__page_unit_pool, &tarn__no_pool,    &tarn__arena_pool,
-    &tarn__buddy_pool,     &tarn__async_pool,
+    &tarn__arena_pool, &tarn__page_unit_pool, &tarn__no_pool,
+    &tarn__buddy_pool, &tarn__async_pool,
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 

@@ -172,7 +172,7 @@ TARN_MUST_CHECK tarn_status tarn__strategy_create(tarn_pool *pool,
                                                   tarn__strategy **out);
 void tarn__strategy_destroy(tarn__strategy *strategy);
 
-// What TARN_POOL says, or page_unit_pool.
+// What TARN_POOL says, or arena_pool.
 const char *tarn__strategy_default(void);
 
 #endif  // TARN_POOL_STRATEGY_H_

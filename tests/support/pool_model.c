@@ -336,6 +336,7 @@ void model_begin(pool_model *m, unsigned seed) {
     snprintf(name, sizeof name, "model %d", i);
     assert_ok(tarn_pool_tag(name, &m->tags[i]));
   }
+  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
   assert_ok(tarn_pool_of(TARN_HOST, &m->pool));
   m->stats.strategy = "page_unit_pool";
   compare(m);
