@@ -400,6 +400,23 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   return status;
 }
 
+bool tarn__stream_is_idle(uint64_t serial) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream == NULL) return true;
+  bool idle = tarn_stream_query(stream) == TARN_OK;
+  tarn__stream_unpin(stream);
+  return idle;
+}
+
+tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  tarn_status status = tarn_stream_join(stream, first);
+  if (stream == NULL) return status;
+  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
+  tarn__stream_unpin(stream);
+  return status;
+}
+
 tarn_status tarn__streams_synchronize(const tarn_device *device) {
   tarn_status first = TARN_OK;
   tarn_stream *stream = pin_behind(device, 0);

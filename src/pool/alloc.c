@@ -25,15 +25,23 @@ static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   return TARN_OK;
 }
 
-static void count_live(tarn_pool *pool, tarn__piece *piece) {
-  tarn_pool_stats *stats = &pool->stats;
+static void count_tag(tarn_pool *pool, const tarn__piece *piece) {
   tarn__tag_count *tag = &pool->tags[piece->tag];
-  stats->live_bytes += piece->requested;
-  stats->live_blocks++;
-  tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
   tag->live_bytes += piece->requested;
   tag->live_blocks++;
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+}
+
+// Where peaks are not asked for, what the strategies know of them is as of the
+// last time that the device was asked.
+static void count_live(tarn_pool *pool, tarn__piece *piece, bool asked) {
+  tarn_pool_stats *stats = &pool->stats;
+  stats->live_bytes += piece->requested;
+  stats->live_blocks++;
+  if (asked || tarn__front_counts(pool, TARN_COUNT_PEAKS)) {
+    tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  }
+  if (piece->counted) count_tag(pool, piece);
   piece->owner->live++;
   piece->live = true;
 }
@@ -90,22 +98,35 @@ static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
+static tarn_status fail(tarn_pool *pool, const tarn__request *request,
+                        tarn_tag tag, tarn_status why) {
+  pool->stats.failures++;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_failure(pool, request, tag, why);
+  }
+  return why;
+}
+
 static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
                                tarn_tag tag, tarn__piece **out_piece) {
-  tarn_status status = prepare_tag(pool, tag);
+  // As it is now: it may be switched while the lock is let go.
+  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  tarn_status status = counted ? prepare_tag(pool, tag) : TARN_OK;
   if (status == TARN_OK) status = find_piece(pool, request, out_piece);
   if (request->asked) pool->stats.misses++;
-  if (status != TARN_OK) {
-    pool->stats.failures++;
-    return status;
-  }
+  if (status != TARN_OK) return fail(pool, request, tag, status);
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
   piece->requested = request->size;
-  count_live(pool, piece);
+  piece->counted = counted;
+  count_live(pool, piece, request->asked);
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_block(pool, TARN_POOL_EVENT_ALLOC, piece, 0,
+                           request->serial);
+  }
   return TARN_OK;
 }
 
@@ -121,8 +142,9 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
   } else {
     if (!request->asked) pool->stats.hits--;
     pool->stats.allocs--;
-    pool->stats.failures++;
+    tarn_tag tag = piece->tag;
     (void)tarn__front_give(pool, piece, last);
+    (void)fail(pool, request, tag, status);
   }
   pthread_mutex_unlock(&pool->lock);
   return status;

@@ -1,7 +1,7 @@
 // The front: every free passes here.
 //
-//   check ─► order behind its first stream ─► count ─► back to the strategy
-//   that owns the piece
+//   check ─► order behind its first stream, and behind others that use it ─►
+//   count ─► back to the strategy that owns the piece
 #include <assert.h>
 
 #include "base/status.h"
@@ -10,11 +10,14 @@
 
 static void count_dead(tarn_pool *pool, tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
-  tarn__tag_count *tag = &pool->tags[piece->tag];
   stats->live_bytes -= piece->requested;
   stats->live_blocks--;
-  tag->live_bytes -= piece->requested;
-  tag->live_blocks--;
+  if (piece->counted) {
+    tarn__tag_count *tag = &pool->tags[piece->tag];
+    tag->live_bytes -= piece->requested;
+    tag->live_blocks--;
+    piece->counted = false;
+  }
   piece->owner->live--;
   piece->live = false;
 }
@@ -25,6 +28,9 @@ tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
                              uint64_t serial) {
   tarn__strategy *owner = piece->owner;
   count_dead(pool, piece);
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_block(pool, TARN_POOL_EVENT_FREE, piece, 0, serial);
+  }
   piece->freed_on = serial;
   piece->waits_on = 0;
   tarn_status status = owner == pool->current
@@ -64,6 +70,17 @@ tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
   return status;
 }
 
+// Marked, so that another thread that frees it too, by mistake, is refused
+// while the lock is let go.
+static tarn_status end_uses(tarn_pool *pool, tarn__piece *piece,
+                            tarn_stream *stream, uint64_t *serial) {
+  piece->resizing = true;
+  tarn_status status = tarn__uses_settle(pool, piece, stream, serial);
+  piece->resizing = false;
+  tarn__uses_clear(&piece->uses);
+  return status;
+}
+
 static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__piece *piece = NULL;
@@ -77,9 +94,16 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     status = find_target(pool, what, &piece);
     if (status != TARN_OK) return status;
   }
+  // The host has seen the end of its own uses, not of those before, nor of
+  // those by other streams.
+  uint64_t last = serial != 0 ? serial : first;
+  if (tarn__uses_any(&piece->uses)) {
+    last = serial;
+    status = end_uses(pool, piece, stream, &last);
+    if (ordered == TARN_OK) ordered = status;
+  }
   pool->stats.frees++;
-  // The host has seen the end of its own uses, not of those before.
-  status = tarn__front_give(pool, piece, serial != 0 ? serial : first);
+  status = tarn__front_give(pool, piece, last);
   return status != TARN_OK ? status : ordered;
 }
 

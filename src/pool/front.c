@@ -52,6 +52,7 @@ static void forget(tarn_pool *pool) {
   }
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
+  tarn__events_deinit(&pool->events);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   // In a child of fork, threads of the parent may count as waiting there, and
   // destroying it would wait for them.
@@ -68,6 +69,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   if (pool == NULL) return TARN_E_NOMEM;
   pool->generation = tarn__os_generation();
   pool->stats.struct_size = sizeof pool->stats;
+  pool->stats.counters = TARN_COUNT_DEFAULT;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->returned, NULL);
   tarn_list_init(&pool->replaced);
@@ -104,6 +106,7 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
   strategy->inside++;
   (void)strategy->type->trim(strategy, 0);
   strategy->inside--;
+  tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, 0, strategy->held, 0);
   pool->stats.reserved_bytes -= strategy->held;
   tarn_list_del(&strategy->node);
   tarn__strategy_destroy(strategy);
@@ -113,6 +116,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   pthread_mutex_lock(&pool->lock);
   tarn__strategy *old = pool->current;
   pool->current = strategy;
+  tarn__front_note_switch(pool);
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
   tarn_status status = old->type->trim(old, 0);
@@ -127,6 +131,8 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
 typedef struct sums {
   size_t live_bytes;
   size_t live_blocks;
+  size_t counted_bytes;  // under their tags
+  size_t counted_blocks;
   size_t reserved_bytes;
   size_t used;
   size_t idle;
@@ -158,6 +164,10 @@ static tarn_status check_piece(const tarn_pool *pool,
   if (piece->live && piece->requested > piece->size) {
     return broken("a block's size", piece->size, piece->requested);
   }
+  if (!piece->live && (piece->counted || tarn__uses_any(&piece->uses))) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is idle and in use",
+                      piece->id);
+  }
   return TARN_OK;
 }
 
@@ -171,6 +181,8 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     out->reserved_bytes += piece->base_size;
     out->live_bytes += piece->live ? piece->requested : 0;
     out->live_blocks += piece->live ? 1 : 0;
+    out->counted_bytes += piece->counted ? piece->requested : 0;
+    out->counted_blocks += piece->counted ? 1 : 0;
   }
   return TARN_OK;
 }
@@ -196,18 +208,18 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   return TARN_OK;
 }
 
-static tarn_status check_tags(const tarn_pool *pool) {
+static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
   size_t bytes = 0;
   size_t blocks = 0;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     bytes += pool->tags[tag].live_bytes;
     blocks += pool->tags[tag].live_blocks;
   }
-  if (bytes != pool->stats.live_bytes) {
-    return broken("bytes of all tags", bytes, pool->stats.live_bytes);
+  if (bytes != s->counted_bytes) {
+    return broken("bytes of all tags", bytes, s->counted_bytes);
   }
-  if (blocks != pool->stats.live_blocks) {
-    return broken("blocks of all tags", blocks, pool->stats.live_blocks);
+  if (blocks != s->counted_blocks) {
+    return broken("blocks of all tags", blocks, s->counted_blocks);
   }
   return TARN_OK;
 }
@@ -216,7 +228,7 @@ static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
   tarn_status status = sum_pieces(pool, &s);
   if (status == TARN_OK) status = check_strategies(pool, &s);
-  if (status == TARN_OK) status = check_tags(pool);
+  if (status == TARN_OK) status = check_tags(pool, &s);
   if (status != TARN_OK) return status;
   const tarn_pool_stats *stats = &pool->stats;
   if (stats->live_bytes != s.live_bytes) {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "pool/events.h"
 #include "pool/piece.h"
 #include "pool/strategy.h"
 #include "tarn/pool.h"
@@ -29,6 +30,7 @@ struct tarn_pool {
   size_t returning;  // pieces that are on their way to the device
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
+  tarn__events events;
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
 };
@@ -63,7 +65,7 @@ TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
                                                    const tarn_stream *stream,
                                                    uint64_t *out_serial);
 
-// The piece of a block that is out, and that no other thread is resizing;
+// The piece of a block that is out, and that no other thread is at;
 // |what| stands before what is said about others.
 TARN_MUST_CHECK tarn_status tarn__front_find_block(tarn_pool *pool,
                                                    const char *what,
@@ -75,7 +77,7 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(tarn_pool *pool,
                                                      tarn_addr address,
                                                      tarn__piece **out_piece);
 
-// TARN_E_STATE if another thread is resizing |piece|.
+// TARN_E_STATE if another thread is resizing or freeing |piece|.
 TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
                                                    const tarn__piece *piece);
 
@@ -96,6 +98,23 @@ tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
 TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
+
+// --- what is counted besides the sums ---------------------------------------
+
+static inline bool tarn__front_counts(const tarn_pool *pool,
+                                      uint32_t counters) {
+  return (pool->stats.counters & counters) != 0;
+}
+
+// Events: the first two only where they are on.
+void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
+                            const tarn__piece *piece, size_t size_before,
+                            uint64_t serial);
+void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
+                              tarn_tag tag, tarn_status why);
+void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
+                             tarn_addr address, size_t size, uint64_t serial);
+void tarn__front_note_switch(tarn_pool *pool);
 
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;

@@ -12,11 +12,12 @@
 #ifndef TARN_POOL_PIECE_H_
 #define TARN_POOL_PIECE_H_
 
+#include "pool/uses.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__strategy tarn__strategy;
 
-typedef struct tarn__piece {
+struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
   tarn_addr base;     // what the device gave, at or below |address|; 0: unused
@@ -29,15 +30,18 @@ typedef struct tarn__piece {
   uint64_t waits_on;         // while it is out: serial of the stream in whose
                              // order its last use is over, or the memory
                              // came; 0: none
+  tarn__uses uses;           // while it is out: by other streams
 
-  size_t requested;  // of the block that is out, as are the next four
+  size_t requested;  // of the block that is out, as are those below
   uint32_t id;
   uint32_t generation;
   tarn_tag tag;
   uint8_t zone;  // the owner's own, beside |home|
   bool live;
-  bool resizing;  // a thread is at it, and may have let go of the lock
-} tarn__piece;
+  bool counted;   // under its tag
+  bool resizing;  // a thread is at it, be it to free it, and may have let go of
+                  // the lock
+};
 
 typedef struct tarn__pieces {
   tarn__piece **slabs;

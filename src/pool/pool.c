@@ -2,7 +2,8 @@
 //
 // Invariants (tarn__front_check walks them):
 //   * a piece is live, or idle with its owner, or on its way to the device
-//   * live_bytes, live_blocks and every tag are sums over the live pieces
+//   * live_bytes and live_blocks are sums over the live pieces, and those of
+//     every tag over the live pieces that were counted under it
 //   * reserved_bytes is the sum over all pieces
 //   * a strategy's |live| counts its live pieces
 #include <string.h>
@@ -57,6 +58,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&pool->lock);
   pool->stats.strategy = pool->current->type->name;
+  tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
   memcpy(out_stats, &pool->stats, size);
   out_stats->struct_size = size;
   pthread_mutex_unlock(&pool->lock);
