@@ -1,6 +1,4 @@
 // What a pool counts besides its sums: which of it is on, and its last events.
-#include <assert.h>
-
 #include "base/status.h"
 #include "pool/front.h"
 
@@ -12,42 +10,43 @@ enum {
 
 // --- what is noted ---------------------------------------------------------
 
-static void note(tarn_pool *pool, tarn_pool_event event) {
-  tarn__events_add(&pool->events, event,
-                   tarn__front_counts(pool, TARN_COUNT_TIMES));
+static tarn_pool_event *note(tarn_pool *pool, tarn_pool_event_kind kind) {
+  return tarn__events_add(&pool->events, kind,
+                          tarn__front_counts(pool, TARN_COUNT_TIMES));
 }
 
 void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
                             const tarn__piece *piece, size_t size_before,
                             uint64_t serial) {
-  note(pool, (tarn_pool_event){.kind = kind,
-                               .address = piece->address,
-                               .size = piece->requested,
-                               .size_before = size_before,
-                               .stream = serial,
-                               .tag = piece->tag});
+  tarn_pool_event *event = note(pool, kind);
+  event->address = piece->address;
+  event->size = piece->requested;
+  event->size_before = size_before;
+  event->stream = serial;
+  event->tag = piece->tag;
 }
 
 void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
                               tarn_tag tag, tarn_status why) {
-  note(pool, (tarn_pool_event){.kind = TARN_POOL_EVENT_FAIL,
-                               .size = request->size,
-                               .stream = request->serial,
-                               .tag = tag,
-                               .status = why});
+  tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
+  event->size = request->size;
+  event->stream = request->serial;
+  event->tag = tag;
+  event->status = why;
 }
 
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial) {
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS) || size == 0) return;
-  note(pool,
-       (tarn_pool_event){
-           .kind = kind, .address = address, .size = size, .stream = serial});
+  tarn_pool_event *event = note(pool, kind);
+  event->address = address;
+  event->size = size;
+  event->stream = serial;
 }
 
 void tarn__front_note_switch(tarn_pool *pool) {
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
-  note(pool, (tarn_pool_event){.kind = TARN_POOL_EVENT_SWITCH});
+  (void)note(pool, TARN_POOL_EVENT_SWITCH);
 }
 
 // --- switches --------------------------------------------------------------

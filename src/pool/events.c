@@ -70,12 +70,14 @@ static uint32_t number_of_thread(void) {
   return own_number;
 }
 
-void tarn__events_add(tarn__events *events, tarn_pool_event event, bool timed) {
+tarn_pool_event *tarn__events_add(tarn__events *events,
+                                  tarn_pool_event_kind kind, bool timed) {
   assert(events->room != 0);
-  event.number = events->next++;
-  event.time_ns = timed ? tarn__os_now_ns() : 0;
-  event.thread = number_of_thread();
-  *slot_of(events, event.number) = event;
+  tarn_pool_event *event = slot_of(events, events->next);
+  *event = (tarn_pool_event){.number = events->next++, .kind = kind};
+  event->time_ns = timed ? tarn__os_now_ns() : 0;
+  event->thread = number_of_thread();
+  return event;
 }
 
 // In two parts at most: up to the end of the ring, and from its beginning.

@@ -25,9 +25,11 @@ TARN_MUST_CHECK tarn_status tarn__events_make_room(tarn__events *events,
                                                    size_t count);
 void tarn__events_deinit(tarn__events *events);
 
-// Writes |event|, with its number and the calling thread's, over the oldest.
-// There is a ring.
-void tarn__events_add(tarn__events *events, tarn_pool_event event, bool timed);
+// An event in the place of the oldest, with its number and the calling
+// thread's, and otherwise zero: the caller fills it in where it stands. There
+// is a ring.
+tarn_pool_event *tarn__events_add(tarn__events *events,
+                                  tarn_pool_event_kind kind, bool timed);
 
 // Copies what is there from number |from| on, |room| at most.
 size_t tarn__events_read(const tarn__events *events, uint64_t from,
