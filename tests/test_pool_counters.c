@@ -203,17 +203,6 @@ START_TEST(a_counter_that_is_none_is_refused) {
 }
 END_TEST
 
-// Callers that were built before there were counters.
-START_TEST(older_callers_get_what_they_know) {
-  tarn_pool_stats old;
-  memset(&old, 0xff, sizeof old);
-  old.struct_size = offsetof(tarn_pool_stats, counters);
-  assert_ok(tarn_pool_query(host_pool("page_unit_pool"), &old));
-  ck_assert_uint_eq(old.struct_size, offsetof(tarn_pool_stats, counters));
-  ck_assert_uint_eq(old.counters, UINT32_MAX);
-}
-END_TEST
-
 // --- threads ---------------------------------------------------------------
 
 enum { WORKERS = 3, ROUNDS = 2000 };
@@ -271,7 +260,6 @@ int main(void) {
   tcase_add_loop_test(all, sums_stay_right_however_it_is_switched, 0, 8);
   tcase_add_loop_test(all, switches_may_be_thrown_among_threads, 0, 2);
   suite_add_tcase(suite, all);
-  ADD_CASE(suite, "wrong use, older callers", a_counter_that_is_none_is_refused,
-           older_callers_get_what_they_know);
+  ADD_CASE(suite, "wrong use", a_counter_that_is_none_is_refused);
   return run_pool_suite(suite);
 }

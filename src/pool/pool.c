@@ -48,7 +48,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   size_t size = 0;
   if (out_stats == NULL ||
       !tarn__struct_size(out_stats->struct_size,
-                         TARN__SIZE_UP_TO(tarn_pool_stats, stream_crossings),
+                         TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
                          sizeof *out_stats, &size)) {
     return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
   }
