@@ -122,8 +122,9 @@ static bool time_row(const runner *r, size_t index, way by, double *out_ns) {
 }
 
 static bool run_pass(const runner *r, size_t pass) {
-  for (size_t i = 0; i < COUNTERS_BENCH_ROWS * WAYS; i++) {
-    size_t at = pass % 2 == 0 ? i : COUNTERS_BENCH_ROWS * WAYS - 1 - i;
+  enum { STEPS = COUNTERS_BENCH_ROWS * WAYS };
+  for (size_t i = 0; i < STEPS; i++) {
+    size_t at = pass % 2 == 0 ? i : STEPS - 1 - i;
     size_t index = at / WAYS;
     way by = at % WAYS == 0 ? BY_HANDLE : BY_ADDRESS;
     if (!time_row(r, index, by, &r->ns[by][index][pass])) return false;

@@ -165,7 +165,7 @@ START_TEST(sums_stay_right_however_it_is_switched) {
     tags[i] = tag_of(name);
   for (int i = 0; i < STEPS; i++) {
     size_t slot = next_random(&state) % SLOTS;
-    size_t size = 1 + next_random(&state) % (256 * KIB);
+    size_t size = 1 + next_random(&state) % (MIB / 4);
     if (next_random(&state) % 16 == 0) {
       require(tarn_pool_account(pool, next_random(&state) % 16) == TARN_OK);
     }

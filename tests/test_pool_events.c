@@ -228,7 +228,13 @@ static void assert_sums(tarn_pool *pool) {
 // What is written adds up to what the pool says, on ranges and on segments,
 // over switches, resizes, limits and trims.
 START_TEST(events_add_up) {
-  enum { SLOTS = 32, STEPS = 2000 };
+  enum {
+    SLOTS = 32,
+    STEPS = 2000,
+    LARGEST = 2 * MIB,
+    MOST_HELD = 48 * MIB,
+    KEPT = 8 * MIB
+  };
   static tarn_block blocks[SLOTS];
   uint64_t state = 88172645463325252u + (uint64_t)_i;
   tarn_device *device = NULL;
@@ -238,15 +244,15 @@ START_TEST(events_add_up) {
   tarn_pool *pool = pool_at(place);
   assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
   assert_ok(tarn_pool_account_ring(pool, MOST));
-  assert_ok(tarn_pool_limit(pool, 48 * MIB));
+  assert_ok(tarn_pool_limit(pool, MOST_HELD));
   for (int i = 0; i < STEPS; i++) {
     size_t slot = next_random(&state) % SLOTS;
-    size_t size = 1 + next_random(&state) % (2 * MIB);
+    size_t size = 1 + next_random(&state) % LARGEST;
     if (i % 200 == 0) {
       require(tarn_pool_use(place, strategies[i / 200 % STRATEGIES]) ==
               TARN_OK);
     }
-    if (i % 97 == 0) require(tarn_pool_trim(pool, 8 * MIB) == TARN_OK);
+    if (i % 97 == 0) require(tarn_pool_trim(pool, KEPT) == TARN_OK);
     if (blocks[slot].address == 0) {
       tarn_status status = tarn_pool_alloc(pool, size, 0, NULL, &blocks[slot]);
       require(status == TARN_OK || status == TARN_FULL);
@@ -415,11 +421,10 @@ START_TEST(without_host_memory_nothing_changes) {
 END_TEST
 
 START_TEST(a_device_that_closes_takes_its_ring_along) {
-  size_t held = tarn_host_memory();
   tarn_device *device = NULL;
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
-  held = tarn_host_memory();
+  size_t held = tarn_host_memory();
   tarn_pool *pool = pool_at(tarn_place_on(device));
   assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
   give(take(pool, 100));
@@ -472,7 +477,7 @@ END_TEST
 
 // --- threads ---------------------------------------------------------------
 
-enum { WORKERS = 3, ROUNDS = 2000 };
+enum { WORKERS = 3, ROUNDS = 2000, EVENTS = 2 * WORKERS * ROUNDS };
 
 static _Atomic int wrong;
 static _Atomic int working;
@@ -528,7 +533,7 @@ START_TEST(a_reader_follows_threads) {
   size_t blocks = 0;
   for (int i = 0; i < 64; i++)
     blocks += in_turn[i];
-  ck_assert_uint_eq(blocks, 2 * WORKERS * ROUNDS);
+  ck_assert_uint_eq(blocks, EVENTS);
 }
 END_TEST
 

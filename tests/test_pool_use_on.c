@@ -14,7 +14,7 @@
 #include "tarn/sim.h"
 #include "test_pool_kit.h"
 
-enum { SIZE = 4096, STREAMS = 4 };
+enum { SIZE = 4096, STREAMS = 4, TWICE = 2 * SIZE, ALL = STREAMS * SIZE };
 
 static tarn_device *device;
 static tarn_pool *pool;
@@ -99,7 +99,7 @@ START_TEST(it_waits_for_what_was_queued_by_then) {
   char theirs[8] = "";
   char later[8] = "";
   open_fake("page_unit_pool");
-  tarn_block kept = take_on(pool, 2 * SIZE, streams[1]);
+  tarn_block kept = take_on(pool, TWICE, streams[1]);
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
   queue_use(block, streams[1], "theirs ", theirs);
@@ -185,7 +185,7 @@ END_TEST
 START_TEST(the_host_frees_what_several_use_without_waiting) {
   char theirs[STREAMS][8] = {""};
   open_fake(strategies[_i]);
-  tarn_block block = take(pool, SIZE * STREAMS);
+  tarn_block block = take(pool, ALL);
   for (int i = 0; i < STREAMS; i++) {
     use_on(block, streams[i]);
     queue_use_at(block.address + (tarn_addr)i * SIZE, streams[i], "theirs ",
@@ -195,7 +195,7 @@ START_TEST(the_host_frees_what_several_use_without_waiting) {
   ck_assert_uint_eq(fake_seen.waits, 0);
   ck_assert_uint_eq(fake_seen.copies, 0);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, STREAMS - 1);
-  tarn_block again = take(pool, SIZE * STREAMS);
+  tarn_block again = take(pool, ALL);
   ck_assert_uint_eq(again.address, block.address);
   for (int i = 0; i < STREAMS; i++)
     ck_assert_str_eq(theirs[i], "theirs ");
@@ -214,7 +214,7 @@ START_TEST(what_the_host_has_waited_for_is_nobody_s) {
   size_t waits = fake_seen.waits;
   give(block);
   char later[8] = "";
-  tarn_block kept = take(pool, 2 * SIZE);
+  tarn_block kept = take(pool, TWICE);
   queue_use(kept, streams[1], "later  ", later);
   tarn_block again = take(pool, SIZE);
   ck_assert_uint_eq(again.address, block.address);
