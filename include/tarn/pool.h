@@ -21,7 +21,8 @@
 // where its last use was queued. Taken again for the same stream it is there
 // at once. Taken for another, that stream is made to wait for what the first
 // has queued by then; the host never waits, unless |stream| is NULL, which
-// means the host itself, whose uses are over when the call is made.
+// means the host itself, whose uses are over when the call is made. Other
+// streams that use it meanwhile are named by tarn_block_use_on.
 //
 // Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
 //   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
