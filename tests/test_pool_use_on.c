@@ -1,54 +1,17 @@
 // Blocks that several streams use: their memory is not used again before all
 // of those are done. On a device whose streams run only when waited for, where
-// a copy that nobody waited for is seen not to have happened; on sim and cpu,
-// with streams that are held up; and among threads.
-#include <pthread.h>
-#include <semaphore.h>
+// a copy that nobody waited for is seen not to have happened.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fake_plugin.h"
 #include "support/faults.h"
-#include "tarn/sim.h"
-#include "test_pool_kit.h"
-
-enum { SIZE = 4096, STREAMS = 4, TWICE = 2 * SIZE, ALL = STREAMS * SIZE };
-
-static tarn_device *device;
-static tarn_pool *pool;
-static tarn_stream *streams[STREAMS];
-
-static tarn_stream *stream_of(tarn_device *of) {
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(of, &stream));
-  return stream;
-}
-
-static void open_on(const char *name, const char *strategy) {
-  assert_ok(tarn_device_open(name, &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
-  pool = pool_at(tarn_place_on(device));
-  for (int i = 0; i < STREAMS; i++)
-    streams[i] = stream_of(device);
-}
+#include "test_pool_use_on_kit.h"
 
 static void open_fake(const char *strategy) {
   fake_add();
   open_on("fake:0", strategy);
-}
-
-static void close_all(void) {
-  assert_ok(tarn__front_check(pool));
-  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-  for (int i = 0; i < STREAMS; i++)
-    assert_ok(tarn_stream_destroy(streams[i]));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.events, 0);
-  ck_assert_uint_eq(fake_seen.streams, 0);
 }
 
 // Queues |text| into |address| and out of it into |out|.
@@ -63,15 +26,7 @@ static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
   queue_use_at(block.address, stream, text, out);
 }
 
-static void use_on(tarn_block block, tarn_stream *stream) {
-  assert_ok(tarn_block_use_on(&block, stream));
-}
-
 // --- freed on a stream -----------------------------------------------------
-
-static const char *const strategies[] = {"page_unit_pool", "arena_pool",
-                                         "buddy_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 
 START_TEST(the_freeing_stream_waits_for_the_other) {
   char theirs[8] = "";
@@ -609,187 +564,6 @@ START_TEST(a_child_cannot_say_it_of_its_parent_s) {
 }
 END_TEST
 
-// --- real streams ----------------------------------------------------------
-
-static void wait_at_gate(void *gate, tarn_status status) {
-  (void)status;
-  while (sem_wait(gate) != 0) {
-  }
-}
-
-static const char *const devices[] = {"cpu:0", "sim:0"};
-
-// The second stream is held up with the block in use, which is freed on the
-// first, or by the host, and taken for the first again.
-START_TEST(a_stream_that_is_held_up_keeps_its_bytes) {
-  enum { LARGE = 1 << 20 };
-  static unsigned char old[LARGE];
-  static unsigned char new[LARGE];
-  static unsigned char seen[LARGE];
-  bool by_host = _i / 2 == 1;
-  sem_t gate;
-  sem_init(&gate, 0, 0);
-  memset(old, 0x11, LARGE);
-  memset(new, 0x22, LARGE);
-  open_on(devices[_i % 2], "arena_pool");
-  tarn_block block = take_on(pool, LARGE, streams[0]);
-  assert_ok(tarn_copy_h2d(device, block.address, old, LARGE, streams[0]));
-  assert_ok(tarn_stream_join(streams[1], tarn_stream_serial(streams[0])));
-  assert_ok(tarn_stream_add_callback(streams[1], wait_at_gate, &gate));
-  assert_ok(tarn_copy_d2h(device, seen, block.address, LARGE, streams[1]));
-  use_on(block, streams[1]);
-  if (by_host) assert_ok(tarn_stream_synchronize(streams[0]));
-  give_on(block, by_host ? NULL : streams[0]);
-  tarn_block again = take_on(pool, LARGE, streams[0]);
-  ck_assert_uint_eq(again.address, block.address);
-  assert_ok(tarn_copy_h2d(device, again.address, new, LARGE, streams[0]));
-  assert_status(tarn_stream_query(streams[0]), TARN_PENDING);
-  ck_assert_int_eq(sem_post(&gate), 0);
-  assert_ok(tarn_stream_synchronize(streams[0]));
-  assert_ok(tarn_stream_synchronize(streams[1]));
-  ck_assert(memcmp(seen, old, LARGE) == 0);
-  give_on(again, streams[0]);
-  close_all();
-  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-  sem_destroy(&gate);
-}
-END_TEST
-
-// --- threads ---------------------------------------------------------------
-
-enum { WORKERS = 4, ROUNDS = 300, PLACES = 8, BYTES = 4000 };
-
-// Check's assertions are for the thread of the test.
-static _Atomic int wrong;
-
-static void expect(bool condition) {
-  if (!condition) wrong++;
-}
-
-typedef struct lane {
-  unsigned seed;
-  tarn_stream *first;
-  tarn_stream *second;  // of this lane or of the next: shared by two threads
-  unsigned char in[PLACES][BYTES];
-  unsigned char out[PLACES][BYTES];
-} lane;
-
-static lane lanes[WORKERS];
-
-static void check_places(lane *l) {
-  expect(tarn_stream_synchronize(l->second) == TARN_OK);
-  for (int i = 0; i < PLACES; i++)
-    expect(memcmp(l->in[i], l->out[i], BYTES) == 0);
-}
-
-// Written by the first stream, read by the second, freed while both are at it.
-static void pass_on(lane *l, unsigned round) {
-  unsigned place = round % PLACES;
-  tarn_block block;
-  memset(l->in[place], (int)(l->seed + round), BYTES);
-  expect(tarn_pool_alloc(pool, BYTES, 0, l->first, &block) == TARN_OK);
-  expect(tarn_copy_h2d(device, block.address, l->in[place], BYTES, l->first) ==
-         TARN_OK);
-  expect(tarn_stream_join(l->second, tarn_stream_serial(l->first)) == TARN_OK);
-  expect(tarn_block_use_on(&block, l->second) == TARN_OK);
-  expect(tarn_copy_d2h(device, l->out[place], block.address, BYTES,
-                       l->second) == TARN_OK);
-  bool by_host = round % 3 == 0;
-  if (by_host) expect(tarn_stream_synchronize(l->first) == TARN_OK);
-  expect(tarn_pool_free(&block, by_host ? NULL : l->first) == TARN_OK);
-  if (place == PLACES - 1) check_places(l);
-}
-
-static void *work(void *context) {
-  lane *l = context;
-  for (unsigned round = 0; round < ROUNDS; round++)
-    pass_on(l, round);
-  return NULL;
-}
-
-START_TEST(threads_share_streams_and_memory) {
-  pthread_t threads[WORKERS];
-  open_on("cpu:0", strategies[_i]);
-  for (unsigned i = 0; i < WORKERS; i++) {
-    lanes[i].seed = i * 37;
-    lanes[i].first = streams[i % STREAMS];
-    lanes[i].second = streams[(i + 1) % STREAMS];
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &lanes[i]), 0);
-  }
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(threads[i], NULL);
-  ck_assert_int_eq(wrong, 0);
-  close_all();
-}
-END_TEST
-
-// The streams come and go while blocks that they use are freed.
-static void *come_and_go(void *context) {
-  (void)context;
-  for (int round = 0; round < ROUNDS; round++) {
-    tarn_stream *brief = NULL;
-    tarn_block block;
-    unsigned char bytes[64];
-    expect(tarn_stream_create(device, &brief) == TARN_OK);
-    expect(tarn_pool_alloc(pool, SIZE, 0, streams[0], &block) == TARN_OK);
-    expect(tarn_block_use_on(&block, brief) == TARN_OK);
-    expect(tarn_copy_d2h(device, bytes, block.address, sizeof bytes, brief) ==
-           TARN_OK);
-    if (round % 2 == 0) expect(tarn_stream_destroy(brief) == TARN_OK);
-    expect(tarn_pool_free(&block, round % 3 != 0 ? streams[0] : NULL) ==
-           TARN_OK);
-    if (round % 2 != 0) expect(tarn_stream_destroy(brief) == TARN_OK);
-  }
-  return NULL;
-}
-
-START_TEST(streams_come_and_go_among_threads) {
-  pthread_t threads[WORKERS];
-  open_on("cpu:0", "page_unit_pool");
-  for (int i = 0; i < WORKERS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(threads[i], NULL);
-  ck_assert_int_eq(wrong, 0);
-  close_all();
-}
-END_TEST
-
-static tarn_block contested;
-
-static void *free_it(void *freed) {
-  tarn_status status = tarn_pool_free(&contested, streams[0]);
-  if (status == TARN_OK) ++*(_Atomic int *)freed;
-  expect(status == TARN_OK || status == TARN_E_INVALID ||
-         status == TARN_E_STATE);
-  return NULL;
-}
-
-START_TEST(one_of_several_frees_counts) {
-  _Atomic int freed = 0;
-  unsigned char bytes[64];
-  open_on("cpu:0", "page_unit_pool");
-  for (int round = 0; round < ROUNDS; round++) {
-    pthread_t threads[2];
-    contested = take_on(pool, SIZE, streams[0]);
-    for (int i = 1; i < STREAMS; i++) {
-      require(tarn_copy_d2h(device, bytes, contested.address, sizeof bytes,
-                            streams[1]) == TARN_OK);
-      require(tarn_block_use_on(&contested, streams[i]) == TARN_OK);
-    }
-    for (int i = 0; i < 2; i++)
-      require(pthread_create(&threads[i], NULL, free_it, &freed) == 0);
-    for (int i = 0; i < 2; i++)
-      pthread_join(threads[i], NULL);
-  }
-  ck_assert_int_eq(freed, ROUNDS);
-  ck_assert_int_eq(wrong, 0);
-  for (int i = 0; i < STREAMS; i++)
-    assert_ok(tarn_stream_synchronize(streams[i]));
-  close_all();
-}
-END_TEST
-
 static void add_loop(TCase *tests, const TTest *test, int count) {
   tcase_add_loop_test(tests, test, 0, count);
 }
@@ -804,8 +578,6 @@ int main(void) {
   add_loop(each, memory_goes_back_behind_all_uses, 4);
   add_loop(each, what_is_cut_off_is_behind_all_uses, 2);
   add_loop(each, a_free_waits_even_without_host_memory, 2);
-  add_loop(each, a_stream_that_is_held_up_keeps_its_bytes, 4);
-  add_loop(each, threads_share_streams_and_memory, STRATEGIES);
   suite_add_tcase(suite, each);
   ADD_CASE(suite, "freeing", it_waits_for_what_was_queued_by_then,
            its_own_stream_is_no_other, a_stream_that_is_idle_holds_nothing_up,
@@ -820,7 +592,5 @@ int main(void) {
            a_callback_cannot_say_it, without_host_memory_nothing_changes,
            a_driver_that_fails_keeps_no_block,
            a_child_cannot_say_it_of_its_parent_s);
-  ADD_CASE(suite, "threads", streams_come_and_go_among_threads,
-           one_of_several_frees_counts);
   return run_pool_suite(suite);
 }
