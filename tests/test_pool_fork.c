@@ -62,6 +62,14 @@ static void use_the_parent_s(void) {
   MUST(tarn_pool_reset_peaks(pool) == TARN_E_STATE);
   MUST(tarn_pool_on_full(pool, NULL, NULL) == TARN_E_STATE);
   MUST(tarn_pool_decay(pool, 1) == TARN_E_STATE);
+  MUST(tarn_block_use_on(&block, NULL) == TARN_E_STATE);
+  MUST(tarn_pool_account(pool, 0) == TARN_E_STATE);
+  MUST(tarn_pool_account_ring(pool, 4) == TARN_E_STATE);
+  tarn_pool_event event;
+  size_t count = 7;
+  uint64_t next = 7;
+  MUST(tarn_pool_events(pool, 0, &event, 1, &count, &next) == TARN_E_STATE);
+  MUST(count == 0 && next == 0);
   tarn_pool_stats stats = {.struct_size = sizeof stats, .live_bytes = 7};
   MUST(tarn_pool_query(pool, &stats) == TARN_E_STATE);
   MUST(stats.live_bytes == 0);

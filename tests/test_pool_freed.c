@@ -102,7 +102,7 @@ END_TEST
 // The memory is bounded: the oldest is forgotten, and nothing else. Others are
 // of the zone of large blocks, so that none of them starts there.
 START_TEST(the_oldest_is_forgotten) {
-  tarn_pool *pool = host_pool("arena_pool");
+  tarn_pool *pool = host_pool("arena_pool:steps=0");
   tarn_block oldest = take_tagged(pool, 512, tag_of("oldest"));
   tarn_block second = take_tagged(pool, 512, tag_of("second"));
   give(oldest);

@@ -263,7 +263,8 @@ END_TEST
 START_TEST(help) {
   tool_output o = tool_run("bench", "--help");
   assert_done(&o);
-  assert_contains(o.out, "usage: tarn bench device ");
+  assert_contains(o.out, "usage: tarn bench counters ");
+  assert_contains(o.out, "\n       tarn bench device ");
   assert_contains(o.out, "\n       tarn bench pool ");
   tool_output_free(&o);
   o = tool_run("bench", "pool", "-h");
@@ -274,7 +275,7 @@ START_TEST(help) {
 END_TEST
 
 START_TEST(wrong_names) {
-  assert_misuse(tool_run("bench"), "There are: device, pool");
+  assert_misuse(tool_run("bench"), "There are: counters, device, pool");
   assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
   assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
   assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is too much");

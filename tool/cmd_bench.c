@@ -1,7 +1,8 @@
 // tarn bench: what memory costs here, against what else there is.
 //
-//   bench device   copies, streams and events of devices, against memcpy
-//   bench pool     workloads through allocators
+//   bench counters  what a pool's counters take of an alloc and a free
+//   bench device    copies, streams and events of devices, against memcpy
+//   bench pool      workloads through allocators
 #include <stdio.h>
 #include <string.h>
 
@@ -9,15 +10,18 @@
 #include "options.h"
 
 static const char help[] =
-    "usage: tarn bench device [OPTION]...\n"
+    "usage: tarn bench counters [OPTION]...\n"
+    "       tarn bench device [OPTION]...\n"
     "       tarn bench pool [OPTION]...\n"
     "\n"
-    "  device   what copies, streams and events of devices take, over memcpy\n"
-    "  pool     what an alloc and a free take, over a bare free list\n"
+    "  counters  what counting takes of an alloc and a free\n"
+    "  device    what copies, streams and events of devices take, over memcpy\n"
+    "  pool      what an alloc and a free take, over a bare free list\n"
     "\n"
     "'tarn bench device --help' and so on tell the options of each.\n";
 
-static const tool_verb *const subjects[] = {&bench_of_devices, &bench_of_pools};
+static const tool_verb *const subjects[] = {&bench_of_counters,
+                                            &bench_of_devices, &bench_of_pools};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 // "device": the name without the verb's.
@@ -27,7 +31,8 @@ static const char *subject_name(size_t index) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  if (argc < 2) return tool_misuse(verb, "of what? There are: device, pool");
+  if (argc < 2)
+    return tool_misuse(verb, "of what? There are: counters, device, pool");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

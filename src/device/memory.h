@@ -61,8 +61,13 @@ TARN_MUST_CHECK static inline tarn_status tarn__not_in_callback(void) {
 // Whether no stream with |serial| lives any more: then its work is done.
 bool tarn__stream_is_gone(uint64_t serial);
 
-// Whether all that the stream with |serial| has queued by now is done; also if
-// it is gone. Asks the driver.
-bool tarn__stream_is_done(uint64_t serial);
+// Whether all that the stream with |serial| has queued by now is known to be
+// done: it says so, or is gone, or nothing is ever queued on it.
+bool tarn__stream_is_idle(uint64_t serial);
+
+// Makes the stream with |serial| wait for what the one with |first| has queued
+// by now; where that cannot be, the calling thread waits.
+TARN_MUST_CHECK tarn_status tarn__stream_follow(uint64_t serial,
+                                                uint64_t first);
 
 #endif  // TARN_DEVICE_MEMORY_H_

@@ -337,14 +337,6 @@ tarn_stream *tarn__stream_pin(uint64_t serial) {
   return found;
 }
 
-bool tarn__stream_is_done(uint64_t serial) {
-  tarn_stream *stream = tarn__stream_pin(serial);
-  if (stream == NULL) return true;
-  bool done = tarn_stream_query(stream) == TARN_OK;
-  tarn__stream_unpin(stream);
-  return done;
-}
-
 // The first stream of |device| behind |serial|, pinned; NULL if there is none.
 static tarn_stream *pin_behind(const tarn_device *device, uint64_t serial) {
   tarn_stream *found = NULL;
@@ -405,6 +397,23 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
     status = wait_on_host(other, had_failed);
   }
   tarn__stream_unpin(other);
+  return status;
+}
+
+bool tarn__stream_is_idle(uint64_t serial) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream == NULL) return true;
+  bool idle = tarn_stream_query(stream) == TARN_OK;
+  tarn__stream_unpin(stream);
+  return idle;
+}
+
+tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  tarn_status status = tarn_stream_join(stream, first);
+  if (stream == NULL) return status;
+  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
+  tarn__stream_unpin(stream);
   return status;
 }
 

@@ -24,16 +24,25 @@ static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
   return TARN_OK;
 }
 
-void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece) {
-  tarn_pool_stats *stats = &pool->stats;
+static void count_tag(tarn_pool *pool, const tarn__piece *piece) {
   tarn__tag_count *tag = &pool->tags[piece->tag];
-  stats->live_bytes += piece->requested;
-  stats->live_blocks++;
-  tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
-  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   tag->live_bytes += piece->requested;
   tag->live_blocks++;
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+}
+
+// Where peaks are not asked for, what the strategies know of them is as of the
+// last time that the device was asked.
+void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
+                            bool asked) {
+  tarn_pool_stats *stats = &pool->stats;
+  stats->live_bytes += piece->requested;
+  stats->live_blocks++;
+  if (asked || tarn__front_counts(pool, TARN_COUNT_PEAKS)) {
+    tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+  }
+  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
+  if (piece->counted) count_tag(pool, piece);
   piece->owner->live++;
 }
 
@@ -77,26 +86,39 @@ __attribute__((cold, noinline)) static tarn_status make_room(
   return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
 }
 
-// Part of both callers of take_block() below, since each request passes here.
+static tarn_status fail(tarn_pool *pool, const tarn__request *request,
+                        tarn_tag tag, tarn_status why) {
+  pool->stats.failures++;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_failure(pool, request, tag, why);
+  }
+  return why;
+}
+
+// Part of both callers, since each request passes here.
 __attribute__((always_inline)) static inline tarn_status take_locked(
     tarn_pool *pool, tarn__request *request, tarn_tag tag,
     tarn__piece **out_piece) {
-  tarn_status status = prepare_tag(pool, tag);
+  // As it is now: it may be switched while the lock is let go.
+  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  tarn_status status = counted ? prepare_tag(pool, tag) : TARN_OK;
   if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
   if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
   if (request->asked) pool->stats.misses++;
-  if (status != TARN_OK) {
-    pool->stats.failures++;
-    return status;
-  }
+  if (status != TARN_OK) return fail(pool, request, tag, status);
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
   piece->requested = request->size - request->guard;
-  tarn__front_count_live(pool, piece);
+  piece->counted = counted;
+  tarn__front_count_live(pool, piece, request->asked);
   piece->live = true;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_block(pool, TARN_POOL_EVENT_ALLOC, piece, 0,
+                           request->serial);
+  }
   return TARN_OK;
 }
 
@@ -112,8 +134,9 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
   } else {
     if (!request->asked) pool->stats.hits--;
     pool->stats.allocs--;
-    pool->stats.failures++;
+    tarn_tag tag = piece->tag;
     (void)tarn__front_give(pool, piece, last);
+    (void)fail(pool, request, tag, status);
   }
   tarn__front_leave(pool);
   return status;
@@ -150,11 +173,13 @@ static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
   return false;
 }
 
-// Blocks that debugging dresses are no part of a step.
+// Blocks that debugging dresses are no part of a step, and where each event is
+// kept none is played.
 static void note_request(tarn_pool *pool, const tarn__note *what,
                          tarn__piece *piece) {
   bool heard = pool->current->steps != 0 && pool->play.stage == NULL &&
-               piece->owner == pool->current && tarn__debug_of(pool) == NULL;
+               piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
+               !tarn__front_counts(pool, TARN_COUNT_EVENTS);
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }
 

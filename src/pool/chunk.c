@@ -26,6 +26,8 @@ tarn_status tarn__chunk_take(tarn__strategy *strategy, tarn__request *request,
 
 void tarn__chunk_begin_give(tarn__strategy *strategy,
                             const tarn__chunk *chunk) {
+  tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK, chunk->base,
+                          chunk->base_size, 0);
   tarn__source_begin_return(strategy, chunk->base_size, 1);
 }
 

@@ -1,8 +1,8 @@
 // The front: every free passes here.
 //
 //   expected ─► its place is free again                       (stage.h)
-//   else check ─► order behind its first stream ─► count ─► back to the
-//   strategy that owns the piece
+//   else check ─► order behind its first stream, and behind others that use it
+//   ─► count ─► back to the strategy that owns the piece
 #include <assert.h>
 
 #include "base/status.h"
@@ -10,13 +10,15 @@
 #include "pool/front.h"
 #include "pool/whose.h"
 
-void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece) {
+void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
-  tarn__tag_count *tag = &pool->tags[piece->tag];
   stats->live_bytes -= piece->requested;
   stats->live_blocks--;
+  if (!piece->counted) return;
+  tarn__tag_count *tag = &pool->tags[piece->tag];
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
+  piece->counted = false;
 }
 
 // --- giving back -----------------------------------------------------------
@@ -25,6 +27,9 @@ void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
                            uint64_t serial) {
   tarn__front_count_dead(pool, piece);
   piece->live = false;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_block(pool, TARN_POOL_EVENT_FREE, piece, 0, serial);
+  }
   piece->freed_on = serial;
   piece->waits_on = 0;
 }
@@ -82,6 +87,17 @@ tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
   return status;
 }
 
+// Marked, so that another thread that frees it too, by mistake, is refused
+// while the lock is let go.
+static tarn_status end_uses(tarn_pool *pool, tarn__piece *piece,
+                            tarn_stream *stream, uint64_t *serial) {
+  piece->resizing = true;
+  tarn_status status = tarn__uses_settle(pool, piece, stream, serial);
+  piece->resizing = false;
+  tarn__uses_clear(&piece->uses);
+  return status;
+}
+
 static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__piece *piece = NULL;
@@ -100,13 +116,19 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
       serial != first) {
     tarn__stage_strike(pool);
   }
+  // The host has seen the end of its own uses, not of those before, nor of
+  // those by other streams.
+  uint64_t last = serial != 0 ? serial : first;
+  if (tarn__uses_any(&piece->uses)) {
+    last = serial;
+    status = end_uses(pool, piece, stream, &last);
+    if (ordered == TARN_OK) ordered = status;
+  }
   pool->stats.frees++;
   if (piece->noted != 0 && pool->play.stage == NULL) {
     tarn__recorder_free(&pool->recorder, piece->noted, serial,
                         piece->requested);
   }
-  // The host has seen the end of its own uses, not of those before.
-  uint64_t last = serial != 0 ? serial : first;
   status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
                              : tarn__debug_give(pool, piece, last);
   return status != TARN_OK ? status : ordered;

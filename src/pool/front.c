@@ -55,6 +55,7 @@ static void forget(tarn_pool *pool) {
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
   tarn__debug_destroy(tarn__debug_of(pool));
+  tarn__events_deinit(&pool->events);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
                        pool->generation == tarn__os_generation());
@@ -77,6 +78,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
       (tarn__play){.at = &tarn__never_comes, .settled = &tarn__never_comes};
   tarn__recorder_restart(&pool->recorder, 0);
   tarn__gate_init(&pool->gate);
+  pool->stats.counters = TARN_COUNT_DEFAULT;
   pthread_cond_init(&pool->returned, NULL);
   tarn__on_full_init(&pool->on_full);
   tarn_list_init(&pool->replaced);
@@ -117,6 +119,7 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
   strategy->inside++;
   (void)strategy->type->trim(strategy, 0);
   strategy->inside--;
+  tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, 0, strategy->held, 0);
   pool->stats.reserved_bytes -= strategy->held;
   tarn_list_del(&strategy->node);
   tarn__strategy_destroy(strategy);
@@ -129,6 +132,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   tarn__stage_strike(pool);
   tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
+  tarn__front_note_switch(pool);
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
   tarn_status status = old->type->trim(old, 0);
@@ -144,6 +148,8 @@ typedef struct sums {
   size_t live_bytes;
   size_t live_blocks;
   size_t aside;  // pieces whose block is gone, but not yet with their owner
+  size_t counted_bytes;  // under their tags
+  size_t counted_blocks;
   size_t reserved_bytes;
   size_t used;
   size_t idle;
@@ -176,6 +182,10 @@ static tarn_status check_piece(const tarn_pool *pool,
   if (piece->live && piece->requested > piece->size) {
     return broken("a block's size", piece->size, piece->requested);
   }
+  if (!piece->live && (piece->counted || tarn__uses_any(&piece->uses))) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is idle and in use",
+                      piece->id);
+  }
   return TARN_OK;
 }
 
@@ -190,6 +200,8 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     out->live_bytes += piece->live ? piece->requested : 0;
     out->live_blocks += piece->live ? 1 : 0;
     out->aside += (piece->marks & TARN__MARK_ASIDE) != 0 ? 1 : 0;
+    out->counted_bytes += piece->counted ? piece->requested : 0;
+    out->counted_blocks += piece->counted ? 1 : 0;
   }
   return TARN_OK;
 }
@@ -217,18 +229,18 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   return TARN_OK;
 }
 
-static tarn_status check_tags(const tarn_pool *pool) {
+static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
   size_t bytes = 0;
   size_t blocks = 0;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     bytes += pool->tags[tag].live_bytes;
     blocks += pool->tags[tag].live_blocks;
   }
-  if (bytes != pool->stats.live_bytes) {
-    return broken("bytes of all tags", bytes, pool->stats.live_bytes);
+  if (bytes != s->counted_bytes) {
+    return broken("bytes of all tags", bytes, s->counted_bytes);
   }
-  if (blocks != pool->stats.live_blocks) {
-    return broken("blocks of all tags", blocks, pool->stats.live_blocks);
+  if (blocks != s->counted_blocks) {
+    return broken("blocks of all tags", blocks, s->counted_blocks);
   }
   return TARN_OK;
 }
@@ -237,7 +249,7 @@ static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
   tarn_status status = sum_pieces(pool, &s);
   if (status == TARN_OK) status = check_strategies(pool, &s);
-  if (status == TARN_OK) status = check_tags(pool);
+  if (status == TARN_OK) status = check_tags(pool, &s);
   if (status != TARN_OK) return status;
   const tarn_pool_stats *stats = &pool->stats;
   if (stats->live_bytes != s.live_bytes) {

@@ -9,6 +9,7 @@
 #include "device/memory.h"
 #include "pool/debug.h"
 #include "pool/decay.h"
+#include "pool/events.h"
 #include "pool/freed.h"
 #include "pool/gate.h"
 #include "pool/on_full.h"
@@ -43,6 +44,7 @@ struct tarn_pool {
   size_t returning;  // pieces that are on their way to the device
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
+  tarn__events events;
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
   uint64_t cuts;  // blocks that were resized without growing: like frees, they
@@ -108,7 +110,7 @@ TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
                                                    const tarn_stream *stream,
                                                    uint64_t *out_serial);
 
-// The piece of a block that is out, and that no other thread is resizing;
+// The piece of a block that is out, and that no other thread is at;
 // |what| stands before what is said about others.
 TARN_MUST_CHECK tarn_status tarn__front_find_block(tarn_pool *pool,
                                                    const char *what,
@@ -120,7 +122,7 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(tarn_pool *pool,
                                                      tarn_addr address,
                                                      tarn__piece **out_piece);
 
-// TARN_E_STATE if another thread is resizing |piece|.
+// TARN_E_STATE if another thread is resizing or freeing |piece|.
 TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
                                                    const tarn__piece *piece);
 
@@ -138,8 +140,10 @@ static inline void tarn__front_describe(tarn_pool *pool,
 }
 
 // Puts a piece on the books, or takes it off them.
-void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece);
-void tarn__front_count_dead(tarn_pool *pool, const tarn__piece *piece);
+// |asked|: the device was asked for it.
+void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
+                            bool asked);
+void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece);
 
 // Takes a piece off the books and gives it to its owner. |serial|: of the
 // stream of its last use.
@@ -175,6 +179,23 @@ TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
 static inline tarn__debug *tarn__debug_of(const tarn_pool *pool) {
   return atomic_load_explicit(&pool->debug, memory_order_relaxed);
 }
+
+// --- what is counted besides the sums ---------------------------------------
+
+static inline bool tarn__front_counts(const tarn_pool *pool,
+                                      uint32_t counters) {
+  return (pool->stats.counters & counters) != 0;
+}
+
+// Events: the first two only where they are on.
+void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
+                            const tarn__piece *piece, size_t size_before,
+                            uint64_t serial);
+void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
+                              tarn_tag tag, tarn_status why);
+void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
+                             tarn_addr address, size_t size, uint64_t serial);
+void tarn__front_note_switch(tarn_pool *pool);
 
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;

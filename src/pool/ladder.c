@@ -56,7 +56,7 @@ static bool is_now(const tarn_pool *pool, moment m) {
 
 static bool is_done(uint64_t serial, bool waits) {
   return waits ? tarn_stream_join(NULL, serial) == TARN_OK
-               : tarn__stream_is_done(serial);
+               : tarn__stream_is_idle(serial);
 }
 
 // Those of |streams| whose work is done. If there are more than are known by

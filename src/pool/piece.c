@@ -5,7 +5,14 @@
 
 enum { FIRST_INDEX = 256 };
 
+// In a child of fork, blocks may still be out.
+static void clear_uses(tarn__pieces *pieces) {
+  for (size_t id = 0; id < tarn__pieces_count(pieces); id++)
+    tarn__uses_clear(&tarn__pieces_at(pieces, (uint32_t)id)->uses);
+}
+
 void tarn__pieces_deinit(tarn__pieces *pieces) {
+  clear_uses(pieces);
   for (size_t i = 0; i < pieces->slab_count; i++) {
     tarn__host_free_array(pieces->slabs[i], TARN__SLAB, sizeof(tarn__piece));
   }

@@ -12,20 +12,22 @@
 #ifndef TARN_POOL_PIECE_H_
 #define TARN_POOL_PIECE_H_
 
+#include "pool/uses.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__strategy tarn__strategy;
 
 // What a hit reads and writes stands in the first half of two lines of the
 // cache.
-typedef struct tarn__piece {
+struct tarn__piece {
   tarn_addr address;  // what a block gets
   size_t size;        // bytes from there on, as the strategy asked for
   uint32_t id;
   uint32_t generation;
   tarn_tag tag;  // of the block that is out, as are the next four
   bool live;
-  bool resizing;  // a thread is at it, and may have let go of the lock
+  bool resizing;  // a thread is at it, be it to free it, and may have let go of
+                  // the lock
   uint8_t zone;   // the owner's own, beside |home|
   uint8_t marks;  // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -41,8 +43,10 @@ typedef struct tarn__piece {
   void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t noted;            // by which the recorder knows its request
-  char unused[24];           // so that no hit straddles two lines
-} tarn__piece;
+  tarn__uses uses;           // while it is out: by other streams
+  bool counted;              // under its tag
+  char unused[7];            // so that no hit straddles two lines
+};
 
 typedef struct tarn__pieces {
   tarn__piece **slabs;

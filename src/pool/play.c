@@ -18,9 +18,11 @@ enum { WORTH_ROUNDS = 8 };
 static void run(tarn_pool *pool, const tarn__stage_event *from,
                 const tarn__stage_event *to) {
   tarn_pool_stats *stats = &pool->stats;
+  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   for (; from < to; from++) {
     if (!tarn__stage_is_free(from)) {
-      tarn__front_count_live(pool, from->piece);
+      from->piece->counted = counted;
+      tarn__front_count_live(pool, from->piece, false);
       stats->allocs++;
       stats->hits++;
     } else {

@@ -3,7 +3,8 @@
 // Invariants (tarn__front_check walks them):
 //   * a piece is live, or idle with its owner, or in the quarantine, or on its
 //     way to the device
-//   * live_bytes, live_blocks and every tag are sums over the live pieces
+//   * live_bytes and live_blocks are sums over the live pieces, and those of
+//     every tag over the live pieces that were counted under it
 //   * reserved_bytes is the sum over all pieces
 //   * a strategy's |live| counts its pieces that are live or in the quarantine
 #include <string.h>
@@ -49,7 +50,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   size_t size = 0;
   if (out_stats == NULL ||
       !tarn__struct_size(out_stats->struct_size,
-                         TARN__SIZE_UP_TO(tarn_pool_stats, stream_crossings),
+                         TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
                          sizeof *out_stats, &size)) {
     return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
   }
@@ -59,6 +60,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
   pool->stats.strategy = pool->current->type->name;
+  tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
   memcpy(out_stats, &pool->stats, size);
   out_stats->struct_size = size;
   tarn__front_leave(pool);

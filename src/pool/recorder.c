@@ -166,3 +166,9 @@ void tarn__recorder_free(tarn__recorder *r, uint64_t taken, uint64_t serial,
   n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
   note(r, &n);
 }
+
+// By its alignment, which no device has.
+void tarn__recorder_exclude(tarn__recorder *r, uint64_t taken) {
+  bool known = taken > r->first && r->count - (taken - 1) <= r->room;
+  if (known) note_at(r, taken - 1)->align = SIZE_MAX;
+}

@@ -60,6 +60,9 @@ uint64_t tarn__recorder_alloc(tarn__recorder *recorder, const tarn__note *note);
 void tarn__recorder_free(tarn__recorder *recorder, uint64_t taken,
                          uint64_t serial, size_t size);
 
+// The block whose request had the number |taken| is no part of a step.
+void tarn__recorder_exclude(tarn__recorder *recorder, uint64_t taken);
+
 // Whether the events up to now end a step that comes again now.
 static inline bool tarn__recorder_is_due(const tarn__recorder *recorder) {
   return recorder->due != 0 && recorder->due == recorder->count;

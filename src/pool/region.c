@@ -340,6 +340,8 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
   size_t size = (t.count + stripped_count) * regions->page;
   if (size == 0) return TARN_OK;
 
+  tarn__front_note_memory(regions->strategy->pool, TARN_POOL_EVENT_SHRINK, 0,
+                          size, 0);
   tarn__source_begin_return(regions->strategy, size, size / regions->page);
   tarn_status status = unmap_all(regions, stripped, &t);
   tarn_status destroyed = destroy(regions, t.handles, t.count);

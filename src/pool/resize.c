@@ -9,15 +9,22 @@
 #include "pool/front.h"
 #include "pool/whose.h"
 
-static void recount(tarn_pool *pool, tarn__piece *piece, size_t size) {
+static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
+                    uint64_t serial) {
   tarn_pool_stats *stats = &pool->stats;
-  tarn__tag_count *tag = &pool->tags[piece->tag];
-  stats->live_bytes = stats->live_bytes - piece->requested + size;
-  tag->live_bytes = tag->live_bytes - piece->requested + size;
+  size_t before = piece->requested;
+  stats->live_bytes = stats->live_bytes - before + size;
   tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
   tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
-  tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+  if (piece->counted) {
+    tarn__tag_count *tag = &pool->tags[piece->tag];
+    tag->live_bytes = tag->live_bytes - before + size;
+    tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+  }
   piece->requested = size;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_block(pool, TARN_POOL_EVENT_RESIZE, piece, before, serial);
+  }
 }
 
 static tarn_status no_room(const tarn__piece *piece, size_t size) {
@@ -45,12 +52,17 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-// Whose work what is cut off may still see: as with a free. What is added is
-// the stream's at once, which for the host only nobody's memory is.
-static uint64_t serial_for(const tarn__piece *piece, size_t size,
-                           uint64_t serial) {
-  bool grows = size > piece->size;
-  return serial != 0 || grows ? serial : piece->waits_on;
+// Whose work what is cut off may still see: as with a free, so that streams
+// that use the block are waited for. What is added is the stream's at once,
+// which for the host only nobody's memory is.
+static tarn_status order(tarn_pool *pool, tarn__piece *piece, size_t size,
+                         tarn_stream *stream, uint64_t *serial) {
+  if (size > piece->size) return TARN_OK;
+  if (tarn__uses_any(&piece->uses)) {
+    return tarn__uses_settle(pool, piece, stream, serial);
+  }
+  if (*serial == 0) *serial = piece->waits_on;
+  return TARN_OK;
 }
 
 // |guard|: bytes more, which the block does not get.
@@ -71,15 +83,16 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   tarn__request request = {
       .size = in_all,
       .align = pool->natural_align,
-      .serial = serial_for(piece, in_all, serial),
+      .serial = serial,
   };
-  tarn_status status = ask_strategy(pool, &request, piece);
+  tarn_status status = order(pool, piece, in_all, stream, &request.serial);
+  if (status == TARN_OK) status = ask_strategy(pool, &request, piece);
   if (status != TARN_OK) return status;
   if (!grows) pool->cuts++;
   // What it grew into may be behind work of that stream, which whoever gets the
   // memory next on another has to wait for.
   if (grows && serial != 0) piece->waits_on = serial;
-  recount(pool, piece, size);
+  recount(pool, piece, size, serial);
   return TARN_OK;
 }
 

@@ -151,6 +151,10 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
   if (held <= target) return TARN_OK;
   tarn__segment *all = take_all(segments, zone, held - target, &size, &count);
   if (count == 0) return TARN_OK;
+  for (const tarn__segment *s = all; s != NULL; s = s->next) {
+    tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK,
+                            s->chunk.base, s->chunk.base_size, 0);
+  }
   tarn__source_begin_return(strategy, size, count);
   tarn_status status = give_all(strategy->pool->place, segments->device, all);
   tarn__source_end_return(strategy, size);

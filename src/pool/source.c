@@ -36,8 +36,11 @@ tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
   return within_limit(pool, size) ? TARN_OK : over_limit(pool, size);
 }
 
-static void raise_reserved(tarn_pool *pool, size_t size) {
+// |base| 0: it has no address of its own.
+static void raise_reserved(tarn_pool *pool, tarn_addr base, size_t size,
+                           uint64_t serial) {
   tarn_pool_stats *stats = &pool->stats;
+  tarn__front_note_memory(pool, TARN_POOL_EVENT_GROW, base, size, serial);
   stats->reserved_bytes += size;
   if (stats->reserved_bytes > stats->reserved_peak_bytes) {
     stats->reserved_peak_bytes = stats->reserved_bytes;
@@ -118,18 +121,23 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
 
 void tarn__source_charge(tarn__strategy *strategy, size_t size) {
   strategy->held += size;
-  raise_reserved(strategy->pool, size);
+  raise_reserved(strategy->pool, 0, size, 0);
+}
+
+static void lower_reserved(tarn__strategy *strategy, size_t size) {
+  strategy->held -= size;
+  strategy->pool->stats.reserved_bytes -= size;
 }
 
 void tarn__source_write_off(tarn__strategy *strategy, size_t size) {
-  strategy->held -= size;
-  strategy->pool->stats.reserved_bytes -= size;
+  tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK, 0, size, 0);
+  lower_reserved(strategy, size);
 }
 
 void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
                                size_t count) {
   tarn_pool *pool = strategy->pool;
-  tarn__source_write_off(strategy, size);
+  lower_reserved(strategy, size);
   pool->stats.device_frees += count;
   pool->pending += size;
   pool->returning++;
@@ -181,8 +189,8 @@ void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__pieces_leave(pieces, piece);
 }
 
-static void commit_grow(tarn_pool *pool, tarn__piece *piece) {
-  raise_reserved(pool, piece->base_size);
+static void commit_grow(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
+  raise_reserved(pool, piece->base, piece->base_size, serial);
   tarn__pieces_enter(&pool->pieces, piece);
 }
 
@@ -209,7 +217,7 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
     return status;
   }
   piece->waits_on = order_of(piece, request->serial);
-  commit_grow(pool, piece);
+  commit_grow(pool, piece, request->serial);
   *out_piece = piece;
   return TARN_OK;
 }
@@ -223,6 +231,8 @@ static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
   for (tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
     tarn__freed_note(&pool->freed, piece);
     tarn__pieces_hide(&pool->pieces, piece);
+    tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, piece->base,
+                            piece->base_size, piece->freed_on);
     size += piece->base_size;
     ++*out_count;
   }

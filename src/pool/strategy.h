@@ -116,7 +116,8 @@ TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
 tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces);
 
 // Around |count| calls that give |size| bytes back: takes them off the books
-// and lets go of the lock; takes it again, and tells who waits for room.
+// and lets go of the lock; takes it again, and tells who waits for room. Their
+// events (tarn__front_note_memory) are the caller's to write, before.
 void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
                                size_t count);
 void tarn__source_end_return(tarn__strategy *strategy, size_t size);

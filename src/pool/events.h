@@ -1,0 +1,38 @@
+// events.h - the last events of a pool, in a ring.
+//
+//   room 8    [ 16 | 17 | 18 | 11 | 12 | 13 | 14 | 15 ]     next = 19
+//                               └─ the oldest that is still there
+//
+// Numbers never come again, so a reader that comes back with the next one sees
+// how many were lost. Not locked: the pool's lock guards all of it.
+#ifndef TARN_POOL_EVENTS_H_
+#define TARN_POOL_EVENTS_H_
+
+#include "tarn/pool.h"
+
+typedef struct tarn__events {
+  tarn_pool_event *ring;
+  size_t room;     // a power of two, or 0
+  uint64_t first;  // what came before is lost, however much room there is
+  uint64_t next;   // number of the next event
+} tarn__events;
+
+// Room for |count| events at least; those that fit are kept. 0: no ring, and
+// all are lost.
+//
+// TARN_E_INVALID  more than there can be. TARN_E_NOMEM. Nothing has changed.
+TARN_MUST_CHECK tarn_status tarn__events_make_room(tarn__events *events,
+                                                   size_t count);
+void tarn__events_deinit(tarn__events *events);
+
+// An event in the place of the oldest, with its number and the calling
+// thread's, and otherwise zero: the caller fills it in where it stands. There
+// is a ring.
+tarn_pool_event *tarn__events_add(tarn__events *events,
+                                  tarn_pool_event_kind kind, bool timed);
+
+// Copies what is there from number |from| on, |room| at most.
+size_t tarn__events_read(const tarn__events *events, uint64_t from,
+                         tarn_pool_event *out, size_t room, uint64_t *out_next);
+
+#endif  // TARN_POOL_EVENTS_H_

@@ -1,0 +1,160 @@
+// `tarn bench counters`: rows, keys, wrong use. No figure is compared with a
+// time.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/counters_bench.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_run.h"
+
+static void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+static void assert_done(const tool_output *o) {
+  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
+  ck_assert_str_eq(o->err, "");
+}
+
+static void assert_misuse(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+// The path of |key| of the |row|-th result, until the next call.
+static const char *at(size_t row, const char *key) {
+  static char path[64];
+  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
+  return path;
+}
+
+// --- figures ---------------------------------------------------------------
+
+static void assert_row(const char *json, size_t row, const char *pool) {
+  char text[128];
+  ck_assert_str_eq(json_keys(json, at(row, ""), text, sizeof text),
+                   "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,"
+                   "failed");
+  ck_assert(json_is(json, at(row, "pool"), pool));
+  snprintf(text, sizeof text, "\"%s\"",
+           counters_bench_row_at(row % COUNTERS_BENCH_ROWS).name);
+  ck_assert(json_is(json, at(row, "name"), text));
+  ck_assert(json_is(json, at(row, "failed"), "null"));
+  ck_assert_double_gt(json_number(json, at(row, "ns")), 0);
+  ck_assert_double_gt(json_number(json, at(row, "by_address_ns")), 0);
+  ck_assert(!isnan(json_number(json, at(row, "more_ns"))));
+  ck_assert(!isnan(json_number(json, at(row, "by_address_more_ns"))));
+}
+
+START_TEST(json_has_the_published_keys) {
+  char keys[64];
+  tool_output o = tool_run("bench", "counters", "--passes", "3", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results,machine");
+  enum { RESULTS = 2 * COUNTERS_BENCH_ROWS };
+  ck_assert_uint_eq(json_size(o.out, "results"), RESULTS);
+  for (size_t i = 0; i < COUNTERS_BENCH_ROWS; i++) {
+    assert_row(o.out, i, "\"page_unit_pool\"");
+    assert_row(o.out, i + COUNTERS_BENCH_ROWS, "\"arena_pool\"");
+  }
+  // The default is no more than itself.
+  ck_assert_double_eq(json_number(o.out, at(0, "more_ns")), 0);
+  ck_assert_double_eq(json_number(o.out, at(0, "by_address_more_ns")), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(which_pools_and_where) {
+  tool_output o = tool_run("bench", "counters", "--strategy", TARN_POWER_POOL,
+                           "--pool", "power_pool,page_unit_pool:page=65536",
+                           "--device", "sim:0", "--passes", "1", "-o", "json");
+  assert_done(&o);
+  assert_row(o.out, 0, "\"power_pool\"");
+  assert_row(o.out, COUNTERS_BENCH_ROWS, "\"page_unit_pool:page=65536\"");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables) {
+  tool_output o = tool_run("bench", "counters", "--passes", "1");
+  assert_done(&o);
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(o.out, "\npage_unit_pool\n\ncounting ");
+  assert_contains(o.out, "\nevents_times ");
+  ck_assert_ptr_null(strstr(o.out, "failed"));
+  tool_output_free(&o);
+  o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
+               "-o", "csv");
+  assert_done(&o);
+  assert_contains(o.out,
+                  "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,what,"
+                  "failed,machine");
+  assert_contains(o.out, "\narena_pool,nothing,");
+  tool_output_free(&o);
+  o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
+               "-o", "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n### arena_pool\n\n| counting ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A device that has no room for a block stays as rows without figures.
+START_TEST(what_cannot_be_measured_stays) {
+  setenv("TARN_SIM_FAULTS", "device_memory_allocate@1+", 1);
+  tool_output o = tool_run("bench", "counters", "--pool", "page_unit_pool",
+                           "--device", "sim:0", "--passes", "1", "-o", "json");
+  unsetenv("TARN_SIM_FAULTS");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "page_unit_pool: ");
+  ck_assert(json_valid(o.out));
+  ck_assert(json_is(o.out, at(0, "ns"), "null"));
+  ck_assert(!json_is(o.out, at(0, "failed"), "null"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(help) {
+  tool_output o = tool_run("bench", "counters", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench counters ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_names_and_values) {
+  assert_misuse(tool_run("bench", "counters", "--pool", "abacus"), "'abacus'");
+  assert_misuse(tool_run("bench", "counters", "--pool", "glibc"), "'glibc'");
+  assert_misuse(tool_run("bench", "counters", "--pool", "arena_pool:x=1"),
+                "option 'x'");
+  assert_misuse(
+      tool_run("bench", "counters", "--pool", "arena_pool,arena_pool"),
+      "named twice");
+  assert_misuse(tool_run("bench", "counters", "--device", "abacus"), "abacus");
+  assert_misuse(tool_run("bench", "counters", "arena_pool"),
+                "'arena_pool' is too much");
+  assert_misuse(tool_run("bench", "counters", "--passes", "0"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "counters", "--passes", "100002"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "counters", "-o", "xml"),
+                "'xml' is no output");
+  assert_misuse(tool_run("bench", "counter"), "counters");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_counters");
+  ADD_CASE(suite, "figures", json_has_the_published_keys, which_pools_and_where,
+           tables, what_cannot_be_measured_stays);
+  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
+  return run_suite(suite);
+}

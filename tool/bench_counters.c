@@ -1,0 +1,168 @@
+// tarn bench counters: what counting takes of an alloc and a free, each pool in
+// a process of its own.
+//
+// Nothing is written to stdout before all is done, as in bench_pool.c.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "bench/counters_bench.h"
+#include "bench/machine.h"
+#include "bench_counters_report.h"
+#include "options.h"
+
+static const char help[] =
+    "usage: tarn bench counters [OPTION]...\n"
+    "\n"
+    "Tells what each of the counters that a pool can be told to keep takes of\n"
+    "an alloc and a free that hit, in nanoseconds.\n"
+    "\n"
+    "  --pool A,B       which strategies (default: "
+    "page_unit_pool,arena_pool);\n"
+    "                   they may have options\n"
+    "  --device NAME    the device of the pools (default: cpu:0)\n"
+    "  --strategy FILE  load this strategy first; may be given several times\n"
+    "  --passes N       passes that count, 1 to 100001 (default: 501)\n"
+    "  -o FORMAT        table (default), json, csv or md\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "How it measures. Each pool has a fresh process. One block of 4 KiB is\n"
+    "taken and given back a thousand times in a row, with one set of counters\n"
+    "after the other, by handle and by address; every other pass in turned\n"
+    "order. The median of all passes counts: 'both ns' is one alloc and one\n"
+    "free, 'more' the difference to the default in the same pass.\n"
+    "\n"
+    "Exit status: 1 if something could not be measured, 2 if a pool or device\n"
+    "does not exist.\n";
+
+enum { PASSES = 501, PASSES_MOST = 100001 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list pools;
+  options_list strategies;
+  const char *device;
+  uint64_t passes;
+  options_output output;
+
+  stopwatch watch;
+  counters_bench_result *results;  // of each pool
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'p':
+      options_pools_split(optarg, &c->pools);
+      return true;
+    case 'd':
+      c->device = optarg;
+      return true;
+    case 'S':
+      options_list_add(&c->strategies, optarg, strlen(optarg));
+      return true;
+    case 'n':
+      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MOST,
+                                  &c->passes);
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    default:
+      return false;
+  }
+}
+
+static counters_bench what_to_measure(const command *c, size_t index) {
+  return (counters_bench){.pool = c->pools.items[index],
+                          .device = c->device,
+                          .watch = &c->watch,
+                          .passes = c->passes};
+}
+
+// Only the pool itself can say whether it has those options, or that device.
+static tool_exit check_pool(const command *c, size_t index) {
+  char why[CHILD_TEXT_SIZE];
+  const char *name = c->pools.items[index];
+  if (!options_is_known(name, strcspn(name, ":"), tarn_pool_strategy_name)) {
+    return options_unknown(c->verb, "pool", name, tarn_pool_strategy_name);
+  }
+  counters_bench bench = what_to_measure(c, index);
+  if (!counters_bench_try(&bench, why)) return tool_misuse(c->verb, "%s", why);
+  return TOOL_DONE;
+}
+
+static tool_exit prepare(command *c) {
+  if (c->pools.count == 0) {
+    options_pools_split("page_unit_pool,arena_pool", &c->pools);
+  }
+  tool_exit status = options_strategies_load(c->verb, &c->strategies);
+  if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
+  for (size_t i = 0; i < c->pools.count && status == TOOL_DONE; i++)
+    status = check_pool(c, i);
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// The work
+// ---------------------------------------------------------------------------
+
+static tool_exit measure_all(command *c) {
+  char machine[MACHINE_SIZE];
+  tool_progress progress;
+  tool_exit status = TOOL_DONE;
+  c->watch = stopwatch_start();
+  c->results = tool_array(c->pools.count, sizeof *c->results);
+  tool_progress_begin(&progress, c->pools.count);
+  for (size_t i = 0; i < c->pools.count; i++) {
+    tool_progress_step(&progress, c->pools.items[i]);
+    counters_bench bench = what_to_measure(c, i);
+    c->results[i] = counters_bench_run(&bench);
+    if (c->results[i].failed[0] == '\0') continue;
+    status = tool_fail(c->verb, "%s: %s", bench.pool, c->results[i].failed);
+  }
+  tool_progress_end(&progress);
+  bench_counters_report_write(c->results, &c->pools, machine_describe(machine),
+                              c->output);
+  return status;
+}
+
+static void deinit(command *c) {
+  free(c->results);
+  options_list_free(&c->pools);
+  options_list_free(&c->strategies);
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tool_exit status = prepare(c);
+  return status == TOOL_DONE ? measure_all(c) : status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"pool", required_argument, NULL, 'p'},
+      {"device", required_argument, NULL, 'd'},
+      {"strategy", required_argument, NULL, 'S'},
+      {"passes", required_argument, NULL, 'n'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb, .device = "cpu:0", .passes = PASSES};
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  deinit(&c);
+  return status;
+}
+
+const tool_verb bench_of_counters = {
+    .name = "bench counters",
+    .summary = "what counting takes of an alloc and a free",
+    .help = help,
+    .run = run,
+};
