@@ -64,9 +64,7 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-// Gives all idle memory back, and if another thread is about to give some back
-// waits for that. False if there was neither: no room can be made.
-static bool make_room(tarn_pool *pool) {
+bool tarn__front_make_room(tarn_pool *pool) {
   uint64_t frees = pool->stats.device_frees;
   (void)tarn__front_trim(pool, 0);
   if (pool->stats.device_frees != frees) return true;
@@ -84,7 +82,7 @@ static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
   bool hopeless =
       pool->stats.limit_bytes != 0 && request->size > pool->stats.limit_bytes;
   for (int i = 0; i < ATTEMPTS && status == TARN_FULL && !hopeless; i++) {
-    if (!make_room(pool)) break;
+    if (!tarn__front_make_room(pool)) break;
     status = ask_strategy(pool, request, out_piece);
   }
   return status;

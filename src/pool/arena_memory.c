@@ -66,7 +66,9 @@ static bool is_within_slack(const tarn__arena *self, size_t wanted,
                             size_t lacking) {
   const tarn_pool *pool = self->base.pool;
   size_t held = 0;
+  // What sleeps is live, and will want its memory back.
   return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
+         tarn_size_add(held, pool->stats.asleep_bytes, &held) &&
          tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
 }
 

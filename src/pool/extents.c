@@ -79,10 +79,18 @@ bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial) {
 }
 
 bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
-  if (extents->spare < SPARE + extents->promised && !add_slab(extents)) {
-    return false;
-  }
+  size_t kept = extents->promised + extents->set_aside;
+  if (extents->spare < SPARE + kept && !add_slab(extents)) return false;
   return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
+}
+
+bool tarn__extents_set_aside(tarn__extents *extents, size_t count) {
+  size_t kept = extents->promised + extents->set_aside + count;
+  while (extents->spare < kept) {
+    if (!add_slab(extents)) return false;
+  }
+  extents->set_aside += count;
+  return true;
 }
 
 // --- the row of extents ----------------------------------------------------

@@ -70,8 +70,8 @@ tarn_status tarn__front_check_rest(const char *what, const tarn__piece *piece) {
   assert(piece != NULL);
   if (!piece->resizing) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
-                    "%s: the block at 0x%llx is being resized by another "
-                    "thread",
+                    "%s: the block at 0x%llx is being resized, put to sleep or "
+                    "woken by another thread",
                     what, (unsigned long long)piece->address);
 }
 

@@ -127,6 +127,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
 typedef struct sums {
   size_t live_bytes;
   size_t live_blocks;
+  size_t asleep_blocks;
   size_t reserved_bytes;
   size_t used;
   size_t idle;
@@ -155,6 +156,10 @@ static tarn_status check_piece(const tarn_pool *pool,
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is between two sizes",
                       piece->id);
   }
+  if (piece->sleeper != NULL && !piece->live) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u sleeps and is not out",
+                      piece->id);
+  }
   if (piece->live && piece->requested > piece->size) {
     return broken("a block's size", piece->size, piece->requested);
   }
@@ -171,6 +176,7 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     out->reserved_bytes += piece->base_size;
     out->live_bytes += piece->live ? piece->requested : 0;
     out->live_blocks += piece->live ? 1 : 0;
+    out->asleep_blocks += piece->sleeper != NULL ? 1 : 0;
   }
   return TARN_OK;
 }
@@ -212,11 +218,31 @@ static tarn_status check_tags(const tarn_pool *pool) {
   return TARN_OK;
 }
 
+static tarn_status check_asleep(const tarn_pool *pool, const sums *s) {
+  tarn__tag_count sum = {0};
+  for (size_t tag = 0; tag < pool->tag_count; tag++) {
+    sum.asleep_blocks += pool->tags[tag].asleep_blocks;
+    sum.asleep_bytes += pool->tags[tag].asleep_bytes;
+    sum.saved_bytes += pool->tags[tag].saved_bytes;
+  }
+  if (sum.asleep_blocks != s->asleep_blocks) {
+    return broken("blocks asleep", sum.asleep_blocks, s->asleep_blocks);
+  }
+  if (sum.asleep_bytes != pool->stats.asleep_bytes) {
+    return broken("asleep_bytes", pool->stats.asleep_bytes, sum.asleep_bytes);
+  }
+  if (sum.saved_bytes != pool->stats.saved_bytes) {
+    return broken("saved_bytes", pool->stats.saved_bytes, sum.saved_bytes);
+  }
+  return TARN_OK;
+}
+
 static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
   tarn_status status = sum_pieces(pool, &s);
   if (status == TARN_OK) status = check_strategies(pool, &s);
   if (status == TARN_OK) status = check_tags(pool);
+  if (status == TARN_OK) status = check_asleep(pool, &s);
   if (status != TARN_OK) return status;
   const tarn_pool_stats *stats = &pool->stats;
   if (stats->live_bytes != s.live_bytes) {

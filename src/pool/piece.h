@@ -37,6 +37,9 @@ typedef struct tarn__piece {
   uint8_t zone;  // the owner's own, beside |home|
   bool live;
   bool resizing;  // a thread is at it, and may have let go of the lock
+
+  struct tarn__sleeper *sleeper;  // the owner's own while the block that is out
+                                  // sleeps; else NULL
 } tarn__piece;
 
 typedef struct tarn__pieces {
