@@ -1,0 +1,522 @@
+// Sleep when things fail, in any order and from several threads: nothing that
+// was to be kept is lost, nothing leaks, and the books hold after each step.
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/faults.h"
+#include "test_pool_sleep_kit.h"
+
+enum { TAGS = 3, BLOCKS = 40 };
+
+typedef struct held {
+  tarn_block block;
+  unsigned tag;
+  unsigned seed;
+  bool asleep;
+  bool kept;  // its contents are known
+} held;
+
+static struct {
+  arena_place p;
+  tarn_tag tags[TAGS];
+  held blocks[BLOCKS];
+  size_t count;
+  size_t errors;
+} run;
+
+static void note(tarn_status status) {
+  if (status == TARN_OK) return;
+  ck_assert_str_ne(tarn_last_error(), "");
+  run.errors++;
+}
+
+static void check_books(void) {
+  size_t asleep[TAGS] = {0};
+  assert_ok(tarn__front_check(run.p.pool));
+  require(stats_of(run.p.pool).live_blocks == run.count);
+  for (size_t i = 0; i < run.count; i++)
+    asleep[run.blocks[i].tag] += run.blocks[i].asleep;
+  for (unsigned tag = 0; tag < TAGS; tag++) {
+    tarn_pool_tag_stats stats = tag_stats_of(run.p.pool, run.tags[tag]);
+    require(stats.asleep_blocks == asleep[tag]);
+  }
+}
+
+static void name_tags(void) {
+  static const char *const names[TAGS] = {"weights", "cache", "activations"};
+  for (unsigned i = 0; i < TAGS; i++)
+    run.tags[i] = tag_of(names[i]);
+}
+
+// --- steps -----------------------------------------------------------------
+
+static void try_take(size_t size, unsigned tag, unsigned seed) {
+  tarn_block block;
+  if (run.count == BLOCKS) return;
+  tarn_status status =
+      tarn_pool_alloc_tagged(run.p.pool, size, 0, NULL, run.tags[tag], &block);
+  note(status);
+  if (status == TARN_OK) {
+    held *h = &run.blocks[run.count++];
+    *h = (held){.block = block, .tag = tag, .seed = seed};
+  }
+  check_books();
+}
+
+// Needs a device that is well.
+static void fill_all(void) {
+  for (size_t i = 0; i < run.count; i++) {
+    held *h = &run.blocks[i];
+    if (h->asleep || h->kept) continue;
+    fill(run.p.device, h->block, h->seed);
+    h->kept = true;
+  }
+}
+
+static void check_contents(void) {
+  for (size_t i = 0; i < run.count; i++) {
+    const held *h = &run.blocks[i];
+    if (!h->asleep && h->kept) check_filled(run.p.device, h->block, h->seed);
+  }
+}
+
+static void drop(size_t index) {
+  if (run.count == 0) return;
+  if (index >= run.count) index = run.count - 1;
+  tarn_block block = run.blocks[index].block;
+  run.blocks[index] = run.blocks[--run.count];
+  note(tarn_pool_free(&block, NULL));
+  check_books();
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+}
+
+// All of them sleep, or as many as before.
+static void try_sleep(unsigned tag, tarn_sleep_mode mode) {
+  size_t before = tag_stats_of(run.p.pool, run.tags[tag]).asleep_blocks;
+  tarn_status status = tarn_pool_sleep(run.p.pool, run.tags[tag], mode);
+  note(status);
+  tarn_pool_tag_stats after = tag_stats_of(run.p.pool, run.tags[tag]);
+  require(after.asleep_blocks == after.live_blocks ||
+          (status != TARN_OK && after.asleep_blocks == before));
+  bool done = after.asleep_blocks == after.live_blocks;
+  for (size_t i = 0; done && i < run.count; i++) {
+    held *h = &run.blocks[i];
+    if (h->tag != tag || h->asleep) continue;
+    h->asleep = true;
+    if (mode == TARN_SLEEP_DROP) h->kept = false;
+  }
+  check_books();
+}
+
+static tarn_status try_wake(unsigned tag) {
+  tarn_pool_stats before = stats_of(run.p.pool);
+  tarn_status status = tarn_pool_wake(run.p.pool, run.tags[tag]);
+  note(status);
+  tarn_pool_stats after = stats_of(run.p.pool);
+  if (status != TARN_OK) {
+    require(after.asleep_bytes == before.asleep_bytes);
+    require(after.saved_bytes == before.saved_bytes);
+  }
+  for (size_t i = 0; status == TARN_OK && i < run.count; i++) {
+    if (run.blocks[i].tag == tag) run.blocks[i].asleep = false;
+  }
+  check_books();
+  return status;
+}
+
+// --- in any order ----------------------------------------------------------
+
+static uint64_t state;
+
+static size_t any(size_t bound) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (size_t)(state >> 33) % bound;
+}
+
+static size_t any_size(size_t page) {
+  switch (any(4)) {
+    case 0:
+      return 1 + any(4000);
+    case 1:
+      return 1 + any(page / 2);
+    default:
+      return 1 + any(3 * page);
+  }
+}
+
+static void take_any_step(size_t page, unsigned n) {
+  unsigned tag = (unsigned)any(TAGS);
+  tarn_sleep_mode mode = any(2) != 0 ? TARN_SLEEP_SAVE : TARN_SLEEP_DROP;
+  switch (any(10)) {
+    case 0:
+      try_sleep(tag, mode);
+      break;
+    case 1:
+      (void)try_wake(tag);
+      break;
+    case 2:
+      note(tarn_pool_trim(run.p.pool, 0));
+      check_books();
+      break;
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+      drop(any(BLOCKS));
+      break;
+    default:
+      try_take(any_size(page), tag, n);
+  }
+}
+
+static void wake_all(void) {
+  for (unsigned tag = 0; tag < TAGS; tag++)
+    assert_ok(try_wake(tag));
+}
+
+static void drop_all(void) {
+  while (run.count > 0)
+    drop(any(BLOCKS));
+}
+
+static void play_any(const char *name, const char *strategy, size_t page) {
+  enum { ROUNDS = 12, STEPS = 150 };
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    memset(&run, 0, sizeof run);
+    run.p = open_arena_of((size_t)256 * MIB, name, strategy);
+    name_tags();
+    state = round;
+    for (unsigned n = 0; n < STEPS; n++) {
+      take_any_step(page, n);
+      fill_all();
+      if (n % 16 == 0) check_contents();
+    }
+    if (round % 2 != 0) wake_all();
+    check_contents();
+    drop_all();
+    ck_assert_uint_eq(stats_of(run.p.pool).asleep_bytes, 0);
+    ck_assert_uint_eq(stats_of(run.p.pool).saved_bytes, 0);
+    ck_assert_uint_eq(run.errors, 0);
+    close_arena(&run.p);
+  }
+}
+
+START_TEST(any_order_will_do_on_the_host) {
+  play_any("cpu:0", "arena_pool:page=64K,small=4K", 64 * KIBIBYTE);
+}
+END_TEST
+
+START_TEST(any_order_will_do_on_a_device) {
+  play_any("sim:0", "arena_pool:small=4K,slack=0", (size_t)2 * MIB);
+}
+END_TEST
+
+// --- faults ----------------------------------------------------------------
+
+// Contents are known from before the first fault on, where they are kept.
+static void take_all(void) {
+  for (unsigned i = 0; i < 3; i++) {
+    try_take(i == 0 ? 3 * SIM_PAGE / 2 : SIM_PAGE / 4, i % 2, i);
+    try_take(SIM_PAGE / 3, i % TAGS, 10 + i);
+    try_take(3000, i % 2, 20 + i);
+  }
+  drop(4);
+}
+
+static void sleep_and_wake(void) {
+  try_sleep(0, TARN_SLEEP_SAVE);
+  try_sleep(1, TARN_SLEEP_DROP);
+  try_take(SIM_PAGE, 2, 30);
+  (void)try_wake(0);
+  drop(3);
+  try_sleep(0, TARN_SLEEP_SAVE);
+  note(tarn_pool_trim(run.p.pool, 0));
+  drop(0);
+  (void)try_wake(1);
+  (void)try_wake(0);
+}
+
+// After the faults: all can be woken, and what was kept is there.
+static void recover(void) {
+  wake_all();
+  check_contents();
+  try_sleep(0, TARN_SLEEP_SAVE);
+  wake_all();
+  check_contents();
+}
+
+static void open_sim(void) {
+  memset(&run, 0, sizeof run);
+  run.p = open_arena("sim:0", "arena_pool");
+  name_tags();
+  take_all();
+  fill_all();
+  ck_assert_uint_eq(run.errors, 0);
+}
+
+// Runs with the |n|-th call of the device failing, or with all from there on.
+static size_t play_with_fault(size_t n, bool onwards) {
+  char plan[32];
+  open_sim();
+  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
+  assert_ok(tarn_sim_faults(plan));
+  sleep_and_wake();
+  assert_ok(tarn_sim_faults(NULL));
+  size_t errors = run.errors;
+  recover();
+  drop_all();
+  (void)tarn_pool_trim(run.p.pool, 0);  // a range may not be empty
+  assert_ok(tarn__front_check(run.p.pool));
+  require(stats_of(run.p.pool).reserved_bytes == 0);
+  // The call that failed may have been one that gives a page back, or unmaps.
+  size_t missing = run.p.available - available_on(run.p.device);
+  require(onwards || missing <= 3 * SIM_PAGE);
+  assert_ok(tarn_device_close(run.p.device));
+  return errors;
+}
+
+static void sweep_device(bool onwards) {
+  enum { QUIET = 12, MOST = 1000 };
+  size_t struck = 0;
+  size_t quiet = 0;
+  size_t n = 1;
+  for (; n < MOST && quiet < QUIET; n++) {
+    bool hit = play_with_fault(n, onwards) > 0;
+    struck += hit;
+    quiet = hit ? 0 : quiet + 1;
+  }
+  ck_assert_uint_lt(n, MOST);
+  ck_assert_uint_gt(struck, 20);
+}
+
+START_TEST(any_call_may_fail) {
+  sweep_device(false);
+}
+END_TEST
+
+START_TEST(all_calls_may_fail) {
+  sweep_device(true);
+}
+END_TEST
+
+// Every allocation of the host, one after the other and all from there on.
+START_TEST(host_memory_may_fail) {
+  faults_install();
+  for (int mode = 0; mode < 2; mode++) {
+    size_t n = 1;
+    bool struck = true;
+    for (; struck; n++) {
+      open_sim();
+      faults_arm(n, mode == 0 ? FAULTS_ONCE : FAULTS_FROM_NOW);
+      sleep_and_wake();
+      struck = faults_disarm();
+      ck_assert(struck || run.errors == 0);
+      recover();
+      drop_all();
+      close_arena(&run.p);
+    }
+    ck_assert_uint_gt(n, 10);
+  }
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+END_TEST
+
+// Too much for the host: nothing has changed.
+START_TEST(too_much_to_save_is_refused) {
+  faults_install();
+  open_sim();
+  tarn_pool_stats before = stats_of(run.p.pool);
+  size_t host = tarn_host_memory();
+  faults_arm(1, FAULTS_FROM_NOW);
+  assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
+                TARN_E_NOMEM);
+  (void)faults_disarm();
+  assert_same_stats(stats_of(run.p.pool), before);
+  ck_assert_uint_eq(tarn_host_memory(), host);
+  check_books();
+  check_contents();
+  drop_all();
+  close_arena(&run.p);
+}
+END_TEST
+
+// What could not be unmapped is, before it is mapped again.
+START_TEST(what_could_not_be_unmapped_can_be_woken) {
+  open_sim();
+  assert_ok(tarn_sim_faults("range_unmap@1+"));
+  assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
+                TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_pool_tag_stats stats = tag_stats_of(run.p.pool, run.tags[0]);
+  ck_assert_uint_eq(stats.asleep_blocks, stats.live_blocks);
+  assert_ok(tarn__front_check(run.p.pool));
+  assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
+  check_contents();
+  drop_all();
+  close_arena(&run.p);  // and nothing is missing
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+enum { WORKERS = 3, TURNS = 60 };
+
+typedef struct worker {
+  pthread_t thread;
+  unsigned number;
+  size_t refused;
+} worker;
+
+static tarn_pool *shared;
+static tarn_block prey[TURNS];
+static atomic_size_t prey_count;
+
+// Others of the pool: they take and free, and trim.
+static void *use_others(void *context) {
+  worker *w = context;
+  for (unsigned i = 0; i < TURNS * 4; i++) {
+    tarn_block block;
+    size_t size = 1000 + (i * 7919 + w->number * 104729) % (600 * 1024);
+    require(tarn_pool_alloc_tagged(shared, size, 0, NULL, run.tags[2],
+                                   &block) == TARN_OK);
+    if (i % 16 == 0) require(tarn_pool_trim(shared, 0) == TARN_OK);
+    require(tarn_pool_free(&block, NULL) == TARN_OK);
+  }
+  return NULL;
+}
+
+// Sleeps and wakes a tag of its own, or the one of others.
+static void *sleep_and_rise(void *context) {
+  worker *w = context;
+  unsigned tag = w->number % 2;
+  for (unsigned i = 0; i < TURNS; i++) {
+    tarn_status status =
+        tarn_pool_sleep(shared, run.tags[tag], TARN_SLEEP_SAVE);
+    require(status == TARN_OK || status == TARN_E_STATE);
+    w->refused += status == TARN_E_STATE;
+    status = tarn_pool_wake(shared, run.tags[tag]);
+    require(status == TARN_OK || status == TARN_E_STATE);
+    w->refused += status == TARN_E_STATE;
+  }
+  return NULL;
+}
+
+// Frees blocks, whether they sleep or not; once each.
+static void *free_prey(void *context) {
+  worker *w = context;
+  size_t at = 0;
+  while ((at = atomic_fetch_add(&prey_count, 1)) < TURNS) {
+    tarn_status status = TARN_E_STATE;
+    while ((status = tarn_pool_free(&prey[at], NULL)) == TARN_E_STATE)
+      w->refused++;
+    require(status == TARN_OK);
+    require(tarn_pool_free(&prey[at], NULL) == TARN_E_INVALID);
+  }
+  return NULL;
+}
+
+static void play_together(const char *name) {
+  static void *(*const roles[])(void *) = {use_others, sleep_and_rise,
+                                           sleep_and_rise, free_prey};
+  enum { ROLES = sizeof roles / sizeof roles[0] };
+  worker workers[ROLES] = {{.number = 0}};
+  memset(&run, 0, sizeof run);
+  run.p = open_arena_of((size_t)256 * MIB, name, "arena_pool:small=4K");
+  name_tags();
+  shared = run.p.pool;
+  tarn_block kept = take_tagged(shared, 700 * KIBIBYTE, run.tags[0]);
+  fill(run.p.device, kept, 1);
+  for (size_t i = 0; i < TURNS; i++)
+    prey[i] = take_tagged(shared, 3000 + i * 9000, run.tags[i % 2]);
+  atomic_store(&prey_count, 0);
+  for (unsigned i = 0; i < ROLES; i++) {
+    workers[i].number = i;
+    ck_assert_int_eq(
+        pthread_create(&workers[i].thread, NULL, roles[i], &workers[i]), 0);
+  }
+  for (unsigned i = 0; i < ROLES; i++)
+    pthread_join(workers[i].thread, NULL);
+  assert_ok(tarn__front_check(shared));
+  for (unsigned i = 0; i < 2; i++)
+    assert_ok(tarn_pool_wake(shared, run.tags[i]));
+  check_filled(run.p.device, kept, 1);
+  give(kept);
+  close_arena(&run.p);
+}
+
+START_TEST(threads_go_on_meanwhile) {
+  play_together("cpu:0");
+  play_together("sim:0");
+}
+END_TEST
+
+// Both sleep and wake the same tag: one after the other, or the second is told.
+START_TEST(two_may_wake_the_same) {
+  worker workers[WORKERS] = {{.number = 0}};
+  memset(&run, 0, sizeof run);
+  run.p = open_arena("cpu:0", "arena_pool");
+  name_tags();
+  shared = run.p.pool;
+  tarn_block kept = take_tagged(shared, (size_t)3 * MIB, run.tags[0]);
+  fill(run.p.device, kept, 1);
+  for (unsigned i = 0; i < WORKERS; i++) {
+    ck_assert_int_eq(
+        pthread_create(&workers[i].thread, NULL, sleep_and_rise, &workers[i]),
+        0);
+  }
+  for (unsigned i = 0; i < WORKERS; i++)
+    pthread_join(workers[i].thread, NULL);
+  assert_ok(tarn_pool_wake(shared, run.tags[0]));
+  check_filled(run.p.device, kept, 1);
+  give(kept);
+  close_arena(&run.p);
+}
+END_TEST
+
+// --- forks -----------------------------------------------------------------
+
+START_TEST(a_child_cannot_wake_its_parent_s) {
+  memset(&run, 0, sizeof run);
+  run.p = open_arena("sim:0", "arena_pool");
+  name_tags();
+  tarn_block block = take_tagged(run.p.pool, SIM_PAGE, run.tags[0]);
+  fill(run.p.device, block, 1);
+  assert_ok(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE));
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    signal(SIGALRM, SIG_DFL);  // Check's would end the test
+    alarm(30);
+    bool told = tarn_pool_wake(run.p.pool, run.tags[0]) == TARN_E_STATE &&
+                tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_DROP) ==
+                    TARN_E_STATE &&
+                tarn_pool_free(&block, NULL) == TARN_E_STATE;
+    (void)tarn_device_close(run.p.device);  // frees what is on the host
+    _exit(told ? 0 : 1);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status));
+  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
+  check_filled(run.p.device, block, 1);
+  give(block);
+  close_arena(&run.p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: sleep, and what may happen to it");
+  ADD_CASE(suite, "order", any_order_will_do_on_the_host,
+           any_order_will_do_on_a_device);
+  ADD_CASE(suite, "faults", any_call_may_fail, all_calls_may_fail,
+           host_memory_may_fail, too_much_to_save_is_refused,
+           what_could_not_be_unmapped_can_be_woken);
+  ADD_CASE(suite, "threads", threads_go_on_meanwhile, two_may_wake_the_same);
+  ADD_CASE(suite, "forks", a_child_cannot_wake_its_parent_s);
+  return run_pool_suite(suite);
+}
