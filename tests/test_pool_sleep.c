@@ -1,7 +1,5 @@
 // Sleep and wake by tag: what goes, what stays, what comes back.
-#include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "test_pool_sleep_kit.h"
@@ -446,66 +444,6 @@ START_TEST(a_device_does_not_close_on_them) {
 }
 END_TEST
 
-// --- streams ---------------------------------------------------------------
-
-static atomic_bool is_over;
-
-static void work(void *context, tarn_status status) {
-  (void)context;
-  (void)status;
-  const struct timespec a_while = {.tv_nsec = 50000000};
-  nanosleep(&a_while, NULL);
-  atomic_store(&is_over, true);
-}
-
-// | a hole b |, and a stream is at work in the hole.
-START_TEST(streams_at_work_in_their_pages_are_waited_for) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_stream *stream = stream_on(&s.p);
-    tarn_block a = take_tagged(s.p.pool, s.page / 4, s.tag);
-    tarn_block hole = take_tagged(s.p.pool, s.page / 2, s.other);
-    tarn_block b = take_tagged(s.p.pool, s.page / 4, s.tag);
-    atomic_store(&is_over, false);
-    assert_ok(tarn_stream_add_callback(stream, work, NULL));
-    give_on(hole, stream);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), s.page);
-    ck_assert(atomic_load(&is_over));
-    wake(&s);
-    hole = take(s.p.pool, s.page / 2);
-    ck_assert_uint_eq(stats_of(s.p.pool).stream_crossings, 0);
-    give(hole);
-    give(a);
-    give(b);
-    assert_ok(tarn_stream_destroy(stream));
-    close_arena(&s.p);
-  }
-}
-END_TEST
-
-// The block was used by one stream and taken for another behind it, where
-// nothing was queued.
-START_TEST(streams_that_had_the_memory_before_are_waited_for) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_stream *one = stream_on(&s.p);
-    tarn_stream *two = stream_on(&s.p);
-    tarn_block a = take_on(s.p.pool, s.page, one);
-    atomic_store(&is_over, false);
-    assert_ok(tarn_stream_add_callback(one, work, NULL));
-    give_on(a, one);
-    assert_ok(tarn_pool_alloc_tagged(s.p.pool, s.page, 0, two, s.tag, &a));
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), s.page);
-    ck_assert(atomic_load(&is_over));
-    wake(&s);
-    give(a);
-    assert_ok(tarn_stream_destroy(one));
-    assert_ok(tarn_stream_destroy(two));
-    close_arena(&s.p);
-  }
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("pool: sleep");
   ADD_CASE(suite, "pages", what_was_saved_comes_back,
@@ -517,7 +455,5 @@ int main(void) {
   ADD_CASE(suite, "pool", without_room_they_sleep_on,
            a_full_device_lets_them_sleep_on, they_wake_after_a_switch,
            a_device_does_not_close_on_them);
-  ADD_CASE(suite, "streams", streams_at_work_in_their_pages_are_waited_for,
-           streams_that_had_the_memory_before_are_waited_for);
   return run_pool_suite(suite);
 }

@@ -1,6 +1,6 @@
 // arena.h - arena_pool, for the files that make it up: arena_pool.c has the
 // blocks, arena_memory.c the memory that they are cut out of, arena_sleep.c
-// what becomes of both while blocks sleep.
+// and arena_wake.c what becomes of both while blocks sleep.
 #ifndef TARN_POOL_ARENA_H_
 #define TARN_POOL_ARENA_H_
 

@@ -15,127 +15,11 @@
 // are marked as |resizing|, so that they stay as they are, and the pages are
 // nobody's. Nothing is lost on the way: contents are saved before the first
 // page goes, and what was saved stays until all are awake.
-#include <string.h>
-
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/arena.h"
-#include "pool/extents_row.h"
 #include "pool/front.h"
-
-// --- sleepers, and runs of their pages -------------------------------------
-
-static tarn__sleeper *sleeper_of(tarn_list *node) {
-  return tarn_list_entry(node, tarn__sleeper, node);
-}
-
-static size_t bytes_of(const tarn__sleeper *s) {
-  return (size_t)(s->to - s->from);
-}
-
-// The first page that it lacks, and what is behind the last.
-static uint64_t first_page(const tarn__arena *self, const tarn__sleeper *s) {
-  return tarn__align_down(s->from, self->regions.page);
-}
-
-static uint64_t end_page(const tarn__arena *self, const tarn__sleeper *s) {
-  return tarn__align_up(s->to, self->regions.page);
-}
-
-static void free_sleeper(tarn__sleeper *s) {
-  if (s->saved != NULL) tarn__host_free(s->saved, bytes_of(s));
-  tarn__host_free(s, sizeof *s);
-}
-
-// Whether the present call is at it: the marks are its own.
-static bool is_on_its_way(const tarn__sleeper *s, tarn_tag tag) {
-  return s->piece->resizing && s->piece->tag == tag;
-}
-
-// Pages of sleepers of one tag, without a gap.
-typedef struct run {
-  uint64_t from;
-  uint64_t to;
-  tarn_list *last;  // of the sleepers in it
-} run;
-
-// The first run of those on their way behind |node|, which may be the head.
-static bool next_run(const tarn__arena *self, const tarn_list *head,
-                     const tarn_list *node, tarn_tag tag, run *out) {
-  *out = (run){0};
-  for (tarn_list *at = node->next; at != head; at = at->next) {
-    const tarn__sleeper *s = sleeper_of(at);
-    if (s->from == s->to || !is_on_its_way(s, tag)) continue;
-    if (out->last == NULL) out->from = out->to = first_page(self, s);
-    if (first_page(self, s) > out->to) break;
-    if (end_page(self, s) > out->to) out->to = end_page(self, s);
-    out->last = at;
-  }
-  return out->last != NULL;
-}
-
-// The first pages of |r| from |*at| on that have memory, or have none; no more
-// than |most|.
-static bool next_part(const tarn__arena *self, const run *r, uint64_t *at,
-                      bool has, size_t most, run *out) {
-  const tarn__regions *regions = &self->regions;
-  uint64_t from = *at;
-  while (from < r->to && tarn__regions_has(regions, from) != has)
-    from += regions->page;
-  uint64_t to = from;
-  while (to < r->to && (to - from) / regions->page < most &&
-         tarn__regions_has(regions, to) == has) {
-    to += regions->page;
-  }
-  *at = to;
-  *out = (run){.from = from, .to = to};
-  return from < to;
-}
-
-static size_t size_of_runs(const tarn__arena *self, const tarn_list *head,
-                           tarn_tag tag) {
-  size_t size = 0;
-  run r = {.last = NULL};
-  for (const tarn_list *at = head; next_run(self, head, at, tag, &r);
-       at = r.last) {
-    size += (size_t)(r.to - r.from);
-  }
-  return size;
-}
-
-// The driver may have unmapped these pages or not.
-static void mark_lost(tarn_list *head, tarn_tag tag, const run *part) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, head) {
-    tarn__sleeper *s = sleeper_of(node);
-    bool touches = s->from < part->to && s->to > part->from;
-    if (touches && is_on_its_way(s, tag)) s->lost = true;
-  }
-}
-
-// Gives the memory of all pages of those on their way in the list at |head|
-// back. The first failure is returned.
-static tarn_status unmap_all(tarn__arena *self, tarn_list *head, tarn_tag tag) {
-  tarn_status first = TARN_OK;
-  run r = {.last = NULL};
-  for (const tarn_list *at = head; next_run(self, head, at, tag, &r);
-       at = r.last) {
-    run part;
-    for (uint64_t addr = r.from;
-         next_part(self, &r, &addr, true, TARN__REGION_BATCH, &part);) {
-      tarn__extent pages = {.offset = part.from,
-                            .size = (size_t)(part.to - part.from)};
-      tarn__stripped stripped = {.extent = &pages};
-      tarn_status status = tarn__regions_shrink(&self->regions, &stripped, 0);
-      if (stripped.end == TARN__STRIP_LOST) mark_lost(head, tag, &part);
-      if (first == TARN_OK) first = status;
-    }
-  }
-  return first;
-}
-
-// --- falling asleep --------------------------------------------------------
+#include "pool/sleepers.h"
 
 typedef struct nap {
   tarn__arena *self;
@@ -237,17 +121,9 @@ static bool set_aside(nap *n) {
   return true;
 }
 
-static void forget_list(tarn_list *head) {
-  while (!tarn_list_empty(head)) {
-    tarn__sleeper *s = sleeper_of(head->next);
-    tarn_list_del(&s->node);
-    free_sleeper(s);
-  }
-}
-
 static void forget(nap *n) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
-    forget_list(&n->lists[i]);
+    tarn__sleepers_forget(&n->lists[i]);
 }
 
 // From here on nobody else comes near what is to lose its memory.
@@ -256,13 +132,13 @@ static void begin(nap *n) {
     tarn__extents *zone = &n->self->zones[i];
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      const tarn__sleeper *s = sleeper_of(node);
+      const tarn__sleeper *s = tarn__sleeper_of(node);
       tarn__waits_add(&n->waits, s->piece->waits_on);
       s->piece->resizing = true;
       tarn__extents_release_aside(zone, TARN__LULL_NODES);
       if (s->from == s->to) continue;
-      tarn__extents_lull(zone, s->piece->home, first_page(n->self, s),
-                         end_page(n->self, s), &n->waits);
+      tarn__extents_lull(zone, s->piece->home, tarn__sleeper_page(n->self, s),
+                         tarn__sleeper_end(n->self, s), &n->waits);
     }
   }
 }
@@ -274,12 +150,12 @@ static void undo(nap *n) {
     tarn__extents *zone = &n->self->zones[i];
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      const tarn__sleeper *s = sleeper_of(node);
+      const tarn__sleeper *s = tarn__sleeper_of(node);
       s->piece->resizing = false;
       tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
       if (s->from == s->to) continue;
-      tarn__extents_rouse(zone, s->piece->home, first_page(n->self, s),
-                          end_page(n->self, s));
+      tarn__extents_rouse(zone, s->piece->home, tarn__sleeper_page(n->self, s),
+                          tarn__sleeper_end(n->self, s));
     }
   }
   forget(n);
@@ -287,10 +163,10 @@ static void undo(nap *n) {
 
 static tarn_status save_one(const nap *n, tarn__sleeper *s) {
   if (s->from == s->to) return TARN_OK;
-  s->saved = tarn__host_alloc(bytes_of(s));
+  s->saved = tarn__host_alloc(tarn__sleeper_bytes(s));
   if (s->saved == NULL) return TARN_E_NOMEM;
-  return tarn_copy_d2h(n->self->regions.device, s->saved, s->from, bytes_of(s),
-                       NULL);
+  return tarn_copy_d2h(n->self->regions.device, s->saved, s->from,
+                       tarn__sleeper_bytes(s), NULL);
 }
 
 // The lists are this call's own, so the lock is not needed.
@@ -299,7 +175,7 @@ static tarn_status wait_and_save(nap *n, bool saves) {
   for (int i = 0; saves && i < TARN__ARENA_ZONES; i++) {
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      if (status == TARN_OK) status = save_one(n, sleeper_of(node));
+      if (status == TARN_OK) status = save_one(n, tarn__sleeper_of(node));
     }
   }
   return status;
@@ -309,9 +185,9 @@ static tarn_status wait_and_save(nap *n, bool saves) {
 static void enlist(tarn_list *head, tarn_list *list) {
   tarn_list *at = head->next;
   while (!tarn_list_empty(list)) {
-    tarn__sleeper *s = sleeper_of(list->next);
+    tarn__sleeper *s = tarn__sleeper_of(list->next);
     tarn_list_del(&s->node);
-    while (at != head && sleeper_of(at)->from < s->from)
+    while (at != head && tarn__sleeper_of(at)->from < s->from)
       at = at->next;
     tarn_list_add_tail(at, &s->node);  // before it
   }
@@ -320,11 +196,11 @@ static void enlist(tarn_list *head, tarn_list *list) {
 static void commit(nap *n) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     size_t saved = 0;
-    size_t bytes = size_of_runs(n->self, &n->lists[i], n->tag);
+    size_t bytes = tarn__sleepers_size(n->self, &n->lists[i], n->tag);
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      tarn__sleeper *s = sleeper_of(node);
-      saved += s->saved != NULL ? bytes_of(s) : 0;
+      tarn__sleeper *s = tarn__sleeper_of(node);
+      saved += s->saved != NULL ? tarn__sleeper_bytes(s) : 0;
       s->piece->sleeper = s;
       s->piece->waits_on = 0;
       s->piece->resizing = false;
@@ -361,196 +237,10 @@ tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
     return status;
   }
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn_status unmapped = unmap_all(self, &n.lists[i], tag);
+    tarn_status unmapped = tarn__sleepers_unmap(self, &n.lists[i], tag);
     if (status == TARN_OK) status = unmapped;
   }
   commit(&n);
   *out_asleep = true;
   return status;
-}
-
-// --- waking ----------------------------------------------------------------
-
-// What could not be unmapped then has to be before memory is mapped there. That
-// the driver refuses may mean that nothing is.
-static void unmap_lost(tarn__arena *self, const tarn__sleeper *s) {
-  size_t page = self->regions.page;
-  for (uint64_t at = first_page(self, s); at < end_page(self, s); at += page) {
-    if (tarn__regions_has(&self->regions, at)) continue;
-    tarn__source_begin_ask(&self->base, 0, 0);
-    (void)tarn_range_unmap(self->regions.device, at, page);
-    tarn__source_end_ask(&self->base, 0);
-  }
-}
-
-static void unmap_all_lost(tarn__arena *self, tarn_list *head, tarn_tag tag) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, head) {
-    tarn__sleeper *s = sleeper_of(node);
-    if (s->lost && is_on_its_way(s, tag)) unmap_lost(self, s);
-  }
-}
-
-// Those on their way stay in the list while the lock is let go, and so does
-// their order.
-static tarn_status map_all(tarn__arena *self, tarn_list *head, tarn_tag tag) {
-  tarn__request request = {.asked = false};
-  run r = {.last = NULL};
-  for (const tarn_list *at = head; next_run(self, head, at, tag, &r);
-       at = r.last) {
-    run part;
-    for (uint64_t addr = r.from;
-         next_part(self, &r, &addr, false, SIZE_MAX, &part);) {
-      bool lost = false;
-      tarn_status status = tarn__regions_map(&self->regions, &request, NULL,
-                                             part.from, part.to, &lost);
-      if (lost) mark_lost(head, tag, &part);
-      if (status != TARN_OK) return status;
-    }
-  }
-  return TARN_OK;
-}
-
-static tarn_status restore_all(tarn__arena *self, tarn_list *head,
-                               tarn_tag tag) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, head) {
-    const tarn__sleeper *s = sleeper_of(node);
-    if (s->saved == NULL || !is_on_its_way(s, tag)) continue;
-    tarn__source_begin_ask(&self->base, 0, 0);
-    tarn_status status = tarn_copy_h2d(self->regions.device, s->from, s->saved,
-                                       bytes_of(s), NULL);
-    tarn__source_end_ask(&self->base, 0);
-    if (status != TARN_OK) return status;
-  }
-  return TARN_OK;
-}
-
-tarn_status tarn__arena_wake(tarn__strategy *strategy, tarn_tag tag) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
-  tarn_status status = TARN_OK;
-  for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++) {
-    unmap_all_lost(self, &self->sleepers[i], tag);
-    status = map_all(self, &self->sleepers[i], tag);
-  }
-  for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++)
-    status = restore_all(self, &self->sleepers[i], tag);
-  return status;
-}
-
-static void awake(tarn__arena *self, tarn__extents *zone, tarn__sleeper *s) {
-  tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
-  if (s->from != s->to) {
-    tarn__extents_rouse(zone, s->piece->home, first_page(self, s),
-                        end_page(self, s));
-  }
-  s->piece->sleeper = NULL;
-  tarn_list_del(&s->node);
-  free_sleeper(s);
-}
-
-// Ends the wake of those in a zone.
-static void settle(tarn__arena *self, int zone, tarn_tag tag, bool keep) {
-  tarn_list *head = &self->sleepers[zone];
-  size_t bytes = size_of_runs(self, head, tag);
-  size_t saved = 0;
-  size_t count = 0;
-  for (tarn_list *node = head->next, *next = NULL; node != head; node = next) {
-    tarn__sleeper *s = sleeper_of(node);
-    next = node->next;
-    if (!is_on_its_way(s, tag)) continue;
-    s->piece->resizing = false;
-    if (!keep) continue;
-    saved += s->saved != NULL ? bytes_of(s) : 0;
-    count++;
-    awake(self, &self->zones[zone], s);
-  }
-  if (keep) {
-    tarn__front_count_awake(self->base.pool, tag, count, bytes, saved);
-  }
-}
-
-tarn_status tarn__arena_end_wake(tarn__strategy *strategy, tarn_tag tag,
-                                 bool keep) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
-  tarn_status first = TARN_OK;
-  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn_status status =
-        keep ? TARN_OK : unmap_all(self, &self->sleepers[i], tag);
-    if (first == TARN_OK) first = status;
-    settle(self, i, tag, keep);
-  }
-  return first;
-}
-
-// --- the end ---------------------------------------------------------------
-
-void tarn__arena_end_sleeper(tarn__arena *self, tarn__extents *zone,
-                             tarn__extent *extent, tarn__sleeper *sleeper,
-                             uint64_t serial) {
-  size_t bytes = 0;
-  size_t saved = sleeper->saved != NULL ? bytes_of(sleeper) : 0;
-  tarn__extent_kind kind =
-      sleeper->lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE;
-  tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
-  tarn__extents_give_asleep(zone, extent, sleeper->from, sleeper->to, serial,
-                            kind, &bytes);
-  // A piece without a block keeps its tag.
-  tarn__front_count_awake(self->base.pool, sleeper->piece->tag, 1, bytes,
-                          saved);
-  tarn_list_del(&sleeper->node);
-  free_sleeper(sleeper);
-}
-
-void tarn__arena_forget_sleepers(tarn__arena *self) {
-  for (int i = 0; i < TARN__ARENA_ZONES; i++)
-    forget_list(&self->sleepers[i]);
-}
-
-// --- the invariants --------------------------------------------------------
-
-static tarn_status broken(const tarn__sleeper *s, const char *what) {
-  return tarn__fail(TARN_E_CORRUPT, "arena_pool: asleep at 0x%llx: %s",
-                    (unsigned long long)s->piece->address, what);
-}
-
-static tarn_status check_sleeper(const tarn__arena *self,
-                                 const tarn__sleeper *s) {
-  const tarn__extent *e = s->piece->home;
-  size_t page = self->regions.page;
-  if (s->piece->sleeper != s || s->piece->owner != &self->base) {
-    return broken(s, "the piece knows nothing of it");
-  }
-  if (s->from < e->offset || s->from > s->to || s->to > tarn__extent_end(e)) {
-    return broken(s, "what it lost is not its own");
-  }
-  if (s->from == s->to) return TARN_OK;
-  for (uint64_t at = first_page(self, s); at < end_page(self, s); at += page) {
-    if (tarn__regions_has(&self->regions, at)) {
-      return broken(s, "a page has memory");
-    }
-  }
-  return TARN_OK;
-}
-
-tarn_status tarn__arena_check_sleepers(const tarn__arena *self) {
-  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    const tarn_list *head = &self->sleepers[i];
-    uint64_t end = 0;
-    size_t count = 0;
-    for (tarn_list *node = head->next; node != head; node = node->next) {
-      const tarn__sleeper *s = sleeper_of(node);
-      tarn_status status = check_sleeper(self, s);
-      if (status != TARN_OK) return status;
-      if (s->from < end) return broken(s, "it is out of order");
-      end = s->to;
-      count++;
-    }
-    if (self->zones[i].set_aside != count * TARN__SLEEP_NODES) {
-      return tarn__fail(TARN_E_CORRUPT,
-                        "arena_pool: %zu nodes are set aside for %zu sleepers",
-                        self->zones[i].set_aside, count);
-    }
-  }
-  return TARN_OK;
 }
