@@ -184,7 +184,7 @@ static void drop_all(void) {
 }
 
 static void play_any(const char *name, const char *strategy, size_t page) {
-  enum { ROUNDS = 8, STEPS = 200 };
+  enum { ROUNDS = 16, STEPS = 200 };
   lulled = 0;
   for (unsigned round = 0; round < ROUNDS; round++) {
     memset(&run, 0, sizeof run);
