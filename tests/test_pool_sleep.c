@@ -432,6 +432,24 @@ START_TEST(they_wake_after_a_switch) {
 }
 END_TEST
 
+// What sleeps is live, but no room for holes: | x . . | z |, then y.
+START_TEST(others_hold_no_more_while_they_sleep) {
+  scene s = open_scene(1);
+  assert_ok(tarn_pool_use(s.p.place, "arena_pool:slack=0"));
+  tarn_block a = take_tagged(s.p.pool, 16 * s.page, s.tag);
+  (void)put_to_sleep(&s, TARN_SLEEP_DROP);
+  tarn_block x = take(s.p.pool, 3 * s.page);
+  tarn_block z = take(s.p.pool, s.page);
+  give(x);
+  tarn_block y = take(s.p.pool, 4 * s.page);
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 5 * s.page);
+  give(y);
+  give(z);
+  give(a);
+  close_arena(&s.p);
+}
+END_TEST
+
 START_TEST(a_device_does_not_close_on_them) {
   scene s = open_scene(1);
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
@@ -454,6 +472,7 @@ int main(void) {
            others_say_what_is_missing, blocks_of_a_replaced_strategy_cannot);
   ADD_CASE(suite, "pool", without_room_they_sleep_on,
            a_full_device_lets_them_sleep_on, they_wake_after_a_switch,
+           others_hold_no_more_while_they_sleep,
            a_device_does_not_close_on_them);
   return run_pool_suite(suite);
 }
