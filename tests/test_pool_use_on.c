@@ -540,7 +540,7 @@ static void use_the_parent_s(void) {
   // The pool's memory goes, the lists of its blocks with it.
   right = right && tarn_device_close(device) == TARN_OK;
   if (!right) fprintf(stderr, "in the child: %s\n", tarn_last_error());
-  _exit(right && tarn_host_memory() < held + 65536 ? 0 : 1);
+  _exit(right && tarn_host_memory() < held + 262144 ? 0 : 1);
 }
 
 START_TEST(a_child_cannot_say_it_of_its_parent_s) {

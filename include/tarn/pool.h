@@ -304,6 +304,68 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_tag(const char *name,
 TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 
 // ---------------------------------------------------------------------------
+// Sleep
+// ---------------------------------------------------------------------------
+// Weights and caches of a server that are not needed while something else has
+// the device: their memory goes back to it, their addresses stay theirs, and
+// pointers to them are good again after they are woken.
+
+typedef enum tarn_sleep_mode {
+  TARN_SLEEP_DROP = 0,  // contents are undefined after waking
+  TARN_SLEEP_SAVE = 1,  // they are copied to the host's memory first
+} tarn_sleep_mode;
+
+// Puts all blocks of |tag| that are out and awake to sleep. Until they are
+// woken nobody may touch them: on most devices that is a fault. They count as
+// live; they may be freed, and then what was saved of them is dropped, but not
+// be resized. Blocks of the tag that are taken later are awake.
+//
+// Memory goes back by pages: those that contain nothing but blocks that fall
+// asleep now, and holes. A page that also has something of another block stays
+// where it is, contents and all: asleep_bytes tells what was given back.
+//
+// The caller sees to it that no work on the blocks is under way. The host waits
+// for streams that used their memory before.
+//
+// Only arena_pool can, and where the device has ranges (tarn/range.h).
+//
+// Threads:  who frees or resizes one of the blocks meanwhile, or wakes them,
+//           gets TARN_E_STATE.
+// Cost:     a walk over all blocks, calls of the device for each 64 pages and
+//           each run of them, and the copies.
+// TARN_OK             also where nothing was awake.
+// TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; or a
+//                     block is of one that was replaced. The text says which.
+//                     Nothing has changed, nor after the next four.
+// TARN_E_NOMEM        the host has not enough for what is to be saved.
+// TARN_E_INVALID      a tag that tarn_pool_tag has not given, or no such mode.
+// TARN_E_STATE        another thread is at one of the blocks.
+// TARN_E_DEVICE       waiting or copying failed: nothing has changed. Or the
+//                     device refused memory that it was given back: they are
+//                     asleep, as tarn_pool_query_tag tells.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_sleep(tarn_pool *pool,
+                                                     tarn_tag tag,
+                                                     tarn_sleep_mode mode);
+
+// Wakes all blocks of |tag| that sleep: they have memory at their addresses
+// again, and what was saved is there. All of them or none: after a failure they
+// sleep as before, and what was saved is kept.
+//
+// Also when the strategy was replaced since. Idle memory of the pool goes back
+// first where the limit or the device leaves no room.
+//
+// Cost: as of tarn_pool_sleep.
+// TARN_OK         also where nothing slept.
+// TARN_FULL       the limit or the device is used up: free, or let others
+//                 sleep, and try again.
+// TARN_E_NOMEM    the host has not enough to keep books.
+// TARN_E_INVALID  a tag that tarn_pool_tag has not given.
+// TARN_E_STATE    another thread is at one of the blocks.
+// TARN_E_DEVICE   the driver failed; see tarn_last_error().
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_wake(tarn_pool *pool,
+                                                    tarn_tag tag);
+
+// ---------------------------------------------------------------------------
 // Statistics
 // ---------------------------------------------------------------------------
 
@@ -327,6 +389,9 @@ typedef struct tarn_pool_stats {
                               // a free was put behind (tarn_block_use_on)
   uint32_t counters;          // TARN_COUNT_...: what is counted besides
   uint32_t reserved;
+  size_t asleep_bytes;  // that sleeping blocks have given back to the device,
+                        // and want again when they are woken
+  size_t saved_bytes;   // of them, kept in the host's memory
 } tarn_pool_stats;
 
 // All of it as of one moment.
@@ -343,6 +408,9 @@ typedef struct tarn_pool_tag_stats {
   size_t live_bytes;
   size_t live_peak_bytes;
   size_t live_blocks;
+  size_t asleep_blocks;  // of them, asleep
+  size_t asleep_bytes;   // as of the pool
+  size_t saved_bytes;
 } tarn_pool_tag_stats;
 
 // What is out in |pool| under |tag|; zeros if it never had any. Blocks that

@@ -1,6 +1,7 @@
 // arena.h - arena_pool, for the files that make it up: arena_pool.c has the
 // blocks, arena_memory.c the memory that they are cut out of, arena_stage.c the
-// stages of steps.
+// stages of steps, arena_sleep.c and arena_wake.c what becomes of blocks and
+// memory while blocks sleep.
 #ifndef TARN_POOL_ARENA_H_
 #define TARN_POOL_ARENA_H_
 
@@ -9,6 +10,16 @@
 #include "pool/strategy.h"
 
 enum { TARN__ARENA_ZONES = 2 };
+
+// A block that sleeps.
+typedef struct tarn__sleeper {
+  tarn_list node;  // of its zone, by rising address
+  tarn__piece *piece;
+  uint64_t from;  // the bytes of its extent that have no memory
+  uint64_t to;
+  void *saved;  // what stood there; NULL: that was dropped
+  bool lost;    // something of it could not be unmapped: it may be mapped still
+} tarn__sleeper;
 
 typedef struct tarn__arena {
   tarn__strategy base;
@@ -21,6 +32,7 @@ typedef struct tarn__arena {
   tarn__regions regions;
   tarn__segments segments;
   const tarn__stage *stage;  // that stands on it; NULL: none
+  tarn_list sleepers[TARN__ARENA_ZONES];
 } tarn__arena;
 
 #define TARN__ARENA_SLACK SIZE_MAX
@@ -74,9 +86,30 @@ tarn_status tarn__arena_set_up(tarn__strategy *strategy,
                                const tarn__request *request,
                                tarn__stage *stage);
 void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage);
+// Nodes of |zone| that the stage has set aside.
+size_t tarn__arena_stage_nodes(const tarn__arena *self, int zone);
 size_t tarn__arena_granule(const tarn__strategy *strategy);
 
 // Gives idle memory back until the pool holds at most |target| bytes.
 tarn_status tarn__arena_trim(tarn__arena *self, size_t target);
+
+// Sleeping and waking, as in the table of strategies.
+tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
+                              bool saves, bool *out_asleep);
+tarn_status tarn__arena_wake(tarn__strategy *strategy, tarn_tag tag);
+tarn_status tarn__arena_end_wake(tarn__strategy *strategy, tarn_tag tag,
+                                 bool keep);
+
+// Ends the block of |sleeper|, whose piece has been joined: what it held is
+// dropped, and its addresses are bare or open, for the stream with |serial|.
+void tarn__arena_end_sleeper(tarn__arena *self, tarn__extents *zone,
+                             tarn__extent *extent, tarn__sleeper *sleeper,
+                             uint64_t serial);
+
+// Frees what sleepers have on the host.
+void tarn__arena_forget_sleepers(tarn__arena *self);
+
+// Walks the sleepers.
+TARN_MUST_CHECK tarn_status tarn__arena_check_sleepers(const tarn__arena *self);
 
 #endif  // TARN_POOL_ARENA_H_

@@ -73,7 +73,9 @@ bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
                           size_t lacking) {
   const tarn_pool *pool = self->base.pool;
   size_t held = 0;
+  // What sleeps is live, and will want its memory back.
   return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
+         tarn_size_add(held, pool->stats.asleep_bytes, &held) &&
          tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
 }
 

@@ -117,6 +117,8 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   size_t natural = strategy->pool->natural_align;
   size_t granule = natural > GRANULE ? natural : GRANULE;
   size_t page = 0;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++)
+    tarn_list_init(&self->sleepers[i]);
   tarn_status status = read_options(self, options, &page);
   if (page < granule) page = granule;
   if (status == TARN_OK) status = adopt_device(self, &page);
@@ -128,6 +130,7 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
 
 static void deinit(tarn__strategy *strategy) {
   tarn__arena *self = self_of(strategy);
+  tarn__arena_forget_sleepers(self);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_deinit(&self->zones[i]);
   tarn__regions_deinit(&self->regions);
@@ -255,7 +258,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
 }
 
 // Makes the block a hole. Without bins for the stream it has to be nobody's at
-// once.
+// once. |*out_hole| is NULL if it was asleep.
 static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
                               tarn__extents *zone, tarn__extent **out_hole) {
   tarn__extent *e = piece->home;
@@ -267,8 +270,13 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
     tarn__source_end_ask(strategy, 0);
     serial = 0;
   }
+  tarn__sleeper *sleeper = piece->sleeper;
   tarn__source_join(strategy, piece);
-  *out_hole = tarn__extents_give(zone, e, serial);
+  if (sleeper == NULL) {
+    *out_hole = tarn__extents_give(zone, e, serial);
+  } else {
+    tarn__arena_end_sleeper(self_of(strategy), zone, e, sleeper, serial);
+  }
   return status;
 }
 
@@ -337,8 +345,10 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
   return tarn__arena_trim(self_of(strategy), target);
 }
 
-// Whether there is memory that can be given back now, since |hole| is one.
+// Whether there is memory that can be given back now, since |hole| is one, or
+// addresses, since what was asleep is none.
 static bool frees_memory(const tarn__arena *self, const tarn__extent *hole) {
+  if (hole == NULL) return true;
   tarn__extent_run run = tarn__extents_run(hole);
   size_t page = self->regions.page;
   if (self->range_size == 0) return tarn__segments_has(&self->segments, run);
@@ -414,6 +424,7 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   size_t taken = 0;
   *out_idle = 0;  // what is free is no piece
   tarn_status status = tarn__regions_check(&self->regions);
+  if (status == TARN_OK) status = tarn__arena_check_sleepers(self);
   for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++) {
     status = tarn__extents_check(&self->zones[i]);
     taken += tarn__extents_count_taken(&self->zones[i]);
@@ -436,6 +447,9 @@ const tarn__strategy_type tarn__arena_pool = {
     .give = give,
     .let_go = let_go,
     .resize = resize,
+    .sleep = tarn__arena_sleep,
+    .wake = tarn__arena_wake,
+    .end_wake = tarn__arena_end_wake,
     .trim = trim,
     .set_up = tarn__arena_set_up,
     .strike = tarn__arena_strike,

@@ -12,6 +12,11 @@ static size_t cuts_of(const tarn__stage *stage) {
   return stage->count * 2;
 }
 
+size_t tarn__arena_stage_nodes(const tarn__arena *self, int zone) {
+  bool has_it = self->stage != NULL && zone == TARN__ARENA_ZONES - 1;
+  return has_it ? cuts_of(self->stage) : 0;
+}
+
 static tarn__extents *zone_of_stages(tarn__arena *self) {
   return &self->zones[TARN__ARENA_ZONES - 1];
 }
@@ -72,10 +77,10 @@ tarn_status tarn__arena_set_up(tarn__strategy *strategy,
   tarn__extents *zone = zone_of_stages(self);
   tarn__extent *e = NULL;
   if (!is_affordable(self, request->size)) return no_place(request->size);
-  if (!tarn__extents_keep_nodes(zone, cuts_of(stage))) return TARN_E_NOMEM;
+  if (!tarn__extents_set_aside(zone, cuts_of(stage))) return TARN_E_NOMEM;
   tarn_status status = take(self, request, &e);
   if (status != TARN_OK) {
-    tarn__extents_drop_nodes(zone, cuts_of(stage));
+    tarn__extents_release_aside(zone, cuts_of(stage));
     return status;
   }
   self->stage = stage;
@@ -116,7 +121,7 @@ void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage) {
   tarn__arena *self = (tarn__arena *)(void *)strategy;
   tarn__extent *rest = stage->home;
   self->stage = NULL;
-  tarn__extents_drop_nodes(zone_of_stages(self), cuts_of(stage));
+  tarn__extents_release_aside(zone_of_stages(self), cuts_of(stage));
   for (size_t i = 0; i < stage->count && rest != NULL; i++) {
     tarn__piece *piece = stage->pieces[i];
     if (piece->live) rest = cut_out(self, rest, piece, stage->serial);

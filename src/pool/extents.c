@@ -79,7 +79,7 @@ bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial) {
 }
 
 static bool have_nodes(tarn__extents *extents, size_t count) {
-  count += extents->promised + extents->kept;
+  count += extents->promised + extents->set_aside;
   while (extents->spare < count) {
     if (!add_slab(extents)) return false;
   }
@@ -89,6 +89,12 @@ static bool have_nodes(tarn__extents *extents, size_t count) {
 bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
   if (!have_nodes(extents, SPARE)) return false;
   return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
+}
+
+bool tarn__extents_set_aside(tarn__extents *extents, size_t count) {
+  if (!have_nodes(extents, count)) return false;
+  extents->set_aside += count;
+  return true;
 }
 
 // --- the row of extents ----------------------------------------------------
@@ -327,16 +333,6 @@ bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
   }
   if (size < extent->size) shrink(extents, extent, size, serial);
   return true;
-}
-
-bool tarn__extents_keep_nodes(tarn__extents *extents, size_t count) {
-  if (!have_nodes(extents, SPARE + count)) return false;
-  extents->kept += count;
-  return true;
-}
-
-void tarn__extents_drop_nodes(tarn__extents *extents, size_t count) {
-  extents->kept -= count;
 }
 
 tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,

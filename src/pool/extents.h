@@ -5,7 +5,9 @@
 //
 // An extent is outside (not the owner's), bare (its own addresses, with no
 // memory behind them), open (a hole: memory that nobody uses) or taken (a
-// block). What is lost is the owner's, but nobody knows what is there.
+// block). What is lost is the owner's, but nobody knows what is there. What is
+// asleep is a hole without memory, in a page that shares it with a block
+// without memory (extents_sleep.c).
 // Neighbours of one kind, unless they are taken, are one extent, so giving back
 // coalesces at once.
 //
@@ -32,6 +34,7 @@ typedef enum tarn__extent_kind {
   TARN__EXTENT_OPEN,
   TARN__EXTENT_TAKEN,
   TARN__EXTENT_LOST,
+  TARN__EXTENT_ASLEEP,
 } tarn__extent_kind;
 
 struct tarn__extent {
@@ -61,7 +64,8 @@ typedef struct tarn__extents {
   tarn_list unused;                 // nodes
   size_t spare;                     // how many of them
   size_t promised;                  // and how many for claims that are out
-  size_t kept;                      // or for splitting
+  size_t set_aside;                 // and how many for what sleeps, or is to be
+                                    // split
 } tarn__extents;
 
 // A space in which everything is outside.
@@ -121,15 +125,8 @@ TARN_MUST_CHECK bool tarn__extents_resize(tarn__extents *extents,
                                           tarn__extent *extent, size_t size,
                                           uint64_t serial);
 
-// Keeps nodes for |count| splits. False: no host memory.
-TARN_MUST_CHECK bool tarn__extents_keep_nodes(tarn__extents *extents,
-                                              size_t count);
-
-// Whoever kept |count| nodes uses them now, or will not.
-void tarn__extents_drop_nodes(tarn__extents *extents, size_t count);
-
 // Cuts a taken extent at |offset|, which is inside. The part behind is taken
-// too, and returned.
+// too, and returned. It needs a node that was set aside and released.
 tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,
                                   uint64_t offset);
 
@@ -199,6 +196,39 @@ tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
 // Makes a stripped extent bare, or lost.
 void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
                              tarn__extent_kind kind);
+
+// --- blocks without memory -------------------------------------------------
+
+// Nodes that the end of a block's sleep may need; and its beginning.
+enum { TARN__SLEEP_NODES = 4, TARN__LULL_NODES = 2 };
+
+// Sets |count| nodes aside. False: no host memory, none is.
+TARN_MUST_CHECK bool tarn__extents_set_aside(tarn__extents *extents,
+                                             size_t count);
+
+// |count| of them are for any use again.
+static inline void tarn__extents_release_aside(tarn__extents *extents,
+                                               size_t count) {
+  extents->set_aside -= count;
+}
+
+// What is open around the block |extent| in the pages from |from| to |to|
+// falls asleep: those pages are to lose their memory. Adds to |waits| whose it
+// was.
+void tarn__extents_lull(tarn__extents *extents, tarn__extent *extent,
+                        uint64_t from, uint64_t to, tarn__waits *waits);
+
+// What is asleep there is open again: those pages have memory, which no stream
+// uses.
+void tarn__extents_rouse(tarn__extents *extents, tarn__extent *extent,
+                         uint64_t from, uint64_t to);
+
+// Ends a block of which the bytes from |from| to |to| have no memory. The rest
+// becomes open, for the stream with |serial|. The pages in which no block is
+// left become |kind|, BARE or LOST; |*out_size| is what they have.
+void tarn__extents_give_asleep(tarn__extents *extents, tarn__extent *extent,
+                               uint64_t from, uint64_t to, uint64_t serial,
+                               tarn__extent_kind kind, size_t *out_size);
 
 // Walks all and says what is wrong.
 TARN_MUST_CHECK tarn_status tarn__extents_check(const tarn__extents *extents);

@@ -3,6 +3,7 @@
 //   * none is empty; they begin and end at the granule, bare ones at pages
 //   * free neighbours that could be one are one
 //   * what is open hangs in a bin, what is bare in the list, nothing else does
+//   * what is asleep fills no page
 #include "base/status.h"
 #include "pool/extents_row.h"
 
@@ -26,6 +27,11 @@ static bool should_be_one(const tarn__extent *a, const tarn__extent *b) {
   return x == y || x == 0 || y == 0;
 }
 
+static bool fills_a_page(const tarn__extents *extents, const tarn__extent *e) {
+  return tarn__align_up(e->offset, extents->page) <
+         tarn__align_down(tarn__extent_end(e), extents->page);
+}
+
 static tarn_status check_extent(const tarn__extents *extents,
                                 const tarn__extent *e) {
   size_t unit = e->kind == TARN__EXTENT_BARE ? extents->page : extents->granule;
@@ -36,6 +42,9 @@ static tarn_status check_extent(const tarn__extents *extents,
   }
   if ((e->kind == TARN__EXTENT_OPEN) != (e->bins != NULL)) {
     return broken(e, "it is open and in no bins, or the other way round");
+  }
+  if (e->kind == TARN__EXTENT_ASLEEP && fills_a_page(extents, e)) {
+    return broken(e, "a whole page is asleep");
   }
   if (next == NULL) return TARN_OK;
   if (next->before != e) return broken(e, "its links differ");

@@ -189,12 +189,16 @@ static tarn__extent *seize(tarn__extents *extents, tarn__extent *e,
   return whole;
 }
 
+static bool has_nodes(const tarn__extents *extents) {
+  size_t kept = extents->promised + extents->set_aside;
+  return extents->spare >= STRIP_NODES + kept;
+}
+
 tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most) {
   const tarn__bins *bins = extents->bins;
   size_t page = extents->page;
   tarn__waits none = {.count = 0};
-  if (extents->spare < STRIP_NODES + extents->promised + extents->kept)
-    return NULL;
+  if (!has_nodes(extents)) return NULL;
   for (tarn__extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
     uint64_t from = tarn__align_up(e->offset, page);
     uint64_t to = tarn__align_down(tarn__extent_end(e), page);
@@ -223,8 +227,7 @@ tarn__extent_run tarn__extents_run(const tarn__extent *extent) {
 tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
                                       size_t most, tarn__waits *out_waits) {
   *out_waits = (tarn__waits){.count = 0};
-  if (extents->spare < STRIP_NODES + extents->promised + extents->kept)
-    return NULL;
+  if (!has_nodes(extents)) return NULL;
   for (tarn__extent *e = extents->first; e != NULL; e = e->after) {
     if (e->kind != TARN__EXTENT_OPEN || tarn__extent_end(e) <= *cursor)
       continue;

@@ -150,6 +150,7 @@ typedef struct sums {
   size_t aside;  // pieces whose block is gone, but not yet with their owner
   size_t counted_bytes;  // under their tags
   size_t counted_blocks;
+  size_t asleep_blocks;
   size_t reserved_bytes;
   size_t used;
   size_t idle;
@@ -179,6 +180,10 @@ static tarn_status check_piece(const tarn_pool *pool,
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is between two sizes",
                       piece->id);
   }
+  if (piece->sleeper != NULL && !piece->live) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u sleeps and is not out",
+                      piece->id);
+  }
   if (piece->live && piece->requested > piece->size) {
     return broken("a block's size", piece->size, piece->requested);
   }
@@ -202,6 +207,7 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     out->aside += (piece->marks & TARN__MARK_ASIDE) != 0 ? 1 : 0;
     out->counted_bytes += piece->counted ? piece->requested : 0;
     out->counted_blocks += piece->counted ? 1 : 0;
+    out->asleep_blocks += piece->sleeper != NULL ? 1 : 0;
   }
   return TARN_OK;
 }
@@ -245,11 +251,31 @@ static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
   return TARN_OK;
 }
 
+static tarn_status check_asleep(const tarn_pool *pool, const sums *s) {
+  tarn__tag_count sum = {0};
+  for (size_t tag = 0; tag < pool->tag_count; tag++) {
+    sum.asleep_blocks += pool->tags[tag].asleep_blocks;
+    sum.asleep_bytes += pool->tags[tag].asleep_bytes;
+    sum.saved_bytes += pool->tags[tag].saved_bytes;
+  }
+  if (sum.asleep_blocks != s->asleep_blocks) {
+    return broken("blocks asleep", sum.asleep_blocks, s->asleep_blocks);
+  }
+  if (sum.asleep_bytes != pool->stats.asleep_bytes) {
+    return broken("asleep_bytes", pool->stats.asleep_bytes, sum.asleep_bytes);
+  }
+  if (sum.saved_bytes != pool->stats.saved_bytes) {
+    return broken("saved_bytes", pool->stats.saved_bytes, sum.saved_bytes);
+  }
+  return TARN_OK;
+}
+
 static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
   tarn_status status = sum_pieces(pool, &s);
   if (status == TARN_OK) status = check_strategies(pool, &s);
   if (status == TARN_OK) status = check_tags(pool, &s);
+  if (status == TARN_OK) status = check_asleep(pool, &s);
   if (status != TARN_OK) return status;
   const tarn_pool_stats *stats = &pool->stats;
   if (stats->live_bytes != s.live_bytes) {

@@ -22,6 +22,9 @@ typedef struct tarn__tag_count {
   size_t live_bytes;
   size_t live_peak_bytes;
   size_t live_blocks;
+  size_t asleep_blocks;
+  size_t asleep_bytes;
+  size_t saved_bytes;
 } tarn__tag_count;
 
 struct tarn_pool {
@@ -167,6 +170,17 @@ TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
 // Gives idle memory of the present strategy back until the pool holds at most
 // |target| bytes.
 tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
+
+// Gives all idle memory back, and if another thread is about to give some back
+// waits for that. False if there was neither: no room can be made.
+bool tarn__front_make_room(tarn_pool *pool);
+
+// Counts |blocks| of |tag| that fall asleep, for which the device got |bytes|
+// back, with |saved| on the host now; and what is awake again, or freed.
+void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
+                              size_t bytes, size_t saved);
+void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
+                             size_t bytes, size_t saved);
 
 // Makes |stream|, or at least the host, stand behind the stream |first|. The
 // lock is let go meanwhile.

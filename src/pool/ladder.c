@@ -167,6 +167,12 @@ static bool call_program(tarn__ladder *ladder) {
   return again;
 }
 
+bool tarn__front_make_room(tarn_pool *pool) {
+  tarn__ladder ladder = {.pool = pool};
+  return end_quarantine(&ladder) || trim_idle(&ladder) ||
+         wait_for_returns(&ladder);
+}
+
 typedef bool rung(tarn__ladder *ladder);
 
 static rung *const rungs[] = {

@@ -26,10 +26,11 @@ struct tarn__piece {
   uint32_t generation;
   tarn_tag tag;  // of the block that is out, as are the next four
   bool live;
-  bool resizing;  // a thread is at it, be it to free it, and may have let go of
-                  // the lock
-  uint8_t zone;   // the owner's own, beside |home|
-  uint8_t marks;  // debug.h: what the block was taken with; 0: nothing
+  bool resizing : 1;  // a thread is at it, be it to free it, and may have let
+                      // go of the lock
+  bool counted : 1;   // under its tag
+  uint8_t zone;       // the owner's own, beside |home|
+  uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
   uint64_t waits_on;  // serial of the stream in whose order its last use
                       // is over, or the memory came; 0: none
@@ -44,8 +45,8 @@ struct tarn__piece {
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
   uint64_t noted;            // by which the recorder knows its request
   tarn__uses uses;           // while it is out: by other streams
-  bool counted;              // under its tag
-  char unused[7];            // so that no hit straddles two lines
+  struct tarn__sleeper *sleeper;  // the owner's own while the block that is out
+                                  // sleeps; else NULL
 };
 
 typedef struct tarn__pieces {

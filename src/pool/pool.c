@@ -99,6 +99,9 @@ tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
     stats.live_bytes = pool->tags[tag].live_bytes;
     stats.live_peak_bytes = pool->tags[tag].live_peak_bytes;
     stats.live_blocks = pool->tags[tag].live_blocks;
+    stats.asleep_blocks = pool->tags[tag].asleep_blocks;
+    stats.asleep_bytes = pool->tags[tag].asleep_bytes;
+    stats.saved_bytes = pool->tags[tag].saved_bytes;
   }
   tarn__front_leave(pool);
   memcpy(out_stats, &stats, size);

@@ -134,6 +134,12 @@ static tarn_memory *handle_of(const tarn__regions *regions, uint64_t addr) {
   return &region->pages[(addr - region->base) / regions->page];
 }
 
+bool tarn__regions_has(const tarn__regions *regions, uint64_t addr) {
+  const tarn__region *region = region_of(regions, addr);
+  size_t page = (size_t)(addr - region->base) / regions->page;
+  return page < region->page_room && region->pages[page] != 0;
+}
+
 // --- moving memory ---------------------------------------------------------
 
 // Handles on their way, while the lock is let go. What is still to be unmapped

@@ -61,6 +61,9 @@ TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
                                               size_t size, size_t least,
                                               tarn__region **out_region);
 
+// Whether there is memory in the page at |addr|, which is in a region.
+bool tarn__regions_has(const tarn__regions *regions, uint64_t addr);
+
 // Gives the addresses back; nothing is mapped there.
 tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region);
 

@@ -96,12 +96,18 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   return TARN_OK;
 }
 
+static tarn_status refuse_sleeping(const tarn__piece *piece) {
+  return tarn__fail(TARN_E_STATE, "resize: the block at 0x%llx is asleep",
+                    (unsigned long long)piece->address);
+}
+
 static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  size_t size, tarn_stream *stream,
                                  uint64_t serial) {
   tarn__piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
   if (status != TARN_OK) return status;
+  if (piece->sleeper != NULL) return refuse_sleeping(piece);
   if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
   piece->resizing = true;
   if (piece->marks == 0) {

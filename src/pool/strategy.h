@@ -73,6 +73,24 @@ struct tarn__strategy_type {
   tarn_status (*resize)(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece *piece);
 
+  // Gives the memory of all blocks of |tag| that are awake back to the device;
+  // it may stay where a block that is awake shares it. What they hold is to be
+  // kept if |saves|. The front has seen that no thread is at one of them, and
+  // that all are this strategy's; each is marked as |resizing| meanwhile, and
+  // has a |sleeper| afterwards. NULL: they cannot sleep.
+  // Fails with all as it was, but for TARN_E_DEVICE where |*out_asleep|.
+  tarn_status (*sleep)(tarn__strategy *strategy, tarn_tag tag, bool saves,
+                       bool *out_asleep);
+
+  // Gives the sleeping blocks of |tag|, which are marked as |resizing|, memory
+  // and what they held. TARN_FULL: it may be called again when there is room.
+  tarn_status (*wake)(tarn__strategy *strategy, tarn_tag tag);
+
+  // After it, whatever it answered: if |keep|, which it must not be after a
+  // failure, they are awake; else they lose again what they have got. The marks
+  // are taken away.
+  tarn_status (*end_wake)(tarn__strategy *strategy, tarn_tag tag, bool keep);
+
   // Gives idle memory back to the source until the pool holds at most |target|
   // bytes, or there is none.
   tarn_status (*trim)(tarn__strategy *strategy, size_t target);

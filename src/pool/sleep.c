@@ -1,0 +1,184 @@
+// Sleep: blocks of a tag lose their memory, and get it again.
+//
+//   sleep   check all ─► strategy: save, give back ─► count
+//   wake    check and mark all ─► strategies: get, restore ─► keep or undo
+//
+// Blocks fall asleep in the present strategy only, and awake in any: another
+// may have taken its place meanwhile. Those that are being woken are marked as
+// |resizing|, from before the first strategy is asked until the last has ended:
+// so they are the same blocks all the time, all or none of which awake.
+#include "base/status.h"
+#include "pool/front.h"
+
+enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
+
+// --- counting --------------------------------------------------------------
+
+void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
+                              size_t bytes, size_t saved) {
+  if (blocks == 0) return;
+  tarn__tag_count *count = &pool->tags[tag];
+  count->asleep_blocks += blocks;
+  count->asleep_bytes += bytes;
+  count->saved_bytes += saved;
+  pool->stats.asleep_bytes += bytes;
+  pool->stats.saved_bytes += saved;
+}
+
+void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
+                             size_t bytes, size_t saved) {
+  if (blocks == 0) return;
+  tarn__tag_count *count = &pool->tags[tag];
+  count->asleep_blocks -= blocks;
+  count->asleep_bytes -= bytes;
+  count->saved_bytes -= saved;
+  pool->stats.asleep_bytes -= bytes;
+  pool->stats.saved_bytes -= saved;
+}
+
+// --- checking --------------------------------------------------------------
+
+static tarn_status check_tag(const tarn_pool *pool, const char *what,
+                             tarn_tag tag) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK || tag == 0 || tarn__tag_is_known(tag)) return status;
+  return tarn__fail(TARN_E_INVALID, "%s: tag %u was never made", what, tag);
+}
+
+// The |*id|-th piece, or the next, with a block of |tag| that is out.
+static tarn__piece *next_block(const tarn_pool *pool, tarn_tag tag,
+                               size_t *id) {
+  size_t count = tarn__pieces_count(&pool->pieces);
+  for (; *id < count; ++*id) {
+    tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)*id);
+    if (piece->live && piece->tag == tag) return piece;
+  }
+  return NULL;
+}
+
+static tarn_status refuse_strategy(const tarn__strategy *strategy) {
+  if (strategy->type->sleep != NULL) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "sleep: blocks are out of a strategy that was replaced, "
+                      "%s: they cannot",
+                      strategy->type->name);
+  }
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "sleep: blocks of %s cannot: it takes arena_pool, on a "
+                    "device that has address ranges",
+                    strategy->type->name);
+}
+
+// All that are awake can fall asleep.
+static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
+  const tarn__piece *piece = NULL;
+  if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
+  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
+    tarn_status status = tarn__front_check_rest("sleep", piece);
+    if (status != TARN_OK) return status;
+    if (piece->sleeper == NULL && piece->owner != pool->current) {
+      return refuse_strategy(piece->owner);
+    }
+  }
+  return TARN_OK;
+}
+
+// --- falling asleep --------------------------------------------------------
+
+// A strategy that has been replaced meanwhile keeps nothing idle.
+static void let_rest(tarn_pool *pool, tarn__strategy *strategy) {
+  if (strategy != pool->current) (void)strategy->type->trim(strategy, 0);
+  strategy->inside--;
+  tarn__front_retire(pool, strategy);
+}
+
+static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
+  tarn_status status = check_blocks(pool, tag);
+  if (status != TARN_OK) return status;
+  tarn__strategy *strategy = pool->current;
+  bool asleep = false;
+  strategy->inside++;
+  status = strategy->type->sleep(strategy, tag, saves, &asleep);
+  let_rest(pool, strategy);
+  return status;
+}
+
+tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
+                            tarn_sleep_mode mode) {
+  tarn_status status = check_tag(pool, "sleep", tag);
+  if (status != TARN_OK) return status;
+  if (mode != TARN_SLEEP_DROP && mode != TARN_SLEEP_SAVE) {
+    return tarn__fail(TARN_E_INVALID, "sleep: %d is no mode", (int)mode);
+  }
+  tarn__front_enter(pool);
+  status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);
+  tarn__front_leave(pool);
+  return status;
+}
+
+// --- waking ----------------------------------------------------------------
+
+// None is marked if another thread is at one of them.
+static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
+  tarn__piece *piece = NULL;
+  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
+    tarn_status status = tarn__front_check_rest("wake", piece);
+    if (status != TARN_OK) return status;
+  }
+  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++)
+    piece->resizing = piece->sleeper != NULL;
+  return TARN_OK;
+}
+
+// The strategies of the blocks that are marked, one after the other by where
+// they are: the list of them changes while the lock is let go.
+static tarn__strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
+                                  uintptr_t behind) {
+  tarn__strategy *next = NULL;
+  const tarn__piece *piece = NULL;
+  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
+    bool marked = piece->sleeper != NULL && piece->resizing;
+    if (!marked || (uintptr_t)piece->owner <= behind) continue;
+    if (next == NULL || (uintptr_t)piece->owner < (uintptr_t)next) {
+      next = piece->owner;
+    }
+  }
+  return next;
+}
+
+static tarn_status wake_in(tarn_pool *pool, tarn__strategy *strategy,
+                           tarn_tag tag) {
+  tarn_status status = strategy->type->wake(strategy, tag);
+  for (int i = 1; i < ATTEMPTS && status == TARN_FULL; i++) {
+    if (!tarn__front_make_room(pool)) break;
+    status = strategy->type->wake(strategy, tag);
+  }
+  return status;
+}
+
+static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
+  tarn_status status = mark_sleepers(pool, tag);
+  if (status != TARN_OK) return status;
+  tarn__strategy *owner = NULL;
+  for (uintptr_t at = 0;
+       status == TARN_OK && (owner = next_owner(pool, tag, at)) != NULL;
+       at = (uintptr_t)owner) {
+    status = wake_in(pool, owner, tag);
+  }
+  for (uintptr_t at = 0; (owner = next_owner(pool, tag, at)) != NULL;) {
+    at = (uintptr_t)owner;
+    owner->inside++;
+    (void)owner->type->end_wake(owner, tag, status == TARN_OK);
+    let_rest(pool, owner);
+  }
+  return status;
+}
+
+tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
+  tarn_status status = check_tag(pool, "wake", tag);
+  if (status != TARN_OK) return status;
+  tarn__front_enter(pool);
+  status = wake_locked(pool, tag);
+  tarn__front_leave(pool);
+  return status;
+}
