@@ -4,7 +4,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 
 // How often room is made for one request.
 enum { ATTEMPTS = 16 };
@@ -92,7 +92,8 @@ static tarn_status find_piece(tarn_pool *pool, tarn__request *request,
 
 static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
                                tarn_tag tag, tarn__piece **out_piece) {
-  tarn_status status = prepare_tag(pool, tag);
+  tarn_status status = tarn__capture_admit(pool, request);
+  if (status == TARN_OK) status = prepare_tag(pool, tag);
   if (status == TARN_OK) status = find_piece(pool, request, out_piece);
   if (request->asked) pool->stats.misses++;
   if (status != TARN_OK) {
@@ -104,6 +105,8 @@ static tarn_status take_locked(tarn_pool *pool, tarn__request *request,
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
+  piece->captured = request->own_only;
+  piece->taken_on = request->serial;
   piece->requested = request->size;
   count_live(pool, piece);
   return TARN_OK;

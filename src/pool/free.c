@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 
 static void count_dead(tarn_pool *pool, tarn__piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
@@ -71,11 +71,13 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   tarn_status status = find_target(pool, what, &piece);
   if (status != TARN_OK) return status;
   assert(piece != NULL);
+  if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
     ordered = tarn__front_follow(pool, stream, first);
     status = find_target(pool, what, &piece);
     if (status != TARN_OK) return status;
+    if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
   pool->stats.frees++;
   // The host has seen the end of its own uses, not of those before.

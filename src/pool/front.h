@@ -6,6 +6,7 @@
 
 #include "pool/piece.h"
 #include "pool/strategy.h"
+#include "pool/supply.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__tag_count {
@@ -14,8 +15,20 @@ typedef struct tarn__tag_count {
   size_t live_blocks;
 } tarn__tag_count;
 
+// Whether a graph is captured with a pool's memory, or uses it (capture.c).
+typedef enum tarn__capture_state {
+  TARN__CAPTURE_OPEN,
+  TARN__CAPTURE_RUNNING,
+  TARN__CAPTURE_HELD,
+  TARN__CAPTURE_STATES,
+} tarn__capture_state;
+
 struct tarn_pool {
   tarn_place place;
+  tarn__supply supply;
+  uint32_t flags;      // TARN_POOL_...
+  bool own;            // somebody's own; else the place's, which all share
+  tarn_list own_node;  // among the device's of that kind, guarded by their lock
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
@@ -29,12 +42,15 @@ struct tarn_pool {
   size_t returning;  // pieces that are on their way to the device
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
+  tarn__capture_state capture;
+  tarn__piece *deferred;  // linked by |next|: their frees take effect later
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
 };
 
-// A pool for |place| with the default strategy.
+// A pool for |place|; of |options| all fields are known.
 TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
+                                               const tarn_pool_options *options,
                                                tarn_pool **out_pool);
 
 // Gives all memory back and frees the pool; no block may be out. The status is
@@ -96,6 +112,12 @@ tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
 TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
+
+// Whether the pool gives no memory back and moves none, for a graph's sake. The
+// lock is held.
+static inline bool tarn__front_keeps(const tarn_pool *pool) {
+  return pool->capture != TARN__CAPTURE_OPEN;
+}
 
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;

@@ -30,14 +30,22 @@ typedef struct tarn__piece {
                              // order its last use is over, or the memory
                              // came; 0: none
 
-  size_t requested;  // of the block that is out, as are the next four
+  size_t requested;   // of the block that is out, as are the next six
+  uint64_t taken_on;  // in a capture: serial of the stream that it is for
   uint32_t id;
   uint32_t generation;
   tarn_tag tag;
   uint8_t zone;  // the owner's own, beside |home|
   bool live;
+  bool captured;  // it was taken in a capture
+  bool deferred;  // and freed; live until that takes effect
   bool resizing;  // a thread is at it, and may have let go of the lock
 } tarn__piece;
+
+// Whether it is a block's, to be freed.
+static inline bool tarn__piece_is_out(const tarn__piece *piece) {
+  return piece->live && !piece->deferred;
+}
 
 typedef struct tarn__pieces {
   tarn__piece **slabs;

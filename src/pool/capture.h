@@ -1,0 +1,26 @@
+// capture.h - what a pool does for captured graphs, for the files of the front.
+#ifndef TARN_POOL_CAPTURE_H_
+#define TARN_POOL_CAPTURE_H_
+
+#include "pool/front.h"
+
+// The lock is held in all of these.
+//
+// Whether the request may be made now. In a capture it is only to get memory
+// that its stream need not wait for. TARN_E_STATE.
+TARN_MUST_CHECK tarn_status tarn__capture_admit(const tarn_pool *pool,
+                                                tarn__request *request);
+
+// Whether |piece| may be resized now by the stream with |serial|, and whether
+// memory may be given back. TARN_E_STATE.
+TARN_MUST_CHECK tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
+                                                       const tarn__piece *piece,
+                                                       uint64_t serial);
+TARN_MUST_CHECK tarn_status tarn__capture_admit_trim(const tarn_pool *pool);
+
+// Whether the free of |piece| by the stream with |serial| is not to take effect
+// now: then it is noted for later.
+TARN_MUST_CHECK bool tarn__capture_defer(tarn_pool *pool, tarn__piece *piece,
+                                         uint64_t serial);
+
+#endif  // TARN_POOL_CAPTURE_H_
