@@ -108,15 +108,16 @@ bool tarn__capture_defer(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
   return true;
 }
 
-// Graphs of one pool run one after the other, so in the next capture the memory
-// that this one used is nobody's. What was taken before is ordered as ever, but
-// that there is no stream any more that could be made to wait.
+// Graphs of one pool run one after the other, so that a later capture need not
+// wait for what this one used, whoever it was: the memory goes to the stream
+// that it was taken for, which will ask for it again. What was taken before is
+// ordered as ever, but that there is no stream at hand to be made to wait.
 static tarn_status settle(tarn_pool *pool, tarn__piece *piece) {
   uint64_t serial = piece->freed_on;
   uint64_t first = piece->waits_on;
   tarn_status ordered = TARN_OK;
   if (piece->captured) {
-    serial = piece->waits_on = 0;
+    serial = piece->taken_on;
   } else if (serial == 0) {
     serial = first;
   } else if (first != 0 && first != serial) {
