@@ -327,12 +327,13 @@ START_TEST(no_page_moves) {
   char bytes[16] = "captured";
   char read[16] = "";
   open_with("sim:0", "arena_pool:page=2M,slack=0", 0);
-  assert_ok(tarn_pool_limit(pool, 8 * MIB));
+  assert_ok(tarn_pool_limit(pool, (size_t)8 * MIB));
   begin();
-  tarn_block first = take_on(pool, 6 * MIB, a);
+  tarn_block first = take_on(pool, (size_t)6 * MIB, a);
   give_on(first, a);
   tarn_block other;
-  assert_status(tarn_pool_alloc(pool, 4 * MIB, 0, b, &other), TARN_FULL);
+  assert_status(tarn_pool_alloc(pool, (size_t)4 * MIB, 0, b, &other),
+                TARN_FULL);
   assert_zero_block(other);
   assert_ok(tarn_copy_h2d(p.device, first.address, bytes, 16, a));
   assert_ok(tarn_copy_d2h(p.device, read, first.address, 16, a));
@@ -340,7 +341,7 @@ START_TEST(no_page_moves) {
   ck_assert_str_eq(read, "captured");
   end();
   release();
-  other = take_on(pool, 4 * MIB, b);
+  other = take_on(pool, (size_t)4 * MIB, b);
   give_on(other, b);
   close_all();
 }
@@ -582,7 +583,7 @@ START_TEST(threads_capture_together) {
     while (box.count > 0)
       give(box.blocks[--box.count]);
     ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-    ck_assert_uint_eq(stats_of(pool).frees, 2 * ROUNDS);
+    ck_assert_uint_eq(stats_of(pool).frees, (uint64_t)2 * ROUNDS);
     ck_assert_uint_eq(stats_of(pool).device_frees, 0);
     close_all();
   }

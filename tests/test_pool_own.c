@@ -315,7 +315,7 @@ START_TEST(its_strategy_is_exchanged) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, "page_unit_pool");
   tarn_block block = take(pool, MIB);
-  give(take(pool, 2 * MIB));
+  give(take(pool, (size_t)2 * MIB));
   assert_ok(tarn_pool_exchange(pool, "arena_pool:page=2M"));
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   ck_assert_str_eq(stats_of(p.pool).strategy, "page_unit_pool");

@@ -58,7 +58,8 @@ static tarn_status refuse(const tarn_pool *pool, const char *what) {
 
 // --- what is allowed -------------------------------------------------------
 
-tarn_status tarn__capture_admit(const tarn_pool *pool, tarn__request *request) {
+tarn_status tarn__capture_admit_request(const tarn_pool *pool,
+                                        tarn__request *request) {
   const rules *now = &states[pool->capture];
   if (!now->serves) return refuse(pool, "request");
   request->own_only = !now->shares;
@@ -99,7 +100,8 @@ static bool is_expected(tarn__piece *piece, uint64_t serial) {
   return piece->owner->type->expect(piece->owner, piece, last);
 }
 
-bool tarn__capture_defer(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
+bool tarn__capture_defer_free(tarn_pool *pool, tarn__piece *piece,
+                              uint64_t serial) {
   const rules *now = &states[pool->capture];
   if (now->shares) return false;
   bool at_once = !now->serves || is_own(piece, serial);
