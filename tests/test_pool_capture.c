@@ -282,25 +282,28 @@ END_TEST
 
 // A pool at its limit takes no page from under what was captured.
 START_TEST(no_page_moves) {
-  char bytes[16] = "captured";
-  char read[16] = "";
   open_with("sim:0", "arena_pool:page=2M,slack=0", 0);
   assert_ok(tarn_pool_limit(pool, (size_t)8 * MIB));
-  begin();
-  tarn_block first = take_on(pool, (size_t)6 * MIB, a);
-  give_on(first, a);
-  tarn_block other;
-  assert_status(tarn_pool_alloc(pool, (size_t)4 * MIB, 0, b, &other),
-                TARN_FULL);
-  assert_zero_block(other);
-  assert_ok(tarn_copy_h2d(p.device, first.address, bytes, 16, a));
-  assert_ok(tarn_copy_d2h(p.device, read, first.address, 16, a));
-  assert_ok(tarn_stream_synchronize(a));
-  ck_assert_str_eq(read, "captured");
-  end();
-  release();
-  other = take_on(pool, (size_t)4 * MIB, b);
-  give_on(other, b);
+  for (int i = 0; i < 2; i++) {
+    tarn_stream *stream = i == 0 ? a : NULL;  // NULL: a hole of nobody's
+    char read[16] = "";
+    tarn_block other;
+    begin();
+    tarn_block first = take_on(pool, (size_t)4 * MIB, stream);
+    tarn_block behind = take_on(pool, (size_t)2 * MIB, b);
+    give_on(first, stream);
+    assert_status(tarn_pool_alloc(pool, (size_t)5 * MIB, 0, b, &other),
+                  TARN_FULL);
+    assert_zero_block(other);
+    assert_ok(tarn_copy_h2d(p.device, first.address, "captured", 9, NULL));
+    assert_ok(tarn_copy_d2h(p.device, read, first.address, 9, NULL));
+    ck_assert_str_eq(read, "captured");
+    end();
+    release();
+    give_on(take_on(pool, (size_t)5 * MIB, b), b);
+    give_on(behind, b);
+    assert_ok(tarn_pool_trim(pool, 0));
+  }
   close_all();
 }
 END_TEST

@@ -112,7 +112,7 @@ static void capture_and_release(void *context) {
   begin();
   for (size_t i = 0; i < 12; i++) {
     tarn_status status =
-        tarn_pool_alloc(pool, 1 + i * 9999, 0, i % 3 ? a : b, &blocks[i]);
+        tarn_pool_alloc(pool, 1 + i / 6 * 9999, 0, i % 3 ? a : b, &blocks[i]);
     require(status != TARN_E_STATE && status != TARN_E_INVALID);
   }
   free_some(blocks, 10);

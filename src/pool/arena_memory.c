@@ -78,8 +78,10 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
   // What a graph was captured with is mapped for as long as it is there.
-  if (tarn__front_keeps(self->base.pool)) need->sparing = false;
-  if (tarn__front_keeps(self->base.pool)) return;
+  if (tarn__front_keeps(self->base.pool)) {
+    need->sparing = false;
+    return;
+  }
   need->sparing = need->sparing && lacking > 0 &&
                   is_within_slack(self, need->request->size, lacking);
   if (need->sparing) return;
