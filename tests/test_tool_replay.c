@@ -188,6 +188,85 @@ START_TEST(table_for_people) {
 }
 END_TEST
 
+// The 55 GB of a large machine, on none: what is held is what a device would
+// have had to give.
+START_TEST(a_dry_run_holds_nothing) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 0x10000, (uint64_t)64 << 30);
+  pickle_block(&w, 0x10000, (uint64_t)40 << 30, (uint64_t)40 << 30,
+               "active_allocated");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  for (uint64_t i = 0; i < 3; i++) {
+    uint64_t address = 0x10000 + ((40 + i * 5) << 30);
+    pickle_event(&w, "alloc", address, (uint64_t)5 << 30);
+  }
+  char path[512];
+  snprintf(path, sizeof path, "%s", write_snapshot("large.pickle"));
+  tool_output o = tool_run("replay", path, "--dry", "-o", "json", "--pool",
+                           "page_unit_pool,arena_pool,no_pool");
+  assert_done(&o);
+  ck_assert(json_is(o.out, "results.0.device", "\"cpu:0 (dry)\""));
+  for (int i = 0; i < 3; i++) {
+    ck_assert_double_eq(result_at(o.out, i, "failed"), 0);
+    ck_assert_double_eq(result_at(o.out, i, "reserved_peak_bytes"),
+                        (double)((uint64_t)55 << 30));
+  }
+  tool_output_free(&o);
+  o = tool_run("replay", path, "--dry", "--limit", "54G", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "would exceed the limit of 57982058496");
+  ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);  // iterations
+  ck_assert_double_eq(result_at(o.out, 0, "reserved_peak_bytes"),
+                      (double)((uint64_t)50 << 30));
+  tool_output_free(&o);
+}
+END_TEST
+
+// A dry run tells what a run would hold.
+START_TEST(a_dry_run_is_true) {
+  static const char *const pools =
+      "page_unit_pool,arena_pool,buddy_pool:init=1M,no_pool";
+  tool_output real =
+      tool_run("replay", "@resnet50-b8", "--pool", pools, "-o", "json");
+  tool_output dry = tool_run("replay", "@resnet50-b8", "--pool", pools, "-o",
+                             "json", "--dry");
+  assert_done(&real);
+  assert_done(&dry);
+  for (int i = 0; i < 4; i++) {
+    ck_assert_double_eq(result_at(real.out, i, "reserved_peak_bytes"),
+                        result_at(dry.out, i, "reserved_peak_bytes"));
+    ck_assert_double_eq(iteration_at(real.out, i, 1, "hits"),
+                        iteration_at(dry.out, i, 1, "hits"));
+  }
+  tool_output_free(&real);
+  tool_output_free(&dry);
+}
+END_TEST
+
+START_TEST(a_dry_table_compares_no_times) {
+  tool_output o = tool_run("replay", "@bert-layer", "--dry");
+  assert_done(&o);
+  assert_contains(o.out, "@bert-layer on cpu:0 (dry)\n");
+  ck_assert_ptr_null(strstr(o.out, " than no_pool"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// With a limit a real run gives idle memory back on the way, too.
+START_TEST(the_limit_holds) {
+  for (int i = 0; i < 3; i++) {
+    static const char *const more[] = {"--dry", "--touch", "--iterations=2"};
+    tool_output o = tool_run("replay", "@bert-layer", "--limit", "60M",
+                             "--pool", "page_unit_pool", "-o", "json", more[i]);
+    assert_done(&o);
+    ck_assert_double_le(result_at(o.out, 0, "reserved_peak_bytes"), 60 << 20);
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
 static size_t count_lines(const char *text) {
   size_t count = 0;
   for (; *text; text++)
@@ -482,6 +561,17 @@ START_TEST(wrong_numbers) {
                "--trace-device wants a whole number");
   assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
                "--trace-device is for snapshots: @bert-layer has none");
+  static const char *const no_bytes[] = {
+      "0", "-1", "", "G", "1X", "1GB", "18446744073709551616", "99999999T"};
+  for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
+    assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
+                 "is no number of bytes");
+  }
+  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--touch"), 2,
+               "--dry has no memory for --touch");
+  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
+                        "page_unit_pool:page=7"),
+               2, "page=7 is no power of two");
   assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
                "'yaml' is no output");
 }
@@ -511,7 +601,8 @@ int main(void) {
            figures_agree_with_the_trace, every_workload_replays,
            several_traces_are_an_array, table_for_people,
            csv_has_a_row_per_iteration, touching_writes_to_each_page,
-           list_names_workloads_and_pools, a_strategy_is_loaded);
+           list_names_workloads_and_pools, a_strategy_is_loaded,
+           a_dry_run_is_true, a_dry_table_compares_no_times, the_limit_holds);
   ADD_CASE(suite, "devices", another_device, a_device_too_small,
            touching_leaves_room);
   TCase *files = tcase_create("files");
@@ -519,6 +610,7 @@ int main(void) {
   tcase_set_timeout(files, 240);
   tcase_add_test(files, iterations_start_alike);
   tcase_add_test(files, refused_requests_are_counted);
+  tcase_add_test(files, a_dry_run_holds_nothing);
   tcase_add_test(files, a_trace_of_nothing);
   tcase_add_test(files, no_alloc_no_figures);
   tcase_add_test(files, no_history_is_told);

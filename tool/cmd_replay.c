@@ -37,6 +37,9 @@ static const char help[] =
     "  --touch             write to each page of each new block; that counts "
     "as\n"
     "                      part of its request\n"
+    "  --dry               without any memory: what each pool would hold of a\n"
+    "                      device, on a machine that has less\n"
+    "  --limit BYTES       what the pool may hold at most, as in 40G\n"
     "  --trace-device N    of a snapshot of several devices, this one "
     "(default:\n"
     "                      the one with most events)\n"
@@ -74,12 +77,15 @@ typedef struct command {
   const char *html;
   uint64_t iterations;
   bool touch;
+  bool dry;
   bool list;
+  size_t limit;
   tarn_trace_options trace_options;
   options_output output;
 
   options_list pictures;  // where each goes; empty: nowhere
   tarn_device *device;
+  char device_text[128];   // its name, and whether it was asked for nothing
   tarn_trace **loaded;     // of each of traces
   replay_result *results;  // trace by trace, pool by pool
   report *reports;         // of each of traces
@@ -116,6 +122,11 @@ static bool obey(void *context, int option) {
     case 't':
       c->touch = true;
       return true;
+    case 'D':
+      c->dry = true;
+      return true;
+    case 'L':
+      return options_bytes_parse(c->verb, "--limit", optarg, &c->limit);
     case 'l':
       c->list = true;
       return true;
@@ -165,6 +176,19 @@ static void write_list(void) {
 // Is all there that was named?
 // ---------------------------------------------------------------------------
 
+// In a dry run the device's own pool stays as it is.
+static tarn_status try_pool(const command *c, const char *pool) {
+  tarn_place place = tarn_place_on(c->device);
+  tarn_pool_options dry = {.struct_size = sizeof dry,
+                           .strategy = pool,
+                           .limit = c->limit,
+                           .flags = TARN_POOL_DRY};
+  tarn_pool *tried = NULL;
+  if (!c->dry) return tarn_pool_use(place, pool);
+  tarn_status status = tarn_pool_create(place, &dry, &tried);
+  return status == TARN_OK ? tarn_pool_destroy(tried) : status;
+}
+
 // Their names, and, by trying each once, their options.
 static tool_exit check_pools(const command *c) {
   for (size_t i = 0; i < c->pools.count; i++) {
@@ -172,7 +196,7 @@ static tool_exit check_pools(const command *c) {
     if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
       return options_unknown(c->verb, "pool", pool, tarn_pool_strategy_name);
     }
-    tarn_status status = tarn_pool_use(tarn_place_on(c->device), pool);
+    tarn_status status = try_pool(c, pool);
     if (status == TARN_E_INVALID) {
       return tool_misuse(c->verb, "%s", tarn_last_error());
     }
@@ -270,6 +294,9 @@ static tool_exit prepare(command *c) {
   if (c->traces.count == 0) {
     return tool_misuse(c->verb, "which trace? --list names the workloads");
   }
+  if (c->dry && c->touch) {
+    return tool_misuse(c->verb, "--dry has no memory for --touch to write to");
+  }
   tool_exit status = check_workloads(c);
   if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
   if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
@@ -291,6 +318,8 @@ static bool replay_one(command *c, const stopwatch *watch,
                             .pool = c->pools.items[pool],
                             .iterations = c->iterations,
                             .touch = c->touch,
+                            .dry = c->dry,
+                            .limit = c->limit,
                             .history = c->html != NULL};
   if (replay_run(c->loaded[trace], &options, watch, progress, result)) {
     return true;
@@ -318,10 +347,13 @@ static bool replay_all(command *c) {
 }
 
 static void make_reports(command *c) {
+  snprintf(c->device_text, sizeof c->device_text, "%s%s",
+           tarn_device_name(c->device), c->dry ? " (dry)" : "");
   c->reports = tool_array(c->traces.count, sizeof *c->reports);
   for (size_t i = 0; i < c->traces.count; i++) {
     c->reports[i] = (report){.trace = c->loaded[i],
-                             .device = tarn_device_name(c->device),
+                             .device = c->device_text,
+                             .dry = c->dry,
                              .results = &c->results[i * c->pools.count],
                              .result_count = c->pools.count};
   }
@@ -387,6 +419,8 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"device", required_argument, NULL, 'd'},
       {"iterations", required_argument, NULL, 'n'},
       {"touch", no_argument, NULL, 't'},
+      {"dry", no_argument, NULL, 'D'},
+      {"limit", required_argument, NULL, 'L'},
       {"trace-device", required_argument, NULL, 'T'},
       {"plugin", required_argument, NULL, 'P'},
       {"strategy", required_argument, NULL, 'S'},

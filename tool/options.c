@@ -171,6 +171,27 @@ bool options_number_parse(const tool_verb *verb, const char *option,
   return false;
 }
 
+static size_t bytes_of_unit(const char *suffix) {
+  static const char units[] = "KMGT";
+  const char *unit = *suffix != '\0' ? strchr(units, *suffix) : NULL;
+  if (*suffix == '\0') return 1;
+  return unit != NULL && suffix[1] == '\0'
+             ? (size_t)1024 << (10 * (unit - units))
+             : 0;
+}
+
+bool options_bytes_parse(const tool_verb *verb, const char *option,
+                         const char *text, size_t *out) {
+  size_t digits = strspn(text, "0123456789");
+  size_t unit = bytes_of_unit(text + digits);
+  bool good = digits > 0 && digits < 20 && unit != 0 &&
+              tarn_size_mul(strtoull(text, NULL, 10), unit, out) && *out > 0;
+  if (good) return true;
+  tool_misuse(verb, "%s %s is no number of bytes: 1073741824, 1G", option,
+              text);
+  return false;
+}
+
 // ---------------------------------------------------------------------------
 // Names
 // ---------------------------------------------------------------------------

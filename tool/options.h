@@ -43,6 +43,10 @@ bool options_number_parse(const tool_verb *verb, const char *option,
                           const char *text, uint64_t least, uint64_t most,
                           uint64_t *out);
 
+// A number of bytes from 1 on, with K, M, G or T behind it or without.
+bool options_bytes_parse(const tool_verb *verb, const char *option,
+                         const char *text, size_t *out);
+
 // Whether the first |length| bytes of |name| are one of the names.
 bool options_is_known(const char *name, size_t length, tool_name_fn *name_of);
 

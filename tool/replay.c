@@ -251,25 +251,43 @@ static bool fail(runner *r, const char *text) {
 
 // Memory that is written to is really there: a pool that keeps everything could
 // use up the machine and be killed. It is to refuse instead, in good time.
-static tarn_status limit_to_free(runner *r) {
+static tarn_status set_limit(runner *r) {
   size_t total = 0, free_bytes = 0;
-  if (!r->options->touch) return tarn_pool_limit(r->pool, 0);
+  size_t asked = r->options->limit;
+  if (!r->options->touch) return tarn_pool_limit(r->pool, asked);
   tarn_status status =
       tarn_device_memory(r->options->device, &total, &free_bytes);
   if (status != TARN_OK) return status;
   size_t limit = free_bytes - free_bytes / 10;
+  if (asked != 0 && asked < limit) limit = asked;
   return tarn_pool_limit(r->pool, limit > 0 ? limit : 1);
+}
+
+static tarn_status open_pool(runner *r) {
+  const replay_options *o = r->options;
+  tarn_pool_options dry = {.struct_size = sizeof dry,
+                           .strategy = o->pool,
+                           .limit = o->limit,
+                           .flags = TARN_POOL_DRY};
+  if (o->dry) return tarn_pool_create(r->place, &dry, &r->pool);
+  tarn_status status = tarn_pool_use(r->place, o->pool);
+  if (status == TARN_OK) status = tarn_pool_of(r->place, &r->pool);
+  if (status == TARN_OK) status = tarn_pool_reset_peaks(r->pool);
+  return status == TARN_OK ? set_limit(r) : status;
+}
+
+static void close_pool(runner *r) {
+  if (r->options->dry) (void)tarn_pool_destroy(r->pool);
 }
 
 static bool begin(runner *r) {
   tarn_device_info info = {.struct_size = sizeof info};
   long page = sysconf(_SC_PAGESIZE);
-  if (tarn_pool_use(r->place, r->options->pool) != TARN_OK ||
-      tarn_pool_of(r->place, &r->pool) != TARN_OK ||
-      tarn_pool_reset_peaks(r->pool) != TARN_OK ||
-      limit_to_free(r) != TARN_OK ||
+  if (open_pool(r) != TARN_OK ||
       tarn_device_query(r->options->device, &info) != TARN_OK) {
-    return fail(r, tarn_last_error());
+    (void)fail(r, tarn_last_error());
+    close_pool(r);
+    return false;
   }
   r->page = page > 0 ? (size_t)page : 4096;
   r->host_touches = info.host_accessible;
@@ -311,6 +329,7 @@ bool replay_run(const tarn_trace *trace, const replay_options *options,
   iterate_all(&r, progress);
   if (options->history) record_history(&r);
   bool ended = end(&r);
+  close_pool(&r);
   free(r.ticks);
   requests_deinit(&r.requests);
   free(r.blocks);

@@ -8,7 +8,9 @@
 //
 // Streams of the trace are numbers of another process: all requests are made
 // for stream NULL. With touching, the pool may hold 9/10 of what the device has
-// free; without, there is no limit.
+// free; without, there is no limit but the one that is asked for.
+//
+// Dry: a pool without memory, so that the trace may be of a larger machine.
 #ifndef TARN_TOOL_REPLAY_H_
 #define TARN_TOOL_REPLAY_H_
 
@@ -22,6 +24,8 @@ typedef struct replay_options {
   const char *pool;   // "page_unit_pool:page=65536"
   size_t iterations;  // at least 1
   bool touch;         // write to each page of each new block
+  bool dry;           // no memory at all; not with |touch|
+  size_t limit;       // bytes that the pool may hold; 0: as said above
   bool history;       // afterwards, one more iteration for the picture
 } replay_options;
 

@@ -71,7 +71,7 @@ bool report_compare(const report *r, const replay_result *result, char *out,
   const replay_result *base = yardstick(r);
   double mine = replay_steady(result)->alloc_ms;
   double theirs = replay_steady(base)->alloc_ms;
-  if (result == base || !(mine > 0) || !(theirs > 0)) return false;
+  if (r->dry || result == base || !(mine > 0) || !(theirs > 0)) return false;
   if (result->failed > 0 || base->failed > 0) return false;
   bool faster = mine <= theirs;
   snprintf(out, out_size, "%s: %s %.1f x %s than %s.", result->pool,

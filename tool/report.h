@@ -8,7 +8,8 @@
 // One trace and what each pool made of it.
 typedef struct report {
   const tarn_trace *trace;
-  const char *device;  // "cpu:0"
+  const char *device;  // "cpu:0", "cpu:0 (dry)"
+  bool dry;            // times without a device are not compared
   const replay_result *results;
   size_t result_count;
 } report;
@@ -19,7 +20,7 @@ void report_write(const report *reports, size_t count, options_output output);
 // "page_unit_pool: second iteration 21.3 x faster than no_pool.", of |result|
 // against the report's yardstick: no_pool, or the first pool if that is not
 // among them. False if there is nothing to say: what refused requests is not
-// compared.
+// compared, nor what was dry.
 bool report_compare(const report *r, const replay_result *result, char *out,
                     size_t out_size);
 

@@ -1,9 +1,10 @@
 // pool.h - blocks of memory at a place, for use on streams.
 //
-// Each place has one pool. In front stands what callers see: limits,
-// accounting, tags, statistics, and the check of every free. Behind it works a
-// strategy, which decides how memory of the device is kept and reused, and
-// which can be exchanged at any time without any block noticing.
+// Each place has one pool, which all share, and besides those that somebody
+// has made for himself (tarn_pool_create). In front stands what callers see:
+// limits, accounting, tags, statistics, and the check of every free. Behind it
+// works a strategy, which decides how memory of the device is kept and reused,
+// and which can be exchanged at any time without any block noticing.
 //
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
 //                        │        arena_pool            cudaMalloc, mmap, ...
@@ -110,6 +111,16 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_use(tarn_place place,
 // Exchanges it for the default strategy.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
 
+// Exchanges the strategy of one pool, be it a place's or one's own, as
+// tarn_pool_use does.
+//
+// TARN_E_INVALID      no such strategy or option, or no pool.
+// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER: a graph may use what
+//                     the strategy holds.
+// TARN_E_DEVICE       exchanged, but the device refused some idle memory.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_exchange(tarn_pool *pool,
+                                                        const char *strategy);
+
 // The names that tarn_pool_use knows, in order of registration; NULL from
 // |index| on that is beyond the last.
 TARN_API const char *tarn_pool_strategy_name(size_t index);
@@ -127,6 +138,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
 // whose memory comes in large pieces may give back more than asked.
 //
 // TARN_OK        also where what is out keeps it above |target|.
+// TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_release.
 // TARN_E_DEVICE  the device refused some of it.
 TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 
@@ -193,6 +205,96 @@ TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
 
 // ---------------------------------------------------------------------------
+// Pools of one's own
+// ---------------------------------------------------------------------------
+
+// For the capture of graphs: see tarn_pool_begin_capture. The strategy must be
+// page_unit_pool or arena_pool; others may give memory back when they like.
+#define TARN_POOL_DEFER (1u << 0)
+
+// A dry run: blocks have addresses and are counted as ever, but there is no
+// memory, and nothing may touch them. The device is asked for nothing; |limit|
+// is what it pretends to have. The addresses are none that a process can have,
+// and those of two dry pools may be the same.
+#define TARN_POOL_DRY (1u << 1)
+
+typedef struct tarn_pool_options {
+  size_t struct_size;
+  const char *strategy;  // as for tarn_pool_use; NULL: the default
+  size_t limit;          // as for tarn_pool_limit; 0: none
+  uint32_t flags;        // TARN_POOL_...
+} tarn_pool_options;
+
+// A pool at |place| that is nobody else's: tarn_pool_of does not find it, and
+// its memory is apart from that of the place's pool. |options| NULL: all of
+// them 0.
+//
+// Lifetime: until tarn_pool_destroy; a device cannot be closed before.
+// TARN_E_INVALID      no such strategy, option, flag, struct_size or kind.
+// TARN_E_UNSUPPORTED  the device has no memory of that kind, or the strategy
+//                     cannot do what a flag asks for.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
+    tarn_place place, const tarn_pool_options *options, tarn_pool **out_pool);
+
+// Ends such a pool; its memory goes back when streams that may still be at work
+// there are done. NULL is allowed. No other thread may use it any more, nor, if
+// it was captured with, a graph. In a child of fork it frees host memory only.
+//
+// TARN_E_STATE    blocks are out, and the text names their tags; a capture is
+//                 under way; or it is the place's pool. Nothing has changed.
+// TARN_E_DEVICE   it has ended, but the device refused some of its memory.
+TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
+
+// What is queued on streams while a graph is captured runs later, as often as
+// the graph is launched, and at the same addresses. So in a capture nothing may
+// be waited for, and what was used in it must stay the graph's.
+//
+//   begin_capture ─► alloc, free, ... ─► end_capture ─► launches ─► release
+//
+// From begin to end:
+//   * a request gets memory of its own stream, of nobody, or new one of the
+//     device; never another stream's, which it would have to wait for
+//   * a block taken in it and freed on the stream that it was taken for is
+//     there for that stream again at once
+//   * any other free is put off: it makes nobody wait and calls no driver, and
+//     takes effect at the end. Until then the block counts as live; a second
+//     free is refused all the same.
+//   * a block is resized on its own stream only
+// From begin to release no memory goes back to the device, moves, or reaches
+// anybody else; from end to release there are no requests. Frees are allowed at
+// any time, of what the capture left, for one.
+//
+// A pool may be captured with again, for another graph that is launched after
+// the first, never at the same time: it uses the same memory. Both must be
+// launched behind what was queued on their streams before.
+//
+// No driver is called, and no thread waits, but for a request that the pool's
+// memory does not suffice for, which asks the device. Where the driver refuses
+// that in a capture, take and free as much before it begins.
+//
+// begin_capture:
+// TARN_E_STATE        a capture is under way.
+// TARN_E_UNSUPPORTED  a pool made without TARN_POOL_DEFER; so for all three.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
+
+// Ends it, and lets the frees take effect that were put off. The host may wait
+// for a stream if a block among them was taken before the capture, for another
+// stream than it was freed on.
+//
+// TARN_E_STATE   none is under way.
+// TARN_E_NOMEM   it has ended, but some frees wait for tarn_pool_release.
+// TARN_E_DEVICE  it has ended, but a stream that had to be waited for failed.
+TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
+
+// The graphs are gone and their last launch is over: the pool is an ordinary
+// one again, with all its memory, which can be trimmed. Nothing happens if
+// there was no capture.
+//
+// TARN_E_STATE   a capture is under way.
+// TARN_E_DEVICE  done, but a stream that had to be waited for failed.
+TARN_API tarn_status tarn_pool_release(tarn_pool *pool);
+
+// ---------------------------------------------------------------------------
 // Blocks
 // ---------------------------------------------------------------------------
 
@@ -209,6 +311,7 @@ tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
 //                 the device said, what is idle and how large the largest hole
 //                 is, and which tags hold most.
 // TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
+// TARN_E_STATE    from tarn_pool_end_capture until tarn_pool_release.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
                                                      size_t size, size_t align,
@@ -275,7 +378,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
 // TARN_FULL       no room behind it, or the limit or the device is used up.
 //                 Nothing has changed: take another, copy, free.
 // TARN_E_INVALID  size 0, or it overflows; no block, as in tarn_pool_free.
-// TARN_E_STATE    another thread is resizing or freeing it.
+// TARN_E_STATE    another thread is resizing or freeing it; in a capture: the
+//                 block is not |stream|'s; or as tarn_pool_alloc.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
                                                       size_t size,
@@ -491,6 +595,7 @@ typedef struct tarn_pool_debug_options {
 //
 // Cost:  requests and frees wait for the block's stream and write or read all
 //        of its bytes; none for a pool that does not debug.
+// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DRY or TARN_POOL_DEFER.
 // TARN_E_INVALID  an unknown flag or struct_size: nothing has changed.
 // TARN_E_DEVICE   done, but the device refused memory that left the quarantine.
 TARN_API TARN_MUST_CHECK tarn_status

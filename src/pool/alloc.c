@@ -5,7 +5,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 #include "pool/ladder.h"
 
 // --- counting --------------------------------------------------------------
@@ -101,7 +101,8 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
     tarn__piece **out_piece) {
   // As it is now: it may be switched while the lock is let go.
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
-  tarn_status status = counted ? prepare_tag(pool, tag) : TARN_OK;
+  tarn_status status = tarn__capture_admit(pool, request);
+  if (status == TARN_OK && counted) status = prepare_tag(pool, tag);
   if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
   if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
   if (request->asked) pool->stats.misses++;
@@ -111,6 +112,7 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
   tarn__piece *piece = *out_piece;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
+  piece->captured = request->own_only;
   piece->requested = request->size - request->guard;
   piece->counted = counted;
   tarn__front_count_live(pool, piece, request->asked);
@@ -177,6 +179,10 @@ static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
 // kept none is played.
 static void note_request(tarn_pool *pool, const tarn__note *what,
                          tarn__piece *piece) {
+  if ((pool->flags & TARN_POOL_DEFER) != 0) {
+    piece->taken_on = what->serial;
+    return;
+  }
   bool heard = pool->current->steps != 0 && pool->play.stage == NULL &&
                piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);

@@ -86,6 +86,11 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
   size_t spare = self->regions.spare_count * self->regions.page;
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
+  // What a graph was captured with is mapped for as long as it is there.
+  if (tarn__front_keeps(self->base.pool)) {
+    need->sparing = false;
+    return;
+  }
   need->sparing = need->sparing && lacking > 0 &&
                   tarn__arena_may_grow(self, need->request->size, lacking);
   if (need->sparing) return;

@@ -75,21 +75,18 @@ static bool can_have_ranges(const tarn_pool *pool,
 }
 
 // Twice what the device has, since holes cost addresses only.
-static tarn_status adopt_ranges(tarn__arena *self, tarn_device *device,
+static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
                                 size_t *page) {
   size_t granularity = 0;
   size_t total = 0;
-  size_t available = 0;
-  tarn_status status = tarn_range_granularity(device, &granularity);
-  if (status == TARN_OK) {
-    status = tarn_device_memory(device, &total, &available);
-  }
+  tarn_status status = tarn_range_granularity(supply->device, &granularity);
+  if (status == TARN_OK) status = supply->calls->memory(supply, &total);
   if (status != TARN_OK || granularity > total) return status;
   if (*page < granularity) *page = granularity;
   if (*page > total) {
     return tarn__fail(TARN_E_INVALID,
                       "arena_pool: page=%zu is more than the %zu bytes of %s",
-                      *page, total, tarn_device_name(device));
+                      *page, total, tarn_device_name(supply->device));
   }
   size_t most = SIZE_MAX / 4;
   self->range_size = (total < most ? total * 2 : most) & ~(*page - 1);
@@ -98,16 +95,15 @@ static tarn_status adopt_ranges(tarn__arena *self, tarn_device *device,
 
 static tarn_status adopt_device(tarn__arena *self, size_t *page) {
   tarn_pool *pool = self->base.pool;
-  tarn_device *device = NULL;
+  const tarn__supply *supply = &pool->supply;
   tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn__place_device(pool->place, &device);
-  if (status == TARN_OK) status = tarn_device_query(device, &info);
+  tarn_status status = supply->calls->query(supply, &info);
   if (status != TARN_OK) return status;
   self->regions.strategy = &self->base;
-  self->regions.device = self->segments.device = device;
+  self->regions.supply = supply;
   self->padding = pool->padding;
   self->segments.largest = info.max_alloc;
-  if (can_have_ranges(pool, &info)) status = adopt_ranges(self, device, page);
+  if (can_have_ranges(pool, &info)) status = adopt_ranges(self, supply, page);
   self->regions.page = *page;
   return status;
 }
@@ -161,6 +157,10 @@ static tarn__extent *find_open(tarn__extents *zone, size_t size,
                                        request->serial, out_serial);
   if (e != NULL || zone->bins->next == NULL) return e;
   adopt_orphans(zone);
+  if (request->own_only) {
+    return tarn__extents_take(zone, size, request->align, request->serial,
+                              out_serial);
+  }
   return tarn__extents_take_any(zone, size, request->align, out_serial);
 }
 
@@ -284,6 +284,11 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
 static tarn__extents *zone_of_piece(tarn__arena *self,
                                     const tarn__piece *piece) {
   return &self->zones[piece->zone];
+}
+
+static bool expect(tarn__strategy *strategy, tarn__piece *piece,
+                   uint64_t serial) {
+  return tarn__arena_prepare(zone_of_piece(self_of(strategy), piece), serial);
 }
 
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
@@ -446,6 +451,7 @@ const tarn__strategy_type tarn__arena_pool = {
     .take = take,
     .give = give,
     .let_go = let_go,
+    .expect = expect,
     .resize = resize,
     .sleep = tarn__arena_sleep,
     .wake = tarn__arena_wake,

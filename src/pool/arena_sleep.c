@@ -165,13 +165,14 @@ static tarn_status save_one(const nap *n, tarn__sleeper *s) {
   if (s->from == s->to) return TARN_OK;
   s->saved = tarn__host_alloc(tarn__sleeper_bytes(s));
   if (s->saved == NULL) return TARN_E_NOMEM;
-  return tarn_copy_d2h(n->self->regions.device, s->saved, s->from,
+  return tarn_copy_d2h(n->self->base.pool->supply.device, s->saved, s->from,
                        tarn__sleeper_bytes(s), NULL);
 }
 
 // The lists are this call's own, so the lock is not needed.
 static tarn_status wait_and_save(nap *n, bool saves) {
-  tarn_status status = tarn__waits_wait(&n->waits, n->self->regions.device);
+  tarn_status status =
+      tarn__waits_wait(&n->waits, n->self->base.pool->supply.device);
   for (int i = 0; saves && i < TARN__ARENA_ZONES; i++) {
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
@@ -220,7 +221,7 @@ tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "arena_pool: blocks sleep only where the device has "
                       "address ranges: %s has none",
-                      tarn_device_name(self->segments.device));
+                      tarn_device_name(self->base.pool->supply.device));
   }
   if (self->stage != NULL) tarn__stage_strike(self->base.pool);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)

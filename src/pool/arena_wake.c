@@ -18,7 +18,8 @@ static void unmap_lost(tarn__arena *self, const tarn__sleeper *s) {
        at < tarn__sleeper_end(self, s); at += page) {
     if (tarn__regions_has(&self->regions, at)) continue;
     tarn__source_begin_ask(&self->base, 0, 0);
-    (void)tarn_range_unmap(self->regions.device, at, page);
+    const tarn__supply *supply = &self->base.pool->supply;
+    (void)supply->calls->unmap(supply, at, page);
     tarn__source_end_ask(&self->base, 0);
   }
 }
@@ -58,8 +59,8 @@ static tarn_status restore_all(tarn__arena *self, tarn_list *head,
     const tarn__sleeper *s = tarn__sleeper_of(node);
     if (s->saved == NULL || !tarn__sleeper_moves(s, tag)) continue;
     tarn__source_begin_ask(&self->base, 0, 0);
-    tarn_status status = tarn_copy_h2d(self->regions.device, s->from, s->saved,
-                                       tarn__sleeper_bytes(s), NULL);
+    tarn_status status = tarn_copy_h2d(self->base.pool->supply.device, s->from,
+                                       s->saved, tarn__sleeper_bytes(s), NULL);
     tarn__source_end_ask(&self->base, 0);
     if (status != TARN_OK) return status;
   }

@@ -26,12 +26,10 @@ static direct *self_of(tarn__strategy *strategy) {
 }
 
 static tarn_status init_where(tarn__strategy *strategy, uint32_t wanted) {
-  tarn_place place = strategy->pool->place;
-  tarn_device *device = NULL;
+  const tarn__supply *supply = &strategy->pool->supply;
   tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = tarn_device_query(device, &info);
-  bool own = place.kind == TARN_PLACE_DEVICE || info.host_accessible;
+  tarn_status status = supply->calls->query(supply, &info);
+  bool own = supply->place.kind == TARN_PLACE_DEVICE || info.host_accessible;
   strategy->ordered = own && (info.extensions & wanted) == wanted;
   return status;
 }
@@ -54,11 +52,9 @@ static void deinit(tarn__strategy *strategy) {
 
 // Waits for all that the device's streams have queued.
 static tarn_status drain(tarn__strategy *strategy) {
-  tarn_device *device = NULL;
   self_of(strategy)->queued = false;
   tarn__source_begin_ask(strategy, 0, 0);
-  tarn_status status = tarn__place_device(strategy->pool->place, &device);
-  if (status == TARN_OK) status = tarn_device_synchronize(device);
+  tarn_status status = tarn_device_synchronize(strategy->pool->supply.device);
   tarn__source_end_ask(strategy, 0);
   return status;
 }

@@ -86,10 +86,9 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   buddy *self = self_of(strategy);
   tarn_list_init(&self->parts);
   size_t unit = 0;
-  tarn_device *device = NULL;
+  const tarn__supply *supply = &strategy->pool->supply;
   tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn__place_device(strategy->pool->place, &device);
-  if (status == TARN_OK) status = tarn_device_query(device, &info);
+  tarn_status status = supply->calls->query(supply, &info);
   if (status == TARN_OK) status = read_sizes(self, options, &info, &unit);
   if (status == TARN_OK) status = tarn__buddies_init(&self->buddies, unit);
   return status;

@@ -1,7 +1,6 @@
 // Chunks: taken whole, cut up or handed on by others, given back whole.
 #include "pool/chunk.h"
 
-#include "device/memory.h"
 #include "pool/front.h"
 
 tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece) {
@@ -34,8 +33,9 @@ void tarn__chunk_begin_give(tarn__strategy *strategy,
 // Even if a stream cannot be waited for: not to try is a sure leak.
 tarn_status tarn__chunk_end_give(tarn__strategy *strategy,
                                  const tarn__chunk *chunk, tarn_status waited) {
+  const tarn__supply *supply = &strategy->pool->supply;
   tarn_status given =
-      tarn__device_give(strategy->pool->place, chunk->base, chunk->base_size);
+      supply->calls->give(supply, 0, chunk->base, chunk->base_size);
   tarn__source_end_return(strategy, chunk->base_size);
   return waited != TARN_OK ? waited : given;
 }

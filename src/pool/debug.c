@@ -164,6 +164,10 @@ tarn_status tarn_pool_debug(tarn_pool *pool,
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   if (options == NULL) return switch_off(pool);
+  if (pool->flags != 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: debug: not in a dry run, nor for captures");
+  }
   tarn_pool_debug_options known = {0};
   size_t size = 0;
   if (!tarn__struct_size(options->struct_size,

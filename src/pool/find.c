@@ -90,7 +90,7 @@ tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
       block->generation > piece->generation) {
     return not_ours(pool, what, block);
   }
-  if (!piece->live || piece->generation != block->generation) {
+  if (!tarn__piece_is_out(piece) || piece->generation != block->generation) {
     return freed_before(pool, piece, what, block);
   }
   if (piece->address != block->address) return not_ours(pool, what, block);
@@ -118,7 +118,9 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
 tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
                                      tarn__piece **out_piece) {
   *out_piece = tarn__front_at(pool, address);
-  if (*out_piece != NULL && (*out_piece)->live) return TARN_OK;
+  if (*out_piece != NULL && tarn__piece_is_out(*out_piece)) {
+    return TARN_OK;
+  }
   return no_block_at(pool, address, *out_piece);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 #include "pool/whose.h"
 
 void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece) {
@@ -105,11 +105,13 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   tarn_status status = find_target(pool, what, &piece);
   if (status != TARN_OK) return status;
   assert(piece != NULL);
+  if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
     ordered = tarn__front_follow(pool, stream, first);
     status = find_target(pool, what, &piece);
     if (status != TARN_OK) return status;
+    if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
   // A place on the stage is its stream's.
   if (tarn__stage_has(pool->play.stage, piece) && serial != 0 &&
@@ -125,9 +127,9 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     if (ordered == TARN_OK) ordered = status;
   }
   pool->stats.frees++;
-  if (piece->noted != 0 && pool->play.stage == NULL) {
-    tarn__recorder_free(&pool->recorder, piece->noted, serial,
-                        piece->requested);
+  uint64_t noted = tarn__front_noted(pool, piece);
+  if (noted != 0 && pool->play.stage == NULL) {
+    tarn__recorder_free(&pool->recorder, noted, serial, piece->requested);
   }
   status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
                              : tarn__debug_give(pool, piece, last);

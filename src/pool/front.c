@@ -15,7 +15,8 @@
 
 // --- making and ending -----------------------------------------------------
 
-static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
+static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
+                                const tarn_pool_options *options) {
   tarn_device *device = NULL;
   tarn_device_info info = {.struct_size = sizeof info};
   tarn_status status = tarn__place_device(place, &device);
@@ -30,7 +31,12 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place) {
   pool->natural_align = info.min_chunk;
   pool->aligns = SIZE_MAX;
   pool->padding = place.kind == TARN_PLACE_DEVICE ? info.padding : 0;
-  return status;
+  if (status != TARN_OK) return status;
+  if ((options->flags & TARN_POOL_DRY) != 0) {
+    return tarn__supply_init_dry(&pool->supply, place, device, options->limit);
+  }
+  tarn__supply_init(&pool->supply, place, device);
+  return TARN_OK;
 }
 
 // Whether a parent's pool was being changed by another thread at the fork: then
@@ -56,6 +62,7 @@ static void forget(tarn_pool *pool) {
   tarn__pieces_deinit(&pool->pieces);
   tarn__debug_destroy(tarn__debug_of(pool));
   tarn__events_deinit(&pool->events);
+  tarn__supply_deinit(&pool->supply);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
                        pool->generation == tarn__os_generation());
@@ -68,7 +75,35 @@ static void forget(tarn_pool *pool) {
   tarn__host_free(pool, sizeof *pool);
 }
 
-tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
+static tarn_status check_for_captures(const tarn_pool *pool) {
+  const tarn__strategy_type *type = pool->current->type;
+  if ((pool->flags & TARN_POOL_DEFER) == 0 || type->expect != NULL) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "pool: %s may give memory back that a captured graph uses: "
+                    "page_unit_pool and arena_pool do not",
+                    type->name);
+}
+
+static tarn_status start(tarn_pool *pool, tarn_place place,
+                         const tarn_pool_options *options) {
+  const char *strategy =
+      options->strategy != NULL ? options->strategy : tarn__strategy_default();
+  pool->flags = options->flags;
+  pool->stats.limit_bytes = options->limit;
+  tarn_status status = adopt_device(pool, place, options);
+  if (status == TARN_OK) {
+    status = tarn__strategy_create(pool, strategy, &pool->current);
+  }
+  if (status == TARN_OK) status = check_for_captures(pool);
+  bool plain = options->flags == 0;
+  return status == TARN_OK && plain ? tarn__debug_begin(pool) : status;
+}
+
+tarn_status tarn__front_create(tarn_place place,
+                               const tarn_pool_options *options,
+                               tarn_pool **out_pool) {
   *out_pool = NULL;
   tarn_pool *pool = tarn__host_alloc(sizeof *pool);
   if (pool == NULL) return TARN_E_NOMEM;
@@ -83,12 +118,8 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
   tarn__on_full_init(&pool->on_full);
   tarn_list_init(&pool->replaced);
   tarn_list_init(&pool->known);
-  const char *strategy = tarn__strategy_default();
-  tarn_status status = adopt_device(pool, place);
-  if (status == TARN_OK) {
-    status = tarn__strategy_create(pool, strategy, &pool->current);
-  }
-  if (status == TARN_OK) status = tarn__debug_begin(pool);
+  tarn_list_init(&pool->own_node);
+  tarn_status status = start(pool, place, options);
   if (status != TARN_OK) {
     forget(pool);
     return status;
@@ -100,6 +131,7 @@ tarn_status tarn__front_create(tarn_place place, tarn_pool **out_pool) {
 
 tarn_status tarn__front_destroy(tarn_pool *pool) {
   tarn__decay_end(pool);
+  pool->capture = TARN__CAPTURE_OPEN;  // no graph uses it any more
   tarn_status status = tarn_pool_trim(pool, 0);
   forget(pool);
   return status;

@@ -16,6 +16,7 @@
 #include "pool/piece.h"
 #include "pool/stage.h"
 #include "pool/strategy.h"
+#include "pool/supply.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__tag_count {
@@ -27,8 +28,20 @@ typedef struct tarn__tag_count {
   size_t saved_bytes;
 } tarn__tag_count;
 
+// Whether a graph is captured with a pool's memory, or uses it (capture.c).
+typedef enum tarn__capture_state {
+  TARN__CAPTURE_OPEN,
+  TARN__CAPTURE_RUNNING,
+  TARN__CAPTURE_HELD,
+  TARN__CAPTURE_STATES,
+} tarn__capture_state;
+
 struct tarn_pool {
   tarn_place place;
+  tarn__supply supply;
+  uint32_t flags;      // TARN_POOL_...
+  bool own;            // somebody's own; else the place's, which all share
+  tarn_list own_node;  // among the device's of that kind, guarded by their lock
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // what the device wants behind each allocation
@@ -48,6 +61,8 @@ struct tarn_pool {
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
   tarn__events events;
+  tarn__capture_state capture;
+  tarn__piece *deferred;  // linked by |next|: their frees take effect later
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
   uint64_t cuts;  // blocks that were resized without growing: like frees, they
@@ -83,8 +98,9 @@ static inline tarn__seat *tarn__front_try(tarn_pool *pool) {
   return usable ? tarn__gate_try_owned(&pool->gate) : NULL;
 }
 
-// A pool for |place| with the default strategy.
+// A pool for |place|; of |options| all fields are known.
 TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
+                                               const tarn_pool_options *options,
                                                tarn_pool **out_pool);
 
 // Gives all memory back and frees the pool; no block may be out. The status is
@@ -210,6 +226,18 @@ void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial);
 void tarn__front_note_switch(tarn_pool *pool);
+
+// Whether the pool gives no memory back and moves none, for a graph's sake. The
+// lock is held.
+static inline bool tarn__front_keeps(const tarn_pool *pool) {
+  return pool->capture != TARN__CAPTURE_OPEN;
+}
+
+// By which the recorder knows the piece's request; 0: it does not.
+static inline uint64_t tarn__front_noted(const tarn_pool *pool,
+                                         const tarn__piece *piece) {
+  return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
+}
 
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;

@@ -190,9 +190,11 @@ void tarn__ladder_begin(tarn__ladder *ladder, tarn_pool *pool,
 }
 
 // Whatever comes free the limit does not allow it; the program may raise that.
-static bool is_beyond_limit(const tarn__ladder *ladder) {
+// And in a capture nothing may be waited for, nor given back.
+static bool is_hopeless(const tarn__ladder *ladder) {
   size_t limit = ladder->pool->stats.limit_bytes;
-  return limit != 0 && ladder->request->size > limit;
+  return tarn__front_keeps(ladder->pool) ||
+         (limit != 0 && ladder->request->size > limit);
 }
 
 // Another round, if the last one has helped.
@@ -209,7 +211,7 @@ bool tarn__ladder_climb(tarn__ladder *ladder) {
   do {
     while (ladder->rung < RUNGS) {
       rung *next = rungs[ladder->rung++];
-      if (next != call_program && is_beyond_limit(ladder)) continue;
+      if (next != call_program && is_hopeless(ladder)) continue;
       if (!next(ladder)) continue;
       ladder->helped = true;
       return true;

@@ -125,7 +125,8 @@ static tarn__piece *pop(shelf *s) {
   return piece;
 }
 
-static tarn__piece *find_idle(const size_class *c, uint64_t serial) {
+static tarn__piece *find_idle(const size_class *c, uint64_t serial,
+                              bool own_only) {
   shelf *of_host = NULL;
   shelf *of_other = NULL;
   for (size_t i = 0; i < c->shelf_count; i++) {
@@ -136,7 +137,7 @@ static tarn__piece *find_idle(const size_class *c, uint64_t serial) {
     of_other = s;
   }
   if (of_host != NULL) return pop(of_host);
-  return of_other != NULL ? pop(of_other) : NULL;
+  return of_other != NULL && !own_only ? pop(of_other) : NULL;
 }
 
 static shelf *shelf_of(size_class *c, uint64_t serial) {
@@ -233,7 +234,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   size_class *c = NULL;
   tarn_status status = class_of(self, rounded, request->align, &c);
   if (status != TARN_OK) return status;
-  *out_piece = find_idle(c, request->serial);
+  *out_piece = find_idle(c, request->serial, request->own_only);
   if (*out_piece != NULL) return TARN_OK;
   c->pieces++;  // now, since a trim meanwhile must not take the class away
   status = tarn__source_grow(strategy, request, rounded, out_piece);
@@ -245,12 +246,22 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
+static shelf *reach_shelf(size_class *c, uint64_t serial) {
+  shelf *s = shelf_of(c, serial);
+  return s != NULL ? s : make_shelf(c, serial);
+}
+
+static bool expect(tarn__strategy *strategy, tarn__piece *piece,
+                   uint64_t serial) {
+  (void)strategy;
+  return reach_shelf(piece->home, serial) != NULL;
+}
+
 // Only a shelf for a stream that is new to the class can fail; then the memory
 // goes back to the device.
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   size_class *c = piece->home;
-  shelf *s = shelf_of(c, piece->freed_on);
-  if (s == NULL) s = make_shelf(c, piece->freed_on);
+  shelf *s = reach_shelf(c, piece->freed_on);
   if (s == NULL) {
     c->pieces--;
     return tarn__source_shrink(strategy, piece);
@@ -382,6 +393,7 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .take = take,
     .give = give,
     .let_go = tarn__source_shrink,
+    .expect = expect,
     .trim = trim,
     .survey = survey,
     .check = check,

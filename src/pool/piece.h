@@ -29,6 +29,8 @@ struct tarn__piece {
   bool resizing : 1;  // a thread is at it, be it to free it, and may have let
                       // go of the lock
   bool counted : 1;   // under its tag
+  bool captured : 1;  // it was taken in a capture
+  bool deferred : 1;  // and freed; live until that takes effect
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -43,11 +45,21 @@ struct tarn__piece {
   size_t base_size;          // 0: memory of its owner's, who accounts for it
   void *home;                // the owner's own: where the piece belongs
   struct tarn__piece *next;  // in a list of the owner's, or of unused pieces
-  uint64_t noted;            // by which the recorder knows its request
-  tarn__uses uses;           // while it is out: by other streams
+  union {
+    uint64_t noted;     // by which the recorder knows its request; 0: it does
+                        // not
+    uint64_t taken_on;  // in a pool for captures: serial of the stream that it
+                        // is for
+  };
+  tarn__uses uses;                // while it is out: by other streams
   struct tarn__sleeper *sleeper;  // the owner's own while the block that is out
                                   // sleeps; else NULL
 };
+
+// Whether it is a block's, to be freed.
+static inline bool tarn__piece_is_out(const tarn__piece *piece) {
+  return piece->live && !piece->deferred;
+}
 
 typedef struct tarn__pieces {
   tarn__piece **slabs;

@@ -1,7 +1,9 @@
-// Which pool belongs to which place: each device carries its own, by kind.
-#include <stdio.h>
+// Which pools belong to which place: each device carries one for each kind of
+// place, which all share, and a list of those that were made for somebody.
+#include <string.h>
 
 #include "base/hostmem.h"
+#include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
@@ -9,8 +11,9 @@
 enum { KINDS = TARN_PLACE_UNIFIED + 1 };
 
 typedef struct fronts {
-  pthread_mutex_t lock;  // guards the making of each
+  pthread_mutex_t lock;  // guards the making of each, and |own|
   tarn_pool *by_kind[KINDS];
+  tarn_list own;  // pools of one's own
 } fronts;
 
 // --- the device's end ------------------------------------------------------
@@ -28,9 +31,26 @@ static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
       tarn_device_name(device), stats.live_blocks, stats.live_bytes, holders);
 }
 
+// Their owners have to end them: whoever has one would be left with nothing.
+static tarn_status object_if_owned(tarn_device *device, fronts *all) {
+  size_t count = 0;
+  const tarn_list *node = NULL;
+  pthread_mutex_lock(&all->lock);
+  tarn_list_for_each (node, &all->own)
+    count++;
+  pthread_mutex_unlock(&all->lock);
+  if (count == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: cannot close: %zu pool%s of tarn_pool_create %s there",
+                    tarn_device_name(device), count, count == 1 ? "" : "s",
+                    count == 1 ? "is" : "are");
+}
+
+// In a child of fork, pools of one's own stay in a list that is gone, for
+// whoever has them to destroy: nothing looks at the list there.
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   fronts *all = pointer;
-  tarn_status first = TARN_OK;
+  tarn_status first = commit ? TARN_OK : object_if_owned(device, all);
   for (int kind = 0; kind < KINDS; kind++) {
     tarn_pool *pool = all->by_kind[kind];
     if (pool == NULL) continue;
@@ -53,6 +73,7 @@ static tarn_status fronts_of(tarn_device *device, fronts **out) {
   fronts *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
   pthread_mutex_init(&made->lock, NULL);
+  tarn_list_init(&made->own);
   tarn_status status =
       tarn_device_attach(device, TARN_SLOT_POOL, made, on_close);
   if (status == TARN_OK) {
@@ -81,22 +102,116 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
   place = canonical(place);
   pthread_mutex_lock(&all->lock);
   if (all->by_kind[place.kind] == NULL) {
-    status = tarn__front_create(place, &all->by_kind[place.kind]);
+    tarn_pool_options plain = {.struct_size = sizeof plain};
+    status = tarn__front_create(place, &plain, &all->by_kind[place.kind]);
   }
   *out_pool = all->by_kind[place.kind];
   pthread_mutex_unlock(&all->lock);
   return status;
 }
 
+// --- exchanging ------------------------------------------------------------
+
+tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
+  tarn__strategy *fresh = NULL;
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  if ((pool->flags & TARN_POOL_DEFER) != 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: one made with TARN_POOL_DEFER keeps its strategy");
+  }
+  status = tarn__strategy_create(pool, strategy, &fresh);
+  return status != TARN_OK ? status : tarn__front_switch(pool, fresh);
+}
+
 tarn_status tarn_pool_use(tarn_place place, const char *strategy) {
   tarn_pool *pool = NULL;
-  tarn__strategy *fresh = NULL;
   tarn_status status = tarn_pool_of(place, &pool);
-  if (status == TARN_OK) status = tarn__strategy_create(pool, strategy, &fresh);
-  if (status != TARN_OK) return status;
-  return tarn__front_switch(pool, fresh);
+  return status != TARN_OK ? status : tarn_pool_exchange(pool, strategy);
 }
 
 tarn_status tarn_pool_remove(tarn_place place) {
   return tarn_pool_use(place, tarn__strategy_default());
+}
+
+// --- pools of one's own ----------------------------------------------------
+
+// All fields of what the caller knows of, the others 0.
+static tarn_status read_options(const tarn_pool_options *given,
+                                tarn_pool_options *out) {
+  size_t size = 0;
+  *out = (tarn_pool_options){.struct_size = sizeof *out};
+  if (given == NULL) return TARN_OK;
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_options, flags),
+                         sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool options: struct_size");
+  }
+  memcpy(out, given, size);
+  out->struct_size = sizeof *out;
+  if ((out->flags & ~(TARN_POOL_DEFER | TARN_POOL_DRY)) == 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "pool options: flags 0x%x", out->flags);
+}
+
+tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,
+                             tarn_pool **out_pool) {
+  tarn_device *device = NULL;
+  fronts *all = NULL;
+  tarn_pool *pool = NULL;
+  tarn_pool_options known;
+  *out_pool = NULL;
+  tarn_status status = read_options(options, &known);
+  if (status == TARN_OK) status = tarn__place_device(place, &device);
+  if (status == TARN_OK) status = fronts_of(device, &all);
+  if (status != TARN_OK) return status;
+  status = tarn__front_create(canonical(place), &known, &pool);
+  if (status != TARN_OK) return status;
+  pool->own = true;
+  pthread_mutex_lock(&all->lock);
+  tarn_list_add_tail(&all->own, &pool->own_node);
+  pthread_mutex_unlock(&all->lock);
+  *out_pool = pool;
+  return TARN_OK;
+}
+
+static tarn_status check_end(tarn_pool *pool) {
+  char place[64];
+  char holders[256];
+  tarn_place_text(pool->place, place, sizeof place);
+  if (!pool->own) {
+    return tarn__fail(TARN_E_STATE, "the pool of %s ends with its device",
+                      place);
+  }
+  tarn__front_enter(pool);
+  bool captures = pool->capture == TARN__CAPTURE_RUNNING;
+  size_t blocks = pool->stats.live_blocks;
+  size_t bytes = pool->stats.live_bytes;
+  tarn__front_holders(pool, holders, sizeof holders);
+  tarn__front_leave(pool);
+  if (captures) {
+    return tarn__fail(TARN_E_STATE,
+                      "a pool of %s cannot end: a capture is under way", place);
+  }
+  if (blocks == 0) return TARN_OK;
+  return tarn__fail(
+      TARN_E_STATE,
+      "a pool of %s cannot end: %zu blocks of %zu bytes are out: %s", place,
+      blocks, bytes, holders);
+}
+
+tarn_status tarn_pool_destroy(tarn_pool *pool) {
+  if (pool == NULL) return TARN_OK;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  if (pool->generation != tarn__os_generation()) {
+    if (pool->own) (void)tarn__front_destroy(pool);
+    return TARN_OK;
+  }
+  status = check_end(pool);
+  if (status != TARN_OK) return status;
+  fronts *all = tarn_device_attached(pool->supply.device, TARN_SLOT_POOL);
+  pthread_mutex_lock(&all->lock);
+  tarn_list_del(&pool->own_node);
+  pthread_mutex_unlock(&all->lock);
+  return tarn__front_destroy(pool);
 }

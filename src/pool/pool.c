@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 
 tarn_status tarn__front_trim(tarn_pool *pool, size_t target) {
+  if (tarn__front_keeps(pool)) return TARN_OK;
   tarn__strategy *strategy = pool->current;
   strategy->inside++;
   tarn_status status = strategy->type->trim(strategy, target);
@@ -40,8 +41,11 @@ tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
-  if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
-  status = tarn__front_trim(pool, target);
+  status = tarn__capture_admit_trim(pool);
+  if (status == TARN_OK) {
+    if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
+    status = tarn__front_trim(pool, target);
+  }
   tarn__front_leave(pool);
   return status;
 }

@@ -5,7 +5,6 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/front.h"
 
 // --- addresses -------------------------------------------------------------
@@ -15,16 +14,16 @@ static tarn_status reserve(tarn__regions *regions, tarn__region *region,
                            size_t size) {
   region->size = size;
   tarn__source_begin_ask(regions->strategy, 0, 0);
-  tarn_status status =
-      tarn__range_reserve(regions->device, size, regions->page, &region->base);
+  tarn_status status = regions->supply->calls->reserve(
+      regions->supply, size, regions->page, &region->base);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
 }
 
 static tarn_status release(tarn__regions *regions, const tarn__region *region) {
   tarn__source_begin_ask(regions->strategy, 0, 0);
-  tarn_status status =
-      tarn__range_release(regions->device, region->base, region->size);
+  tarn_status status = regions->supply->calls->release(
+      regions->supply, region->base, region->size);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
 }
@@ -194,7 +193,8 @@ static tarn_status destroy(const tarn__regions *regions,
                            const tarn_memory *handles, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < count; i++) {
-    tarn_status status = tarn__memory_destroy(regions->device, handles[i]);
+    tarn_status status =
+        regions->supply->calls->destroy(regions->supply, handles[i]);
     if (first == TARN_OK) first = status;
   }
   return first;
@@ -205,7 +205,8 @@ static tarn_status unmap(const tarn__regions *regions, tarn__stripped *stripped,
                          transit *t, size_t at) {
   const tarn__extent *e = stripped->extent;
   size_t count = pages_in(regions, stripped);
-  tarn_status status = tarn_range_unmap(regions->device, e->offset, e->size);
+  tarn_status status =
+      regions->supply->calls->unmap(regions->supply, e->offset, e->size);
   if (status == TARN_OK) {
     stripped->end = TARN__STRIP_UNMAPPED;
     memmove(&t->handles[t->count], &t->handles[at], count * sizeof *t->handles);
@@ -223,7 +224,8 @@ static tarn_status unmap_all(const tarn__regions *regions,
   tarn_status first = TARN_OK;
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
-    tarn_status waited = tarn__waits_wait(&stripped->waits, regions->device);
+    tarn_status waited =
+        tarn__waits_wait(&stripped->waits, regions->supply->device);
     tarn_status status = unmap(regions, stripped, t, at);
     if (first == TARN_OK) first = status != TARN_OK ? status : waited;
     at += pages_in(regions, stripped);
@@ -245,8 +247,8 @@ static void forget_stripped(tarn__regions *regions,
 static tarn_status create_missing(const tarn__regions *regions, transit *t,
                                   size_t wanted) {
   while (t->count < wanted) {
-    tarn_status status = tarn__memory_create(regions->device, regions->page, 0,
-                                             &t->handles[t->count]);
+    tarn_status status = regions->supply->calls->create(
+        regions->supply, regions->page, &t->handles[t->count]);
     if (status != TARN_OK) return status;
     t->count++;
     t->created++;
@@ -258,13 +260,13 @@ static tarn_status map_all(const tarn__regions *regions, transit *t,
                            uint64_t from, size_t wanted) {
   size_t page = regions->page;
   for (size_t i = 0; i < wanted; i++) {
-    tarn_status status =
-        tarn_range_map(regions->device, from + i * page, page, t->handles[i]);
+    tarn_status status = regions->supply->calls->map(
+        regions->supply, from + i * page, page, t->handles[i]);
     if (status != TARN_OK) return status;
     t->mapped++;
   }
-  return tarn_range_set_access(regions->device, from, wanted * page,
-                               regions->device, TARN_ACCESS_READ_WRITE);
+  return regions->supply->calls->set_access(regions->supply, from,
+                                            wanted * page);
 }
 
 // Takes out what was mapped before it failed.
@@ -272,8 +274,8 @@ static void undo_map(const tarn__regions *regions, transit *t, uint64_t from) {
   size_t mapped = t->mapped;
   t->mapped = 0;
   if (mapped == 0) return;
-  tarn_status status =
-      tarn_range_unmap(regions->device, from, mapped * regions->page);
+  tarn_status status = regions->supply->calls->unmap(regions->supply, from,
+                                                     mapped * regions->page);
   if (status == TARN_OK) return;
   (void)destroy(regions, t->handles, mapped);
   memmove(t->handles, &t->handles[mapped],

@@ -13,7 +13,7 @@
 
 #include "pool/extents.h"
 #include "pool/strategy.h"
-#include "tarn/range.h"
+#include "pool/supply.h"
 
 typedef struct tarn__region {
   struct tarn__region *next;
@@ -26,8 +26,8 @@ typedef struct tarn__region {
 // The regions of one strategy, and what it keeps for them.
 typedef struct tarn__regions {
   tarn__strategy *strategy;
-  tarn_device *device;
-  size_t page;  // a multiple of the device's granularity
+  const tarn__supply *supply;  // the pool's
+  size_t page;                 // a multiple of the device's granularity
   tarn__region *first;
   tarn_memory *spares;
   size_t spare_count;

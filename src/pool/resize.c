@@ -6,7 +6,7 @@
 // meanwhile, so that another thread that frees or resizes the same block, by
 // mistake, is refused.
 #include "base/status.h"
-#include "pool/front.h"
+#include "pool/capture.h"
 #include "pool/whose.h"
 
 static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
@@ -106,6 +106,9 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  uint64_t serial) {
   tarn__piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
+  if (status == TARN_OK) {
+    status = tarn__capture_admit_resize(pool, piece, serial);
+  }
   if (status != TARN_OK) return status;
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
   if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);

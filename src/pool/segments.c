@@ -3,7 +3,6 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/front.h"
 
 // --- taking ----------------------------------------------------------------
@@ -122,13 +121,13 @@ static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone,
 }
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
-static tarn_status give_all(tarn_place place, tarn_device *device,
+static tarn_status give_all(const tarn__supply *supply,
                             const tarn__segment *segment) {
   tarn_status first = TARN_OK;
   for (; segment != NULL; segment = segment->next) {
-    tarn_status waited = tarn__waits_wait(&segment->waits, device);
-    tarn_status given =
-        tarn__device_give(place, segment->chunk.base, segment->chunk.base_size);
+    tarn_status waited = tarn__waits_wait(&segment->waits, supply->device);
+    tarn_status given = supply->calls->give(supply, 0, segment->chunk.base,
+                                            segment->chunk.base_size);
     if (first == TARN_OK) first = given != TARN_OK ? given : waited;
   }
   return first;
@@ -156,7 +155,7 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
                             s->chunk.base, s->chunk.base_size, 0);
   }
   tarn__source_begin_return(strategy, size, count);
-  tarn_status status = give_all(strategy->pool->place, segments->device, all);
+  tarn_status status = give_all(&strategy->pool->supply, all);
   tarn__source_end_return(strategy, size);
   free_all(all);
   return status;

@@ -14,7 +14,6 @@ typedef struct tarn__segment {
 } tarn__segment;
 
 typedef struct tarn__segments {
-  tarn_device *device;
   tarn__segment *first;
   size_t largest;  // that the device gives
 } tarn__segments;

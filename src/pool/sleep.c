@@ -110,6 +110,12 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
   if (mode != TARN_SLEEP_DROP && mode != TARN_SLEEP_SAVE) {
     return tarn__fail(TARN_E_INVALID, "sleep: %d is no mode", (int)mode);
   }
+  if (pool->flags != 0) {
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "sleep: not in a dry run, nor where a captured graph uses "
+        "the blocks");
+  }
   tarn__front_enter(pool);
   status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);
   tarn__front_leave(pool);

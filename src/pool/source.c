@@ -4,7 +4,6 @@
 // milliseconds, and other threads have hits to serve meanwhile. What is asked
 // for is charged first, so that a limit holds whatever comes back when.
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/front.h"
 
 static tarn_status over_limit(const tarn_pool *pool, size_t size) {
@@ -62,8 +61,8 @@ static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
   pool->pending += size;
   pool->stats.device_allocs++;
   tarn__front_leave(pool);
-  tarn_status status = tarn__device_take_on(
-      pool->place, order_of(piece, serial), size, &piece->base);
+  tarn_status status = pool->supply.calls->take(
+      &pool->supply, order_of(piece, serial), size, &piece->base);
   tarn__front_enter(pool);
   pool->pending -= size;
   piece->base_size = size;
@@ -78,8 +77,8 @@ static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
   pool->pending += size;
   pool->stats.device_frees++;
   tarn__front_leave(pool);
-  tarn_status status =
-      tarn__device_give_on(pool->place, order_of(piece, serial), base, size);
+  tarn_status status = pool->supply.calls->give(
+      &pool->supply, order_of(piece, serial), base, size);
   tarn__front_enter(pool);
   pool->pending -= size;
   return status;
@@ -245,14 +244,14 @@ static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
 static tarn_status give_one(const tarn_pool *pool, const tarn__piece *piece) {
+  const tarn__supply *supply = &pool->supply;
   uint64_t serial = piece->freed_on;
   if (piece->owner->ordered) {
-    return tarn__device_give_on(pool->place, serial, piece->base,
-                                piece->base_size);
+    return supply->calls->give(supply, serial, piece->base, piece->base_size);
   }
   tarn_status waited = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
   tarn_status given =
-      tarn__device_give(pool->place, piece->base, piece->base_size);
+      supply->calls->give(supply, 0, piece->base, piece->base_size);
   return given != TARN_OK ? given : waited;
 }
 

@@ -33,6 +33,7 @@ struct tarn__request {
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
   size_t guard;     // bytes of |size| that the block does not get
+  bool own_only;    // memory that another stream used last will not do
 };
 
 // What a strategy has idle.
@@ -64,6 +65,12 @@ struct tarn__strategy_type {
   // The same once the strategy was replaced: it keeps nothing that it can give
   // back to the device.
   tarn_status (*let_go)(tarn__strategy *strategy, tarn__piece *piece);
+
+  // Room on the host for what give needs of it when the block is freed by the
+  // stream with |serial|: give then keeps the memory and asks nobody. False:
+  // there is none. NULL: it may give memory back before it is asked to, or
+  // disregards |own_only|, and can serve no capture.
+  bool (*expect)(tarn__strategy *strategy, tarn__piece *piece, uint64_t serial);
 
   // Extends or cuts a piece that is out at its end, where it stands, so that it
   // has |request->size| bytes and little more. What is cut off was used last by

@@ -148,7 +148,7 @@ static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
   tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
   if (status != TARN_OK || serial == 0) return status;
   if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
-  tarn__recorder_exclude(&pool->recorder, piece->noted);
+  tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
   return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
 }
 

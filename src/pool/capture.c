@@ -1,0 +1,193 @@
+// Pools for captured graphs: what is allowed when, and frees that wait.
+//
+//              begin_capture              end_capture
+//       OPEN ─────────────────► RUNNING ──────────────► HELD ──┐
+//        ▲                         ▲     begin_capture   │     │
+//        │                         └─────────────────────┘     │
+//        └──────────────────────── release ────────────────────┘
+//
+//   OPEN      an ordinary pool
+//   RUNNING   requests are served, but with no memory that their stream would
+//             have to wait for; the free of a block by the stream that it was
+//             taken for is done at once, any other is put off
+//   HELD      a graph uses the memory: no requests
+//
+// In RUNNING and HELD no memory leaves the pool and none moves inside it. A
+// free that is put off leaves its piece live, so that all sums stay right, and
+// linked in |deferred|.
+#include "pool/capture.h"
+
+#include "base/status.h"
+#include "pool/uses.h"
+
+typedef enum event { BEGIN, END, RELEASE, EVENTS } event;
+
+static const char *const event_names[EVENTS] = {
+    [BEGIN] = "begin_capture",
+    [END] = "end_capture",
+    [RELEASE] = "release",
+};
+
+typedef struct rules {
+  const char *name;
+  bool serves;          // requests
+  bool shares;          // memory goes to others, and back
+  bool allows[EVENTS];  // and where it leads
+  tarn__capture_state next[EVENTS];
+} rules;
+
+static const rules states[TARN__CAPTURE_STATES] = {
+    [TARN__CAPTURE_OPEN] =
+        {"no capture was begun", true, true,
+         .allows = {[BEGIN] = true, [RELEASE] = true},
+         .next =
+             {[BEGIN] = TARN__CAPTURE_RUNNING, [RELEASE] = TARN__CAPTURE_OPEN}},
+    [TARN__CAPTURE_RUNNING] = {"a capture is under way", true, false,
+                               .allows = {[END] = true},
+                               .next = {[END] = TARN__CAPTURE_HELD}},
+    [TARN__CAPTURE_HELD] =
+        {"a captured graph uses its memory", false, false,
+         .allows = {[BEGIN] = true, [RELEASE] = true},
+         .next =
+             {[BEGIN] = TARN__CAPTURE_RUNNING, [RELEASE] = TARN__CAPTURE_OPEN}},
+};
+
+static tarn_status refuse(const tarn_pool *pool, const char *what) {
+  return tarn__fail(TARN_E_STATE, "pool: no %s now: %s", what,
+                    states[pool->capture].name);
+}
+
+// --- what is allowed -------------------------------------------------------
+
+tarn_status tarn__capture_admit_request(const tarn_pool *pool,
+                                        tarn__request *request) {
+  const rules *now = &states[pool->capture];
+  if (!now->serves) return refuse(pool, "request");
+  request->own_only = !now->shares;
+  return TARN_OK;
+}
+
+// Whether the block is that stream's, in the capture: nobody else's work is in
+// its memory.
+static bool is_own(const tarn__piece *piece, uint64_t serial) {
+  return piece->captured && piece->taken_on == serial;
+}
+
+tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
+                                       const tarn__piece *piece,
+                                       uint64_t serial) {
+  const rules *now = &states[pool->capture];
+  bool own = now->shares || (now->serves && is_own(piece, serial));
+  return own ? TARN_OK : refuse(pool, "resizing of this block");
+}
+
+tarn_status tarn__capture_admit_trim(const tarn_pool *pool) {
+  return states[pool->capture].shares ? TARN_OK : refuse(pool, "trimming");
+}
+
+// --- frees that wait -------------------------------------------------------
+
+static void put_off(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
+  piece->deferred = true;
+  piece->freed_on = serial;
+  piece->next = pool->deferred;
+  pool->deferred = piece;
+}
+
+// Without room on the host for it, memory would leave the pool, or be waited
+// for.
+static bool is_expected(tarn__piece *piece, uint64_t serial) {
+  uint64_t last = serial != 0 ? serial : piece->waits_on;
+  return piece->owner->type->expect(piece->owner, piece, last);
+}
+
+bool tarn__capture_defer_free(tarn_pool *pool, tarn__piece *piece,
+                              uint64_t serial) {
+  const rules *now = &states[pool->capture];
+  if (now->shares) return false;
+  bool own = is_own(piece, serial) && !tarn__uses_any(&piece->uses);
+  bool at_once = !now->serves || own;
+  if (at_once && is_expected(piece, serial)) return false;
+  put_off(pool, piece, serial);
+  return true;
+}
+
+// Graphs of one pool run one after the other, so that a later capture need not
+// wait for what this one used, whoever it was: the memory goes to the stream
+// that it was taken for, which will ask for it again. What was taken before is
+// ordered as ever, but that there is no stream at hand to be made to wait.
+static tarn_status settle(tarn_pool *pool, tarn__piece *piece) {
+  uint64_t serial = piece->freed_on;
+  uint64_t first = piece->waits_on;
+  tarn_status ordered = TARN_OK;
+  if (piece->captured) {
+    serial = piece->taken_on;
+  } else if (tarn__uses_any(&piece->uses)) {
+    piece->resizing = true;
+    ordered = tarn__uses_settle(pool, piece, NULL, &serial);
+    piece->resizing = false;
+  } else if (serial == 0) {
+    serial = first;
+  } else if (first != 0 && first != serial) {
+    ordered = tarn__front_follow(pool, NULL, first);
+  }
+  if (tarn__front_keeps(pool) && !is_expected(piece, serial)) {
+    put_off(pool, piece, piece->freed_on);
+    return TARN_E_NOMEM;
+  }
+  tarn__uses_clear(&piece->uses);
+  piece->deferred = false;
+  pool->stats.frees++;
+  tarn_status status = tarn__front_give(pool, piece, serial);
+  return status != TARN_OK ? status : ordered;
+}
+
+// The first failure is returned.
+static tarn_status settle_all(tarn_pool *pool) {
+  tarn_status first = TARN_OK;
+  tarn__piece *rest = pool->deferred;
+  pool->deferred = NULL;
+  while (rest != NULL) {
+    tarn__piece *piece = rest;
+    rest = piece->next;
+    piece->next = NULL;
+    tarn_status status = settle(pool, piece);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// --- from state to state ---------------------------------------------------
+
+static tarn_status change(tarn_pool *pool, event what) {
+  const rules *now = &states[pool->capture];
+  if (!now->allows[what]) return refuse(pool, event_names[what]);
+  pool->capture = now->next[what];
+  return what == BEGIN ? TARN_OK : settle_all(pool);
+}
+
+static tarn_status change_pool(tarn_pool *pool, event what) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  if ((pool->flags & TARN_POOL_DEFER) == 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: %s is for pools made with TARN_POOL_DEFER",
+                      event_names[what]);
+  }
+  tarn__front_enter(pool);
+  status = change(pool, what);
+  tarn__front_leave(pool);
+  return status;
+}
+
+tarn_status tarn_pool_begin_capture(tarn_pool *pool) {
+  return change_pool(pool, BEGIN);
+}
+
+tarn_status tarn_pool_end_capture(tarn_pool *pool) {
+  return change_pool(pool, END);
+}
+
+tarn_status tarn_pool_release(tarn_pool *pool) {
+  return change_pool(pool, RELEASE);
+}

@@ -1,0 +1,79 @@
+// The device as the supply of a pool: each call is one of the device room's.
+#include "pool/supply.h"
+
+#include "device/memory.h"
+
+static tarn_status query(const tarn__supply *supply,
+                         tarn_device_info *out_info) {
+  return tarn_device_query(supply->device, out_info);
+}
+
+static tarn_status memory(const tarn__supply *supply, size_t *out_total) {
+  size_t available = 0;
+  return tarn_device_memory(supply->device, out_total, &available);
+}
+
+static tarn_status take(const tarn__supply *supply, uint64_t serial,
+                        size_t size, tarn_addr *out_addr) {
+  return tarn__device_take_on(supply->place, serial, size, out_addr);
+}
+
+static tarn_status give(const tarn__supply *supply, uint64_t serial,
+                        tarn_addr addr, size_t size) {
+  return tarn__device_give_on(supply->place, serial, addr, size);
+}
+
+static tarn_status reserve(const tarn__supply *supply, size_t size,
+                           size_t align, tarn_addr *out_addr) {
+  return tarn__range_reserve(supply->device, size, align, out_addr);
+}
+
+static tarn_status release(const tarn__supply *supply, tarn_addr addr,
+                           size_t size) {
+  return tarn__range_release(supply->device, addr, size);
+}
+
+static tarn_status create(const tarn__supply *supply, size_t size,
+                          tarn_memory *out_memory) {
+  return tarn__memory_create(supply->device, size, 0, out_memory);
+}
+
+static tarn_status destroy(const tarn__supply *supply, tarn_memory handle) {
+  return tarn__memory_destroy(supply->device, handle);
+}
+
+static tarn_status map(const tarn__supply *supply, tarn_addr addr, size_t size,
+                       tarn_memory handle) {
+  return tarn_range_map(supply->device, addr, size, handle);
+}
+
+static tarn_status unmap(const tarn__supply *supply, tarn_addr addr,
+                         size_t size) {
+  return tarn_range_unmap(supply->device, addr, size);
+}
+
+static tarn_status set_access(const tarn__supply *supply, tarn_addr addr,
+                              size_t size) {
+  return tarn_range_set_access(supply->device, addr, size, supply->device,
+                               TARN_ACCESS_READ_WRITE);
+}
+
+static const tarn__supply_calls device_calls = {
+    .query = query,
+    .memory = memory,
+    .take = take,
+    .give = give,
+    .reserve = reserve,
+    .release = release,
+    .create = create,
+    .destroy = destroy,
+    .map = map,
+    .unmap = unmap,
+    .set_access = set_access,
+};
+
+void tarn__supply_init(tarn__supply *supply, tarn_place place,
+                       tarn_device *device) {
+  *supply =
+      (tarn__supply){.calls = &device_calls, .place = place, .device = device};
+}

@@ -1,0 +1,66 @@
+// supply.h - where the memory of a pool comes from: its device, or, in a dry
+// run, nowhere.
+//
+//   strategy ─► source, chunks, regions ─► supply ─┬► the device
+//                                                  └► a made-up address space
+//
+// The books are kept in front of it, so that nobody there knows which of the
+// two it is. Every call is made with the pool's lock let go.
+#ifndef TARN_POOL_SUPPLY_H_
+#define TARN_POOL_SUPPLY_H_
+
+#include "tarn/device.h"
+#include "tarn/range.h"
+
+typedef struct tarn__supply tarn__supply;
+
+// As the functions of device/memory.h and tarn/range.h of these names.
+typedef struct tarn__supply_calls {
+  // What the device is like; what it has in all.
+  tarn_status (*query)(const tarn__supply *supply, tarn_device_info *out_info);
+  tarn_status (*memory)(const tarn__supply *supply, size_t *out_total);
+
+  // In the order of the stream with |serial|; 0: at once.
+  tarn_status (*take)(const tarn__supply *supply, uint64_t serial, size_t size,
+                      tarn_addr *out_addr);
+  tarn_status (*give)(const tarn__supply *supply, uint64_t serial,
+                      tarn_addr addr, size_t size);
+
+  // Addresses, memory, and the one behind the other.
+  tarn_status (*reserve)(const tarn__supply *supply, size_t size, size_t align,
+                         tarn_addr *out_addr);
+  tarn_status (*release)(const tarn__supply *supply, tarn_addr addr,
+                         size_t size);
+  tarn_status (*create)(const tarn__supply *supply, size_t size,
+                        tarn_memory *out_memory);
+  tarn_status (*destroy)(const tarn__supply *supply, tarn_memory memory);
+  tarn_status (*map)(const tarn__supply *supply, tarn_addr addr, size_t size,
+                     tarn_memory memory);
+  tarn_status (*unmap)(const tarn__supply *supply, tarn_addr addr, size_t size);
+  tarn_status (*set_access)(const tarn__supply *supply, tarn_addr addr,
+                            size_t size);
+} tarn__supply_calls;
+
+// In the pool's struct.
+struct tarn__supply {
+  const tarn__supply_calls *calls;
+  tarn_place place;
+  tarn_device *device;
+  struct tarn__dry *dry;  // of a dry run; else NULL
+};
+
+// The memory of |place|, which is one of |device|.
+void tarn__supply_init(tarn__supply *supply, tarn_place place,
+                       tarn_device *device);
+
+// Addresses without memory, as if |device| had |total| bytes; 0: as many as it
+// has, though more are given as well.
+TARN_MUST_CHECK tarn_status tarn__supply_init_dry(tarn__supply *supply,
+                                                  tarn_place place,
+                                                  tarn_device *device,
+                                                  size_t total);
+
+// Frees what a dry run has on the host. Of a zero-filled supply as well.
+void tarn__supply_deinit(tarn__supply *supply);
+
+#endif  // TARN_POOL_SUPPLY_H_
