@@ -47,8 +47,8 @@ typedef struct subject {
 } subject;
 
 static const subject subjects[] = {
-    {"page_unit_pool", true}, {"no_pool", false},    {"async_pool", false},
-    {"buddy_pool", false},    {"arena_pool", false},
+    {"page_unit_pool", true}, {"no_pool", true},    {"async_pool", true},
+    {"buddy_pool", true},    {"arena_pool", true},
 };
 
 typedef struct out_block {

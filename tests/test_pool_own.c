@@ -78,7 +78,7 @@ END_TEST
 START_TEST(pools_of_a_place_are_apart) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pools[2] = {own_at(p.place, NULL), own_at(p.place, NULL)};
-  ck_assert_str_eq(stats_of(pools[0]).strategy, "page_unit_pool");
+  ck_assert_str_eq(stats_of(pools[0]).strategy, "arena_pool");
   tarn_block block = take(pools[0], MIB);
   tarn_block stray = block;
   stray.pool = pools[1];
@@ -99,7 +99,9 @@ START_TEST(pools_of_a_place_are_apart) {
 END_TEST
 
 START_TEST(its_limit_is_its_own) {
-  tarn_pool_options options = {.struct_size = sizeof options, .limit = 65536};
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = "page_unit_pool",
+                               .limit = 65536};
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 65536);
