@@ -184,7 +184,9 @@ static void write_events(const draft *d, tarn__stage *stage) {
         .size = note->size,
         .serial = note->serial | (request ? 0 : TARN__STAGE_FREE),
         .align = (uint32_t)note->align,
-        .tag = note->tag,
+        .tag = (uint16_t)note->tag,
+        .is_plain =
+            request && note->serial == 0 && note->align == 0 && note->tag == 0,
         .piece = stage->pieces[d->span_of[i]],
     };
   }

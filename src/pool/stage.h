@@ -33,7 +33,8 @@ typedef struct tarn__stage_event {
   uint64_t serial;  // of the stream; of a free with the bit below
   tarn__piece *piece;
   uint32_t align;  // as asked for
-  tarn_tag tag;
+  uint16_t tag;
+  bool is_plain;  // a request of the host's, of any alignment, untagged
 } tarn__stage_event;
 
 // No stream has it.
