@@ -48,7 +48,7 @@ typedef struct subject {
 
 static const subject subjects[] = {
     {"page_unit_pool", true}, {"no_pool", true},    {"async_pool", true},
-    {"buddy_pool", true},    {"arena_pool", true},
+    {"buddy_pool", true},     {"arena_pool", true},
 };
 
 typedef struct out_block {

@@ -35,14 +35,14 @@ static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
   assert(region != NULL);
   if (!tarn__extents_is_outside(zone, region->base, region->size)) {
     tarn_addr base = region->base;
-    (void)tarn__regions_remove(&self->regions, region);
+    (void)tarn__regions_remove(&self->regions, region, (tarn__lost){0, 0});
     return tarn__fail(TARN_E_DEVICE,
                       "arena_pool: the device reserved addresses from 0x%llx "
                       "on twice",
                       (unsigned long long)base);
   }
   if (!tarn__extents_reserve(zone, 0)) {
-    (void)tarn__regions_remove(&self->regions, region);
+    (void)tarn__regions_remove(&self->regions, region, (tarn__lost){0, 0});
     return TARN_E_NOMEM;
   }
   tarn__extents_add(zone, region->base, region->size, TARN__EXTENT_BARE);
@@ -174,13 +174,18 @@ static tarn__region *find_empty_region(const tarn__arena *self,
 
 static tarn_status drop_region(tarn__arena *self, tarn__extents *zone,
                                tarn__region *region, tarn__extent *e) {
+  tarn__lost lost = {UINT64_MAX, 0};
   for (size_t left = region->size; left > 0;) {
     tarn__extent *next = e->after;
     left -= e->size;
+    if (e->kind == TARN__EXTENT_LOST) {
+      if (e->offset < lost.from) lost.from = e->offset;
+      lost.to = e->offset + e->size;
+    }
     tarn__extents_remove(zone, e);
     e = next;
   }
-  return tarn__regions_remove(&self->regions, region);
+  return tarn__regions_remove(&self->regions, region, lost);
 }
 
 static tarn_status drop_empty_regions(tarn__arena *self) {

@@ -67,11 +67,23 @@ static void free_region(tarn__region *region) {
   tarn__host_free(region, sizeof *region);
 }
 
-tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region) {
+// One by one: some of them may not be mapped.
+static void unmap_lost(const tarn__regions *regions, tarn__lost lost) {
+  const tarn__supply *supply = regions->supply;
+  if (lost.from >= lost.to) return;
+  tarn__source_begin_ask(regions->strategy, 0, 0);
+  for (uint64_t at = lost.from; at < lost.to; at += regions->page)
+    (void)supply->calls->unmap(supply, at, regions->page);
+  tarn__source_end_ask(regions->strategy, 0);
+}
+
+tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
+                                 tarn__lost lost) {
   tarn__region **link = &regions->first;
   while (*link != region)
     link = &(*link)->next;
   *link = region->next;
+  unmap_lost(regions, lost);
   tarn_status status = release(regions, region);
   free_region(region);
   return status;
@@ -339,6 +351,36 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
 
 // --- giving memory back ----------------------------------------------------
 
+// Of what stands at |handles| the handle goes first: memory that nobody is to
+// keep need not be put elsewhere while it is unmapped, for which there may be
+// no addresses.
+static tarn_status end_stripped(const tarn__regions *regions,
+                                tarn__stripped *stripped,
+                                const tarn_memory *handles) {
+  const tarn__extent *e = stripped->extent;
+  const tarn__supply *supply = regions->supply;
+  tarn_status waited = tarn__waits_wait(&stripped->waits, supply->device);
+  tarn_status destroyed =
+      destroy(regions, handles, pages_in(regions, stripped));
+  tarn_status status = supply->calls->unmap(supply, e->offset, e->size);
+  stripped->end = status == TARN_OK ? TARN__STRIP_UNMAPPED : TARN__STRIP_LOST;
+  if (status == TARN_OK) status = destroyed;
+  return status != TARN_OK ? status : waited;
+}
+
+// The first failure is returned.
+static tarn_status end_all(const tarn__regions *regions,
+                           tarn__stripped *stripped, const transit *t) {
+  tarn_status first = destroy(regions, t->handles, t->count);
+  size_t at = t->count;
+  for (; stripped != NULL; stripped = stripped->next) {
+    tarn_status status = end_stripped(regions, stripped, &t->handles[at]);
+    if (first == TARN_OK) first = status;
+    at += pages_in(regions, stripped);
+  }
+  return first;
+}
+
 tarn_status tarn__regions_shrink(tarn__regions *regions,
                                  tarn__stripped *stripped, size_t spares) {
   tarn_memory handles[TARN__REGION_BATCH] = {0};
@@ -351,11 +393,10 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
   tarn__front_note_memory(regions->strategy->pool, TARN_POOL_EVENT_SHRINK, 0,
                           size, 0);
   tarn__source_begin_return(regions->strategy, size, size / regions->page);
-  tarn_status status = unmap_all(regions, stripped, &t);
-  tarn_status destroyed = destroy(regions, t.handles, t.count);
+  tarn_status status = end_all(regions, stripped, &t);
   tarn__source_end_return(regions->strategy, size);
   forget_stripped(regions, stripped);
-  return status != TARN_OK ? status : destroyed;
+  return status;
 }
 
 // --- the invariants --------------------------------------------------------

@@ -64,8 +64,16 @@ TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
 // Whether there is memory in the page at |addr|, which is in a region.
 bool tarn__regions_has(const tarn__regions *regions, uint64_t addr);
 
-// Gives the addresses back; nothing is mapped there.
-tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region);
+// Addresses where nobody knows what is mapped; empty: there are none.
+typedef struct tarn__lost {
+  uint64_t from;
+  uint64_t to;
+} tarn__lost;
+
+// Gives the addresses back. Nothing is mapped there but what was |lost|, which
+// is unmapped once more: the driver may be able to by now.
+tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
+                                 tarn__lost lost);
 
 // Unmaps |stripped| (which may be empty) and maps the bytes from |from| to
 // |to|, with the memory that this has made free, then with spares, then with

@@ -8,10 +8,7 @@
 #include "pool/front.h"
 #include "pool/layout.h"
 
-enum {
-  NOBODY = UINT32_MAX,
-};
-
+static const uint32_t NOBODY = UINT32_MAX;
 static const size_t MOST_ALIGN = (size_t)1 << 21;
 
 // --- the draft: what of the step can be laid out ---------------------------
