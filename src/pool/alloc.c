@@ -2,6 +2,8 @@
 //
 //   expected ─► its place                                     (stage.h)
 //   else check ─► find a piece ─► count ─► order behind its last stream
+#include <assert.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
@@ -110,6 +112,7 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
   tarn__piece *piece = *out_piece;
+  assert(piece != NULL);
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
   piece->captured = request->own_only;
