@@ -39,9 +39,16 @@ static tarn__note *note_at(const tarn__recorder *r, uint64_t at) {
 
 // --- room ------------------------------------------------------------------
 
-void tarn__recorder_deinit(tarn__recorder *r) {
+static void drop_room(tarn__recorder *r) {
   tarn__host_free_array(r->notes, r->room, sizeof *r->notes);
   tarn__host_free_array(r->seen, r->room, sizeof *r->seen);
+  r->notes = NULL;
+  r->seen = NULL;
+  r->room = 0;
+}
+
+void tarn__recorder_deinit(tarn__recorder *r) {
+  drop_room(r);
   *r = (tarn__recorder){0};
 }
 
@@ -53,25 +60,24 @@ void tarn__recorder_restart(tarn__recorder *r, uint64_t evidence) {
 }
 
 static bool set_room(tarn__recorder *r, size_t room) {
-  tarn__recorder grown = *r;
-  grown.room = room;
-  grown.notes = tarn__host_array(room, sizeof *grown.notes);
-  grown.seen = tarn__host_array(room, sizeof *grown.seen);
-  if (grown.notes == NULL || grown.seen == NULL) {
-    tarn__host_free_array(grown.notes, room, sizeof *grown.notes);
-    tarn__host_free_array(grown.seen, room, sizeof *grown.seen);
+  tarn__note *notes = tarn__host_array(room, sizeof *notes);
+  tarn__seen *seen = tarn__host_array(room, sizeof *seen);
+  if (notes == NULL || seen == NULL) {
+    tarn__host_free_array(notes, room, sizeof *notes);
+    tarn__host_free_array(seen, room, sizeof *seen);
     return false;
   }
-  uint64_t evidence = r->evidence;
-  grown.gram = 0;
-  tarn__host_free_array(r->notes, r->room, sizeof *r->notes);
-  tarn__host_free_array(r->seen, r->room, sizeof *r->seen);
-  *r = grown;
-  tarn__recorder_restart(r, evidence);
+  drop_room(r);
+  r->notes = notes;
+  r->seen = seen;
+  r->room = room;
+  tarn__recorder_restart(r, r->evidence);
   return true;
 }
 
+// Whoever never repeats gets the memory back.
 static void rest(tarn__recorder *r) {
+  drop_room(r);
   r->rest = (uint64_t)MOST_ROOM * ROOMS_RESTED;
   tarn__recorder_restart(r, r->evidence);
 }
