@@ -140,6 +140,51 @@ START_TEST(a_child_may_end_its_parent_s_pool) {
 }
 END_TEST
 
+// --- a thread's seat -------------------------------------------------------
+
+enum { PLAYED = 4096, STEPS = 20000 };
+
+// A step of which the second request is expected in the end.
+static void *learn(void *unused) {
+  (void)unused;
+  tarn_block second;
+  tarn_status status = TARN_OK;
+  for (int i = 0; i < STEPS && status == TARN_OK; i++) {
+    status = tarn_pool_alloc(pool, PLAYED, 0, NULL, &block);
+    if (i == STEPS - 1 || status != TARN_OK) break;
+    status = tarn_pool_alloc(pool, 2 * PLAYED, 0, NULL, &second);
+    if (status == TARN_OK) status = tarn_pool_free(&second, NULL);
+    if (status == TARN_OK) status = tarn_pool_free(&block, NULL);
+  }
+  return status == TARN_OK ? NULL : &block;
+}
+
+// What owns a gate in the child owns none that a thread of the parent left.
+static void take_what_is_expected(void) {
+  tarn_pool *own = NULL;
+  tarn_block mine;
+  MUST(tarn_pool_of(TARN_HOST, &own) == TARN_OK);
+  MUST(own != pool);
+  for (int i = 0; i < STEPS; i++) {
+    MUST(tarn_pool_alloc(own, PLAYED, 0, NULL, &mine) == TARN_OK);
+    MUST(tarn_pool_free(&mine, NULL) == TARN_OK);
+  }
+  MUST(tarn_pool_alloc(pool, 2 * PLAYED, 0, NULL, &mine) == TARN_E_STATE);
+  MUST(mine.pool == NULL);
+}
+
+START_TEST(a_child_owns_no_gate_of_its_parent) {
+  pthread_t thread;
+  void *failed = NULL;
+  pool = host_pool("arena_pool");
+  ck_assert_int_eq(pthread_create(&thread, NULL, learn, NULL), 0);
+  pthread_join(thread, &failed);
+  ck_assert_ptr_null(failed);
+  fork_and_run(take_what_is_expected);
+  give(block);
+}
+END_TEST
+
 // --- forks among threads ---------------------------------------------------
 
 static atomic_bool busy;
@@ -230,7 +275,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool: forks");
   ADD_CASE(suite, "a parent's pool", a_child_cannot_use_its_parent_s_pool,
-           a_child_may_end_its_parent_s_pool);
+           a_child_may_end_its_parent_s_pool,
+           a_child_owns_no_gate_of_its_parent);
   ADD_CASE(suite, "among threads", a_fork_may_come_at_any_time);
   ADD_CASE(suite, "torn and stale", a_torn_pool_is_left_behind,
            a_parent_s_stream_is_refused_in_a_child);

@@ -165,10 +165,9 @@ static tarn__extent *find_open(tarn__extents *zone, size_t size,
 }
 
 // A stage has memory idle that others may not use: before the pool grows by
-// much, or there is no more, it is struck.
-static bool strikes_stage(tarn__arena *self, const tarn__arena_need *need) {
-  bool strikes = self->stage != NULL &&
-                 !tarn__arena_may_grow(self, need->request->size, need->size);
+// much, or where it cannot, it is struck.
+static bool strikes_stage(tarn__arena *self) {
+  bool strikes = self->stage != NULL;
   if (strikes) tarn__stage_strike(self->base.pool);
   return strikes;
 }
@@ -182,19 +181,23 @@ tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
     if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
     *out = find_open(zone, need->size, request, out_serial);
     if (*out != NULL) return TARN_OK;
-    if (strikes_stage(self, need)) continue;
+    bool grows = tarn__arena_may_grow(self, request->size, need->size);
+    if (!grows && strikes_stage(self)) continue;
+    tarn_status status = TARN_OK;
     tarn__extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
       p = tarn__extents_plan(zone, need->size, request->align, request->serial);
     }
     if (p.bare != NULL) {
-      tarn_status status = tarn__arena_map(self, need, &p, out, out_serial);
-      if (status != TARN_FULL || !need->sparing) return status;
-      need->sparing = false;
+      status = tarn__arena_map(self, need, &p, out, out_serial);
+      bool again = status == TARN_FULL && need->sparing;
+      need->sparing = need->sparing && !again;
+      if (again) continue;
     } else {
-      tarn_status status = tarn__arena_add(self, zone, need->size, request);
-      if (status != TARN_OK) return status;
+      status = tarn__arena_add(self, zone, need->size, request);
+      if (status == TARN_OK) continue;
     }
+    if (status != TARN_FULL || !strikes_stage(self)) return status;
   }
 }
 

@@ -65,7 +65,9 @@ static tarn_status take(tarn__arena *self, const tarn__request *request,
   }
   if (status != TARN_OK) return status;
   assert(*out != NULL);
-  if (last == 0 || last == request->serial) return TARN_OK;
+  // Another thread may have set one up while the device was asked.
+  bool fits = last == 0 || last == request->serial;
+  if (fits && self->stage == NULL) return TARN_OK;
   (void)tarn__extents_give(zone, *out, last);
   return no_place(request->size);
 }

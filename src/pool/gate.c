@@ -50,7 +50,7 @@ static void make_key(void) {
 
 // Threads that the child does not have leave their seats, but where one was
 // inside: that still tells how the parent's pool was left. The one that it has
-// gets another one, and so owns none of the parent's gates.
+// gets another one, and so is none that was inside.
 static void leave_seats_of_the_gone(void) {
   for (size_t i = 0; i < SEATS; i++) {
     tarn__seat *seat = &seats[i].seat;

@@ -209,7 +209,8 @@ static void dress(tarn_pool *pool, const draft *d, tarn__stage *stage) {
 }
 
 // The strategy may have let go of the lock to ask the device: then others may
-// have gone on, and the step does not end here any more.
+// have gone on, and the step does not end here any more, or have made the
+// recorder forget it.
 static tarn_status find_place(tarn_pool *pool, const draft *d,
                               tarn__stage *stage) {
   tarn__strategy *owner = stage->owner;
@@ -219,7 +220,7 @@ static tarn_status find_place(tarn_pool *pool, const draft *d,
   owner->inside++;
   tarn_status status = owner->type->set_up(owner, &request, stage);
   bool same = owner == pool->current && pool->play.stage == NULL &&
-              d->recorder->count == events;
+              d->recorder->count == events && d->recorder->period == d->period;
   if (status == TARN_OK && !same) {
     owner->type->strike(owner, stage);
     status = TARN_FULL;
@@ -262,11 +263,12 @@ void tarn__stage_set_up(tarn_pool *pool) {
 
 void tarn__stage_strike(tarn_pool *pool) {
   tarn__stage *stage = pool->play.stage;
+  // Of one that is due, or is just being set up, nothing comes then.
+  tarn__recorder_restart(&pool->recorder, 0);
   if (stage == NULL) return;
   tarn__play_settle(pool);
   pool->play =
       (tarn__play){.at = &tarn__never_comes, .settled = &tarn__never_comes};
-  tarn__recorder_restart(&pool->recorder, 0);
   stage->owner->type->strike(stage->owner, stage);
   for (size_t i = 0; i < stage->count; i++) {
     tarn__piece *piece = stage->pieces[i];

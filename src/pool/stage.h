@@ -93,7 +93,8 @@ static inline bool tarn__stage_has(const tarn__stage *stage,
 void tarn__stage_set_up(tarn_pool *pool);
 
 // Makes the pieces that are out the strategy's own, and the stage is gone.
-// The strategy's memory is asked for nothing, and this cannot fail.
+// The strategy's memory is asked for nothing, and this cannot fail. Where there
+// is none, what was learned towards one is forgotten all the same.
 void tarn__stage_strike(tarn_pool *pool);
 
 // Puts on the books what was played since the last time.
