@@ -47,9 +47,8 @@
 //                   to |steps| blocks, 4096 by default; 0: none is learned.
 //   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
 //                   default; a free buffer of the rounded size is reused, and
-//                   nothing is given back before it is asked for. Its worst
-//                   case is known: sizes that grow a little each time reuse
-//                   nothing.
+//                   nothing is given back before it is asked for. Sizes that
+//                   grow a little each time reuse nothing.
 //   no_pool         every request goes to the device, every free too; as
 //                   async_pool where the driver keeps what is given back.
 //   async_pool      the same in the order of streams, where the driver has
@@ -227,10 +226,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 // Cost:           O(1), and the host waits for nothing, but where the memory
 //                 goes back to the device at once: see the strategies.
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
-//                 the tag of what is there, be it in another pool. Nothing has
-//                 changed.
+//                 the tag of what is there, be it in another pool.
 // TARN_E_STATE    another thread is resizing or freeing it, puts it to sleep or
-//                 wakes it. Nothing has changed.
+//                 wakes it. Nothing has changed, nor after the one before.
 // TARN_E_DEVICE   the block is freed, but the device refused its memory, or a
 //                 stream that had to be waited for failed.
 // TARN_E_CORRUPT  the block is freed, but something was written behind it: only
