@@ -3,6 +3,7 @@
 #ifndef TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
 #define TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
 
+#include "tarn/capture.h"
 #include "test_pool_arena_kit.h"
 
 static const char *const strategies[] = {"page_unit_pool", "arena_pool"};

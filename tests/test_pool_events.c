@@ -65,7 +65,7 @@ START_TEST(a_block_s_life_is_written) {
     ck_assert_uint_eq(e->time_ns, 0);
     ck_assert_int_eq(e->status, TARN_OK);
   }
-  ck_assert_uint_eq(sizeof(tarn_pool_event), 64);  // as pool.h says
+  ck_assert_uint_eq(sizeof(tarn_pool_event), 64);  // as account.h says
 }
 END_TEST
 

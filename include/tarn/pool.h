@@ -1,15 +1,20 @@
 // pool.h - blocks of memory at a place, for use on streams.
 //
 // Each place has one pool, which all share, and besides those that somebody
-// has made for himself (tarn_pool_create). In front stands what callers see:
+// has made of his own (tarn_pool_create). In front stands what callers see:
 // limits, accounting, tags, statistics, and the check of every free. Behind it
 // works a strategy, which decides how memory of the device is kept and reused,
-// and which can be exchanged at any time without any block noticing.
+// and which can be exchanged while blocks are out.
 //
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
 //                        │        arena_pool            cudaMalloc, mmap, ...
 //                        │        page_unit_pool, ...
 //                        limits, tags, peaks, misuse
+//
+// Beside this header: tarn/account.h, what is counted, and events;
+// tarn/capture.h, pools for captured graphs; tarn/misuse.h, pools that debug;
+// tarn/strategy.h, strategies of one's own. docs/pools.md tells all of it at
+// length.
 //
 //   tarn_pool *pool;
 //   tarn_pool_of(tarn_place_on(gpu), &pool);
@@ -35,16 +40,15 @@
 //                   |slack| of the live peak (2% of it, but at least 2M, by
 //                   default); elsewhere it comes in segments. Blocks of up to
 //                   |small| bytes, 64K by default, stay apart from larger ones.
-//                   Where a program asks for the same blocks in the same order
-//                   again and again, as each step of training does, their
-//                   places are laid out once, and what comes as expected is
-//                   served without a search: steps of up to |steps| blocks,
-//                   4096 by default; 0: none.
+//                   A program that asks for the same blocks in the same order
+//                   again and again, as in each step of training, is noticed:
+//                   the places of its blocks are laid out once, and what then
+//                   comes as expected is served without a search. Steps of up
+//                   to |steps| blocks, 4096 by default; 0: none is learned.
 //   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
 //                   default; a free buffer of the rounded size is reused, and
-//                   nothing is given back before it is asked for. Its worst
-//                   case is known: sizes that grow a little each time reuse
-//                   nothing.
+//                   nothing is given back before it is asked for. Sizes that
+//                   grow a little each time reuse nothing.
 //   no_pool         every request goes to the device, every free too; as
 //                   async_pool where the driver keeps what is given back.
 //   async_pool      the same in the order of streams, where the driver has
@@ -59,6 +63,11 @@
 //           from a stream's callback: there it answers TARN_E_STATE.
 // Fork:     in a child of the process that made it, a pool answers
 //           TARN_E_STATE.
+// Errors:   besides what each function lists: TARN_E_INVALID for NULL where a
+//           pool or block is wanted, or a struct_size that is too small;
+//           TARN_E_STATE as above, and for a stream of the parent;
+//           TARN_E_NOMEM if the host has no memory for the books. Then nothing
+//           has changed.
 #ifndef TARN_POOL_H_
 #define TARN_POOL_H_
 
@@ -75,7 +84,7 @@ typedef struct tarn_pool tarn_pool;
 // for memory says what for. 0 is "untagged".
 typedef uint32_t tarn_tag;
 
-// A piece of memory, as a value: copy it freely, free one copy once.
+// Memory of a pool, as a value: copy it freely, free one copy once.
 typedef struct tarn_block {
   tarn_pool *pool;
   tarn_addr address;
@@ -92,130 +101,63 @@ typedef struct tarn_block {
 // until the device closes; pools of the host live as long as the process.
 //
 // The default is arena_pool, or what the environment variable TARN_POOL names.
+// TARN_POOL_DEBUG makes it debug from the start (tarn/misuse.h).
 //
-// TARN_E_INVALID      TARN_POOL names no strategy; or a kind that is none.
+// Cost:               O(1) once the pool was made.
+// TARN_E_INVALID      no such place, or one of the two variables is wrong.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind.
+// TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_of(tarn_place place,
                                                   tarn_pool **out_pool);
 
 // Exchanges the strategy of |place| for a fresh one: "name" or
 // "name:key=value,...". Blocks that are out stay valid and are freed as ever;
 // the old strategy gives its idle memory back at once, and ends when its last
-// block has come home. Statistics go on.
+// block has come home. Statistics, limit, counters and debugging go on.
 //
+// Cost:           that of giving the idle memory back; waits for streams that
+//                 may still be at work in it.
 // TARN_E_INVALID  no such strategy or option: nothing has changed.
 // TARN_E_DEVICE   exchanged, but the device refused some idle memory.
+// Besides as of tarn_pool_of.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_use(tarn_place place,
                                                    const char *strategy);
 
-// Exchanges it for the default strategy.
+// Exchanges it for the default strategy; errors as of tarn_pool_use.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
 
 // Exchanges the strategy of one pool, be it a place's or one's own, as
 // tarn_pool_use does.
 //
-// TARN_E_INVALID      no such strategy or option, or no pool.
+// TARN_E_INVALID      no such strategy or option: nothing has changed.
 // TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER: a graph may use what
 //                     the strategy holds.
 // TARN_E_DEVICE       exchanged, but the device refused some idle memory.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_exchange(tarn_pool *pool,
                                                         const char *strategy);
 
-// The names that tarn_pool_use knows, in order of registration; NULL from
-// |index| on that is beyond the last.
+// The name of strategy number |index|, in order of registration; NULL beyond
+// the last. Names live as long as the process.
 TARN_API const char *tarn_pool_strategy_name(size_t index);
 
+// Where the memory of |pool| is.
 TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
-
-// Bytes that the pool may hold of its device at most; 0: no limit. Below what
-// it holds now it only keeps it from growing. Checked before the device is
-// asked.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
-                                                     size_t bytes);
-
-// Gives idle memory back to the device until the pool holds at most |target|
-// bytes of it; 0: all that can be. Blocks that are out are not touched. A pool
-// whose memory comes in large pieces may give back more than asked.
-//
-// TARN_OK        also where what is out keeps it above |target|.
-// TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_release.
-// TARN_E_DEVICE  the device refused some of it.
-TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
-
-// Lets a thread of the library trim the pool when it needs less than before;
-// 0, as at the start: nothing is given back by itself. Time is cut into periods
-// of |idle_ns| nanoseconds, and the need of a period is the most that was live
-// at once in it. If that has fallen by more than an eighth, in the first period
-// from |live_peak_bytes|, the pool is trimmed to as large a part of what it
-// holds; if nothing was live, to nothing. A program whose steps repeat within
-// |idle_ns| loses nothing by it. What streams may still be at work in that
-// thread waits for.
-//
-// There is one such thread in a process, while a pool wants it. A call begins a
-// new period; one with 0 waits until the thread is done with the pool.
-//
-// Lifetime: until the pool ends. A child of fork has no such thread before it
-//           calls this for a pool of its own.
-// TARN_E_NOMEM  the system has no thread for it: nothing decays.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
-                                                     uint64_t idle_ns);
-
-// ---------------------------------------------------------------------------
-// When there is no room
-// ---------------------------------------------------------------------------
-// A request that finds no room makes some: idle memory goes back to the device,
-// streams that were at work in it are waited for. If that is not enough, the
-// program is asked.
-
-// A number of bytes that the strategy cannot tell.
-#define TARN_POOL_UNKNOWN SIZE_MAX
-
-// What a request wants, and what the pool was like just now.
-typedef struct tarn_pool_need {
-  size_t struct_size;
-  size_t size;            // as asked for
-  size_t align;           // at least the device's own
-  tarn_tag tag;           // 0: untagged
-  unsigned attempt;       // 1 at first, then more, up to 16
-  size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
-  size_t live_bytes;
-  size_t limit_bytes;
-  size_t idle_bytes;    // held, and in no block; or TARN_POOL_UNKNOWN
-  size_t largest_hole;  // of them in one piece; likewise
-} tarn_pool_need;
-
-// Makes room for a request: frees blocks, trims, raises the limit. True: the
-// request is to be tried again, and if there is still no room all of this
-// begins anew. False: it is TARN_FULL.
-//
-// Called on the thread of the request, with no lock held, so several threads
-// may be in it at once. It may use the pool as any other code. Requests of its
-// own that find no room are refused without calling it, whatever pool they are
-// for. |need| is good for the call.
-typedef bool tarn_pool_full_fn(tarn_pool *pool, const tarn_pool_need *need,
-                               void *context);
-
-// Sets the function that is called when there is no room, in place of the one
-// before; NULL: none, as at the start. When it returns no thread is in the
-// former one any more.
-//
-// Lifetime: |context| is the caller's, until another is set or the pool ends.
-// TARN_E_STATE  called from within such a function, which it would wait for.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
 
 // ---------------------------------------------------------------------------
 // Pools of one's own
 // ---------------------------------------------------------------------------
 
-// For the capture of graphs: see tarn_pool_begin_capture. The strategy must be
+// For the capture of graphs: tarn/capture.h. The strategy must be
 // page_unit_pool or arena_pool; others may give memory back when they like.
 #define TARN_POOL_DEFER (1u << 0)
 
 // A dry run: blocks have addresses and are counted as ever, but there is no
-// memory, and nothing may touch them. The device is asked for nothing; |limit|
-// is what it pretends to have. The addresses are none that a process can have,
-// and those of two dry pools may be the same.
+// memory, and nothing may touch them. The device is asked for no memory;
+// |limit| is what it pretends to have. The addresses are none that a process
+// can have, and those of two dry pools may be the same.
+//
+// With either flag a pool cannot debug, nor its blocks sleep:
+// TARN_E_UNSUPPORTED, and TARN_POOL_DEBUG is not looked at.
 #define TARN_POOL_DRY (1u << 1)
 
 typedef struct tarn_pool_options {
@@ -229,70 +171,25 @@ typedef struct tarn_pool_options {
 // its memory is apart from that of the place's pool. |options| NULL: all of
 // them 0.
 //
-// Lifetime: until tarn_pool_destroy; a device cannot be closed before.
-// TARN_E_INVALID      no such strategy, option, flag, struct_size or kind.
+// Lifetime:           until tarn_pool_destroy; the device cannot be closed
+//                     before.
+// TARN_E_INVALID      no such strategy, option, flag or place, or one of the
+//                     environment's variables is wrong.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind, or the strategy
 //                     cannot do what a flag asks for.
+// TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
     tarn_place place, const tarn_pool_options *options, tarn_pool **out_pool);
 
 // Ends such a pool; its memory goes back when streams that may still be at work
 // there are done. NULL is allowed. No other thread may use it any more, nor, if
-// it was captured with, a graph. In a child of fork it frees host memory only.
+// it was captured with, a graph. In a child of fork it frees host memory only,
+// and is TARN_OK.
 //
-// TARN_E_STATE    blocks are out, and the text names their tags; a capture is
-//                 under way; or it is the place's pool. Nothing has changed.
-// TARN_E_DEVICE   it has ended, but the device refused some of its memory.
+// TARN_E_STATE   blocks are out, and the text names their tags; a capture is
+//                under way; or it is the place's pool. Nothing has changed.
+// TARN_E_DEVICE  it has ended, but the device refused some of its memory.
 TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
-
-// What is queued on streams while a graph is captured runs later, as often as
-// the graph is launched, and at the same addresses. So in a capture nothing may
-// be waited for, and what was used in it must stay the graph's.
-//
-//   begin_capture ─► alloc, free, ... ─► end_capture ─► launches ─► release
-//
-// From begin to end:
-//   * a request gets memory of its own stream, of nobody, or new one of the
-//     device; never another stream's, which it would have to wait for
-//   * a block taken in it and freed on the stream that it was taken for is
-//     there for that stream again at once
-//   * any other free is put off: it makes nobody wait and calls no driver, and
-//     takes effect at the end. Until then the block counts as live; a second
-//     free is refused all the same.
-//   * a block is resized on its own stream only
-// From begin to release no memory goes back to the device, moves, or reaches
-// anybody else; from end to release there are no requests. Frees are allowed at
-// any time, of what the capture left, for one.
-//
-// A pool may be captured with again, for another graph that is launched after
-// the first, never at the same time: it uses the same memory. Both must be
-// launched behind what was queued on their streams before.
-//
-// No driver is called, and no thread waits, but for a request that the pool's
-// memory does not suffice for, which asks the device. Where the driver refuses
-// that in a capture, take and free as much before it begins.
-//
-// begin_capture:
-// TARN_E_STATE        a capture is under way.
-// TARN_E_UNSUPPORTED  a pool made without TARN_POOL_DEFER; so for all three.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
-
-// Ends it, and lets the frees take effect that were put off. The host may wait
-// for a stream if a block among them was taken before the capture, for another
-// stream than it was freed on.
-//
-// TARN_E_STATE   none is under way.
-// TARN_E_NOMEM   it has ended, but some frees wait for tarn_pool_release.
-// TARN_E_DEVICE  it has ended, but a stream that had to be waited for failed.
-TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
-
-// The graphs are gone and their last launch is over: the pool is an ordinary
-// one again, with all its memory, which can be trimmed. Nothing happens if
-// there was no capture.
-//
-// TARN_E_STATE   a capture is under way.
-// TARN_E_DEVICE  done, but a stream that had to be waited for failed.
-TARN_API tarn_status tarn_pool_release(tarn_pool *pool);
 
 // ---------------------------------------------------------------------------
 // Blocks
@@ -303,15 +200,14 @@ TARN_API tarn_status tarn_pool_release(tarn_pool *pool);
 // The address is a multiple of |align| (a power of two; 0: the device's own
 // minimum). Bytes are not cleared.
 //
-// Lifetime: give it back with tarn_pool_free before the device closes.
-// Cost:     O(1), plus one call of the device when the pool grows.
-// TARN_FULL       the limit or the device is used up, and no room could be
-// made:
-//                 free, or ask for less. The text says what the strategy or
-//                 the device said, what is idle and how large the largest hole
-//                 is, and which tags hold most.
+// Lifetime:       give it back with tarn_pool_free before the device closes.
+// Cost:           O(1); calls of the device when the pool grows or moves pages,
+//                 an event when the block comes from another stream.
+// TARN_FULL       no room, and none could be made: free, or ask for less. The
+//                 text says what the strategy or the device said, what is idle,
+//                 how large the largest hole is, and which tags hold most.
 // TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
-// TARN_E_STATE    from tarn_pool_end_capture until tarn_pool_release.
+// TARN_E_STATE    a captured graph uses the pool (tarn/capture.h).
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
                                                      size_t size, size_t align,
@@ -327,18 +223,21 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 // Gives a block back; |stream| is where its last use was queued (NULL: the
 // host has seen its end). One that was not used may be freed on any stream.
 //
+// Cost:           O(1), and the host waits for nothing, but where the memory
+//                 goes back to the device at once: see the strategies.
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
-//                 the tag of what is there, be it in another pool. Nothing has
-//                 changed.
-// TARN_E_STATE    another thread is resizing or freeing it. Nothing has
-// changed. TARN_E_DEVICE   the block is freed, but the device refused its
-// memory. TARN_E_CORRUPT  the block is freed, but something was written behind
-// it: only
+//                 the tag of what is there, be it in another pool.
+// TARN_E_STATE    another thread is resizing or freeing it, puts it to sleep or
+//                 wakes it. Nothing has changed, nor after the one before.
+// TARN_E_DEVICE   the block is freed, but the device refused its memory, or a
+//                 stream that had to be waited for failed.
+// TARN_E_CORRUPT  the block is freed, but something was written behind it: only
 //                 of pools that debug.
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
 
-// The same for callers who keep only the address.
+// The same for callers who keep only the address. A second free is found as
+// long as the address has not been given out again.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
 
@@ -354,13 +253,10 @@ TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
 // stream that was destroyed has done its work. tarn_pool_resize, where it cuts,
 // does the same.
 //
-// Cost:           O(1) for the first stream of a block, which is all that is
-//                 noted in place; a look through the others for more. An event
-//                 for each stream at work when the block is freed.
-// TARN_E_INVALID  freed before, or not a block of its pool; NULL.
-// TARN_E_STATE    another thread is resizing or freeing it; a parent's stream
-//                 or pool; in a callback.
-// TARN_E_NOMEM    no host memory. Nothing has changed, as after the others.
+// Cost:           O(streams named so far); an event for each that is at work
+//                 when the block is freed.
+// TARN_E_INVALID  freed before, or not a block of its pool.
+// TARN_E_STATE    another thread is resizing or freeing it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
                                                        tarn_stream *stream);
 
@@ -374,12 +270,12 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
 // last, and where the device has ranges maps memory behind it. Other strategies
 // give what the block has already, as do those that were replaced.
 //
-// Cost:           O(1), plus one call of the device where memory is mapped.
+// Cost:           O(1), plus calls of the device where memory is mapped.
 // TARN_FULL       no room behind it, or the limit or the device is used up.
 //                 Nothing has changed: take another, copy, free.
 // TARN_E_INVALID  size 0, or it overflows; no block, as in tarn_pool_free.
-// TARN_E_STATE    another thread is resizing or freeing it; in a capture: the
-//                 block is not |stream|'s; or as tarn_pool_alloc.
+// TARN_E_STATE    another thread is resizing or freeing it; it is asleep; in a
+//                 capture it is not |stream|'s; or as of tarn_pool_alloc.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
                                                       size_t size,
@@ -408,11 +304,91 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_tag(const char *name,
 TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 
 // ---------------------------------------------------------------------------
+// What a pool holds
+// ---------------------------------------------------------------------------
+
+// Bytes that the pool may hold of its device at most, idle memory included; 0:
+// no limit. Below what it holds now it only keeps it from growing.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
+                                                     size_t bytes);
+
+// Gives idle memory back to the device until the pool holds at most |target|
+// bytes of it; 0: all that can be. Blocks that are out are not touched. A pool
+// whose memory comes in large pieces may give back more than asked. The host
+// waits for streams that may still be at work there.
+//
+// TARN_OK        also where what is out keeps it above |target|.
+// TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_release.
+// TARN_E_DEVICE  the device refused some of it.
+TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
+
+// Lets a thread of the library trim the pool when it needs less than before;
+// 0, as at the start: nothing is given back by itself. Time is cut into periods
+// of |idle_ns| nanoseconds, and the need of a period is the most that was live
+// at once in it. If that has fallen by more than an eighth, in the first period
+// from |live_peak_bytes|, the pool is trimmed to as large a part of what it
+// holds; if nothing was live, to nothing. A program whose steps repeat within
+// |idle_ns| loses nothing by it. The thread waits for streams that may still be
+// at work there, and leaves a pool alone that a captured graph uses.
+//
+// There is one such thread in a process, while a pool wants it. A call begins a
+// new period; one with 0 waits until the thread is done with the pool.
+//
+// Lifetime:      until the pool ends. A child of fork has no such thread before
+//                it calls this for a pool of its own.
+// TARN_E_NOMEM   the system has no thread for it: nothing decays.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
+                                                     uint64_t idle_ns);
+
+// ---------------------------------------------------------------------------
+// When there is no room
+// ---------------------------------------------------------------------------
+// A request that finds no room makes some: idle memory goes back to the device,
+// and streams at work in it are waited for, except in a capture. If that is not
+// enough, the program is asked.
+
+// A number of bytes that the strategy cannot tell.
+#define TARN_POOL_UNKNOWN SIZE_MAX
+
+// What a request wants, and what the pool was like just now.
+typedef struct tarn_pool_need {
+  size_t struct_size;
+  size_t size;            // as asked for
+  size_t align;           // at least the device's own
+  tarn_tag tag;           // of the request
+  unsigned attempt;       // 1 at first, then more, up to 16
+  size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
+  size_t live_bytes;
+  size_t limit_bytes;
+  size_t idle_bytes;    // held, and in no block; or TARN_POOL_UNKNOWN
+  size_t largest_hole;  // of them in one piece; likewise
+} tarn_pool_need;
+
+// Makes room for a request: frees blocks, trims, raises the limit. True: the
+// request is to be tried again, and if there is still no room all of this
+// begins anew. False: it is TARN_FULL.
+//
+// Called on the thread of the request, with no lock held, so several threads
+// may be in it at once. It may use the pool as any other code. Requests of its
+// own that find no room are refused without calling it, whatever pool they are
+// for. |need| is good for the length of the call.
+typedef bool tarn_pool_full_fn(tarn_pool *pool, const tarn_pool_need *need,
+                               void *context);
+
+// Sets the function that is called when there is no room, in place of the one
+// before; NULL: none, as at the start. When it returns no thread is in the
+// former one any more.
+//
+// Lifetime: |context| is the caller's, until another is set or the pool ends.
+// TARN_E_STATE  called from within such a function, which it would wait for.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
+
+// ---------------------------------------------------------------------------
 // Sleep
 // ---------------------------------------------------------------------------
-// Weights and caches of a server that are not needed while something else has
-// the device: their memory goes back to it, their addresses stay theirs, and
-// pointers to them are good again after they are woken.
+// Weights and caches that are not needed while something else has the device:
+// their memory goes back to it, their addresses stay theirs.
 
 typedef enum tarn_sleep_mode {
   TARN_SLEEP_DROP = 0,  // contents are undefined after waking
@@ -431,16 +407,19 @@ typedef enum tarn_sleep_mode {
 // The caller sees to it that no work on the blocks is under way. The host waits
 // for streams that used their memory before.
 //
-// Only arena_pool can, and where the device has ranges (tarn/range.h).
+// Only arena_pool can, and where the device has ranges (tarn/range.h). A pool
+// that debugs looks at the bytes around its blocks: those that were taken while
+// it did must not sleep.
 //
-// Threads:  who frees or resizes one of the blocks meanwhile, or wakes them,
-//           gets TARN_E_STATE.
-// Cost:     a walk over all blocks, calls of the device for each 64 pages and
-//           each run of them, and the copies.
+// Threads:            who frees or resizes one of the blocks meanwhile, or
+//                     wakes them, gets TARN_E_STATE.
+// Cost:               a walk over all blocks, calls of the device for each 64
+//                     pages and each run of them, and the copies.
 // TARN_OK             also where nothing was awake.
-// TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; or a
-//                     block is of one that was replaced. The text says which.
-//                     Nothing has changed, nor after the next four.
+// TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; a
+//                     block is of one that was replaced; or a pool made with
+//                     TARN_POOL_DEFER or TARN_POOL_DRY. The text says which.
+//                     Nothing has changed, nor after the next three.
 // TARN_E_NOMEM        the host has not enough for what is to be saved.
 // TARN_E_INVALID      a tag that tarn_pool_tag has not given, or no such mode.
 // TARN_E_STATE        another thread is at one of the blocks.
@@ -453,16 +432,13 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_sleep(tarn_pool *pool,
 
 // Wakes all blocks of |tag| that sleep: they have memory at their addresses
 // again, and what was saved is there. All of them or none: after a failure they
-// sleep as before, and what was saved is kept.
+// sleep as before, and what was saved is kept. Also when the strategy was
+// replaced since. Idle memory goes back first where there is no room.
 //
-// Also when the strategy was replaced since. Idle memory of the pool goes back
-// first where the limit or the device leaves no room.
-//
-// Cost: as of tarn_pool_sleep.
+// Cost:           as of tarn_pool_sleep.
 // TARN_OK         also where nothing slept.
 // TARN_FULL       the limit or the device is used up: free, or let others
 //                 sleep, and try again.
-// TARN_E_NOMEM    the host has not enough to keep books.
 // TARN_E_INVALID  a tag that tarn_pool_tag has not given.
 // TARN_E_STATE    another thread is at one of the blocks.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
@@ -491,7 +467,7 @@ typedef struct tarn_pool_stats {
   uint64_t device_frees;
   uint64_t stream_crossings;  // blocks that changed streams, and streams that
                               // a free was put behind (tarn_block_use_on)
-  uint32_t counters;          // TARN_COUNT_...: what is counted besides
+  uint32_t counters;          // TARN_COUNT_... that are on: tarn/account.h
   uint32_t reserved;
   size_t asleep_bytes;  // that sleeping blocks have given back to the device,
                         // and want again when they are woken
@@ -500,7 +476,8 @@ typedef struct tarn_pool_stats {
 
 // All of it as of one moment.
 //
-// Cost: O(1).
+// Cost: O(1); while a step is played, O(events of a step), since what was
+//       played is put on the books when somebody looks.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats);
 
@@ -521,194 +498,6 @@ typedef struct tarn_pool_tag_stats {
 // were taken while TARN_COUNT_TAGS was off are not in it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_query_tag(
     tarn_pool *pool, tarn_tag tag, tarn_pool_tag_stats *out_stats);
-
-// ---------------------------------------------------------------------------
-// Finding misuse
-// ---------------------------------------------------------------------------
-// Wrong frees are refused by every pool. What is written where nothing may be
-// is found by a pool that debugs: of a block that it gives out
-//
-//   [ fresh: what was asked for | guard ]  nothing is written into the guard,
-//   [ freed .......................... ]  nothing anywhere once it is freed
-//
-// each part is filled with a byte of its own, in the order of the block's
-// stream, and verified later. Memory that the host can touch is also marked for
-// AddressSanitizer and valgrind: guards and blocks in quarantine may not be
-// touched, so that the faulty instruction itself is caught.
-
-// What is done with each block. GUARDS: the block is exactly as large as was
-// asked for, and all behind it, at least 64 bytes, is verified when it is freed
-// or resized. POISON: a block that is taken is filled, and again when it is
-// freed, so that reading it shows. QUARANTINE: freed blocks are filled and stay
-// aside, first in, first out, and are verified when they leave: when there are
-// too many of them, before a request fails for want of room, and when the pool
-// is trimmed, or its strategy or its debugging switched.
-#define TARN_POOL_DEBUG_GUARDS (1u << 0)
-#define TARN_POOL_DEBUG_POISON (1u << 1)
-#define TARN_POOL_DEBUG_QUARANTINE (1u << 2)
-
-enum {
-  TARN_POOL_FRESH_BYTE = 0xff,  // floats of it are NaN
-  TARN_POOL_FREED_BYTE = 0xdd,
-  TARN_POOL_GUARD_BYTE = 0xbd,
-};
-
-typedef enum tarn_pool_finding_kind {
-  TARN_POOL_FINDING_NONE = 0,
-  TARN_POOL_OVERRUN = 1,      // something was written behind a block
-  TARN_POOL_STALE_WRITE = 2,  // something was written into a freed block
-} tarn_pool_finding_kind;
-
-typedef struct tarn_pool_finding {
-  size_t struct_size;
-  tarn_pool_finding_kind kind;
-  tarn_addr address;   // of the block
-  size_t size;         // as it was asked for
-  tarn_tag tag;        // of the block
-  size_t offset;       // from the address to the first byte that is wrong
-  unsigned char byte;  // what is there
-} tarn_pool_finding;
-
-// Told of each finding as it is made. Called with locks of the library held,
-// from any thread that uses the pool: it must not call the library, but for
-// tarn_pool_tag_name.
-typedef void tarn_pool_debug_fn(void *context, tarn_pool *pool,
-                                const tarn_pool_finding *finding);
-
-typedef struct tarn_pool_debug_options {
-  size_t struct_size;
-  uint32_t flags;             // TARN_POOL_DEBUG_... bits; 0: all
-  size_t quarantine_bytes;    // held in quarantine at most; 0: 64 MiB
-  tarn_pool_debug_fn *found;  // NULL: nobody is told
-  void *context;              // of |found|
-} tarn_pool_debug_options;
-
-// Lets |pool| debug from now on, as |options| say; NULL: no more. Blocks that
-// are out keep what they were taken with. A pool that is made while the
-// environment variable TARN_POOL_DEBUG is set begins so: "all", or some of
-// "guards,poison,quarantine=BYTES"; "" or "off": it does not.
-//
-// Each finding goes to |found| and, as an error, to the log (tarn_log_set), and
-// is counted; no other block is touched, and the damage is made good. The free
-// of a block with a damaged guard answers TARN_E_CORRUPT; what other calls come
-// across tarn_pool_debug_check answers.
-//
-// Cost:  requests and frees wait for the block's stream and write or read all
-//        of its bytes; none for a pool that does not debug.
-// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DRY or TARN_POOL_DEFER.
-// TARN_E_INVALID  an unknown flag or struct_size: nothing has changed.
-// TARN_E_DEVICE   done, but the device refused memory that left the quarantine.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_pool_debug(tarn_pool *pool, const tarn_pool_debug_options *options);
-
-// Verifies the guards of all blocks that are out and all blocks in quarantine.
-//
-// Cost: reads all of that.
-// TARN_E_CORRUPT  it found something, or another call has since the last check
-//                 that could not say so: the text names the first.
-// TARN_E_DEVICE   the device would not show all of it.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_debug_check(tarn_pool *pool);
-
-typedef struct tarn_pool_debug_stats {
-  size_t struct_size;
-  uint32_t flags;  // 0: the pool does not debug
-  size_t quarantine_bytes;
-  size_t quarantine_blocks;
-  uint64_t verified;    // guards and blocks that were read
-  uint64_t unverified;  // those that the device would not fill or show, for
-                        // one since the block's stream has failed
-  uint64_t overruns;    // findings of either kind
-  uint64_t stale_writes;
-} tarn_pool_debug_stats;
-
-// What debugging has come to so far; zeros if the pool never did.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_pool_debug_report(tarn_pool *pool, tarn_pool_debug_stats *out_stats);
-
-// ---------------------------------------------------------------------------
-// What is counted, and events
-// ---------------------------------------------------------------------------
-
-// What can be switched. All else in tarn_pool_stats is always counted. What
-// each costs on a machine `tarn bench counters` tells.
-enum {
-  // By tag: live bytes, their peak, live blocks. A block counts from its alloc
-  // to its free if this was on at its alloc.
-  TARN_COUNT_TAGS = 1 << 0,
-  // live_peak_bytes is exact. Off: it is looked at when the device is asked,
-  // when blocks are resized, and by tarn_pool_query.
-  TARN_COUNT_PEAKS = 1 << 1,
-  // The last events are kept, for tarn_pool_events.
-  TARN_COUNT_EVENTS = 1 << 2,
-  // ... with the time of each.
-  TARN_COUNT_TIMES = 1 << 3,
-
-  TARN_COUNT_DEFAULT = TARN_COUNT_TAGS | TARN_COUNT_PEAKS,
-};
-
-// Switches exactly |counters| on. May be done at any time, with blocks out.
-// Switching events off keeps those that were written.
-//
-// Cost:           O(1); events for the first time take the memory of the ring.
-// TARN_E_INVALID  a bit that is none. Nothing has changed.
-// TARN_E_NOMEM    no host memory for the ring. Nothing has changed.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account(tarn_pool *pool,
-                                                       uint32_t counters);
-
-// Sets how many events are kept: |count|, rounded up to a power of two; 4096
-// unless set. The newest of those that were written stay. 0 frees the ring, and
-// switches events off.
-//
-// Cost:           64 bytes of host memory for each; those that stay are copied.
-// TARN_E_INVALID  too many. Nothing has changed.
-// TARN_E_NOMEM    no host memory. Nothing has changed.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account_ring(tarn_pool *pool,
-                                                            size_t count);
-
-typedef enum tarn_pool_event_kind {
-  TARN_POOL_EVENT_ALLOC = 1,   // a block was taken
-  TARN_POOL_EVENT_FREE = 2,    // ... and has come back
-  TARN_POOL_EVENT_RESIZE = 3,  // ... was |size_before| bytes
-  TARN_POOL_EVENT_FAIL = 4,    // a request was not served; |status| says why
-  TARN_POOL_EVENT_GROW = 5,    // memory of the device came
-  TARN_POOL_EVENT_SHRINK = 6,  // ... and went
-  TARN_POOL_EVENT_SWITCH = 7,  // the strategy was exchanged
-} tarn_pool_event_kind;
-
-// Numbers are a pool's own, count up by one and never come again. Blocks of two
-// allocs at one address are told apart by the free between them. Sums over GROW
-// less those over SHRINK are reserved_bytes.
-typedef struct tarn_pool_event {
-  uint64_t number;
-  uint64_t time_ns;   // of a clock that only goes forward; 0: not asked for
-  tarn_addr address;  // of the block, or of the device's memory; 0: it has none
-                      // of its own, as pages that move
-  size_t size;        // bytes: of blocks those that were asked for
-  size_t size_before;  // RESIZE; else 0
-  uint64_t stream;     // serial: of the request, or in whose order the memory
-                       // is free; 0: the host
-  uint32_t thread;     // a number of the process's, from 1 on
-  tarn_tag tag;        // of the block, or of the request
-  tarn_pool_event_kind kind;
-  tarn_status status;  // FAIL: why; else TARN_OK
-} tarn_pool_event;
-
-// Copies events from number |from| on, oldest first, |room| at most, to |out|.
-// What is no more there is passed over: out[0].number less |from| are lost.
-// |*out_next| is the number to go on with. As of one moment; none is taken out,
-// so that several may read.
-//
-//   uint64_t next = 0;
-//   do {
-//     tarn_pool_events(pool, next, events, 256, &count, &next);
-//     ... events[0] to events[count - 1] ...
-//   } while (count == 256);
-//
-// Cost:           a copy, with the pool locked meanwhile.
-// TARN_E_INVALID  |out| is NULL, and |room| is not 0.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_pool_events(tarn_pool *pool, uint64_t from, tarn_pool_event *out,
-                 size_t room, size_t *out_count, uint64_t *out_next);
 
 #ifdef __cplusplus
 }  // extern "C"

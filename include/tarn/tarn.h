@@ -3,9 +3,12 @@
 #ifndef TARN_TARN_H_
 #define TARN_TARN_H_
 
+#include "tarn/account.h"
 #include "tarn/arena.h"
 #include "tarn/base.h"
+#include "tarn/capture.h"
 #include "tarn/device.h"
+#include "tarn/misuse.h"
 #include "tarn/pool.h"
 #include "tarn/range.h"
 #include "tarn/rows.h"

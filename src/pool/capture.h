@@ -3,6 +3,7 @@
 #define TARN_POOL_CAPTURE_H_
 
 #include "pool/front.h"
+#include "tarn/capture.h"
 
 // The lock is held in all of these. Those that every request and every free
 // passes ask in line whether there is a capture at all.

@@ -16,6 +16,7 @@
 
 #include "pool/piece.h"
 #include "pool/strategy.h"
+#include "tarn/misuse.h"
 
 // Bits of a piece's |marks|, beside TARN_POOL_DEBUG_..., with which its block
 // was taken.

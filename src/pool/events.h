@@ -8,7 +8,7 @@
 #ifndef TARN_POOL_EVENTS_H_
 #define TARN_POOL_EVENTS_H_
 
-#include "tarn/pool.h"
+#include "tarn/account.h"
 
 typedef struct tarn__events {
   tarn_pool_event *ring;

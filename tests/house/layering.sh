@@ -29,6 +29,9 @@ include/tarn/range.h       base,device                         -
 include/tarn/rows.h        base,device                         -
 include/tarn/sim.h         base                                -
 include/tarn/pool.h        base,device                         -
+include/tarn/account.h     pool                                -
+include/tarn/capture.h     pool                                -
+include/tarn/misuse.h      pool                                -
 include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/whole.h       base,device,pool                    -
@@ -39,7 +42,7 @@ src/base/                  base                                base
 src/trace/                 base,trace                          base,trace
 src/plan/                  base,plan                           base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  arena,base,device,range,pool,strategy           base,device/memory.h,pool
+src/pool/                  account,arena,base,capture,device,misuse,pool,range,strategy  base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model

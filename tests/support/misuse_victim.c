@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tarn/pool.h"
+#include "tarn/misuse.h"
 
 static tarn_pool *debugging(const char *strategy) {
   tarn_pool *pool = NULL;
