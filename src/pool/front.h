@@ -93,11 +93,9 @@ static inline void tarn__front_wait(tarn_pool *pool) {
 
 // The short way in: where nothing is wrong and the lock is this thread's own.
 // Its end is tarn__gate_leave_owned. NULL: the long way will tell why. In a
-// child of fork a thread may have got the seat, and with it the gates, of one
-// of the parent's.
+// child of fork no lock of the parent's is any thread's own.
 static inline tarn__seat *tarn__front_try(tarn_pool *pool) {
-  bool usable = pool != NULL && tarn__callbacks_running == 0 &&
-                pool->generation == tarn__os_generation();
+  bool usable = pool != NULL && tarn__callbacks_running == 0;
   return usable ? tarn__gate_try_owned(&pool->gate) : NULL;
 }
 

@@ -48,32 +48,36 @@ static void make_key(void) {
   at_exit.usable = pthread_key_create(&at_exit.key, leave_seat) == 0;
 }
 
-// Threads that the child does not have leave their seats, but where one was
-// inside: that still tells how the parent's pool was left. The one that it has
-// gets another one, and so is none that was inside.
-static void leave_seats_of_the_gone(void) {
-  for (size_t i = 0; i < SEATS; i++) {
-    tarn__seat *seat = &seats[i].seat;
-    bool stays =
-        seat == tarn__gate_seat ||
-        atomic_load_explicit(&seat->inside, memory_order_relaxed) != NULL;
-    if (!stays) {
-      atomic_store_explicit(&seat->taken, false, memory_order_relaxed);
-    }
-  }
+// Seats below are the parent's, and so are the gates that are left on them;
+// that one is inside still tells how the parent's pool was left.
+static size_t first_seat;
+static atomic_size_t end_of_used;  // no seat from here on was ever taken
+
+static void leave_seats_to_the_parent(void) {
+  first_seat = atomic_load_explicit(&end_of_used, memory_order_relaxed);
   tarn__gate_seat = NULL;
 }
 
 TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(NULL, NULL, leave_seats_of_the_gone);
+  pthread_atfork(NULL, NULL, leave_seats_to_the_parent);
+}
+
+static void raise_end_of_used(size_t end) {
+  size_t was = atomic_load_explicit(&end_of_used, memory_order_relaxed);
+  while (was < end && !atomic_compare_exchange_weak_explicit(
+                          &end_of_used, &was, end, memory_order_relaxed,
+                          memory_order_relaxed))
+    continue;
 }
 
 static tarn__seat *take_free_seat(void) {
-  for (size_t i = 0; i < SEATS; i++) {
+  for (size_t i = first_seat; i < SEATS; i++) {
     atomic_bool *taken = &seats[i].seat.taken;
     bool free = !atomic_load_explicit(taken, memory_order_relaxed) &&
                 !atomic_exchange_explicit(taken, true, memory_order_acquire);
-    if (free) return &seats[i].seat;
+    if (!free) continue;
+    raise_end_of_used(i + 1);
+    return &seats[i].seat;
   }
   return NULL;
 }

@@ -78,8 +78,7 @@ static inline bool tarn__gate_enter_owned(const tarn__gate *gate,
 }
 
 // The short way alone: NULL where the gate is not this thread's own. In a child
-// of fork gates of the parent's may be, with the seat of another thread:
-// whoever has such gates leaves them alone.
+// of fork no gate of the parent's is.
 static inline tarn__seat *tarn__gate_try_owned(tarn__gate *gate) {
   tarn__seat *seat = tarn__gate_seat;
   bool entered =
