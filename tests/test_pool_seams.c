@@ -2,6 +2,8 @@
 // debugging, other threads while a stage is set up, a device that is full.
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
 
 #include "test_pool_arena_kit.h"
 
@@ -281,6 +283,86 @@ START_TEST(a_device_without_more_strikes_the_stage) {
 }
 END_TEST
 
+// --- texts -----------------------------------------------------------------
+
+START_TEST(what_was_freed_on_stage_is_told_once) {
+  open_on(arena_devices[_i]);
+  learn();
+  take_all();
+  give(out[BLOCKS - 1]);
+  assert_status(tarn_pool_free(&out[BLOCKS - 1], NULL), TARN_E_INVALID);
+  ck_assert_ptr_nonnull(strstr(tarn_last_error(), "was freed before"));
+  ck_assert_ptr_null(strstr(tarn_last_error(), "; that is"));
+  for (size_t i = BLOCKS - 1; i-- > 0;)
+    give(out[i]);
+  close_all();
+}
+END_TEST
+
+// --- memory on its way to the device, and an owner of the lock -------------
+
+static atomic_int asked;  // the program's function
+
+static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
+                      void *context) {
+  (void)pool;
+  (void)need;
+  (void)context;
+  atomic_fetch_add(&asked, 1);
+  return false;
+}
+
+static tarn_status give_to_device(const tarn__supply *supply, uint64_t serial,
+                                  tarn_addr addr, size_t size) {
+  wait_in_the_device();
+  return real_calls->give(supply, serial, addr, size);
+}
+
+static void *give_first(void *unused) {
+  (void)unused;
+  (void)!tarn_pool_free(&out[0], NULL);
+  return NULL;
+}
+
+static void *release_late(void *unused) {
+  struct timespec nap = {0, 50000000};
+  (void)unused;
+  nanosleep(&nap, NULL);
+  sem_post(&other.may_go_on);
+  return NULL;
+}
+
+START_TEST(an_owner_waits_before_the_program_is_asked) {
+  static tarn__supply_calls calls;
+  pthread_t late;
+  sem_init(&other.asks, 0, 0);
+  sem_init(&other.may_go_on, 0, 0);
+  open_on("fake:0");
+  assert_ok(tarn_pool_use(at.place, "no_pool"));
+  out[0] = take(at.pool, 100000);
+  assert_ok(tarn_pool_limit(at.pool, stats_of(at.pool).reserved_bytes));
+  assert_ok(tarn_pool_on_full(at.pool, note_need, NULL));
+  real_calls = at.pool->supply.calls;
+  calls = *real_calls;
+  calls.give = give_to_device;
+  at.pool->supply.calls = &calls;
+  pthread_create(&other.thread, NULL, give_first, NULL);
+  sem_wait(&other.asks);
+  for (int i = 0; i < 4096; i++)
+    (void)stats_of(at.pool);  // and the lock is this thread's own
+  pthread_create(&late, NULL, release_late, NULL);
+  tarn_block block;
+  tarn_status status = tarn_pool_alloc(at.pool, 100000, 0, NULL, &block);
+  pthread_join(late, NULL);
+  pthread_join(other.thread, NULL);
+  at.pool->supply.calls = real_calls;
+  assert_ok(status);
+  ck_assert_int_eq(atomic_load(&asked), 0);
+  give(block);
+  close_all();
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool seams");
   TCase *tc = tcase_create("seams");
@@ -296,6 +378,9 @@ int main(void) {
   tcase_add_loop_test(tc, others_trim_and_switch_while_a_stage_is_set_up, 0, 2);
   tcase_add_loop_test(tc, a_full_device_strikes_the_stage, 0, ARENA_DEVICES);
   tcase_add_test(tc, a_device_without_more_strikes_the_stage);
+  tcase_add_loop_test(tc, what_was_freed_on_stage_is_told_once, 0,
+                      ARENA_DEVICES);
+  tcase_add_test(tc, an_owner_waits_before_the_program_is_asked);
   suite_add_tcase(suite, tc);
   return run_pool_suite(suite);
 }

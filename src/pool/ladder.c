@@ -112,8 +112,11 @@ static bool trim_idle(tarn__ladder *ladder) {
 
 static bool wait_for_returns(tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
-  if (pool->returning == 0) return false;
+  size_t before = pool->returning;
+  if (before == 0) return false;
   tarn__front_wait(pool);
+  // Who owned the lock has only come to hold it, and was told nothing.
+  if (pool->returning >= before) tarn__front_wait(pool);
   return true;
 }
 

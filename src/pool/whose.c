@@ -115,7 +115,7 @@ static tarn_status add_text(tarn_addr address, const finding *f) {
 tarn_status tarn__whose_explain(tarn_pool *pool, tarn_addr address) {
   finding f = {.live = false};
   tarn__front_enter(pool);
-  bool is_said = tarn__pieces_find(&pool->pieces, address) != NULL;
+  bool is_said = tarn__front_at(pool, address) != NULL;
   tarn__front_leave(pool);
   if (is_said) return TARN_E_INVALID;
   bool found = search(pool, address, &f) || search_others(pool, address, &f);
