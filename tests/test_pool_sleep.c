@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tarn/misuse.h"
 #include "test_pool_sleep_kit.h"
 
 // The host's pages of |size| bytes at |address| that are in memory.
@@ -332,6 +333,21 @@ START_TEST(others_say_what_is_missing) {
 }
 END_TEST
 
+START_TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
+  tarn_pool *pool = host_pool("arena_pool");
+  tarn_tag tag = tag_of("dressed");
+  tarn_pool_debug_options options = {.struct_size = sizeof options};
+  assert_ok(tarn_pool_debug(pool, &options));
+  tarn_block block = take_tagged(pool, (size_t)3 * MIB, tag);
+  assert_status(tarn_pool_sleep(pool, tag, TARN_SLEEP_DROP),
+                TARN_E_UNSUPPORTED);
+  ck_assert_ptr_nonnull(strstr(tarn_last_error(), "debugged"));
+  assert_ok(tarn_pool_debug_check(pool));
+  give(block);
+  assert_ok(tarn_pool_debug(pool, NULL));
+}
+END_TEST
+
 START_TEST(blocks_of_a_replaced_strategy_cannot) {
   scene s = open_scene(0);
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
@@ -469,7 +485,8 @@ int main(void) {
            holes_in_their_pages_sleep_too, a_sleeping_block_can_be_freed,
            a_second_sleep_finds_those_that_are_awake, two_tags_sleep_apart);
   ADD_CASE(suite, "errors", what_is_wrong_is_refused,
-           others_say_what_is_missing, blocks_of_a_replaced_strategy_cannot);
+           others_say_what_is_missing, blocks_of_a_replaced_strategy_cannot,
+           blocks_that_were_taken_while_the_pool_debugged_cannot);
   ADD_CASE(suite, "pool", without_room_they_sleep_on,
            a_full_device_lets_them_sleep_on, they_wake_after_a_switch,
            others_hold_no_more_while_they_sleep,

@@ -19,7 +19,7 @@ static const char help[] =
     "an alloc and a free that hit, in nanoseconds.\n"
     "\n"
     "  --pool A,B       which strategies (default: "
-    "page_unit_pool,arena_pool);\n"
+    "page_unit_pool,arena_pool:steps=0);\n"
     "                   they may have options\n"
     "  --device NAME    the device of the pools (default: cpu:0)\n"
     "  --strategy FILE  load this strategy first; may be given several times\n"
@@ -98,7 +98,7 @@ static tool_exit check_pool(const command *c, size_t index) {
 
 static tool_exit prepare(command *c) {
   if (c->pools.count == 0) {
-    options_pools_split("page_unit_pool,arena_pool", &c->pools);
+    options_pools_split("page_unit_pool,arena_pool:steps=0", &c->pools);
   }
   tool_exit status = options_strategies_load(c->verb, &c->strategies);
   if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);

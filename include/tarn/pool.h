@@ -407,9 +407,8 @@ typedef enum tarn_sleep_mode {
 // The caller sees to it that no work on the blocks is under way. The host waits
 // for streams that used their memory before.
 //
-// Only arena_pool can, and where the device has ranges (tarn/range.h). A pool
-// that debugs looks at the bytes around its blocks: those that were taken while
-// it did must not sleep.
+// Only arena_pool can, and where the device has ranges (tarn/range.h), and not
+// for blocks that were taken while the pool debugged (tarn/misuse.h).
 //
 // Threads:            who frees or resizes one of the blocks meanwhile, or
 //                     wakes them, gets TARN_E_STATE.
@@ -417,7 +416,8 @@ typedef enum tarn_sleep_mode {
 //                     pages and each run of them, and the copies.
 // TARN_OK             also where nothing was awake.
 // TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; a
-//                     block is of one that was replaced; or a pool made with
+//                     block is of one that was replaced, or was taken while
+//                     the pool debugged; or a pool made with
 //                     TARN_POOL_DEFER or TARN_POOL_DRY. The text says which.
 //                     Nothing has changed, nor after the next three.
 // TARN_E_NOMEM        the host has not enough for what is to be saved.

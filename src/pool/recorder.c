@@ -15,8 +15,8 @@ enum {
   FIRST_ROOM = 1024,
   MOST_ROOM = 65536,
   LEAST_EVIDENCE = 512,
-  ROOMS_HEARD = 4,   // rings full of events without a period: a larger one
-  ROOMS_RESTED = 64  // the largest ones full that are let pass after that
+  ROOMS_HEARD = 4,   // the largest rings full of events without a period ...
+  ROOMS_RESTED = 64  // ... after which so many are let pass
 };
 
 static const uint64_t BASE = 0x9e3779b97f4a7c15u;
@@ -59,19 +59,31 @@ void tarn__recorder_restart(tarn__recorder *r, uint64_t evidence) {
   if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
 }
 
+// What is noted in |r| goes over, if there is anything. What is not any more is
+// as if it had not been heard.
+static void take_over(tarn__recorder *grown, const tarn__recorder *r) {
+  if (r->room == 0) return;
+  uint64_t kept = r->count - r->first < r->room ? r->count - r->first : r->room;
+  grown->first = r->count - kept;
+  for (uint64_t at = grown->first; at < r->count; at++)
+    *note_at(grown, at) = *note_at(r, at);
+  for (size_t i = 0; i < r->room; i++)
+    grown->seen[r->seen[i].gram % grown->room] = r->seen[i];
+}
+
 static bool set_room(tarn__recorder *r, size_t room) {
-  tarn__note *notes = tarn__host_array(room, sizeof *notes);
-  tarn__seen *seen = tarn__host_array(room, sizeof *seen);
-  if (notes == NULL || seen == NULL) {
-    tarn__host_free_array(notes, room, sizeof *notes);
-    tarn__host_free_array(seen, room, sizeof *seen);
+  tarn__recorder grown = *r;
+  grown.room = room;
+  grown.notes = tarn__host_array(room, sizeof *grown.notes);
+  grown.seen = tarn__host_array(room, sizeof *grown.seen);
+  if (grown.notes == NULL || grown.seen == NULL) {
+    tarn__host_free_array(grown.notes, room, sizeof *grown.notes);
+    tarn__host_free_array(grown.seen, room, sizeof *grown.seen);
     return false;
   }
+  take_over(&grown, r);
   drop_room(r);
-  r->notes = notes;
-  r->seen = seen;
-  r->room = room;
-  tarn__recorder_restart(r, r->evidence);
+  *r = grown;
   return true;
 }
 
@@ -89,10 +101,10 @@ static bool is_listening(tarn__recorder *r) {
     return false;
   }
   if (r->room == 0) return set_room(r, FIRST_ROOM);
-  bool in_vain =
-      r->period == 0 && r->count - r->first >= (uint64_t)r->room * ROOMS_HEARD;
-  if (!in_vain) return true;
-  if (r->room == MOST_ROOM || !set_room(r, r->room * 2)) rest(r);
+  uint64_t heard = r->count - r->first;
+  if (r->period != 0 || heard < r->room) return true;
+  if (r->room < MOST_ROOM) return set_room(r, r->room * 2);
+  if (heard >= (uint64_t)MOST_ROOM * ROOMS_HEARD) rest(r);
   return r->rest == 0;
 }
 

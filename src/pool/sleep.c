@@ -70,12 +70,21 @@ static tarn_status refuse_strategy(const tarn__strategy *strategy) {
 }
 
 // All that are awake can fall asleep.
+// Its guard would have to sleep with it.
+static tarn_status refuse_dressed(const tarn__piece *piece) {
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "sleep: the block at 0x%llx was taken while its pool "
+                    "debugged",
+                    (unsigned long long)piece->address);
+}
+
 static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
   const tarn__piece *piece = NULL;
   if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     tarn_status status = tarn__front_check_rest("sleep", piece);
     if (status != TARN_OK) return status;
+    if (piece->marks != 0) return refuse_dressed(piece);
     if (piece->sleeper == NULL && piece->owner != pool->current) {
       return refuse_strategy(piece->owner);
     }
