@@ -61,7 +61,7 @@ START_TEST(json_has_the_published_keys) {
   ck_assert_uint_eq(json_size(o.out, "results"), RESULTS);
   for (size_t i = 0; i < COUNTERS_BENCH_ROWS; i++) {
     assert_row(o.out, i, "\"page_unit_pool\"");
-    assert_row(o.out, i + COUNTERS_BENCH_ROWS, "\"arena_pool\"");
+    assert_row(o.out, i + COUNTERS_BENCH_ROWS, "\"arena_pool:steps=0\"");
   }
   // The default is no more than itself.
   ck_assert_double_eq(json_number(o.out, at(0, "more_ns")), 0);

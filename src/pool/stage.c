@@ -19,9 +19,10 @@ typedef struct draft {
   uint64_t serial;    // of the stream that has most of the requests
   uint32_t *span_of;  // by event, of a request and of its free
   tarn__span *spans;
-  size_t room;   // of them
-  size_t count;  // of them
-  size_t size;   // of all, laid out
+  size_t room;      // of them
+  size_t count;     // of them
+  size_t requests;  // of the step, those included that are not laid out
+  size_t size;      // of all, laid out
   size_t align;
 } draft;
 
@@ -52,6 +53,7 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
   for (size_t i = 0; i < d->period; i++) {
     const tarn__note *note = tarn__recorder_note(d->recorder, i);
     d->span_of[i] = NOBODY;
+    d->requests += is_request(note) ? 1 : 0;
     if (!fits(d, note)) continue;
     tarn__span *span = &d->spans[d->count];
     *span = (tarn__span){.from = (uint32_t)i, .to = NOBODY};
@@ -108,8 +110,10 @@ static tarn_status make_draft(draft *d, const tarn_pool *pool, size_t granule) {
   if (status != TARN_OK) return status;
   add_frees(d);
   drop_open_spans(d);
+  // Those that are not would count as misses in each step.
+  size_t others = d->requests - d->count;
   bool worth_it = d->count > 0 && d->count <= pool->current->steps &&
-                  d->count * 4 >= d->period;
+                  others <= d->count / 2;
   return worth_it ? tarn__layout(d->spans, d->count, &d->size) : TARN_FULL;
 }
 
