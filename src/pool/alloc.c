@@ -174,7 +174,8 @@ static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
   return true;
 }
 
-// The strategies that steps can be played on hear of what was not expected.
+// It may be expected after all: by a step that begins just here, or behind what
+// was freed early. If not, it is a miss.
 static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
                             tarn_block *out_block) {
   tarn__play_settle(pool);
