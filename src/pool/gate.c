@@ -143,10 +143,20 @@ static void take_from_owner(tarn__gate *gate) {
 
 // --- entering and leaving --------------------------------------------------
 
+// What is done inside takes less than to sleep and to be woken, as a rule: who
+// finds the gate taken tries again for a while.
+static void init_lock(pthread_mutex_t *lock) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 void tarn__gate_init(tarn__gate *gate) {
   *gate = (tarn__gate){.wanted = FIRST_WANTED};
   atomic_init(&gate->owner, &tarn__gate_nobody);
-  pthread_mutex_init(&gate->lock, NULL);
+  init_lock(&gate->lock);
 }
 
 void tarn__gate_deinit(tarn__gate *gate) {
