@@ -9,11 +9,7 @@
 
 #include "support/json_check.h"
 #include "support/run.h"
-#include "support/tool_run.h"
-
-static void assert_contains(const char *text, const char *part) {
-  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
-}
+#include "support/tool_assert.h"
 
 // Runs `tarn ...`, which is to be done without a word on stderr.
 #define assert_done(output)                                             \
@@ -22,13 +18,6 @@ static void assert_contains(const char *text, const char *part) {
                   (output).err);                                        \
     ck_assert_str_eq((output).err, "");                                 \
   } while (0)
-
-static void assert_misuse(tool_output o, const char *part) {
-  ck_assert_int_eq(o.status, 2);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-  tool_output_free(&o);
-}
 
 // --- help ------------------------------------------------------------------
 

@@ -7,18 +7,7 @@
 
 #include "support/json_check.h"
 #include "support/run.h"
-#include "support/tool_run.h"
-
-static void assert_contains(const char *text, const char *part) {
-  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
-}
-
-static void assert_misuse(tool_output o, const char *part) {
-  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-  tool_output_free(&o);
-}
+#include "support/tool_assert.h"
 
 static void assert_no(tool_output o, const char *part) {
   ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);

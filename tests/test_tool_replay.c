@@ -7,20 +7,11 @@
 #include "support/json_check.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
-#include "support/tool_run.h"
+#include "support/tool_assert.h"
 #include "tarn/pool.h"
 #include "tarn/trace.h"
 
 #define NOBODY_HAS (UINT64_C(1) << 60)  // bytes: every device refuses
-
-static void assert_contains(const char *text, const char *part) {
-  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
-}
-
-static void assert_done(const tool_output *o) {
-  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
-  ck_assert_str_eq(o->err, "");
-}
 
 static void assert_fails(tool_output o, int status, const char *part) {
   ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);

@@ -247,10 +247,8 @@ static inline void tarn__raise_peak(size_t value, size_t *peak) {
 // Whether tarn_pool_tag has given |tag|; 0 is always known.
 bool tarn__tag_is_known(tarn_tag tag);
 
-// One line about the blocks that are out, by tag, into |out|.
-void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size);
-
-// The same for the |most| tags that hold most.
+// One line about the blocks that are out, into |out|: of the |most| tags that
+// hold most.
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size);
 

@@ -24,7 +24,7 @@ static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
   if (status != TARN_OK || stats.live_blocks == 0) return status;
   char holders[256];
   tarn__front_enter(pool);
-  tarn__front_holders(pool, holders, sizeof holders);
+  tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
   tarn__front_leave(pool);
   return tarn__fail(
       TARN_E_STATE, "%s: cannot close: %zu blocks of %zu bytes are out: %s",
@@ -186,7 +186,7 @@ static tarn_status check_end(tarn_pool *pool) {
   bool captures = pool->capture == TARN__CAPTURE_RUNNING;
   size_t blocks = pool->stats.live_blocks;
   size_t bytes = pool->stats.live_bytes;
-  tarn__front_holders(pool, holders, sizeof holders);
+  tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
   tarn__front_leave(pool);
   if (captures) {
     return tarn__fail(TARN_E_STATE,

@@ -107,7 +107,3 @@ void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
     used += n > 0 ? (size_t)n : 0;
   }
 }
-
-void tarn__front_holders(tarn_pool *pool, char *out, size_t out_size) {
-  tarn__front_top_holders(pool, SIZE_MAX, out, out_size);
-}

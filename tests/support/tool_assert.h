@@ -1,0 +1,28 @@
+// tool_assert.h - what tests of the tool say of its output.
+#ifndef TARN_TESTS_SUPPORT_TOOL_ASSERT_H_
+#define TARN_TESTS_SUPPORT_TOOL_ASSERT_H_
+
+#include <check.h>
+#include <string.h>
+
+#include "support/tool_run.h"
+
+static inline void assert_contains(const char *text, const char *part) {
+  ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+// It did what it was told, and had nothing to complain about.
+static inline void assert_done(const tool_output *o) {
+  ck_assert_msg(o->status == 0, "exit %d: %s", o->status, o->err);
+  ck_assert_str_eq(o->err, "");
+}
+
+// It was used wrongly, and says so. Frees |o|.
+static inline void assert_misuse(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 2, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+#endif  // TARN_TESTS_SUPPORT_TOOL_ASSERT_H_
