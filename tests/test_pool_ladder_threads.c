@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "pool/ladder.h"
 #include "test_pool_kit.h"
@@ -264,9 +266,12 @@ static void pass_gate(void *context, tarn_status status) {
     continue;
 }
 
+static atomic_int climber_id;
+
 // Climbs the one rung that waits for streams.
 static void *wait_for_streams(void *unused) {
   (void)unused;
+  atomic_store(&climber_id, gettid());
   tarn_pool *pool = host();
   tarn__request request = {.size = 1, .align = 1};
   tarn__ladder ladder;
@@ -279,11 +284,28 @@ static void *wait_for_streams(void *unused) {
   return NULL;
 }
 
+// Whether the system says that the thread sleeps.
+static bool is_asleep(int thread) {
+  char path[64];
+  char state = '?';
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  FILE *file = fopen(path, "r");
+  require(file != NULL);
+  require(fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+  fclose(file);
+  return state == 'S';
+}
+
+// Outside of the lock is not enough: what is queued on the stream before the
+// wait has begun would be waited for too.
 static bool is_waiting(tarn_pool *pool) {
   tarn__front_enter(pool);
   bool inside = pool->current->inside > 0;
   tarn__front_leave(pool);
-  return inside;
+  if (!inside) return false;
+  while (!is_asleep(atomic_load(&climber_id)))
+    sched_yield();
+  return true;
 }
 
 static size_t streams_with_holes(tarn_pool *pool) {
