@@ -80,7 +80,7 @@ START_TEST(active_without_event_is_baseline) {
   ck_assert_uint_eq(trace->ignored_count, 1);
   ck_assert_uint_eq(trace->ignored_bytes, 505);
   for (size_t i = 0; i < trace->block_count; i++)
-    ck_assert_uint_eq(trace->blocks[i].reserved, 0);
+    ck_assert_uint_eq(trace->blocks[i].tag, TARN_TRACE_NO_TAG);
 }
 END_TEST
 

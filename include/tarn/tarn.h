@@ -13,7 +13,10 @@
 #include "tarn/range.h"
 #include "tarn/rows.h"
 #include "tarn/sim.h"
+#include "tarn/snapshot.h"
 #include "tarn/strategy.h"
 #include "tarn/trace.h"
+#include "tarn/trace_build.h"
+#include "tarn/trace_write.h"
 
 #endif  // TARN_TARN_H_

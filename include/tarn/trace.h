@@ -40,6 +40,7 @@ typedef enum tarn_trace_kind {
 #define TARN_TRACE_BASELINE UINT32_MAX  // born: before the first event
 #define TARN_TRACE_NEVER UINT32_MAX     // died: not within the trace
 #define TARN_TRACE_NO_STACK UINT32_MAX  // no stack was recorded
+#define TARN_TRACE_NO_TAG 0             // tags[0] is "": untagged
 
 // ALLOC, FREE and FREE_REQUESTED always concern a block; the others never do.
 typedef struct tarn_trace_event {
@@ -50,6 +51,8 @@ typedef struct tarn_trace_event {
   uint64_t time_us;  // as recorded; 0 where the trace has no clock
   uint64_t stream;   // as recorded: a number that tells streams apart
   uint32_t stack;    // index into stacks, or TARN_TRACE_NO_STACK
+  uint32_t tag;      // index into tags: of the block, or of what was refused
+  uint32_t thread;   // as recorded: a number that tells threads apart
   uint32_t reserved;
 } tarn_trace_event;
 
@@ -60,7 +63,7 @@ typedef struct tarn_trace_block {
   uint32_t born;     // index of its TARN_TRACE_ALLOC, or TARN_TRACE_BASELINE
   uint32_t died;     // index of its TARN_TRACE_FREE, or TARN_TRACE_NEVER
   uint32_t stack;    // of its birth, or TARN_TRACE_NO_STACK
-  uint32_t reserved;
+  uint32_t tag;      // index into tags: what for
 } tarn_trace_block;
 
 typedef struct tarn_trace_frame {
@@ -87,7 +90,8 @@ typedef struct tarn_trace_segment {
 typedef struct tarn_trace {
   size_t struct_size;  // set by the library
   const char *name;    // the path or the workload, as it was asked for
-  const char *format;  // "pytorch-snapshot", "workload"
+  const char *format;  // "tarn", "pytorch-snapshot", "rmm-csv", "umpire-json",
+                       // "workload", "built"
 
   const tarn_trace_event *events;
   size_t event_count;
@@ -101,6 +105,9 @@ typedef struct tarn_trace {
   size_t frame_index_count;
   const tarn_trace_stack *stacks;
   size_t stack_count;
+
+  const char *const *tags;  // any bytes but NUL, so neutralise them
+  size_t tag_count;         // at least 1: tags[0] is ""
 
   const tarn_trace_segment *segments;
   size_t segment_count;
@@ -116,6 +123,13 @@ typedef struct tarn_trace {
   // Alive at the end, but born after the last event: not part of the trace.
   uint64_t ignored_bytes;
   size_t ignored_count;
+  // Frees, in a format that names no sizes there, of what no event had named.
+  size_t unknown_count;
+  // Events that the recorder says it could not write down.
+  uint64_t lost_count;
+  // The file ends within a record: it was cut, or is still being written. What
+  // is whole of it is the trace.
+  bool unfinished;
 } tarn_trace;
 
 typedef struct tarn_trace_options {

@@ -145,4 +145,25 @@ TARN_MUST_CHECK tarn_status tarn__os_read_file(const char *path, size_t most,
 TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,
                                           size_t size);
 
+// A file that replaces another at once, when it is whole: it is written beside
+// it. What is no regular file, as a pipe, is written to as it is.
+typedef struct tarn__os_new_file {
+  int fd;
+  char *path;       // where it is to stand
+  char *temporary;  // where it stands until then; NULL: there already
+} tarn__os_new_file;
+
+// TARN_E_IO       it cannot be made; the text names the path and says why.
+// TARN_E_NOMEM.   In both cases there is nothing to end.
+TARN_MUST_CHECK tarn_status tarn__os_file_begin(const char *path,
+                                                tarn__os_new_file *out_file);
+
+// TARN_E_IO  not all could be written; go on with tarn__os_file_cancel.
+TARN_MUST_CHECK tarn_status tarn__os_file_write(const tarn__os_new_file *file,
+                                                const void *bytes, size_t size);
+
+// Puts it in its place; on failure nothing is left of it.
+TARN_MUST_CHECK tarn_status tarn__os_file_commit(tarn__os_new_file *file);
+void tarn__os_file_cancel(tarn__os_new_file *file);
+
 #endif  // TARN_BASE_OS_H_

@@ -14,6 +14,8 @@ typedef struct owner {
   char *name;
   char *texts;  // of the frames, each ending in a zero byte
   size_t texts_size;
+  char *tag_texts;  // likewise
+  size_t tag_texts_size;
 } owner;
 
 // --- the baseline to the front ---------------------------------------------
@@ -37,7 +39,6 @@ static void partition(const tarn__history *history, size_t baseline_count,
   for (size_t i = 0; i < history->blocks.count; i++) {
     uint32_t to = blocks[i].born == TARN_TRACE_BASELINE ? old++ : young++;
     sorted[to] = blocks[i];
-    sorted[to].reserved = 0;  // the history's own mark
     moved[i] = to;
   }
 }
@@ -83,9 +84,12 @@ static void *take(tarn__array *array, size_t *out_count) {
 }
 
 static tarn_status fit(tarn__history *history) {
-  tarn__array *const arrays[] = {
-      &history->events, &history->blocks, &history->segments,
-      &history->stacks.texts.bytes, &history->stacks.stacks.bytes};
+  tarn__array *const arrays[] = {&history->events,
+                                 &history->blocks,
+                                 &history->segments,
+                                 &history->stacks.texts.bytes,
+                                 &history->stacks.stacks.bytes,
+                                 &history->tags.bytes};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     tarn_status status = tarn__array_fit(history->budget, arrays[i]);
     if (status != TARN_OK) return status;
@@ -100,6 +104,7 @@ static void copy_sums(const tarn__history *history, tarn_trace *trace) {
   trace->live_peak_event = history->live_peak_event;
   trace->ignored_bytes = history->ignored_bytes;
   trace->ignored_count = history->ignored_count;
+  trace->unknown_count = history->unknown_count;
 }
 
 static void take_arrays(tarn__history *history, owner *made) {
@@ -109,6 +114,7 @@ static void take_arrays(tarn__history *history, owner *made) {
   trace->blocks = take(&history->blocks, &trace->block_count);
   trace->segments = take(&history->segments, &trace->segment_count);
   made->texts = take(&history->stacks.texts.bytes, &made->texts_size);
+  made->tag_texts = take(&history->tags.bytes, &made->tag_texts_size);
   trace->frame_indices = take(&history->stacks.stacks.bytes, &index_bytes);
   trace->frame_index_count = index_bytes / sizeof *trace->frame_indices;
 }
@@ -147,6 +153,21 @@ static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
   return TARN_OK;
 }
 
+static tarn_status make_tags(tarn__history *history, owner *made) {
+  const tarn__span *spans = history->tags.spans.items;
+  size_t count = history->tags.spans.count;
+  tarn__array shown = TARN__ARRAY_OF(const char *);
+  tarn_status status =
+      tarn__array_make(history->budget, &shown, count == 0 ? 1 : count);
+  if (status != TARN_OK) return status;
+  const char **tags = shown.items;
+  tags[TARN_TRACE_NO_TAG] = "";
+  for (size_t i = 1; i < count; i++)
+    tags[i] = made->tag_texts + spans[i].first;
+  made->trace.tags = take(&shown, &made->trace.tag_count);
+  return TARN_OK;
+}
+
 // --- the whole -------------------------------------------------------------
 
 static tarn_status fill(tarn__history *history, owner *made) {
@@ -160,7 +181,8 @@ static tarn_status fill(tarn__history *history, owner *made) {
   copy_sums(history, trace);
   take_arrays(history, made);
   status = make_frames(history, made);
-  return status == TARN_OK ? make_stacks(history, trace) : status;
+  if (status == TARN_OK) status = make_stacks(history, trace);
+  return status == TARN_OK ? make_tags(history, made) : status;
 }
 
 tarn_status tarn__history_finish(tarn__history *history, const char *format,
@@ -191,10 +213,12 @@ static void free_array(const void *items, size_t count, size_t size) {
 void tarn_trace_destroy(tarn_trace *trace) {
   if (trace == NULL) return;
   owner *made = (owner *)(void *)trace;  // its first member
+  free_array(trace->tags, trace->tag_count, sizeof *trace->tags);
   free_array(trace->stacks, trace->stack_count, sizeof *trace->stacks);
   free_array(trace->frames, trace->frame_count, sizeof *trace->frames);
   free_array(trace->frame_indices, trace->frame_index_count,
              sizeof *trace->frame_indices);
+  free_array(made->tag_texts, made->tag_texts_size, 1);
   free_array(made->texts, made->texts_size, 1);
   free_array(trace->segments, trace->segment_count, sizeof *trace->segments);
   free_array(trace->blocks, trace->block_count, sizeof *trace->blocks);

@@ -32,17 +32,20 @@ void tarn__history_init(tarn__history *history, tarn__budget *budget,
                         const char *name) {
   *history = (tarn__history){.budget = budget,
                              .name = name,
+                             .unit = "byte",
                              .seed = tarn__hash_seed(),
                              .events = TARN__ARRAY_OF(tarn_trace_event),
                              .blocks = TARN__ARRAY_OF(tarn_trace_block),
                              .segments = TARN__ARRAY_OF(tarn_trace_segment),
                              .places = TARN__ARRAY_OF(uint32_t),
                              .live_peak_event = TARN_TRACE_BASELINE};
+  tarn__intern_init(&history->tags);
   tarn__stacks_init(&history->stacks, budget);
 }
 
 void tarn__history_deinit(tarn__history *history) {
   tarn__stacks_deinit(&history->stacks);
+  tarn__intern_deinit(&history->tags, history->budget);
   tarn__array_free(history->budget, &history->places);
   tarn__array_free(history->budget, &history->segments);
   tarn__array_free(history->budget, &history->blocks);
@@ -56,8 +59,8 @@ __attribute__((format(printf, 3, 4), cold)) static tarn_status corrupt(
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s at address 0x%llx",
-                    history->name, history->byte, text,
+  return tarn__fail(TARN_E_CORRUPT, "%s: %s %zu: %s at address 0x%llx",
+                    history->name, history->unit, history->byte, text,
                     (unsigned long long)address);
 }
 
@@ -68,6 +71,13 @@ static tarn_trace_block *block_at(const tarn__history *history,
 
 // --- places ----------------------------------------------------------------
 
+// A place with this bit has been met by a held block; block numbers are below.
+#define MET (UINT32_C(1) << 31)
+
+static uint32_t block_in(uint32_t place) {
+  return (place & ~MET) - 1;
+}
+
 // The slot of |address|, or the empty one where it would stand.
 static uint32_t *find_place(const tarn__history *history, uint64_t address) {
   uint32_t *places = history->places.items;
@@ -76,7 +86,7 @@ static uint32_t *find_place(const tarn__history *history, uint64_t address) {
   size_t at =
       (size_t)tarn__hash(history->seed, &address, sizeof address) & mask;
   while (places[at] != 0 &&
-         block_at(history, places[at] - 1)->address != address) {
+         block_at(history, block_in(places[at]))->address != address) {
     at = (at + 1) & mask;
   }
   return &places[at];
@@ -94,7 +104,8 @@ static tarn_status rehash(tarn__history *history, size_t count) {
   const uint32_t *places = old.items;
   for (size_t i = 0; i < old.count; i++) {
     if (places[i] == 0) continue;
-    *find_place(history, block_at(history, places[i] - 1)->address) = places[i];
+    *find_place(history, block_at(history, block_in(places[i]))->address) =
+        places[i];
   }
   tarn__array_free(history->budget, &old);
   return TARN_OK;
@@ -112,7 +123,7 @@ static tarn_status widen(tarn__history *history) {
 static uint32_t newest_at(const tarn__history *history, uint64_t address) {
   if (history->places.count == 0) return TARN_TRACE_NO_BLOCK;
   uint32_t slot = *find_place(history, address);
-  return slot == 0 ? TARN_TRACE_NO_BLOCK : slot - 1;
+  return slot == 0 ? TARN_TRACE_NO_BLOCK : block_in(slot);
 }
 
 static bool lives(const tarn__history *history, uint32_t block) {
@@ -164,6 +175,10 @@ static tarn_status append_block(tarn__history *history,
                                 uint32_t *out_index) {
   void *fresh = NULL;
   size_t index = history->blocks.count;
+  if (index >= MET - 1) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^31 blocks",
+                      history->name);
+  }
   tarn_status status = block->born == TARN_TRACE_BASELINE
                            ? count_old(history, block)
                            : count_born(history, block);
@@ -237,7 +252,8 @@ static tarn_status find_born(tarn__history *history,
                             .stream = event->stream,
                             .born = (uint32_t)history->events.count,
                             .died = TARN_TRACE_NEVER,
-                            .stack = event->stack};
+                            .stack = event->stack,
+                            .tag = event->tag};
   return settle_block(history, &block, out_block);
 }
 
@@ -269,7 +285,8 @@ static tarn_status find_freed(tarn__history *history,
                             .stream = event->stream,
                             .born = TARN_TRACE_BASELINE,
                             .died = TARN_TRACE_NEVER,
-                            .stack = TARN_TRACE_NO_STACK};
+                            .stack = TARN_TRACE_NO_STACK,
+                            .tag = event->tag};
   return settle_block(history, &block, out_block);
 }
 
@@ -290,10 +307,32 @@ static tarn_status find_block(tarn__history *history,
              : find_freed(history, event, out_block);
 }
 
+// Whether |event|, which names no size, concerns a block that is known; then
+// it names that block's.
+static bool find_size(tarn__history *history, tarn_trace_event *event) {
+  uint32_t newest = newest_at(history, event->address);
+  if (newest == TARN_TRACE_NO_BLOCK || !lives(history, newest)) {
+    history->unknown_count++;
+    return false;
+  }
+  event->size = block_at(history, newest)->size;
+  return true;
+}
+
+static bool lacks_size(const tarn__history *history,
+                       const tarn_trace_event *event) {
+  return history->frees_without_size && event->size == 0 &&
+         (event->kind == TARN_TRACE_FREE ||
+          event->kind == TARN_TRACE_FREE_REQUESTED);
+}
+
 tarn_status tarn__history_event(tarn__history *history,
                                 const tarn_trace_event *event) {
   tarn_trace_event found = *event;
-  tarn_status status = find_block(history, event, &found.block);
+  if (lacks_size(history, event) && !find_size(history, &found)) {
+    return TARN_OK;
+  }
+  tarn_status status = find_block(history, &found, &found.block);
   if (status == TARN_OK) status = append_event(history, &found);
   if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
     end_block(history, found.block);
@@ -301,19 +340,29 @@ tarn_status tarn__history_event(tarn__history *history,
   return status;
 }
 
-// --- held blocks -----------------------------------------------------------
+// --- blocks without an event of their own ----------------------------------
 
-// The block's |reserved| says that a held one was met at its address, until
-// finish clears it.
-enum { MET = 1 };
+tarn_status tarn__history_old(tarn__history *history,
+                              const tarn_trace_block *block) {
+  uint32_t index = 0;
+  tarn_trace_block old = *block;
+  old.born = TARN_TRACE_BASELINE;
+  old.died = TARN_TRACE_NEVER;
+  tarn_status status = check_extent(history, old.address, old.size);
+  if (status != TARN_OK) return status;
+  if (newest_at(history, old.address) != TARN_TRACE_NO_BLOCK) {
+    return corrupt(history, old.address, "a second block of the baseline");
+  }
+  return settle_block(history, &old, &index);
+}
 
 static tarn_status hold_known(tarn__history *history,
                               const tarn_trace_block *block, uint32_t newest) {
-  tarn_trace_block *known = block_at(history, newest);
-  if (known->reserved == MET) {
+  uint32_t *place = find_place(history, block->address);
+  if ((*place & MET) != 0) {
     return corrupt(history, block->address, "a second active block");
   }
-  known->reserved = MET;
+  *place |= MET;
   if (lives(history, newest)) return TARN_OK;
   return count_ignored(history, block);
 }
@@ -328,8 +377,9 @@ tarn_status tarn__history_held(tarn__history *history,
   tarn_trace_block held = *block;
   held.born = TARN_TRACE_BASELINE;
   held.died = TARN_TRACE_NEVER;
-  held.reserved = MET;
-  return settle_block(history, &held, &index);
+  status = settle_block(history, &held, &index);
+  if (status == TARN_OK) *find_place(history, block->address) |= MET;
+  return status;
 }
 
 tarn_status tarn__history_segment(tarn__history *history,
@@ -339,6 +389,21 @@ tarn_status tarn__history_segment(tarn__history *history,
       tarn__array_grow(history->budget, &history->segments, 1, &fresh);
   if (status == TARN_OK) *(tarn_trace_segment *)fresh = *segment;
   return status;
+}
+
+tarn_status tarn__history_tag(tarn__history *history, const char *name,
+                              size_t size, uint32_t *out_tag) {
+  tarn__stacks *stacks = &history->stacks;
+  *out_tag = TARN_TRACE_NO_TAG;
+  if (history->tags.spans.count == 0) {
+    tarn_status status =
+        tarn__intern_put(&history->tags, history->budget, "", 1, out_tag);
+    if (status != TARN_OK) return status;
+  }
+  tarn_status status = tarn__stacks_zero_ended(stacks, name, size);
+  if (status != TARN_OK) return status;
+  return tarn__intern_put(&history->tags, history->budget,
+                          stacks->scratch.items, size + 1, out_tag);
 }
 
 tarn_status tarn__history_birth(tarn__history *history, uint64_t size,

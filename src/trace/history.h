@@ -14,13 +14,16 @@
 typedef struct tarn__history {
   tarn__budget *budget;
   const char *name;  // of the trace, and in errors
+  const char *unit;  // of |byte|: "byte" unless a reader says "line" or so
   size_t byte;       // in errors: where the record stands that is being added
   uint64_t seed;
   tarn__stacks stacks;
   tarn__array events;    // tarn_trace_event
   tarn__array blocks;    // tarn_trace_block, in order of discovery
   tarn__array segments;  // tarn_trace_segment
-  tarn__array places;    // uint32_t: block + 1 by hash of address, 0: empty
+  tarn__array places;    // uint32_t: block + 1 by hash of address, 0: empty;
+                         // the highest bit: see history.c
+  tarn__intern tags;     // each with its zero byte; number 0 is ""
   size_t place_count;
 
   // Sums, kept up to date with each block, since an error in them is to name
@@ -32,6 +35,12 @@ typedef struct tarn__history {
   uint32_t live_peak_event;
   uint64_t ignored_bytes;
   size_t ignored_count;
+  size_t unknown_count;
+
+  // Set by readers of formats whose frees name no size: FREE and
+  // FREE_REQUESTED of size 0 get that of the block that lives there, and are
+  // passed over, and counted, where none does.
+  bool frees_without_size;
 } tarn__history;
 
 // Call deinit also when something failed, and after finish.
@@ -52,6 +61,12 @@ void tarn__history_deinit(tarn__history *history);
 TARN_MUST_CHECK tarn_status tarn__history_event(tarn__history *history,
                                                 const tarn_trace_event *event);
 
+// Adds a block of the baseline. Call it before all events.
+//
+// TARN_E_CORRUPT  the second at one address, or as above.
+TARN_MUST_CHECK tarn_status tarn__history_old(tarn__history *history,
+                                              const tarn_trace_block *block);
+
 // Adds a block that the allocator held after the last event. One at an address
 // that no alloc or free named is of the baseline. Where one lives it is that
 // one; where one has died it was born after the last event, outside of the
@@ -63,6 +78,11 @@ TARN_MUST_CHECK tarn_status tarn__history_held(tarn__history *history,
 
 TARN_MUST_CHECK tarn_status tarn__history_segment(
     tarn__history *history, const tarn_trace_segment *segment);
+
+// The number of the tag of |size| bytes, none of them zero; 0 for none.
+TARN_MUST_CHECK tarn_status tarn__history_tag(tarn__history *history,
+                                              const char *name, size_t size,
+                                              uint32_t *out_tag);
 
 // --- by block: for makers --------------------------------------------------
 

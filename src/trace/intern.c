@@ -153,18 +153,25 @@ void tarn__stacks_deinit(tarn__stacks *stacks) {
   tarn__array_free(stacks->budget, &stacks->scratch);
 }
 
-tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
-                              size_t size, uint32_t *out_text) {
+tarn_status tarn__stacks_zero_ended(tarn__stacks *stacks, const char *text,
+                                    size_t size) {
   void *copy = NULL;
-  *out_text = 0;
   stacks->scratch.count = 0;
   tarn_status status =
       tarn__array_grow(stacks->budget, &stacks->scratch, size + 1, &copy);
   if (status != TARN_OK) return status;
-  memcpy(copy, text, size);
+  if (size != 0) memcpy(copy, text, size);
   ((char *)copy)[size] = '\0';
-  return tarn__intern_put(&stacks->texts, stacks->budget, copy, size + 1,
-                          out_text);
+  return TARN_OK;
+}
+
+tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
+                              size_t size, uint32_t *out_text) {
+  *out_text = 0;
+  tarn_status status = tarn__stacks_zero_ended(stacks, text, size);
+  if (status != TARN_OK) return status;
+  return tarn__intern_put(&stacks->texts, stacks->budget, stacks->scratch.items,
+                          size + 1, out_text);
 }
 
 tarn_status tarn__stacks_frame(tarn__stacks *stacks, tarn__frame frame,

@@ -59,6 +59,11 @@ typedef struct tarn__stacks {
 void tarn__stacks_init(tarn__stacks *stacks, tarn__budget *budget);
 void tarn__stacks_deinit(tarn__stacks *stacks);
 
+// Puts |size| bytes and a zero byte into |scratch|, up to the next such call.
+TARN_MUST_CHECK tarn_status tarn__stacks_zero_ended(tarn__stacks *stacks,
+                                                    const char *text,
+                                                    size_t size);
+
 // The number of a text of |size| bytes, none of them zero.
 TARN_MUST_CHECK tarn_status tarn__stacks_text(tarn__stacks *stacks,
                                               const char *text, size_t size,

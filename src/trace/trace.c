@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "trace/pickle.h"
+#include "trace/readers.h"
 #include "trace/snapshot.h"
 
 // |given| as this library has it; NULL means all zero.
@@ -26,6 +27,25 @@ static tarn_status complete(const tarn_trace_options *given,
   return TARN_OK;
 }
 
+static const struct reader {
+  tarn__sniff_fn *sniff;
+  tarn__read_fn *read;
+} readers[] = {
+    {tarn__log_sniff, tarn__log_read},
+    {tarn__rmm_sniff, tarn__rmm_read},
+    {tarn__umpire_sniff, tarn__umpire_read},
+};
+
+// What nobody knows is a snapshot, or damaged: its reader says how.
+static tarn_status read_input(const tarn__input *input,
+                              tarn_trace **out_trace) {
+  for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+    if (readers[i].sniff(input)) return readers[i].read(input, out_trace);
+  }
+  return tarn__snapshot_read(input->budget, input->name, input->bytes,
+                             input->size, input->options, out_trace);
+}
+
 tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
                             tarn_trace **out_trace) {
   unsigned char *bytes = NULL;
@@ -39,9 +59,12 @@ tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
   if (status != TARN_OK) return status;
   tarn__budget budget = tarn__budget_for(path, size);
   status = tarn__budget_charge(&budget, size);
-  if (status == TARN_OK) {
-    status = tarn__snapshot_read(&budget, path, bytes, size, &whole, out_trace);
-  }
+  tarn__input input = {.budget = &budget,
+                       .name = path,
+                       .bytes = bytes,
+                       .size = size,
+                       .options = &whole};
+  if (status == TARN_OK) status = read_input(&input, out_trace);
   tarn__host_free(bytes, size);
   return status;
 }
@@ -58,5 +81,10 @@ tarn_status tarn_trace_read_bytes(const void *bytes, size_t size,
   tarn_status status = complete(options, &whole);
   if (status != TARN_OK) return status;
   tarn__budget budget = tarn__budget_for(name, size);
-  return tarn__snapshot_read(&budget, name, bytes, size, &whole, out_trace);
+  tarn__input input = {.budget = &budget,
+                       .name = name,
+                       .bytes = bytes,
+                       .size = size,
+                       .options = &whole};
+  return read_input(&input, out_trace);
 }

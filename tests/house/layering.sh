@@ -21,6 +21,9 @@ table='
 include/tarn/arena.h       base                                -
 include/tarn/base.h        -                                   -
 include/tarn/trace.h       base                                -
+include/tarn/trace_build.h base,trace                          -
+include/tarn/trace_write.h base,trace                          -
+include/tarn/snapshot.h    pool,trace,trace_write              -
 include/tarn/plan.h        base                                -
 include/tarn/device.h      base                                -
 include/tarn/device_abi.h  -                                   -
@@ -39,14 +42,14 @@ include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/compat_awnn.h model                               -
 include/tarn/tarn.h        users                               -
 src/base/                  base                                base
-src/trace/                 base,trace                          base,trace
+src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan                           base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  account,arena,base,capture,device,misuse,pool,range,strategy  base,device/memory.h,pool
+src/pool/                  account,arena,base,capture,device,misuse,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model
-record/                    base,trace,device_abi               base
+record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
 tool/                      users                               -

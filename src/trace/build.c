@@ -1,0 +1,157 @@
+// A history whose author is the program itself.
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "tarn/trace_build.h"
+#include "trace/history.h"
+
+struct tarn_trace_builder {
+  tarn__budget budget;
+  tarn__history history;
+  char *name;
+  uint64_t lost;
+};
+
+tarn_status tarn_trace_builder_create(const char *name,
+                                      tarn_trace_builder **out_builder) {
+  *out_builder = NULL;
+  if (name == NULL) {
+    return tarn__fail(TARN_E_INVALID, "trace builder: name is NULL");
+  }
+  tarn_trace_builder *builder = tarn__host_alloc(sizeof *builder);
+  if (builder == NULL) return TARN_E_NOMEM;
+  builder->name = tarn__host_text(name);
+  if (builder->name == NULL) {
+    tarn__host_free(builder, sizeof *builder);
+    return TARN_E_NOMEM;
+  }
+  builder->budget = tarn__budget_unlimited(builder->name);
+  tarn__history_init(&builder->history, &builder->budget, builder->name);
+  builder->history.unit = "event";
+  builder->history.frees_without_size = true;
+  *out_builder = builder;
+  return TARN_OK;
+}
+
+void tarn_trace_builder_destroy(tarn_trace_builder *builder) {
+  if (builder == NULL) return;
+  tarn__history_deinit(&builder->history);
+  tarn__host_free_text(builder->name);
+  tarn__host_free(builder, sizeof *builder);
+}
+
+// --- names -----------------------------------------------------------------
+
+static tarn_status put_text(tarn__stacks *stacks, const char *text,
+                            uint32_t *out_text) {
+  const char *known = text == NULL ? "" : text;
+  return tarn__stacks_text(stacks, known, strlen(known), out_text);
+}
+
+static tarn_status put_frame(tarn__stacks *stacks,
+                             const tarn_trace_frame *frame,
+                             uint32_t *out_frame) {
+  tarn__frame numbers = {.line = frame->line};
+  tarn_status status = put_text(stacks, frame->file, &numbers.file);
+  if (status == TARN_OK) {
+    status = put_text(stacks, frame->function, &numbers.function);
+  }
+  return status == TARN_OK ? tarn__stacks_frame(stacks, numbers, out_frame)
+                           : status;
+}
+
+tarn_status tarn_trace_builder_stack(tarn_trace_builder *builder,
+                                     const tarn_trace_frame *frames,
+                                     size_t count, uint32_t *out_stack) {
+  tarn__stacks *stacks = &builder->history.stacks;
+  tarn__array numbers = TARN__ARRAY_OF(uint32_t);
+  *out_stack = TARN_TRACE_NO_STACK;
+  if (frames == NULL && count != 0) {
+    return tarn__fail(TARN_E_INVALID, "%s: frames is NULL", builder->name);
+  }
+  tarn_status status = tarn__array_make(&builder->budget, &numbers, count);
+  for (size_t i = 0; status == TARN_OK && i < count; i++)
+    status = put_frame(stacks, &frames[i], (uint32_t *)numbers.items + i);
+  if (status == TARN_OK) {
+    status = tarn__stacks_stack(stacks, numbers.items, count, out_stack);
+  }
+  tarn__array_free(&builder->budget, &numbers);
+  return status;
+}
+
+tarn_status tarn_trace_builder_tag(tarn_trace_builder *builder,
+                                   const char *name, uint32_t *out_tag) {
+  *out_tag = TARN_TRACE_NO_TAG;
+  if (name == NULL || *name == '\0') return TARN_OK;
+  return tarn__history_tag(&builder->history, name, strlen(name), out_tag);
+}
+
+// --- events ----------------------------------------------------------------
+
+static tarn_status check_names(const tarn_trace_builder *builder,
+                               uint32_t stack, uint32_t tag) {
+  const tarn__history *history = &builder->history;
+  if (stack != TARN_TRACE_NO_STACK &&
+      stack >= history->stacks.stacks.spans.count) {
+    return tarn__fail(TARN_E_INVALID, "%s: no stack has the number %u",
+                      builder->name, stack);
+  }
+  if (tag == TARN_TRACE_NO_TAG || tag < history->tags.spans.count) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "%s: no tag has the number %u",
+                    builder->name, tag);
+}
+
+tarn_status tarn_trace_builder_event(tarn_trace_builder *builder,
+                                     const tarn_trace_event *event) {
+  tarn_status status = check_names(builder, event->stack, event->tag);
+  if (status != TARN_OK) return status;
+  if (event->kind < TARN_TRACE_ALLOC || event->kind > TARN_TRACE_SNAPSHOT) {
+    return tarn__fail(TARN_E_INVALID, "%s: no kind of event is %d",
+                      builder->name, (int)event->kind);
+  }
+  builder->history.byte = builder->history.events.count;
+  return tarn__history_event(&builder->history, event);
+}
+
+tarn_status tarn_trace_builder_old(tarn_trace_builder *builder,
+                                   const tarn_trace_block *block) {
+  tarn_status status = check_names(builder, block->stack, block->tag);
+  if (status != TARN_OK) return status;
+  return tarn__history_old(&builder->history, block);
+}
+
+tarn_status tarn_trace_builder_held(tarn_trace_builder *builder,
+                                    const tarn_trace_block *block) {
+  tarn_status status = check_names(builder, block->stack, block->tag);
+  if (status != TARN_OK) return status;
+  return tarn__history_held(&builder->history, block);
+}
+
+tarn_status tarn_trace_builder_segment(tarn_trace_builder *builder,
+                                       const tarn_trace_segment *segment) {
+  size_t end = 0;
+  if (segment->size == 0 ||
+      !tarn_size_add(segment->address, segment->size, &end)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "%s: a segment of %llu bytes at address 0x%llx",
+                      builder->name, (unsigned long long)segment->size,
+                      (unsigned long long)segment->address);
+  }
+  return tarn__history_segment(&builder->history, segment);
+}
+
+void tarn_trace_builder_lost(tarn_trace_builder *builder, uint64_t events) {
+  builder->lost += events;
+}
+
+tarn_status tarn_trace_builder_finish(tarn_trace_builder *builder,
+                                      tarn_trace **out_trace) {
+  tarn_status status =
+      tarn__history_finish(&builder->history, "built", out_trace);
+  if (status == TARN_OK) (*out_trace)->lost_count = builder->lost;
+  tarn_trace_builder_destroy(builder);
+  return status;
+}

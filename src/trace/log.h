@@ -1,0 +1,225 @@
+// log.h - Tarn's own format of traces, and how a record is written in it.
+//
+// It serves two masters: the recorder, which writes it from many threads into
+// a mapped file while the program runs and may be killed, and tarn_trace_write,
+// which writes it at leisure. So a file is whole at every moment, and nothing
+// in it is ever changed but the ends of pages.
+//
+//   page 0    header
+//   page 1    | magic thread used | bases | record record record ... |
+//   page 2    ...                         (of another thread, say)
+//
+// Pages have 4096 bytes. Each but the first belongs to one writer from when it
+// is handed out, and is filled from front to back; |used| is stored after the
+// bytes that it counts, so that what a page says it holds is whole. A page
+// without the magic was handed out and never begun.
+//
+// Records do not cross pages. A record is a byte, and then numbers in LEB128
+// (7 bits a byte, the lowest first, at most 10 bytes); differences are zigzag
+// (0, -1, 1, -2 ...).
+//
+//   byte        kind in the low 4 bits, the LOG_HAS_ bits above them
+//   events      number   difference to the page's event before, never below 0
+//               time     LOG_HAS_TIME: microseconds since that event, likewise
+//               address  zigzag difference to that event's address
+//               size     bytes; not of FREE and FREE_REQUESTED
+//               stack    LOG_HAS_STACK: number of a STACK or RAW_STACK
+//               tag      LOG_HAS_TAG: number of a TEXT
+//               stream, device   LOG_HAS_PLACE: both, else both are 0
+//   definitions a byte that says which, and what stands there; see below
+//
+// For a page's first event "before" are the page's bases. Events of all pages
+// in the order of their numbers are the trace; no two have the same. Numbers
+// may be missing, where a writer was killed between taking one and writing.
+// OLD and SEGMENT have the fields of events, but their numbers mean nothing.
+// Definitions hold for the whole file, wherever they stand. A number that
+// nothing defines is no stack, no tag: its definition was lost with its writer.
+#ifndef TARN_TRACE_LOG_H_
+#define TARN_TRACE_LOG_H_
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { TARN__LOG_VERSION = 1, TARN__LOG_PAGE = 4096 };
+
+#define TARN__LOG_MAGIC "\211TARN\r\n\032"         // 8 bytes
+#define TARN__LOG_PAGE_MAGIC UINT32_C(0x31475054)  // "TPG1"
+
+typedef struct tarn__log_header {
+  char magic[8];
+  uint32_t version;
+  uint32_t page_bytes;
+  uint64_t start_us;      // since 1970, when time 0 of the events was
+  uint64_t process;       // its id
+  _Atomic uint64_t lost;  // events that could not be written
+  char program[256];      // its path, ended by a zero byte
+} tarn__log_header;
+
+typedef struct tarn__log_page {
+  uint32_t magic;
+  uint32_t thread;        // of the events in it: a number from 1 on
+  _Atomic uint32_t used;  // bytes of |records| that are whole
+  uint32_t reserved;
+  uint64_t number;  // bases: of what the first event differs from
+  uint64_t time_us;
+  uint64_t address;
+  unsigned char records[TARN__LOG_PAGE - 40];
+} tarn__log_page;
+
+_Static_assert(sizeof(tarn__log_page) == TARN__LOG_PAGE, "a page");
+_Static_assert(sizeof(tarn__log_header) <= TARN__LOG_PAGE, "within one");
+
+typedef enum tarn__log_kind {
+  // 1 to 9: events, as in tarn_trace_kind.
+  TARN__LOG_ALLOC = 1,
+  TARN__LOG_FREE = 2,
+  TARN__LOG_OOM = 8,
+  // A range that the program mapped: a birth as ALLOC is, but UNMAP may end
+  // any part of it, or parts of several; what is left are blocks of their own.
+  TARN__LOG_MAP = 10,
+  TARN__LOG_UNMAP = 11,
+  TARN__LOG_OLD = 12,      // a block that lived before the first event
+  TARN__LOG_SEGMENT = 13,  // what the allocator held of the device at the end
+  TARN__LOG_DEFINE = 14,   // a definition
+} tarn__log_kind;
+
+enum {
+  TARN__LOG_KIND_MASK = 0x0f,
+  TARN__LOG_HAS_TIME = 0x10,
+  TARN__LOG_HAS_STACK = 0x20,
+  TARN__LOG_HAS_TAG = 0x40,
+  TARN__LOG_HAS_PLACE = 0x80,
+};
+
+// The second byte of a definition, and the numbers behind it. Each begins with
+// the number that it defines, of a sequence of its own per kind (stacks: one
+// for both); the first of several definitions of a number holds.
+typedef enum tarn__log_definition {
+  TARN__LOG_TEXT = 1,       // number, length, bytes (none of them zero)
+  TARN__LOG_FRAME = 2,      // number, file TEXT, function TEXT, line
+  TARN__LOG_STACK = 3,      // number, count, FRAMEs, innermost first
+  TARN__LOG_RAW_STACK = 4,  // number, count, return addresses, innermost first,
+                            // each a zigzag difference to the one before (0)
+  // A file that was mapped to run: number, path TEXT, first address, bytes,
+  // what to take off an address in it to get one of the file, as its own
+  // symbols have it, and the number of the event at which it appeared.
+  TARN__LOG_MODULE = 5,
+  TARN__LOG_DEVICE = 6,  // number, name TEXT; 0 is the host unless defined
+} tarn__log_definition;
+
+enum {
+  TARN__LOG_MOST_TEXT = 2048,  // bytes; writers cut what is longer
+  TARN__LOG_MOST_FRAMES = 256,
+  TARN__LOG_MOST_EVENT = 96,  // bytes that each event fits in
+};
+
+// --- writing ---------------------------------------------------------------
+
+static inline unsigned char *tarn__log_put_number(unsigned char *at,
+                                                  uint64_t number) {
+  for (; number >= 0x80; number >>= 7)
+    *at++ = (unsigned char)(number | 0x80);
+  *at++ = (unsigned char)number;
+  return at;
+}
+
+static inline uint64_t tarn__log_zigzag(uint64_t now, uint64_t before) {
+  uint64_t difference = now - before;
+  return (difference << 1) ^ (0 - (difference >> 63));
+}
+
+// An event as it is written; 0 in |stack| means none, so that numbers of stacks
+// and tags begin at 1 here.
+typedef struct tarn__log_event {
+  tarn__log_kind kind;
+  uint64_t number;
+  uint64_t time_us;
+  uint64_t address;
+  uint64_t size;
+  uint64_t stack;
+  uint64_t tag;
+  uint64_t stream;
+  uint64_t device;
+} tarn__log_event;
+
+// Where a writer stands in its page: what the next event differs from.
+typedef struct tarn__log_writer {
+  tarn__log_page *page;
+  uint32_t used;
+  uint64_t number;
+  uint64_t time_us;
+  uint64_t address;
+} tarn__log_writer;
+
+// Begins |page|, of zero bytes, at the event that will be written first.
+static inline void tarn__log_begin(tarn__log_writer *writer,
+                                   tarn__log_page *page, uint32_t thread,
+                                   const tarn__log_event *first) {
+  *writer = (tarn__log_writer){.page = page,
+                               .number = first->number,
+                               .time_us = first->time_us,
+                               .address = first->address};
+  page->thread = thread;
+  page->number = first->number;
+  page->time_us = first->time_us;
+  page->address = first->address;
+  atomic_thread_fence(memory_order_release);
+  page->magic = TARN__LOG_PAGE_MAGIC;
+}
+
+static inline size_t tarn__log_room(const tarn__log_writer *writer) {
+  return sizeof writer->page->records - writer->used;
+}
+
+// Publishes what was written up to |end| behind the records that are whole.
+static inline void tarn__log_publish(tarn__log_writer *writer,
+                                     const unsigned char *end) {
+  writer->used = (uint32_t)(end - writer->page->records);
+  atomic_store_explicit(&writer->page->used, writer->used,
+                        memory_order_release);
+}
+
+static inline int tarn__log_has_size(tarn__log_kind kind) {
+  return kind != TARN__LOG_FREE && kind != 3;  // nor FREE_REQUESTED
+}
+
+// Writes |event|; there is room for TARN__LOG_MOST_EVENT bytes. Its number and
+// time are not below those of the page's event before.
+static inline void tarn__log_put_event(tarn__log_writer *writer,
+                                       const tarn__log_event *event) {
+  unsigned char *begin = writer->page->records + writer->used;
+  unsigned char *at = begin + 1;
+  unsigned flags = (unsigned)event->kind;
+  at = tarn__log_put_number(at, event->number - writer->number);
+  if (event->time_us != writer->time_us) {
+    flags |= TARN__LOG_HAS_TIME;
+    at = tarn__log_put_number(at, event->time_us - writer->time_us);
+  }
+  at = tarn__log_put_number(at,
+                            tarn__log_zigzag(event->address, writer->address));
+  if (tarn__log_has_size(event->kind)) {
+    at = tarn__log_put_number(at, event->size);
+  }
+  if (event->stack != 0) {
+    flags |= TARN__LOG_HAS_STACK;
+    at = tarn__log_put_number(at, event->stack);
+  }
+  if (event->tag != 0) {
+    flags |= TARN__LOG_HAS_TAG;
+    at = tarn__log_put_number(at, event->tag);
+  }
+  if ((event->stream | event->device) != 0) {
+    flags |= TARN__LOG_HAS_PLACE;
+    at = tarn__log_put_number(at, event->stream);
+    at = tarn__log_put_number(at, event->device);
+  }
+  *begin = (unsigned char)flags;
+  writer->number = event->number;
+  writer->time_us = event->time_us;
+  writer->address = event->address;
+  tarn__log_publish(writer, at);
+}
+
+#endif  // TARN_TRACE_LOG_H_
