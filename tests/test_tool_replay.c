@@ -551,7 +551,7 @@ START_TEST(wrong_numbers) {
   assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "-1"), 2,
                "--trace-device wants a whole number");
   assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
-               "--trace-device is for snapshots: @bert-layer has none");
+               "--trace-device is for recorded traces: @bert-layer has none");
   static const char *const no_bytes[] = {
       "0", "-1", "", "G", "1X", "1GB", "18446744073709551616", "99999999T"};
   for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "load.h"
 #include "options.h"
 #include "picture.h"
 #include "replay.h"
@@ -213,71 +213,21 @@ static tool_exit open_device(command *c) {
              : tool_fail(c->verb, "%s", tarn_last_error());
 }
 
-static bool is_workload(const char *trace) {
-  return trace[0] == '@';
-}
-
-static tool_exit check_workload(const command *c, const char *name) {
-  if (!options_is_known(name, strlen(name), tarn_trace_workload)) {
-    return options_unknown(c->verb, "workload", name, tarn_trace_workload);
-  }
-  if (!c->trace_options.choose_device) return TOOL_DONE;
-  return tool_misuse(c->verb, "--trace-device is for snapshots: %s has none",
-                     name);
-}
-
 static tool_exit check_workloads(const command *c) {
   for (size_t i = 0; i < c->traces.count; i++) {
-    const char *name = c->traces.items[i];
-    tool_exit status = is_workload(name) ? check_workload(c, name) : TOOL_DONE;
+    tool_exit status =
+        load_check(c->verb, c->traces.items[i], &c->trace_options);
     if (status != TOOL_DONE) return status;
   }
   return TOOL_DONE;
 }
 
-static tool_exit load_trace(const command *c, const char *name,
-                            tarn_trace **out_trace) {
-  tarn_status status =
-      is_workload(name) ? tarn_trace_make(name, out_trace)
-                        : tarn_trace_read(name, &c->trace_options, out_trace);
-  if (status == TARN_OK) return TOOL_DONE;
-  return tool_fail(c->verb, "%s", tarn_last_error());
-}
-
-static void note_other_devices(const command *c, const tarn_trace *trace) {
-  if (trace->device_count < 2 || c->trace_options.choose_device) return;
-  tool_say(c->verb,
-           "%s: %u devices have a history; this is device %u "
-           "(--trace-device chooses another)",
-           trace->name, trace->device_count, trace->device);
-}
-
-static void note_no_history(const command *c, const tarn_trace *trace) {
-  if (trace->event_count > 0) return;
-  tool_say(c->verb,
-           "%s: no events recorded; call "
-           "torch.cuda.memory._record_memory_history() first",
-           trace->name);
-}
-
-static void note_ignored(const command *c, const tarn_trace *trace) {
-  char bytes[FORMAT_SIZE];
-  if (trace->ignored_count == 0) return;
-  tool_say(c->verb,
-           "%s: %s in %zu block%s left out: alive at the end, but born after "
-           "the last event",
-           trace->name, format_bytes(bytes, trace->ignored_bytes),
-           trace->ignored_count, trace->ignored_count == 1 ? "" : "s");
-}
-
 static tool_exit load_traces(command *c) {
   c->loaded = tool_array(c->traces.count, sizeof(tarn_trace *));
   for (size_t i = 0; i < c->traces.count; i++) {
-    tool_exit status = load_trace(c, c->traces.items[i], &c->loaded[i]);
+    tool_exit status = load_trace(c->verb, c->traces.items[i],
+                                  &c->trace_options, &c->loaded[i]);
     if (status != TOOL_DONE) return status;
-    note_other_devices(c, c->loaded[i]);
-    note_no_history(c, c->loaded[i]);
-    note_ignored(c, c->loaded[i]);
   }
   return TOOL_DONE;
 }

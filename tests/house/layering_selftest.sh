@@ -55,7 +55,7 @@ allowed
 caught 'base sees pool' src/base/list.c '#include "tarn/pool.h"'
 caught 'base sees a private header above' src/base/list.c '#include "pool/front.h"'
 caught 'trace sees its neighbour' src/trace/trace.c '#include "tarn/device.h"'
-caught 'pool sees trace' src/pool/pool.c ' # include <tarn/trace.h>'
+caught 'pool sees plan' src/pool/pool.c ' # include <tarn/plan.h>'
 caught 'pool sees the ABI' src/pool/pool.c '#include "tarn/device_abi.h"'
 caught 'pool sees all of it' src/pool/pool.c '#include "tarn/tarn.h"'
 caught 'pool sees the device room' src/pool/pool.c '#include "device/device.h"'
