@@ -85,12 +85,14 @@ static unsigned char *begin_definition(writer *w, size_t size,
   return tarn__log_put_number(at, number);
 }
 
-// Defines |text|, unless it is already; it has TARN__LOG_MOST_TEXT bytes at
-// most, or is cut.
+// Defines |text|, unless it is already, or empty, which 0 is. It has
+// TARN__LOG_MOST_TEXT bytes at most, or is cut.
 static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
   uint32_t number = 0;
   size_t known = w->texts.spans.count;
   size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
+  *out_number = 0;
+  if (size == 0) return TARN_OK;
   tarn_status status =
       tarn__intern_put(&w->texts, &w->budget, text, size, &number);
   *out_number = (uint64_t)number + 1;
