@@ -211,11 +211,13 @@ START_TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
   tarn_trace *whole = NULL;
   size_t events = 0;
   log_page(&file, 1);
-  for (uint64_t i = 0; i < 2000; i++)
+  for (uint64_t i = 0; i < 900; i++)
     log_event(&file, TARN__LOG_ALLOC, i, i * 4096, 1000);
   assert_ok(read_exact(file.bytes, file.size, &whole));
-  ck_assert_uint_eq(whole->event_count, 2000);
-  for (size_t size = 0; size < file.size; size++) {
+  ck_assert_uint_eq(whole->event_count, 900);
+  ck_assert_uint_eq(file.size, 3 * TARN__LOG_PAGE);
+  for (size_t size = 0; size < file.size;
+       size += size % TARN__LOG_PAGE < 200 ? 1 : 13) {
     tarn_trace *part = NULL;
     tarn_status status = read_exact(file.bytes, size, &part);
     if (size < sizeof(tarn__log_header)) {
@@ -229,7 +231,7 @@ START_TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
     assert_prefix(part, whole);
     tarn_trace_destroy(part);
   }
-  ck_assert_uint_gt(events, 1900);
+  ck_assert_uint_gt(events, 890);
   tarn_trace_destroy(whole);
 }
 END_TEST
@@ -276,7 +278,7 @@ static bool read_and_drop(void) {
   return status == TARN_OK;
 }
 
-START_TEST(any_flipped_bit_of_a_file_gives_a_status) {
+START_TEST(flipped_bits_of_a_file_give_a_status) {
   size_t passed = 0;
   small_file();
   ck_assert(read_and_drop());
@@ -284,7 +286,7 @@ START_TEST(any_flipped_bit_of_a_file_gives_a_status) {
                    2 * TARN__LOG_PAGE + 200};
   for (size_t part = 0; part < 3; part++) {
     for (size_t at = part * TARN__LOG_PAGE; at < ends[part]; at++) {
-      for (unsigned bit = 0; bit < 8; bit++) {
+      for (unsigned bit = at % 2; bit < 8; bit += 2) {
         file.bytes[at] ^= (unsigned char)(1u << bit);
         passed += read_and_drop();
         file.bytes[at] ^= (unsigned char)(1u << bit);
@@ -295,14 +297,17 @@ START_TEST(any_flipped_bit_of_a_file_gives_a_status) {
 }
 END_TEST
 
+// Values that mean something somewhere.
 START_TEST(any_byte_of_a_file_gives_a_status) {
+  static const unsigned char values[] = {0,    1,    2,    4,    0x0a, 0x0b,
+                                         0x0c, 0x0e, 0x7f, 0x80, 0xf1, 0xff};
   size_t refused = 0;
   small_file();
   size_t first = (size_t)_i * TARN__LOG_PAGE;
-  for (size_t at = first; at < first + 160; at++) {
+  for (size_t at = first; at < first + 200; at++) {
     unsigned char was = file.bytes[at];
-    for (unsigned value = 0; value < 256; value++) {
-      file.bytes[at] = (unsigned char)value;
+    for (size_t i = 0; i < sizeof values; i++) {
+      file.bytes[at] = values[i];
       refused += !read_and_drop();
     }
     file.bytes[at] = was;
@@ -312,7 +317,7 @@ START_TEST(any_byte_of_a_file_gives_a_status) {
 END_TEST
 
 START_TEST(many_changes_at_once_never_do_harm) {
-  enum { ROUNDS = 20000 };
+  enum { ROUNDS = 3000 };
   uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
   size_t refused = 0;
   small_file();
@@ -351,7 +356,7 @@ int main(void) {
   tcase_add_test(all, a_file_cut_anywhere_is_read_as_far_as_it_goes);
   tcase_add_test(all, a_page_that_ends_within_a_record_is_unfinished);
   tcase_add_test(all, pages_that_were_never_begun_are_passed_over);
-  tcase_add_test(all, any_flipped_bit_of_a_file_gives_a_status);
+  tcase_add_test(all, flipped_bits_of_a_file_give_a_status);
   tcase_add_loop_test(all, any_byte_of_a_file_gives_a_status, 0, 3);
   tcase_add_loop_test(all, many_changes_at_once_never_do_harm, 0, 4);
   suite_add_tcase(suite, all);
