@@ -6,8 +6,11 @@
 #include "support/run.h"
 
 static void grow(log_file *file) {
-  file->bytes = realloc(file->bytes, file->size + TARN__LOG_PAGE);
-  ck_assert_ptr_nonnull(file->bytes);
+  if (file->size == file->capacity) {
+    file->capacity = 2 * file->capacity + TARN__LOG_PAGE;
+    file->bytes = realloc(file->bytes, file->capacity);
+    ck_assert_ptr_nonnull(file->bytes);
+  }
   memset(file->bytes + file->size, 0, TARN__LOG_PAGE);
   file->size += TARN__LOG_PAGE;
 }

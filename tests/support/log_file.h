@@ -14,6 +14,7 @@
 typedef struct log_file {
   unsigned char *bytes;
   size_t size;
+  size_t capacity;
   tarn__log_writer log;  // of the last page
 } log_file;
 
