@@ -229,7 +229,7 @@ static void make_request(maker *m) {
 
 static void make_other(maker *m) {
   tarn_trace_event event = make_event(m, SLOTS + 1);
-  event.kind = TARN_TRACE_SEGMENT_ALLOC + (int)draw(m, 6);
+  event.kind = (tarn_trace_kind)(TARN_TRACE_SEGMENT_ALLOC + draw(m, 6));
   event.size = draw(m, UINT64_MAX);
   assert_ok(tarn_trace_builder_event(m->builder, &event));
 }
