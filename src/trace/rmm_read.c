@@ -28,6 +28,7 @@ static const char *const columns[COLUMNS] = {"Thread",  "Time", "Action",
                                              "Pointer", "Size", "Stream"};
 
 #define DAY_US UINT64_C(86400000000)
+#define MINUTE_US UINT64_C(60000000)
 
 typedef struct field {
   const char *text;
@@ -165,6 +166,8 @@ static void pass_time(reader *r, uint64_t clock) {
     r->days_us += DAY_US;
     time += DAY_US;
   }
+  // A line of before midnight, overtaken by one of after it.
+  if (time + MINUTE_US > then + DAY_US) return;
   if (time > then) r->now = time - r->start_us;
 }
 
