@@ -288,9 +288,9 @@ static tarn_status take_line(reader *r, const tarn__umpire_line *line) {
 // --- the whole -------------------------------------------------------------
 
 static tarn_status read_chosen(reader *r, uint32_t number) {
-  const allocator *chosen = (const allocator *)r->allocators.items + number;
   tarn_status status = TARN_OK;
   if (r->allocators.count == 0) return TARN_OK;
+  const allocator *chosen = (const allocator *)r->allocators.items + number;
   r->chosen = chosen->key;
   if (chosen->name.kind != TARN__JSON_NONE) {
     status = find_tag(r, &chosen->name, &r->tag);
