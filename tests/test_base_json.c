@@ -34,8 +34,8 @@ static void read_bytes(tarn__json *json, const void *bytes, size_t size) {
   static char *own;
   tarn__json_token token;
   free(own);
-  own = malloc(size);
-  require(own != NULL || size == 0);
+  own = malloc(size + (size == 0));
+  require(own != NULL);
   if (size != 0) memcpy(own, bytes, size);
   shown[0] = 0;
   tarn__json_init(json, own, size);
@@ -44,7 +44,6 @@ static void read_bytes(tarn__json *json, const void *bytes, size_t size) {
     show(&token);
   }
   require(token.kind == TARN__JSON_NONE);
-  if (size == 0) own = NULL;
 }
 
 static tarn__json read_text(const char *text) {

@@ -204,7 +204,7 @@ END_TEST
 START_TEST(a_long_value_is_cut) {
   char text[4096] = HEADER;
   memset(text + sizeof HEADER - 1, 'x', 2000);
-  strcpy(text + sizeof HEADER - 1 + 2000, ",1,1,1,1,1\n");
+  memcpy(text + sizeof HEADER - 1 + 2000, ",1,1,1,1,1\n", 12);
   assert_status(read_text(text), TARN_E_CORRUPT);
   ck_assert_uint_eq(strlen(tarn_last_error()),
                     strlen("made: line 2: column Thread: '' is no number of a "
@@ -309,7 +309,7 @@ START_TEST(a_long_log_is_read) {
   ck_assert_uint_eq(trace->event_count, REQUESTS);
   ck_assert_uint_eq(trace->events[REQUESTS - 1].time_us,
                     (REQUESTS - 1) * UINT64_C(700));
-  ck_assert_uint_eq(trace->live_peak_bytes, LIVE * (LIVE + 1));
+  ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
 }
 END_TEST
 

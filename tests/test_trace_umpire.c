@@ -395,7 +395,7 @@ START_TEST(nothing_is_nested_too_deep_to_be_read) {
   char text[4096];
   size_t used = (size_t)sprintf(text, "{\"uid\":1,\"x\":");
   memset(text + used, '[', 2000);
-  strcpy(text + used + 2000, "\n");
+  memcpy(text + used + 2000, "\n", 2);
   assert_status(read_text(text), TARN_E_CORRUPT);
   assert_error_says("made: line 1: column 77: nested more than 64 deep");
 }
@@ -480,7 +480,7 @@ START_TEST(a_long_log_is_read) {
   ck_assert_uint_eq(trace->event_count, REQUESTS);
   ck_assert_uint_eq(trace->events[REQUESTS - 1].time_us,
                     UINT64_C(1700000000100000) + REQUESTS - 1);
-  ck_assert_uint_eq(trace->live_peak_bytes, LIVE * (LIVE + 1));
+  ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
 END_TEST

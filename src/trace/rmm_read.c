@@ -76,7 +76,7 @@ static tarn_status split(const reader *r, const char *line, size_t size,
 static tarn_status read_header(reader *r) {
   const char *line = NULL;
   size_t size = 0;
-  field fields[COLUMNS];
+  field fields[COLUMNS] = {{0}};
   if (!tarn__lines_next(&r->lines, &line, &size)) return TARN_OK;
   tarn_status status = split(r, line, size, fields);
   for (int i = 0; status == TARN_OK && i < COLUMNS; i++) {
@@ -214,7 +214,7 @@ static bool holds_nothing(const tarn_trace_event *event) {
 }
 
 static tarn_status read_line(reader *r, const char *line, size_t size) {
-  field fields[COLUMNS];
+  field fields[COLUMNS] = {{0}};
   tarn_trace_event event = {.stack = TARN_TRACE_NO_STACK};
   tarn_status status = split(r, line, size, fields);
   if (status == TARN_OK) status = read_event(r, fields, &event);

@@ -20,6 +20,7 @@
 //
 // Invariants: |zeros| is how many of 0 bytes are out; a |resize| that is not
 // open is all zero.
+#include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -160,10 +161,13 @@ static tarn_status unescape(reader *r, const tarn__json_token *token,
   *out_text = token->text;
   *out_size = token->size;
   if (!token->escaped) return TARN_OK;
-  tarn__array_drop(&r->scratch, r->scratch.count);
+  if (r->scratch.count != 0) {
+    tarn__array_drop(&r->scratch, r->scratch.count);
+  }
   tarn_status status =
       tarn__array_grow(r->input->budget, &r->scratch, token->size, &fresh);
   if (status != TARN_OK) return status;
+  assert(fresh != NULL);  // an escape has two bytes at least
   *out_text = fresh;
   *out_size = tarn__json_unescape(token, fresh);
   if (memchr(fresh, 0, *out_size) == NULL) return TARN_OK;
