@@ -421,10 +421,13 @@ size_t tarn__json_unescape(const tarn__json_token *token, char *out) {
 
 bool tarn__json_is(const tarn__json_token *token, const char *literal) {
   char bytes[4];
+  // Most keys are told apart by their first byte.
+  if (token->size == 0 || (*token->text != *literal && !token->escaped)) {
+    return token->size == 0 && *literal == 0;
+  }
   size_t size = strlen(literal);
   if (!token->escaped) {
-    return token->size == size &&
-           (size == 0 || memcmp(token->text, literal, size) == 0);
+    return token->size == size && memcmp(token->text, literal, size) == 0;
   }
   for (size_t at = 0; at < token->size;) {
     size_t count = next_meaning(token, &at, bytes);
