@@ -384,6 +384,8 @@ static const struct wrong {
      "0xffffffffffffffff"},
     {NAMED("001", "0x10", "0x100", "8", "a\\u0000b"),
      "made: line 1: a name with a zero byte"},
+    {MAKE("001", "0x10", "\\u0000") VERSION,
+     "made: line 1: a name with a zero byte"},
 };
 
 START_TEST(mistakes_name_line_and_column) {

@@ -86,72 +86,6 @@ static key key_of(const tarn__umpire_line *line) {
                .address = tarn__umpire_number(line, TARN__UMPIRE_ALLOCATOR)};
 }
 
-// --- allocators ------------------------------------------------------------
-
-static tarn_status find_allocator(reader *r, key of, allocator **out) {
-  uint32_t number = 0;
-  void *fresh = NULL;
-  tarn_status status =
-      tarn__intern_put(&r->keys, r->input->budget, &of, sizeof of, &number);
-  if (status == TARN_OK && number == r->allocators.count) {
-    status = tarn__array_grow(r->input->budget, &r->allocators, 1, &fresh);
-  }
-  if (status != TARN_OK) return status;
-  *out = (allocator *)r->allocators.items + number;
-  (*out)->key = of;
-  return TARN_OK;
-}
-
-// The first lines of two, which say what is wanted, are no requests.
-static bool is_request(const tarn__umpire_line *line) {
-  return line->kind != TARN__UMPIRE_MAKE &&
-         (tarn__umpire_has(line, TARN__UMPIRE_POINTER) ||
-          tarn__umpire_has(line, TARN__UMPIRE_RESULT));
-}
-
-static tarn_status count_line(reader *r, const tarn__umpire_line *line) {
-  allocator *found = NULL;
-  tarn__umpire_field name = tarn__umpire_has(line, TARN__UMPIRE_ALLOCATOR_NAME)
-                                ? TARN__UMPIRE_ALLOCATOR_NAME
-                                : TARN__UMPIRE_NAME;
-  tarn_status status = find_allocator(r, key_of(line), &found);
-  if (status != TARN_OK) return status;
-  found->requests += is_request(line);
-  if (line->kind == TARN__UMPIRE_MAKE && tarn__umpire_has(line, name)) {
-    found->name = line->fields[name].token;
-  }
-  return TARN_OK;
-}
-
-static uint32_t busiest(const reader *r) {
-  const allocator *allocators = r->allocators.items;
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < r->allocators.count; i++) {
-    if (allocators[i].requests > allocators[best].requests) best = i;
-  }
-  return best;
-}
-
-static tarn_status choose(const reader *r, uint32_t *out_number) {
-  const tarn_trace_options *options = r->input->options;
-  const allocator *allocators = r->allocators.items;
-  *out_number = options->choose_device ? options->device : busiest(r);
-  if (!options->choose_device || (options->device < r->allocators.count &&
-                                  allocators[options->device].requests != 0)) {
-    return TARN_OK;
-  }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
-                    r->input->name, options->device);
-}
-
-static uint32_t count_devices(const reader *r) {
-  const allocator *allocators = r->allocators.items;
-  uint32_t count = 0;
-  for (size_t i = 0; i < r->allocators.count; i++)
-    count += allocators[i].requests != 0;
-  return count;
-}
-
 // --- names -----------------------------------------------------------------
 
 // The bytes that |token| means, up to the next call.
@@ -182,6 +116,78 @@ static tarn_status find_tag(reader *r, const tarn__json_token *name,
   tarn_status status = unescape(r, name, &text, &size);
   if (status != TARN_OK) return status;
   return tarn__history_tag(&r->history, text, size, out_tag);
+}
+
+// --- allocators ------------------------------------------------------------
+
+static tarn_status find_allocator(reader *r, key of, allocator **out) {
+  uint32_t number = 0;
+  void *fresh = NULL;
+  tarn_status status =
+      tarn__intern_put(&r->keys, r->input->budget, &of, sizeof of, &number);
+  if (status == TARN_OK && number == r->allocators.count) {
+    status = tarn__array_grow(r->input->budget, &r->allocators, 1, &fresh);
+  }
+  if (status != TARN_OK) return status;
+  *out = (allocator *)r->allocators.items + number;
+  (*out)->key = of;
+  return TARN_OK;
+}
+
+// The first lines of two, which say what is wanted, are no requests.
+static bool is_request(const tarn__umpire_line *line) {
+  return line->kind != TARN__UMPIRE_MAKE &&
+         (tarn__umpire_has(line, TARN__UMPIRE_POINTER) ||
+          tarn__umpire_has(line, TARN__UMPIRE_RESULT));
+}
+
+// Looks into the name now, while it is known where it stands.
+static tarn_status take_name(reader *r, const tarn__umpire_line *line,
+                             allocator *of) {
+  const char *text = NULL;
+  size_t size = 0;
+  tarn__umpire_field name = tarn__umpire_has(line, TARN__UMPIRE_ALLOCATOR_NAME)
+                                ? TARN__UMPIRE_ALLOCATOR_NAME
+                                : TARN__UMPIRE_NAME;
+  of->name = line->fields[name].token;
+  return unescape(r, &of->name, &text, &size);
+}
+
+static tarn_status count_line(reader *r, const tarn__umpire_line *line) {
+  allocator *found = NULL;
+  tarn_status status = find_allocator(r, key_of(line), &found);
+  if (status != TARN_OK) return status;
+  found->requests += is_request(line);
+  return line->kind == TARN__UMPIRE_MAKE ? take_name(r, line, found) : TARN_OK;
+}
+
+static uint32_t busiest(const reader *r) {
+  const allocator *allocators = r->allocators.items;
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < r->allocators.count; i++) {
+    if (allocators[i].requests > allocators[best].requests) best = i;
+  }
+  return best;
+}
+
+static tarn_status choose(const reader *r, uint32_t *out_number) {
+  const tarn_trace_options *options = r->input->options;
+  const allocator *allocators = r->allocators.items;
+  *out_number = options->choose_device ? options->device : busiest(r);
+  if (!options->choose_device || (options->device < r->allocators.count &&
+                                  allocators[options->device].requests != 0)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
+                    r->input->name, options->device);
+}
+
+static uint32_t count_devices(const reader *r) {
+  const allocator *allocators = r->allocators.items;
+  uint32_t count = 0;
+  for (size_t i = 0; i < r->allocators.count; i++)
+    count += allocators[i].requests != 0;
+  return count;
 }
 
 // --- events ----------------------------------------------------------------
