@@ -148,7 +148,9 @@ typedef struct tarn_trace_options {
 // 5). Only the opcodes that build data are obeyed; all others, those that call
 // among them, are refused by name, so that reading is safe by construction.
 // Keys, actions and states that are not known are passed over, since newer
-// versions of PyTorch add some.
+// versions of PyTorch add some. RMM's CSV and Umpire's replay logs, lines that
+// may still be written while they are read: docs/traces.md says what becomes of
+// them; their errors name a line in place of a byte.
 //
 // Blocks that are freed without an alloc, and blocks active in the segments
 // at addresses that no alloc or free names, are the baseline, the latter at

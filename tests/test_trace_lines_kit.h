@@ -1,0 +1,148 @@
+// test_trace_lines_kit.h - what the tests of formats of lines have in common:
+// a text, the trace that comes of it, and all the ways to damage it.
+#ifndef TARN_TESTS_TEST_TRACE_LINES_KIT_H_
+#define TARN_TESTS_TEST_TRACE_LINES_KIT_H_
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/run.h"
+#include "tarn/trace.h"
+
+static tarn_trace *trace;
+
+static inline void begin(void) {
+  trace = NULL;
+}
+
+static inline void end(void) {
+  tarn_trace_destroy(trace);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+
+// A case of |suite| in which each test begins and ends with nothing.
+static inline TCase *add_lines_case(Suite *suite, const char *name) {
+  TCase *all = tcase_create(name);
+  tcase_add_checked_fixture(all, begin, end);
+  tcase_set_timeout(all, 120);
+  suite_add_tcase(suite, all);
+  return all;
+}
+
+// Reads |size| bytes, which stand in memory of just that size, so that a
+// sanitizer sees a read beyond them.
+static inline tarn_status read_bytes_of(const void *bytes, size_t size,
+                                        const tarn_trace_options *options) {
+  char *own = malloc(size);
+  require(own != NULL || size == 0);
+  if (size != 0) memcpy(own, bytes, size);
+  tarn_trace_destroy(trace);
+  trace = NULL;
+  tarn_status status =
+      tarn_trace_read_bytes(own, size, "made", options, &trace);
+  free(own);
+  require((status == TARN_OK) == (trace != NULL));
+  return status;
+}
+
+static inline tarn_status read_text(const char *text) {
+  return read_bytes_of(text, strlen(text), NULL);
+}
+
+static inline tarn_status read_device(const char *text, uint32_t device) {
+  tarn_trace_options options = {
+      .struct_size = sizeof options, .choose_device = true, .device = device};
+  return read_bytes_of(text, strlen(text), &options);
+}
+
+static inline void assert_refused(const char *text, const char *what) {
+  assert_status(read_text(text), TARN_E_CORRUPT);
+  ck_assert_msg(strcmp(tarn_last_error(), what) == 0, "'%s' is not '%s'",
+                tarn_last_error(), what);
+}
+
+static inline void assert_event(size_t index, tarn_trace_kind kind,
+                                uint64_t address, uint64_t size) {
+  ck_assert_uint_lt(index, trace->event_count);
+  const tarn_trace_event *event = &trace->events[index];
+  ck_assert_int_eq(event->kind, kind);
+  ck_assert_uint_eq(event->address, address);
+  ck_assert_uint_eq(event->size, size);
+  ck_assert_uint_eq(event->stack, TARN_TRACE_NO_STACK);
+}
+
+// A text that grows.
+typedef struct growing {
+  char *bytes;
+  size_t size;
+  size_t capacity;
+} growing;
+
+__attribute__((format(printf, 2, 3))) static inline void add_line(
+    growing *to, const char *format, ...) {
+  va_list args;
+  if (to->capacity - to->size < 1024) {
+    to->capacity = to->capacity * 2 + 4096;
+    to->bytes = realloc(to->bytes, to->capacity);
+    require(to->bytes != NULL);
+  }
+  va_start(args, format);
+  to->size += (size_t)vsnprintf(to->bytes + to->size, 1000, format, args);
+  va_end(args);
+  to->bytes[to->size++] = '\n';
+}
+
+// Any bytes: a status, and within the memory that the header promises.
+static inline tarn_status read_any(const void *bytes, size_t size) {
+  faults_peak_reset();
+  size_t before = faults_peak();
+  tarn_status status = read_bytes_of(bytes, size, NULL);
+  require(faults_peak() - before <= 64 * size + (1 << 20));
+  require(status == TARN_OK || status == TARN_E_CORRUPT);
+  return status;
+}
+
+// Changes each byte of |from| to each other value; returns how many of these
+// were refused.
+static inline size_t flip_all(const char *from) {
+  size_t refused = 0;
+  size_t size = strlen(from);
+  char *bytes = malloc(size);
+  require(bytes != NULL);
+  for (size_t i = 0; i < size; i++) {
+    memcpy(bytes, from, size);
+    for (int flip = 1; flip < 256; flip++) {
+      bytes[i] = (char)(from[i] ^ flip);
+      refused += read_any(bytes, size) != TARN_OK;
+    }
+  }
+  free(bytes);
+  return refused;
+}
+
+// A file that grows byte by byte: never refused, and at each moment the trace
+// of its whole lines.
+static inline void grow_all(const char *from, size_t first) {
+  size_t events = 0;
+  for (size_t size = first; size <= strlen(from); size++) {
+    assert_ok(read_any(from, size));
+    require(trace->unfinished == (from[size - 1] != '\n'));
+    require(trace->event_count >= events);
+    require(trace->event_count == events || from[size - 1] == '\n');
+    events = trace->event_count;
+  }
+}
+
+static inline void scenario_read(void *from) {
+  tarn_trace *made = NULL;
+  tarn_status status =
+      tarn_trace_read_bytes(from, strlen(from), "made", NULL, &made);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  require((status == TARN_OK) == (made != NULL));
+  tarn_trace_destroy(made);
+}
+
+#endif  // TARN_TESTS_TEST_TRACE_LINES_KIT_H_
