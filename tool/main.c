@@ -8,7 +8,7 @@
 #include "tool.h"
 
 static const tool_verb *const verbs[] = {
-    &verb_devices, &verb_replay,  &verb_convert,
+    &verb_devices, &verb_replay,  &verb_why,        &verb_convert,
     &verb_bench,   &verb_conform, &verb_new_plugin,
 };
 
