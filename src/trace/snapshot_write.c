@@ -1,12 +1,15 @@
 // PyTorch memory snapshots out of traces.
 //
-//   {"segments": [{device, address, total_size, ..., "blocks": [...]}],
+//   {"tarn_words": [...],
+//    "segments": [{device, address, total_size, ..., "blocks": [...]}],
 //    "device_traces": [[], [{action, addr, size, stream, time_us, frames}]],
 //    "allocator_settings": {}, "external_annotations": []}
 //
 // What repeats is written once, memoised, and fetched from then on: keys and
 // other words, texts of frames, frames, and stacks. A stack is known by its
-// number and its tag's, for the tag is a frame at its outer end.
+// number and its tag's, for the tag is a frame at its outer end. All words
+// stand in a list of their own in front, under a key that nobody looks for: the
+// first 256 in the memo are fetched with two bytes, the rest with five.
 //
 // A block of the baseline that dies within the trace shows itself by that, so
 // its death carries its stack where it has none of its own.
@@ -31,6 +34,7 @@
 enum { BATCH = 1000, LARGE = 2 << 20, DEVICES = 256 };
 
 typedef enum word {
+  TARN_WORDS,
   SEGMENTS,
   DEVICE_TRACES,
   ALLOCATOR_SETTINGS,
@@ -67,6 +71,7 @@ typedef enum word {
 } word;
 
 static const char *const word_texts[WORDS] = {
+    [TARN_WORDS] = "tarn_words",
     [SEGMENTS] = "segments",
     [DEVICE_TRACES] = "device_traces",
     [ALLOCATOR_SETTINGS] = "allocator_settings",
@@ -194,6 +199,15 @@ static void put_words(writer *w, word key, word value) {
 static void put_empty(writer *w, word key, tarn__pickle_opcode container) {
   put_word(w, key);
   tarn__pickler_op(&w->pickler, container);
+}
+
+static void put_all_words(writer *w) {
+  put_word(w, TARN_WORDS);
+  open(w, TARN__OP_EMPTY_LIST);
+  for (size_t i = 0; i < WORDS; i++) {
+    if (word_texts[i] != NULL) put_word(w, (word)i);
+  }
+  close(w, TARN__OP_APPENDS);
 }
 
 // --- stacks ----------------------------------------------------------------
@@ -432,6 +446,7 @@ static void end(writer *w) {
 static void put_all(writer *w, tarn__sink *sink) {
   tarn__pickler_begin(&w->pickler, sink);
   open(w, TARN__OP_EMPTY_DICT);
+  put_all_words(w);
   put_segments(w);
   put_events(w);
   put_empty(w, ALLOCATOR_SETTINGS, TARN__OP_EMPTY_DICT);
