@@ -78,7 +78,7 @@ static size_t reachable(const machine *m) {
   return m->stack.count - fence(m);
 }
 
-static tarn_status push(machine *m, uint32_t type, size_t at) {
+static inline tarn_status push(machine *m, uint32_t type, size_t at) {
   void *top = NULL;
   tarn_status status = tarn__array_grow(m->tree->budget, &m->stack, 1, &top);
   if (status != TARN_OK) return status;
@@ -440,9 +440,8 @@ void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
 // --- running ---------------------------------------------------------------
 
 // The opcode at byte |at|, with its whole argument inside the file.
-static tarn_status decode(const tarn__pickle *tree, size_t at,
-                          instruction *out_step) {
-  *out_step = (instruction){.at = at};
+static inline tarn_status decode(const tarn__pickle *tree, size_t at,
+                                 instruction *out_step) {
   if (at >= tree->size) {
     return tarn__pickle_corrupt(tree, at, "the file ends before STOP");
   }
@@ -452,9 +451,14 @@ static tarn_status decode(const tarn__pickle *tree, size_t at,
                                 tree->bytes[at]);
   }
   size_t left = tree->size - at - 1;
-  out_step->code = code;
+  *out_step = (instruction){.code = code,
+                            .at = at,
+                            .argument = at + 1 + code->counted,
+                            .size = code->fixed};
   if (left >= (size_t)code->fixed + code->counted) {
-    tarn__pickle_argument(tree, at, &out_step->argument, &out_step->size);
+    if (code->counted == 0) return TARN_OK;
+    out_step->size =
+        (size_t)tarn__pickle_little(tree->bytes + at + 1, code->counted);
     if (out_step->size <= left - code->counted) return TARN_OK;
   }
   return tarn__pickle_corrupt(tree, at, "the file ends within %s", code->name);
@@ -491,6 +495,9 @@ static tarn_status begin(tarn__pickle *tree) {
         tree, 0, "0x%02x is no PROTO: not a pickle of protocol 2 to 5",
         tree->bytes[0]);
   }
+  tarn_status status =
+      tarn__array_make(tree->budget, &tree->known, TARN__PICKLE_KNOWN);
+  if (status != TARN_OK) return status;
   return tarn__array_grow(tree->budget, &tree->cells, FIRST_CELL, &unused);
 }
 
@@ -502,7 +509,8 @@ tarn_status tarn__pickle_load(tarn__pickle *pickle, tarn__budget *budget,
                            .bytes = bytes,
                            .size = size,
                            .cells = TARN__ARRAY_OF(tarn__value),
-                           .boxes = TARN__ARRAY_OF(tarn__box)};
+                           .boxes = TARN__ARRAY_OF(tarn__box),
+                           .known = TARN__ARRAY_OF(tarn__known)};
   machine m = {.tree = pickle,
                .stack = TARN__ARRAY_OF(tarn__value),
                .marks = TARN__ARRAY_OF(uint32_t),
@@ -516,6 +524,7 @@ tarn_status tarn__pickle_load(tarn__pickle *pickle, tarn__budget *budget,
 }
 
 void tarn__pickle_deinit(tarn__pickle *pickle) {
+  tarn__array_free(pickle->budget, &pickle->known);
   tarn__array_free(pickle->budget, &pickle->boxes);
   tarn__array_free(pickle->budget, &pickle->cells);
 }

@@ -232,12 +232,9 @@ static uint32_t count_devices(const reader *r) {
 // --- events ----------------------------------------------------------------
 
 static const struct action *find_action(const reader *r, tarn__value field) {
-  for (size_t i = 0; i < ACTIONS; i++) {
-    if (tarn__pickle_is(&r->pickle, field, actions[i].name)) {
-      return &actions[i];
-    }
-  }
-  return NULL;
+  size_t row =
+      tarn__pickle_find(&r->pickle, field, actions, sizeof *actions, ACTIONS);
+  return row < ACTIONS ? &actions[row] : NULL;
 }
 
 static tarn_status read_event(reader *r, tarn__value dict) {
@@ -285,10 +282,9 @@ static tarn_status read_events(reader *r, uint32_t device) {
 // --- blocks that the segments hold -----------------------------------------
 
 static bool is_active(const reader *r, tarn__value state) {
-  for (size_t i = 0; i < ACTIVE_STATES; i++) {
-    if (tarn__pickle_is(&r->pickle, state, active_states[i])) return true;
-  }
-  return false;
+  return tarn__pickle_find(&r->pickle, state, active_states,
+                           sizeof *active_states,
+                           ACTIVE_STATES) < ACTIVE_STATES;
 }
 
 // Older versions: the first of a block's history is its newest allocation, or
