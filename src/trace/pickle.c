@@ -480,6 +480,58 @@ static tarn_status run(machine *m) {
                               m->tree->size - at);
 }
 
+typedef struct needs {
+  size_t cells;
+  size_t boxes;
+} needs;
+
+// What an opcode adds to the tree at most: a box, the cell that its value will
+// stand in, the head of a run.
+static void add_needs(const opcode *code, needs *sum) {
+  bool boxes = code->act == do_empty || code->act == do_collect ||
+               code->act == do_short_tuple;
+  bool fills = code->act == do_collect || code->act == do_short_tuple ||
+               code->act == do_extend || code->act == do_append ||
+               code->act == do_setitem;
+  bool pushes = boxes || code->act == do_scalar || code->act == do_get ||
+                code->act == do_dup;
+  sum->boxes += boxes;
+  sum->cells += (size_t)fills + (size_t)pushes;
+}
+
+// Counts what the whole file will need, so that nothing has to grow. Stops at
+// what is damaged: running it will say so.
+static needs count_needs(const tarn__pickle *tree) {
+  needs sum = {.cells = FIRST_CELL};
+  size_t at = 0;
+  while (at < tree->size) {
+    const opcode *code = &opcodes[tree->bytes[at]];
+    size_t left = tree->size - at - 1;
+    size_t size = (size_t)code->fixed + code->counted;
+    if (code->name == NULL || size > left) break;
+    add_needs(code, &sum);
+    at += 1 + size;
+    if (code->counted == 0) continue;
+    uint64_t text =
+        tarn__pickle_little(tree->bytes + at - code->counted, code->counted);
+    if (text > left - size) break;
+    at += (size_t)text;
+  }
+  return sum;
+}
+
+static tarn_status make_room(tarn__pickle *tree) {
+  needs sum = count_needs(tree);
+  tarn_status status =
+      tarn__array_make(tree->budget, &tree->known, TARN__PICKLE_KNOWN);
+  if (status == TARN_OK) {
+    status = tarn__array_reserve(tree->budget, &tree->boxes, sum.boxes);
+  }
+  return status == TARN_OK
+             ? tarn__array_reserve(tree->budget, &tree->cells, sum.cells)
+             : status;
+}
+
 static tarn_status begin(tarn__pickle *tree) {
   void *unused = NULL;
   if (tree->size == 0) {
@@ -495,8 +547,7 @@ static tarn_status begin(tarn__pickle *tree) {
         tree, 0, "0x%02x is no PROTO: not a pickle of protocol 2 to 5",
         tree->bytes[0]);
   }
-  tarn_status status =
-      tarn__array_make(tree->budget, &tree->known, TARN__PICKLE_KNOWN);
+  tarn_status status = make_room(tree);
   if (status != TARN_OK) return status;
   return tarn__array_grow(tree->budget, &tree->cells, FIRST_CELL, &unused);
 }

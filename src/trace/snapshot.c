@@ -264,15 +264,24 @@ static tarn_status read_event(reader *r, tarn__value dict) {
   return tarn__history_event(&r->history, &event);
 }
 
+// Room for |count| events, or for as many as the file can be meant to hold: one
+// of a few words takes that many bytes.
+static tarn_status expect_events(reader *r, size_t count) {
+  enum { EVENT_BYTES = 24 };
+  size_t most = r->pickle.size / EVENT_BYTES;
+  return tarn__array_reserve(r->pickle.budget, &r->history.events,
+                             count < most ? count : most);
+}
+
 static tarn_status read_events(reader *r, uint32_t device) {
   tarn__value list = {0};
   tarn__value dict;
-  tarn_status status = TARN_OK;
   if (r->event_counts[device] == 0) return TARN_OK;
   tarn__walk traces = tarn__pickle_walk(&r->pickle, r->traces);
   for (uint32_t i = 0; i <= device; i++)
     (void)tarn__walk_next(&traces, &list);
   tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  tarn_status status = expect_events(r, r->event_counts[device]);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
     status = read_event(r, dict);
   }
