@@ -19,7 +19,8 @@ enum {
   WHY_TRACE_DEPTH = 55,
 };
 
-// Writes a snapshot of about |opcodes| opcodes to |path|.
+// Writes a snapshot of about |opcodes| opcodes to |path|, but at least some 30
+// thousand, which its frames and what is held at the end take.
 //
 // Errors: as of tarn_trace_builder_event and tarn_trace_write.
 tarn_status why_trace_write(uint64_t opcodes, const char *path);
