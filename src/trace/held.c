@@ -8,6 +8,8 @@
 // segment that exists.
 #include "trace/held.h"
 
+#include <assert.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 
@@ -112,6 +114,7 @@ static void put_alone(maker *m, place *block, uint64_t *end) {
   uint64_t bytes = rounded(block->address, size_of(m, block));
   uint64_t stream = m->trace->blocks[block->index].stream;
   tarn__held_segment *last = NULL;
+  assert(m->held.segments != NULL);
   if (m->held.segment_count > m->trace->segment_count) {
     last = m->held.segments + m->held.segment_count - 1;
   }
