@@ -22,10 +22,12 @@ static void end(void) {
   trace = NULL;
 }
 
+// By hand: with ASan strstr looks at all that follows, each time.
 static size_t count(const char *part) {
   size_t found = 0;
-  for (const char *at = w.bytes; (at = strstr(at, part)) != NULL; at++)
-    found++;
+  size_t length = strlen(part);
+  for (const char *at = w.bytes; *at != '\0'; at++)
+    found += *at == *part && strncmp(at, part, length) == 0;
   return found;
 }
 
