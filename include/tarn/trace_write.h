@@ -31,6 +31,8 @@ TARN_API const char *tarn_trace_format_name(tarn_trace_format format);
 // TARN_E_IO       the file cannot be written; the text says which and why.
 // TARN_E_INVALID  no such format, or an argument is NULL.
 // TARN_E_NOMEM    no host memory.
+// TARN_E_UNSUPPORTED  blocks without an address, for which the format needs
+//                 one, do not fit into 64 bits of addresses.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_write(const tarn_trace *trace,
                                                       tarn_trace_format format,
                                                       const char *path);

@@ -63,7 +63,8 @@ tarn_status tarn_host_allocator_set(const tarn_host_allocator *replacement) {
   return TARN_OK;
 }
 
-void *tarn__host_alloc(size_t size) {
+// |size| bytes, zeroed from |kept| on.
+static void *take(size_t size, size_t kept) {
   if (size == 0) size = 1;
   void *ptr = allocator.allocate(allocator.context, size, ALIGN);
   if (ptr == NULL) {
@@ -71,27 +72,38 @@ void *tarn__host_alloc(size_t size) {
                      size);
     return NULL;
   }
-  memset(ptr, 0, size);
+  memset((char *)ptr + kept, 0, size - kept);
   atomic_fetch_add_explicit(&bytes_out, size, memory_order_relaxed);
   return ptr;
 }
 
-void *tarn__host_array(size_t count, size_t size) {
+void *tarn__host_alloc(size_t size) {
+  return take(size, 0);
+}
+
+// The same for an array, of which the first |kept| elements, which are no more
+// than |count|, are not zeroed.
+static void *take_array(size_t count, size_t size, size_t kept) {
   size_t bytes = 0;
   if (!tarn_size_mul(count, size, &bytes)) {
     (void)tarn__fail(TARN_E_NOMEM, "%zu elements of %zu bytes overflow", count,
                      size);
     return NULL;
   }
-  return tarn__host_alloc(bytes);
+  return take(bytes, kept * size);
+}
+
+void *tarn__host_array(size_t count, size_t size) {
+  return take_array(count, size, 0);
 }
 
 void *tarn__host_resize(void *ptr, size_t old_count, size_t new_count,
                         size_t size) {
-  void *moved = tarn__host_array(new_count, size);
+  size_t smaller = old_count < new_count ? old_count : new_count;
+  size_t kept = ptr != NULL ? smaller : 0;
+  void *moved = take_array(new_count, size, kept);
   if (moved == NULL) return NULL;
   if (ptr != NULL) {
-    size_t kept = old_count < new_count ? old_count : new_count;
     memcpy(moved, ptr, kept * size);
     tarn__host_free_array(ptr, old_count, size);
   }

@@ -179,9 +179,12 @@ static tarn_status append_block(tarn__history *history,
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^31 blocks",
                       history->name);
   }
-  tarn_status status = block->born == TARN_TRACE_BASELINE
-                           ? count_old(history, block)
-                           : count_born(history, block);
+  tarn_status status =
+      tarn__array_reserve(history->budget, &history->blocks, 1);
+  if (status == TARN_OK) {
+    status = block->born == TARN_TRACE_BASELINE ? count_old(history, block)
+                                                : count_born(history, block);
+  }
   if (status == TARN_OK) {
     status = tarn__array_grow(history->budget, &history->blocks, 1, &fresh);
   }
@@ -214,15 +217,23 @@ static tarn_status settle_block(tarn__history *history,
   return TARN_OK;
 }
 
-static tarn_status append_event(tarn__history *history,
-                                const tarn_trace_event *event) {
-  void *fresh = NULL;
+// Room for one more event, before its block is added: the one is not to be
+// there without the other.
+static tarn_status expect_event(tarn__history *history) {
   if (history->events.count >= TARN_TRACE_NO_BLOCK - 1) {
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^32 events",
                       history->name);
   }
-  tarn_status status =
-      tarn__array_grow(history->budget, &history->events, 1, &fresh);
+  return tarn__array_reserve(history->budget, &history->events, 1);
+}
+
+static tarn_status append_event(tarn__history *history,
+                                const tarn_trace_event *event) {
+  void *fresh = NULL;
+  tarn_status status = expect_event(history);
+  if (status == TARN_OK) {
+    status = tarn__array_grow(history->budget, &history->events, 1, &fresh);
+  }
   if (status != TARN_OK) return status;
   *(tarn_trace_event *)fresh = *event;
   if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE) {
@@ -332,7 +343,8 @@ tarn_status tarn__history_event(tarn__history *history,
   if (lacks_size(history, event) && !find_size(history, &found)) {
     return TARN_OK;
   }
-  tarn_status status = find_block(history, &found, &found.block);
+  tarn_status status = expect_event(history);
+  if (status == TARN_OK) status = find_block(history, &found, &found.block);
   if (status == TARN_OK) status = append_event(history, &found);
   if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
     end_block(history, found.block);

@@ -14,71 +14,44 @@
 //     and moves from there into a cell at most once, so that all arrays are
 //     linear in the file;
 //   - a value below the newest mark is out of reach until that mark is gone.
-#include "trace/pickle.h"
+#include "trace/pickle_machine.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
 
-enum { LOWEST_PROTOCOL = 2, HIGHEST_PROTOCOL = 5, FIRST_CELL = 1 };
+enum { LOWEST_PROTOCOL = 2, HIGHEST_PROTOCOL = 5 };
 
-typedef struct machine {
-  tarn__pickle *tree;
-  tarn__array stack;  // tarn__value
-  tarn__array marks;  // uint32_t: heights of the stack
-  tarn__array memo;   // tarn__value, TARN__ABSENT where nothing was put
-  size_t memo_used;   // slots that hold a value
-  bool stopped;
-} machine;
-
-typedef struct opcode opcode;
-
-// One opcode met in the file.
-typedef struct instruction {
-  const opcode *code;
-  size_t at;        // byte of the opcode
-  size_t argument;  // first byte of its argument, lengths not included
-  size_t size;      // bytes of that
-} instruction;
-
-struct opcode {
-  const char *name;  // NULL: no such opcode
-  uint8_t fixed;     // bytes of an argument of fixed size ...
-  uint8_t counted;   // ... or of the length that stands before it
-  uint8_t type;      // of the value it makes, or how many values it takes
-  tarn_status (*act)(machine *m, const instruction *step);
-};
-
-static const opcode opcodes[256];
-
-static tarn_status corrupt_step(const machine *m, const instruction *step,
+static tarn_status corrupt_step(const tarn__machine *m,
+                                const tarn__instruction *step,
                                 const char *why) {
   return tarn__pickle_corrupt(m->tree, step->at, "%s %s", step->code->name,
                               why);
 }
 
-static uint64_t argument_number(const machine *m, const instruction *step) {
+static uint64_t argument_number(const tarn__machine *m,
+                                const tarn__instruction *step) {
   return tarn__pickle_little(m->tree->bytes + step->argument, step->size);
 }
 
 // --- the stack -------------------------------------------------------------
 
-static tarn__value *stack_values(const machine *m) {
+static tarn__value *stack_values(const tarn__machine *m) {
   return m->stack.items;
 }
 
 // The height below which nothing may be taken.
-static size_t fence(const machine *m) {
+static size_t fence(const tarn__machine *m) {
   const uint32_t *marks = m->marks.items;
   return m->marks.count == 0 ? 0 : marks[m->marks.count - 1];
 }
 
-static size_t reachable(const machine *m) {
+static size_t reachable(const tarn__machine *m) {
   return m->stack.count - fence(m);
 }
 
-static tarn_status push(machine *m, uint32_t type, size_t at) {
+static inline tarn_status push(tarn__machine *m, uint32_t type, size_t at) {
   void *top = NULL;
   tarn_status status = tarn__array_grow(m->tree->budget, &m->stack, 1, &top);
   if (status != TARN_OK) return status;
@@ -86,14 +59,14 @@ static tarn_status push(machine *m, uint32_t type, size_t at) {
   return TARN_OK;
 }
 
-static tarn_status need(const machine *m, const instruction *step,
+static tarn_status need(const tarn__machine *m, const tarn__instruction *step,
                         size_t count) {
   if (reachable(m) >= count) return TARN_OK;
   return corrupt_step(m, step, "finds too few values on the stack");
 }
 
 // Takes the newest mark away; |*out_count| is what stood above it.
-static tarn_status pop_mark(machine *m, const instruction *step,
+static tarn_status pop_mark(tarn__machine *m, const tarn__instruction *step,
                             size_t *out_count) {
   *out_count = 0;
   if (m->marks.count == 0) return corrupt_step(m, step, "finds no mark");
@@ -106,7 +79,7 @@ static tarn_status pop_mark(machine *m, const instruction *step,
 
 // Appends |count| cells to |box|: to its last run where that is the newest of
 // all, else as a run of its own.
-static tarn_status add_cells(machine *m, tarn__box *box, size_t count,
+static tarn_status add_cells(tarn__machine *m, tarn__box *box, size_t count,
                              tarn__value **out_cells) {
   tarn__pickle *tree = m->tree;
   tarn__value *cells = tree->cells.items;
@@ -131,7 +104,7 @@ static tarn_status add_cells(machine *m, tarn__box *box, size_t count,
 }
 
 // Moves the top |count| values of the stack into the box at |index|.
-static tarn_status move_into(machine *m, uint32_t index, size_t count) {
+static tarn_status move_into(tarn__machine *m, uint32_t index, size_t count) {
   if (count == 0) return TARN_OK;
   tarn__box *box = (tarn__box *)m->tree->boxes.items + index;
   tarn__value *cells = NULL;
@@ -144,7 +117,7 @@ static tarn_status move_into(machine *m, uint32_t index, size_t count) {
   return TARN_OK;
 }
 
-static tarn_status new_box(machine *m, const instruction *step,
+static tarn_status new_box(tarn__machine *m, const tarn__instruction *step,
                            uint32_t *out_index) {
   void *box = NULL;
   *out_index = (uint32_t)m->tree->boxes.count;
@@ -155,8 +128,8 @@ static tarn_status new_box(machine *m, const instruction *step,
 }
 
 // Makes a container out of the top |count| values.
-static tarn_status collect(machine *m, const instruction *step, uint32_t type,
-                           size_t count) {
+static tarn_status collect(tarn__machine *m, const tarn__instruction *step,
+                           uint32_t type, size_t count) {
   uint32_t index = 0;
   tarn_status status = new_box(m, step, &index);
   if (status == TARN_OK) status = move_into(m, index, count);
@@ -164,8 +137,8 @@ static tarn_status collect(machine *m, const instruction *step, uint32_t type,
 }
 
 // Moves the top |count| values into the container of |type| below them.
-static tarn_status extend(machine *m, const instruction *step, uint32_t type,
-                          size_t count) {
+static tarn_status extend(tarn__machine *m, const tarn__instruction *step,
+                          uint32_t type, size_t count) {
   tarn_status status = need(m, step, count + 1);
   if (status != TARN_OK) return status;
   tarn__value target = stack_values(m)[m->stack.count - count - 1];
@@ -177,7 +150,7 @@ static tarn_status extend(machine *m, const instruction *step, uint32_t type,
   return move_into(m, target.at, count);
 }
 
-static tarn_status check_keys(machine *m, const instruction *step,
+static tarn_status check_keys(tarn__machine *m, const tarn__instruction *step,
                               size_t count) {
   if (count == 0) return TARN_OK;  // there may be no stack yet
   const tarn__value *pairs = stack_values(m) + m->stack.count - count;
@@ -193,15 +166,15 @@ static tarn_status check_keys(machine *m, const instruction *step,
 
 // --- what opcodes do: values -----------------------------------------------
 
-static tarn_status do_scalar(machine *m, const instruction *step) {
+static tarn_status do_scalar(tarn__machine *m, const tarn__instruction *step) {
   return push(m, step->code->type, step->at);
 }
 
-static tarn_status do_empty(machine *m, const instruction *step) {
+static tarn_status do_empty(tarn__machine *m, const tarn__instruction *step) {
   return collect(m, step, step->code->type, 0);
 }
 
-static tarn_status do_mark(machine *m, const instruction *step) {
+static tarn_status do_mark(tarn__machine *m, const tarn__instruction *step) {
   (void)step;
   void *mark = NULL;
   tarn_status status = tarn__array_grow(m->tree->budget, &m->marks, 1, &mark);
@@ -210,14 +183,15 @@ static tarn_status do_mark(machine *m, const instruction *step) {
 }
 
 // TUPLE1, TUPLE2, TUPLE3: |type| is the number of values.
-static tarn_status do_short_tuple(machine *m, const instruction *step) {
+static tarn_status do_short_tuple(tarn__machine *m,
+                                  const tarn__instruction *step) {
   tarn_status status = need(m, step, step->code->type);
   if (status != TARN_OK) return status;
   return collect(m, step, TARN__TUPLE, step->code->type);
 }
 
 // TUPLE, LIST, DICT, FROZENSET: all that stands above the mark.
-static tarn_status do_collect(machine *m, const instruction *step) {
+static tarn_status do_collect(tarn__machine *m, const tarn__instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && step->code->type == TARN__DICT) {
@@ -227,18 +201,18 @@ static tarn_status do_collect(machine *m, const instruction *step) {
   return collect(m, step, step->code->type, count);
 }
 
-static tarn_status do_append(machine *m, const instruction *step) {
+static tarn_status do_append(tarn__machine *m, const tarn__instruction *step) {
   return extend(m, step, TARN__LIST, 1);
 }
 
-static tarn_status do_setitem(machine *m, const instruction *step) {
+static tarn_status do_setitem(tarn__machine *m, const tarn__instruction *step) {
   tarn_status status = need(m, step, 2);
   if (status == TARN_OK) status = check_keys(m, step, 2);
   return status == TARN_OK ? extend(m, step, TARN__DICT, 2) : status;
 }
 
 // APPENDS, ADDITEMS, SETITEMS: all above the mark into what is below it.
-static tarn_status do_extend(machine *m, const instruction *step) {
+static tarn_status do_extend(tarn__machine *m, const tarn__instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && step->code->type == TARN__DICT) {
@@ -250,28 +224,30 @@ static tarn_status do_extend(machine *m, const instruction *step) {
 // --- what opcodes do: stack and memo ---------------------------------------
 
 // As Python has it, POP takes the mark where no value stands above it.
-static tarn_status do_pop(machine *m, const instruction *step) {
+static tarn_status do_pop(tarn__machine *m, const tarn__instruction *step) {
   size_t count = 0;
   if (reachable(m) == 0) return pop_mark(m, step, &count);
   tarn__array_drop(&m->stack, 1);
   return TARN_OK;
 }
 
-static tarn_status do_pop_mark(machine *m, const instruction *step) {
+static tarn_status do_pop_mark(tarn__machine *m,
+                               const tarn__instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && count != 0) tarn__array_drop(&m->stack, count);
   return status;
 }
 
-static tarn_status do_dup(machine *m, const instruction *step) {
+static tarn_status do_dup(tarn__machine *m, const tarn__instruction *step) {
   tarn_status status = need(m, step, 1);
   if (status != TARN_OK) return status;
   tarn__value top = stack_values(m)[m->stack.count - 1];
   return push(m, top.type, top.at);
 }
 
-static tarn_status put(machine *m, const instruction *step, uint64_t slot) {
+static tarn_status put(tarn__machine *m, const tarn__instruction *step,
+                       uint64_t slot) {
   tarn_status status = need(m, step, 1);
   if (status != TARN_OK) return status;
   // A pickler numbers from 0 on, and each number costs it a byte or more.
@@ -290,15 +266,15 @@ static tarn_status put(machine *m, const instruction *step, uint64_t slot) {
   return TARN_OK;
 }
 
-static tarn_status do_memoize(machine *m, const instruction *step) {
+static tarn_status do_memoize(tarn__machine *m, const tarn__instruction *step) {
   return put(m, step, m->memo_used);
 }
 
-static tarn_status do_put(machine *m, const instruction *step) {
+static tarn_status do_put(tarn__machine *m, const tarn__instruction *step) {
   return put(m, step, argument_number(m, step));
 }
 
-static tarn_status do_get(machine *m, const instruction *step) {
+static tarn_status do_get(tarn__machine *m, const tarn__instruction *step) {
   uint64_t slot = argument_number(m, step);
   const tarn__value *memo = m->memo.items;
   if (slot >= m->memo.count || memo[slot].type == TARN__ABSENT) {
@@ -309,7 +285,7 @@ static tarn_status do_get(machine *m, const instruction *step) {
 
 // --- what opcodes do: the file ---------------------------------------------
 
-static tarn_status do_proto(machine *m, const instruction *step) {
+static tarn_status do_proto(tarn__machine *m, const tarn__instruction *step) {
   uint64_t protocol = argument_number(m, step);
   if (step->at != 0) return corrupt_step(m, step, "is not the first");
   if (protocol >= LOWEST_PROTOCOL && protocol <= HIGHEST_PROTOCOL) {
@@ -321,13 +297,13 @@ static tarn_status do_proto(machine *m, const instruction *step) {
 }
 
 // A frame is a hint for readers that buffer; only its length is checked.
-static tarn_status do_frame(machine *m, const instruction *step) {
+static tarn_status do_frame(tarn__machine *m, const tarn__instruction *step) {
   size_t left = m->tree->size - step->argument - step->size;
   if (argument_number(m, step) <= left) return TARN_OK;
   return corrupt_step(m, step, "is longer than the file");
 }
 
-static tarn_status do_stop(machine *m, const instruction *step) {
+static tarn_status do_stop(tarn__machine *m, const tarn__instruction *step) {
   if (m->marks.count != 0) return corrupt_step(m, step, "finds a mark left");
   if (m->stack.count != 1) {
     return tarn__pickle_corrupt(m->tree, step->at,
@@ -338,19 +314,20 @@ static tarn_status do_stop(machine *m, const instruction *step) {
   return TARN_OK;
 }
 
-static tarn_status do_refuse(machine *m, const instruction *step) {
+static tarn_status do_refuse(tarn__machine *m, const tarn__instruction *step) {
   return corrupt_step(m, step,
                       "is refused: only opcodes that build data are obeyed");
 }
 
-static tarn_status do_refuse_text(machine *m, const instruction *step) {
+static tarn_status do_refuse_text(tarn__machine *m,
+                                  const tarn__instruction *step) {
   return corrupt_step(
       m, step, "is refused: it is of a text protocol, only 2 to 5 are read");
 }
 
 // --- the opcodes -----------------------------------------------------------
 
-static const opcode opcodes[256] = {
+const tarn__opcode tarn__opcodes[256] = {
     ['('] = {"MARK", 0, 0, 0, do_mark},
     ['.'] = {"STOP", 0, 0, 0, do_stop},
     ['0'] = {"POP", 0, 0, 0, do_pop},
@@ -429,7 +406,7 @@ static const opcode opcodes[256] = {
 
 void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
                            size_t *out_from, size_t *out_size) {
-  const opcode *code = &opcodes[pickle->bytes[at]];
+  const tarn__opcode *code = &tarn__opcodes[pickle->bytes[at]];
   *out_from = at + 1 + code->counted;
   *out_size = code->fixed;
   if (code->counted == 0) return;
@@ -437,85 +414,14 @@ void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
       (size_t)tarn__pickle_little(pickle->bytes + at + 1, code->counted);
 }
 
-// --- running ---------------------------------------------------------------
-
-// The opcode at byte |at|, with its whole argument inside the file.
-static tarn_status decode(const tarn__pickle *tree, size_t at,
-                          instruction *out_step) {
-  *out_step = (instruction){.at = at};
-  if (at >= tree->size) {
-    return tarn__pickle_corrupt(tree, at, "the file ends before STOP");
-  }
-  const opcode *code = &opcodes[tree->bytes[at]];
-  if (code->name == NULL) {
-    return tarn__pickle_corrupt(tree, at, "0x%02x is no opcode",
-                                tree->bytes[at]);
-  }
-  size_t left = tree->size - at - 1;
-  out_step->code = code;
-  if (left >= (size_t)code->fixed + code->counted) {
-    tarn__pickle_argument(tree, at, &out_step->argument, &out_step->size);
-    if (out_step->size <= left - code->counted) return TARN_OK;
-  }
-  return tarn__pickle_corrupt(tree, at, "the file ends within %s", code->name);
-}
-
-static tarn_status run(machine *m) {
-  size_t at = 0;
-  while (!m->stopped) {
-    instruction step;
-    tarn_status status = decode(m->tree, at, &step);
-    if (status != TARN_OK) return status;
-    assert(step.code != NULL);
-    status = step.code->act(m, &step);
-    if (status != TARN_OK) return status;
-    at = step.argument + step.size;
-  }
-  if (at == m->tree->size) return TARN_OK;
-  return tarn__pickle_corrupt(m->tree, at, "%zu bytes stand after STOP",
-                              m->tree->size - at);
-}
-
-static tarn_status begin(tarn__pickle *tree) {
-  void *unused = NULL;
-  if (tree->size == 0) {
-    return tarn__pickle_corrupt(tree, 0, "the file is empty");
-  }
-  if (tree->size > TARN__PICKLE_MOST) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s: %zu bytes; pickles of at most %zu are read",
-                      tree->name, tree->size, TARN__PICKLE_MOST);
-  }
-  if (tree->bytes[0] != 0x80) {
-    return tarn__pickle_corrupt(
-        tree, 0, "0x%02x is no PROTO: not a pickle of protocol 2 to 5",
-        tree->bytes[0]);
-  }
-  return tarn__array_grow(tree->budget, &tree->cells, FIRST_CELL, &unused);
-}
-
-tarn_status tarn__pickle_load(tarn__pickle *pickle, tarn__budget *budget,
-                              const char *name, const void *bytes,
-                              size_t size) {
-  *pickle = (tarn__pickle){.budget = budget,
-                           .name = name,
-                           .bytes = bytes,
-                           .size = size,
-                           .cells = TARN__ARRAY_OF(tarn__value),
-                           .boxes = TARN__ARRAY_OF(tarn__box)};
-  machine m = {.tree = pickle,
-               .stack = TARN__ARRAY_OF(tarn__value),
-               .marks = TARN__ARRAY_OF(uint32_t),
-               .memo = TARN__ARRAY_OF(tarn__value)};
-  tarn_status status = begin(pickle);
-  if (status == TARN_OK) status = run(&m);
-  tarn__array_free(budget, &m.memo);
-  tarn__array_free(budget, &m.marks);
-  tarn__array_free(budget, &m.stack);
-  return status;
-}
-
-void tarn__pickle_deinit(tarn__pickle *pickle) {
-  tarn__array_free(pickle->budget, &pickle->boxes);
-  tarn__array_free(pickle->budget, &pickle->cells);
+void tarn__opcode_needs(const tarn__opcode *code, tarn__needs *sum) {
+  bool boxes = code->act == do_empty || code->act == do_collect ||
+               code->act == do_short_tuple;
+  bool fills = code->act == do_collect || code->act == do_short_tuple ||
+               code->act == do_extend || code->act == do_append ||
+               code->act == do_setitem;
+  bool pushes = boxes || code->act == do_scalar || code->act == do_get ||
+                code->act == do_dup;
+  sum->boxes += boxes;
+  sum->cells += (size_t)fills + (size_t)pushes;
 }

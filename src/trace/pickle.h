@@ -52,6 +52,14 @@ typedef struct tarn__box {
   uint32_t mark;   // the walker's: 0 at first
 } tarn__box;
 
+// What the text at byte |at| was found to be in |table|; |table| NULL: nothing.
+typedef struct tarn__known {
+  const void *table;
+  uint32_t at;
+  uint32_t row;
+} tarn__known;
+enum { TARN__PICKLE_KNOWN = 256 };  // a power of two
+
 typedef struct tarn__pickle {
   tarn__budget *budget;
   const char *name;  // in errors, for the file
@@ -59,6 +67,8 @@ typedef struct tarn__pickle {
   size_t size;
   tarn__array cells;  // tarn__value; cell 0 is not used
   tarn__array boxes;  // tarn__box
+  tarn__array known;  // TARN__PICKLE_KNOWN of tarn__known: see
+                      // tarn__pickle_find
   tarn__value root;
 } tarn__pickle;
 
@@ -91,7 +101,11 @@ static inline tarn__box *tarn__pickle_box(const tarn__pickle *pickle,
 }
 
 // The byte at which |value| was made.
-size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value);
+static inline size_t tarn__pickle_at(const tarn__pickle *pickle,
+                                     tarn__value value) {
+  if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
+  return value.at;
+}
 
 // "an integer", "a list", for errors.
 const char *tarn__value_type_name(uint32_t type);
@@ -118,6 +132,13 @@ void tarn__pickle_text(const tarn__pickle *pickle, tarn__value value,
 bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
                      const char *text);
 
+// The row of |table|, of |rows| rows of |row_size| bytes which each begin with
+// a const char *, whose text |value| is; |rows| if it is none of them. A
+// pickler writes a text once and refers to it, so the last rows found are
+// remembered by their texts' places.
+size_t tarn__pickle_find(const tarn__pickle *pickle, tarn__value value,
+                         const void *table, size_t row_size, size_t rows);
+
 // A walk over the values of a container, in order.
 typedef struct tarn__walk {
   const tarn__value *cells;
@@ -126,8 +147,24 @@ typedef struct tarn__walk {
   uint32_t run;   // head of the run after this one, or 0
 } tarn__walk;
 
-tarn__walk tarn__pickle_walk(const tarn__pickle *pickle, tarn__value container);
-bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value);
+static inline tarn__walk tarn__pickle_walk(const tarn__pickle *pickle,
+                                           tarn__value container) {
+  return (tarn__walk){.cells = (const tarn__value *)pickle->cells.items,
+                      .run = tarn__pickle_box(pickle, container)->first};
+}
+
+static inline bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value) {
+  if (walk->left == 0) {
+    if (walk->run == 0) return false;
+    tarn__value head = walk->cells[walk->run];
+    walk->next = walk->run + 1;
+    walk->left = head.type;
+    walk->run = head.at;
+  }
+  *out_value = walk->cells[walk->next++];
+  walk->left--;
+  return true;
+}
 
 // --- shared by the machine and the values ----------------------------------
 
@@ -137,6 +174,13 @@ void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
                            size_t *out_from, size_t *out_size);
 
 // A little-endian number of |size| bytes, at most 8.
-uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size);
+static inline uint64_t tarn__pickle_little(const unsigned char *bytes,
+                                           size_t size) {
+  uint64_t number = 0;
+  if (size == 1) return bytes[0];
+  for (size_t i = size; i-- > 0;)
+    number = number << 8 | bytes[i];
+  return number;
+}
 
 #endif  // TARN_TRACE_PICKLE_H_

@@ -23,11 +23,6 @@ const char *tarn__value_type_name(uint32_t type) {
   return type_names[type];
 }
 
-size_t tarn__pickle_at(const tarn__pickle *pickle, tarn__value value) {
-  if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
-  return value.at;
-}
-
 tarn_status tarn__pickle_corrupt(const tarn__pickle *pickle, size_t at,
                                  const char *format, ...) {
   char text[320];
@@ -36,13 +31,6 @@ tarn_status tarn__pickle_corrupt(const tarn__pickle *pickle, size_t at,
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s", pickle->name, at, text);
-}
-
-uint64_t tarn__pickle_little(const unsigned char *bytes, size_t size) {
-  uint64_t number = 0;
-  for (size_t i = size; i-- > 0;)
-    number = number << 8 | bytes[i];
-  return number;
 }
 
 // A little-endian number in two's complement, of at most 9 bytes: a ninth may
@@ -71,14 +59,14 @@ bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
                       bool *out_negative, uint64_t *out_magnitude) {
   size_t from = 0;
   size_t size = 0;
-  unsigned char code = pickle->bytes[value.at];
-  tarn__pickle_argument(pickle, value.at, &from, &size);
-  if (size > TARN__PICKLE_INT_MOST) return false;
-  if (code == 'K' || code == 'M') {  // the two that have no sign
+  const unsigned char *code = pickle->bytes + value.at;
+  if (*code == 'K' || *code == 'M') {  // the two that have no sign
     *out_negative = false;
-    *out_magnitude = tarn__pickle_little(pickle->bytes + from, size);
+    *out_magnitude = tarn__pickle_little(code + 1, *code == 'K' ? 1 : 2);
     return true;
   }
+  tarn__pickle_argument(pickle, value.at, &from, &size);
+  if (size > TARN__PICKLE_INT_MOST) return false;
   return decode_signed(pickle->bytes + from, size, out_negative, out_magnitude);
 }
 
@@ -98,21 +86,27 @@ bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
   return size == strlen(text) && memcmp(bytes, text, size) == 0;
 }
 
-tarn__walk tarn__pickle_walk(const tarn__pickle *pickle,
-                             tarn__value container) {
-  return (tarn__walk){.cells = pickle->cells.items,
-                      .run = tarn__pickle_box(pickle, container)->first};
+static size_t search(const tarn__pickle *pickle, tarn__value value,
+                     const char *table, size_t row_size, size_t rows) {
+  size_t row = 0;
+  for (; row < rows; row++) {
+    const char *text = NULL;
+    memcpy(&text, table + row * row_size, sizeof text);
+    if (tarn__pickle_is(pickle, value, text)) break;
+  }
+  return row;
 }
 
-bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value) {
-  if (walk->left == 0) {
-    if (walk->run == 0) return false;
-    tarn__value head = walk->cells[walk->run];
-    walk->next = walk->run + 1;
-    walk->left = head.type;
-    walk->run = head.at;
+size_t tarn__pickle_find(const tarn__pickle *pickle, tarn__value value,
+                         const void *table, size_t row_size, size_t rows) {
+  if (value.type != TARN__TEXT) return rows;
+  tarn__known *known =
+      (tarn__known *)pickle->known.items + value.at % TARN__PICKLE_KNOWN;
+  if (known->at != value.at || known->table != table) {
+    *known = (tarn__known){
+        .table = table,
+        .at = value.at,
+        .row = (uint32_t)search(pickle, value, table, row_size, rows)};
   }
-  *out_value = walk->cells[walk->next++];
-  walk->left--;
-  return true;
+  return known->row;
 }

@@ -32,10 +32,7 @@ tarn_status tarn__record_enter(const tarn__pickle *pickle,
 // The index of |key| among |keys|, or |key_count|.
 static size_t find_key(const tarn__pickle *pickle, tarn__value key,
                        const tarn__key *keys, size_t key_count) {
-  size_t i = 0;
-  while (i < key_count && !tarn__pickle_is(pickle, key, keys[i].name))
-    i++;
-  return i;
+  return tarn__pickle_find(pickle, key, keys, sizeof *keys, key_count);
 }
 
 static tarn_status refuse_long(const tarn__pickle *pickle, const tarn__key *key,

@@ -7,7 +7,7 @@
 // What may stand under a key: a list means a list or a tuple, an integer one
 // of 0 to 2^64 - 1.
 typedef struct tarn__key {
-  const char *name;
+  const char *name;  // the first: see tarn__pickle_find
   tarn__value_type type;
   bool required;
   bool lenient;  // any integer will do; one beyond 64 bits or below 0 is 0

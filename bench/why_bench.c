@@ -1,0 +1,235 @@
+// Processes that read a snapshot, timed from outside.
+//
+// The process that measures stays small: what it forks begins with its pages.
+#include "why_bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tarn/trace.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096, PASSES_MOST = 101 };
+
+static const why_bench_figure figures[WHY_BENCH_ROWS] = {
+    {"opcodes", "", NAN, "of the snapshot that is made"},
+    {"file", "bytes", NAN, "its size"},
+    {"read_wall", "s", NAN, "tarn_trace_read and tarn_trace_destroy"},
+    {"read_cpu", "s", NAN, "... of the processor"},
+    {"read_peak", "bytes", NAN, "most that was resident"},
+    {"read_opcode", "ns", NAN, "read_cpu, by opcode"},
+    {"read_peak_byte", "bytes", NAN, "read_peak, by byte of the file"},
+    {"why_wall", "s", 1.0, "tarn why FILE -o json"},
+    {"why_cpu", "s", NAN, "... of the processor"},
+    {"why_peak", "bytes", 400e6, "most that was resident"},
+};
+
+why_bench_figure why_bench_figure_at(why_bench_row row) {
+  return figures[row];
+}
+
+// What one process took.
+typedef struct took {
+  double wall;  // seconds
+  double cpu;
+  double peak;  // bytes
+} took;
+
+typedef struct course {
+  const why_bench *bench;
+  char path[PATH_SIZE];
+  why_bench_result result;
+} course;
+
+// Runs in the new process; true: done.
+typedef bool job(const course *c);
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double seconds_of(struct timeval time) {
+  return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static bool fail(course *c, const char *what, const char *why) {
+  snprintf(c->result.failed, sizeof c->result.failed, "%.150s: %.100s", what,
+           why);
+  return false;
+}
+
+// ---------------------------------------------------------------------------
+// Processes
+// ---------------------------------------------------------------------------
+
+static bool explain(course *c, const char *what, int status) {
+  char why[64];
+  if (WIFSIGNALED(status)) {
+    snprintf(why, sizeof why, "ended by signal %d", WTERMSIG(status));
+  } else {
+    snprintf(why, sizeof why, "ended with status %d", WEXITSTATUS(status));
+  }
+  return fail(c, what, why);
+}
+
+static bool run_once(course *c, const char *what, job *work, took *out) {
+  struct rusage used;
+  int status = 0;
+  double begin = seconds();
+  pid_t pid = fork();
+  if (pid < 0) return fail(c, what, strerror(errno));
+  if (pid == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(work(c) ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  while (wait4(pid, &status, 0, &used) < 0) {
+    if (errno != EINTR) return fail(c, what, strerror(errno));
+  }
+  out->wall = seconds() - begin;
+  out->cpu = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+  out->peak = (double)used.ru_maxrss * 1024;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  return explain(c, what, status);
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  const double *x = a;
+  const double *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare_doubles);
+  return values[count / 2];
+}
+
+// The medians of wall and processor, and the highest peak, into three rows from
+// |first| on.
+static bool run_often(course *c, const char *what, job *work,
+                      why_bench_row first) {
+  double wall[PASSES_MOST];
+  double cpu[PASSES_MOST];
+  double *values = c->result.values + first;
+  double peak = 0;
+  size_t passes = c->bench->passes;
+  for (size_t i = 0; i < passes; i++) {
+    took one;
+    if (!run_once(c, what, work, &one)) return false;
+    wall[i] = one.wall;
+    cpu[i] = one.cpu;
+    peak = one.peak > peak ? one.peak : peak;
+  }
+  values[0] = median(wall, passes);
+  values[1] = median(cpu, passes);
+  values[2] = peak;
+  return true;
+}
+
+// ---------------------------------------------------------------------------
+// What they do
+// ---------------------------------------------------------------------------
+
+typedef struct made {
+  char failed[CHILD_TEXT_SIZE];
+} made;
+
+static void write_snapshot(void *context, void *out_result) {
+  const course *c = context;
+  made *out = out_result;
+  if (why_trace_write(c->bench->opcodes, c->path) == TARN_OK) return;
+  snprintf(out->failed, sizeof out->failed, "%s", tarn_last_error());
+}
+
+static bool make_snapshot(course *c) {
+  const char *what = "making the snapshot";
+  char why[CHILD_TEXT_SIZE];
+  made result;
+  if (!child_run(write_snapshot, c, (child_limits){0}, &result, sizeof result,
+                 why)) {
+    return fail(c, what, why);
+  }
+  return result.failed[0] == '\0' || fail(c, what, result.failed);
+}
+
+static bool read_snapshot(const course *c) {
+  tarn_trace *trace = NULL;
+  bool done = tarn_trace_read(c->path, NULL, &trace) == TARN_OK;
+  tarn_trace_destroy(trace);
+  return done;
+}
+
+static bool ask_why(const course *c) {
+  signal(SIGPIPE, SIG_DFL);
+  int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) return false;
+  execl("/proc/self/exe", "tarn", "why", c->path, "-o", "json", (char *)NULL);
+  return false;
+}
+
+// ---------------------------------------------------------------------------
+// The whole
+// ---------------------------------------------------------------------------
+
+static bool name_file(course *c) {
+  const char *folder = getenv("TMPDIR");
+  if (c->bench->keep != NULL) {
+    snprintf(c->path, sizeof c->path, "%s", c->bench->keep);
+    return true;
+  }
+  snprintf(c->path, sizeof c->path, "%s/tarn-why-XXXXXX",
+           folder != NULL ? folder : "/tmp");
+  int fd = mkstemp(c->path);
+  if (fd < 0) return fail(c, c->path, strerror(errno));
+  close(fd);
+  return true;
+}
+
+static bool look_at_file(course *c) {
+  struct stat info;
+  int fd = open(c->path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(c, c->path, strerror(errno));
+  bool known = fstat(fd, &info) == 0;
+  size_t size = known ? (size_t)info.st_size : 0;
+  void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (bytes == MAP_FAILED) return fail(c, c->path, strerror(errno));
+  c->result.values[WHY_BENCH_OPCODES] = (double)why_trace_opcodes(bytes, size);
+  c->result.values[WHY_BENCH_FILE] = (double)size;
+  munmap(bytes, size);
+  return true;
+}
+
+static bool measure(course *c) {
+  double *values = c->result.values;
+  if (!make_snapshot(c) || !look_at_file(c) ||
+      !run_often(c, "reading it", read_snapshot, WHY_BENCH_READ_WALL)) {
+    return false;
+  }
+  values[WHY_BENCH_READ_PER_OPCODE] =
+      values[WHY_BENCH_READ_CPU] * 1e9 / values[WHY_BENCH_OPCODES];
+  values[WHY_BENCH_READ_PER_BYTE] =
+      values[WHY_BENCH_READ_PEAK] / values[WHY_BENCH_FILE];
+  return run_often(c, "tarn why", ask_why, WHY_BENCH_WHY_WALL);
+}
+
+why_bench_result why_bench_run(const why_bench *bench) {
+  course c = {.bench = bench};
+  for (size_t i = 0; i < WHY_BENCH_ROWS; i++)
+    c.result.values[i] = NAN;
+  if (!name_file(&c)) return c.result;
+  (void)measure(&c);
+  if (bench->keep == NULL) (void)unlink(c.path);
+  return c.result;
+}

@@ -1,0 +1,202 @@
+// `tarn convert`: a file for each format, told by its ending or by --to.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/json_check.h"
+#include "support/pickle_writer.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+#include "tarn/trace.h"
+
+// A path that outlives the next one.
+static const char *path_of(char *path, const char *name) {
+  snprintf(path, 512, "%s", tool_file(name));
+  return path;
+}
+
+static const struct ending {
+  const char *file;
+  const char *format;  // as tarn_trace_read tells it; NULL: JSON
+} endings[] = {
+    {"a.tarn", "tarn"},
+    {"a.pickle", "pytorch-snapshot"},
+    {"a.pkl", "pytorch-snapshot"},
+    {"a.json", NULL},
+    {"a.json.tarn", "tarn"},
+};
+
+static void assert_is(const char *path, const char *format) {
+  tarn_trace *trace = NULL;
+  if (format == NULL) {
+    char *text = tool_read_file(path);
+    ck_assert_ptr_nonnull(text);
+    ck_assert(json_valid(text));
+    ck_assert(json_size(text, "traceEvents") > 10);
+    free(text);
+    return;
+  }
+  assert_ok(tarn_trace_read(path, NULL, &trace));
+  ck_assert_str_eq(trace->format, format);
+  ck_assert_uint_gt(trace->event_count, 0);
+  tarn_trace_destroy(trace);
+}
+
+START_TEST(endings_tell_the_format) {
+  char path[512];
+  path_of(path, endings[_i].file);
+  tool_output o = tool_run("convert", "@bert-layer", path);
+  assert_done(&o);
+  ck_assert_str_eq(o.out, "");
+  assert_is(path, endings[_i].format);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(to_goes_before_the_ending) {
+  char path[512];
+  path_of(path, "a.json");
+  tool_output o = tool_run("convert", "@bert-layer", path, "--to", "pytorch");
+  assert_done(&o);
+  assert_is(path, "pytorch-snapshot");
+  tool_output_free(&o);
+  o = tool_run("convert", "--to", "perfetto", "@bert-layer",
+               path_of(path, "no ending"));
+  assert_done(&o);
+  assert_is(path, NULL);
+  tool_output_free(&o);
+}
+END_TEST
+
+// Whatever it goes through, the replay of it is the same.
+START_TEST(formats_follow_each_other) {
+  char from[512];
+  char to[512];
+  tool_output o = tool_run("convert", "@kv-decode", path_of(from, "1.tarn"));
+  assert_done(&o);
+  tool_output_free(&o);
+  o = tool_run("convert", from, path_of(to, "2.pickle"));
+  assert_done(&o);
+  tool_output_free(&o);
+  o = tool_run("convert", to, path_of(from, "3.tarn"));
+  assert_done(&o);
+  tool_output_free(&o);
+  tool_output first = tool_run("replay", "@kv-decode", "-o", "csv");
+  tool_output last = tool_run("replay", from, "-o", "csv");
+  assert_done(&first);
+  assert_done(&last);
+  ck_assert_ptr_nonnull(strchr(first.out, '\n'));
+  ck_assert_uint_gt(strlen(first.out), 100);
+  ck_assert_uint_gt(strlen(last.out), 100);
+  tool_output_free(&last);
+  tool_output_free(&first);
+}
+END_TEST
+
+static void put_snapshot(const char *path) {
+  pickle_writer w = {0};
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 4096, 100);
+  pickle_finish(&w);
+  FILE *out = fopen(path, "wb");
+  ck_assert_ptr_nonnull(out);
+  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, out), w.size);
+  ck_assert_int_eq(fclose(out), 0);
+  pickle_free(&w);
+}
+
+START_TEST(which_device) {
+  char from[512];
+  char to[512];
+  put_snapshot(path_of(from, "in.pickle"));
+  tool_output o =
+      tool_run("convert", from, path_of(to, "out.json"), "--trace-device", "0");
+  assert_done(&o);
+  tool_output_free(&o);
+  o = tool_run("convert", from, to, "--trace-device", "1");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "device 1 has no history in it");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- what cannot be done ---------------------------------------------------
+
+START_TEST(what_cannot_be_read_or_written) {
+  char path[512];
+  tool_output o = tool_run("convert", "no such file", path_of(path, "a.json"));
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "tarn convert: no such file: ");
+  ck_assert_int_ne(access(path, F_OK), 0);
+  tool_output_free(&o);
+  o = tool_run("convert", "@bert-layer", path_of(path, "no/a.json"));
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "cannot make it: No such file");
+  tool_output_free(&o);
+  if (access("/dev/full", W_OK) == 0) {
+    o = tool_run("convert", "@bert-layer", "/dev/full", "--to", "tarn");
+    ck_assert_int_eq(o.status, 1);
+    assert_contains(o.err, "/dev/full: cannot write to it: No space");
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+// A file may be converted onto itself: it is read before it is replaced.
+START_TEST(onto_itself) {
+  char path[512];
+  put_snapshot(path_of(path, "in.pickle"));
+  tool_output o = tool_run("convert", path, path, "--to", "tarn");
+  assert_done(&o);
+  assert_is(path, "tarn");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(help) {
+  tool_output o = tool_run("convert", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn convert ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_use) {
+  assert_misuse(tool_run("convert"), "which trace?");
+  assert_misuse(tool_run("convert", "@bert-layer"), "into which file?");
+  assert_misuse(tool_run("convert", "@bert-layer", "a.json", "b", "c"),
+                "'b' is too much");
+  assert_misuse(tool_run("convert", "@bert-layer", "a.txt"),
+                "'a.txt' has no ending that tells a format");
+  assert_misuse(tool_run("convert", "@bert-layer", ".json"), "has no ending");
+  assert_misuse(tool_run("convert", "@bert-layer", "a", "--to", "tar"),
+                "tarn, pytorch, perfetto");
+  assert_misuse(tool_run("convert", "@bert", "a.json"), "'@bert'");
+  assert_misuse(
+      tool_run("convert", "@bert-layer", "a.json", "--trace-device", "0"),
+      "--trace-device is for recorded traces");
+  assert_misuse(tool_run("convert", "x", "a.json", "--trace-device", "y"),
+                "--trace-device wants");
+  assert_misuse(tool_run("convert", "x", "a.json", "--from", "y"), "--from");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_convert");
+  TCase *all = tcase_create("all");
+  tcase_set_timeout(all, 120);
+  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
+  tcase_add_loop_test(all, endings_tell_the_format, 0,
+                      sizeof endings / sizeof *endings);
+  tcase_add_test(all, to_goes_before_the_ending);
+  tcase_add_test(all, formats_follow_each_other);
+  tcase_add_test(all, which_device);
+  tcase_add_test(all, what_cannot_be_read_or_written);
+  tcase_add_test(all, onto_itself);
+  tcase_add_test(all, help);
+  tcase_add_test(all, wrong_use);
+  suite_add_tcase(suite, all);
+  return run_suite(suite);
+}

@@ -1,0 +1,233 @@
+// Chrome trace events: what each says of the trace, and that it is JSON.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/trace_written.h"
+
+static written w;
+static tarn_trace *trace;
+
+static void write_it(void) {
+  w = written_make(trace, TARN_TRACE_FORMAT_PERFETTO);
+  ck_assert(json_valid(w.bytes));
+}
+
+static void end(void) {
+  written_free(&w);
+  tarn_trace_destroy(trace);
+  trace = NULL;
+}
+
+// By hand: with ASan strstr looks at all that follows, each time.
+static size_t count(const char *part) {
+  size_t found = 0;
+  size_t length = strlen(part);
+  for (const char *at = w.bytes; *at != '\0'; at++)
+    found += *at == *part && strncmp(at, part, length) == 0;
+  return found;
+}
+
+static void assert_has(const char *part) {
+  ck_assert_msg(strstr(w.bytes, part) != NULL, "no %s in %s", part, w.bytes);
+}
+
+START_TEST(every_block_begins_and_ends) {
+  assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
+  write_it();
+  ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
+  ck_assert_uint_eq(count("{\"ph\":\"e\""), trace->block_count);
+  ck_assert_uint_eq(count("\"live bytes\""), trace->event_count + 1);
+  ck_assert_uint_eq(count("\"reserved bytes\""), 0);
+  char peak[64];
+  snprintf(peak, sizeof peak, "{\"bytes\":%llu}}",
+           (unsigned long long)trace->live_peak_bytes);
+  assert_has(peak);
+  // Without a clock an event's number is its time.
+  assert_has("{\"ph\":\"b\",\"pid\":1,\"tid\":1,\"ts\":0,");
+  assert_has("\"thread_name\",\"args\":{\"name\":\"stream 0\"}");
+  end();
+}
+END_TEST
+
+START_TEST(all_kinds_are_shown) {
+  trace = built_of_all();
+  write_it();
+  ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
+  ck_assert_uint_eq(count("{\"ph\":\"e\""), trace->block_count);
+  ck_assert_uint_eq(count("{\"ph\":\"i\""), 1);
+  assert_has(
+      "\"s\":\"g\",\"name\":\"out of memory\",\"args\":{\"bytes\":"
+      "1099511627776}}");
+  assert_has("\"process_name\",\"args\":{\"name\":\"all \\\"kinds\\\"\"}}");
+  assert_has("\"name\":\"stream 7\"");
+  // By its tag, by its frame, by its size.
+  assert_has(
+      "\"id\":\"0x2\",\"name\":\"weights\",\"args\":{\"bytes\":4096,"
+      "\"address\":\"0x1000\",\"tag\":\"weights\",\"stack\":[\"forward "
+      "net.py:10\",\"<module> main.py:1\"]}}");
+  assert_has("\"name\":\"forward net.py:10\"");
+  assert_has("\"name\":\"up to 2 KiB\"");
+  // What is not Python's is left out in front of what is.
+  assert_has(
+      "\"bytes\":4097,\"address\":\"0x9000\",\"stack\":[\"<module> "
+      "main.py:1\"]");
+  // 0x4000 at the end; the events took 0x4000 - 0x200 of it.
+  assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":512}}");
+  assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":16896}}");
+  assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":16384}}");
+  end();
+}
+END_TEST
+
+static void one_block(const char *name, const tarn_trace_frame *frames,
+                      size_t depth, uint64_t size) {
+  tarn_trace_builder *builder = NULL;
+  uint32_t stack = 0;
+  assert_ok(tarn_trace_builder_create(name, &builder));
+  assert_ok(tarn_trace_builder_stack(builder, frames, depth, &stack));
+  assert_ok(tarn_trace_builder_event(
+      builder, &(tarn_trace_event){.kind = TARN_TRACE_ALLOC,
+                                   .address = 4096,
+                                   .size = size,
+                                   .stack = stack}));
+  assert_ok(tarn_trace_builder_finish(builder, &trace));
+  write_it();
+}
+
+START_TEST(strange_texts_are_escaped) {
+  one_block("\x01\x1f\"\\/\x7f\xff",
+            &(tarn_trace_frame){.file = "</script>\t\xc3",
+                                .function = "\n\xe2"
+                                            "\x82\xac"},
+            1, 1);
+  assert_has("\"name\":\"\\u0001\\u001f\\\"\\\\/\x7f\xef\xbf\xbd\"");
+  assert_has("\"name\":\"\\u000a\xe2\x82\xac </script>\\u0009\xef\xbf\xbd\"");
+  end();
+}
+END_TEST
+
+START_TEST(names_of_what_is_known) {
+  one_block("file only", &(tarn_trace_frame){.file = "a.c", .line = 9}, 1, 1);
+  assert_has("\"name\":\"a.c:9\"");
+  end();
+  one_block("function only", &(tarn_trace_frame){.function = "f"}, 1, 1);
+  assert_has("\"name\":\"f\"");
+  end();
+  static const struct {
+    uint64_t size;
+    const char *name;
+  } classes[] = {{1, "up to 1 B"},
+                 {2, "up to 2 B"},
+                 {1023, "up to 1 KiB"},
+                 {1025, "up to 2 KiB"},
+                 {1 << 20, "up to 1 MiB"},
+                 {UINT64_C(1) << 62, "up to 4 EiB"},
+                 {(UINT64_C(1) << 63) + 1, "up to 8 EiB"}};
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+    one_block("no stack", NULL, 0, classes[i].size);
+    assert_has(classes[i].name);
+    end();
+  }
+}
+END_TEST
+
+START_TEST(deep_stacks_are_cut) {
+  enum { DEPTH = 100 };
+  tarn_trace_frame frames[DEPTH];
+  for (uint32_t i = 0; i < DEPTH; i++)
+    frames[i] = (tarn_trace_frame){.file = "a.c", .function = "f", .line = i};
+  frames[50].file = "b.py";
+  one_block("deep", frames, DEPTH, 1);
+  assert_has("\"name\":\"f b.py:50\"");
+  assert_has("\"stack\":[\"f b.py:50\",\"f a.c:51\"");
+  assert_has("\"f a.c:65\"]");
+  end();
+}
+END_TEST
+
+// Threads hand in their events out of order.
+START_TEST(time_never_goes_back) {
+  static const uint64_t times[] = {500, 400, 600, 0};
+  tarn_trace_builder *builder = NULL;
+  assert_ok(tarn_trace_builder_create("clock", &builder));
+  for (uint64_t i = 0; i < 4; i++)
+    assert_ok(tarn_trace_builder_event(
+        builder, &(tarn_trace_event){.kind = TARN_TRACE_ALLOC,
+                                     .address = 4096 * (i + 1),
+                                     .size = 1,
+                                     .time_us = times[i],
+                                     .stack = TARN_TRACE_NO_STACK}));
+  assert_ok(tarn_trace_builder_finish(builder, &trace));
+  write_it();
+  ck_assert_uint_eq(count("\"ts\":400,"), 0);
+  ck_assert_uint_eq(count("\"ts\":0,"), 0);
+  // The first counter, two births and two counters.
+  ck_assert_uint_eq(count("\"ts\":500,"), 5);
+  // Two births, two counters and all four ends.
+  ck_assert_uint_eq(count("\"ts\":600,"), 8);
+  end();
+}
+END_TEST
+
+// Frees of more than there can have been, segments of more than 64 bits.
+START_TEST(sums_stay_within_bounds) {
+  tarn_trace_builder *builder = NULL;
+  assert_ok(tarn_trace_builder_create("bounds", &builder));
+  for (int i = 0; i < 2; i++) {
+    built_event(builder, TARN_TRACE_SEGMENT_FREE, 4096, UINT64_MAX - 4096,
+                TARN_TRACE_NO_STACK, 0);
+  }
+  built_event(builder, TARN_TRACE_SEGMENT_ALLOC, 4096, 1, TARN_TRACE_NO_STACK,
+              0);
+  assert_ok(tarn_trace_builder_finish(builder, &trace));
+  write_it();
+  assert_has(
+      "\"name\":\"reserved bytes\",\"args\":{\"bytes\":"
+      "18446744073709551615}}");
+  assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":4096}}");
+  end();
+}
+END_TEST
+
+START_TEST(nothing_is_json_too) {
+  tarn_trace_builder *builder = NULL;
+  assert_ok(tarn_trace_builder_create("", &builder));
+  assert_ok(tarn_trace_builder_finish(builder, &trace));
+  write_it();
+  ck_assert_uint_eq(count("\"ph\""), 2);  // the process, and no bytes
+  end();
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+static void write_once(void *context) {
+  written out = {0};
+  tarn_status status = tarn_trace_write_to(context, TARN_TRACE_FORMAT_PERFETTO,
+                                           written_sink, &out);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  written_free(&out);
+}
+
+START_TEST(no_memory) {
+  trace = built_of_all();
+  ck_assert_uint_ge(faults_sweep(write_once, trace), 4);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("trace_perfetto");
+  TCase *loops = tcase_create("workloads");
+  tcase_set_timeout(loops, 120);
+  tcase_add_loop_test(loops, every_block_begins_and_ends, 0, 5);
+  suite_add_tcase(suite, loops);
+  ADD_CASE(suite, "events", all_kinds_are_shown, strange_texts_are_escaped,
+           names_of_what_is_known, deep_stacks_are_cut, time_never_goes_back,
+           sums_stay_within_bounds, nothing_is_json_too, no_memory);
+  return run_suite(suite);
+}
