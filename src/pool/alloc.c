@@ -205,6 +205,7 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
                               const tarn__note *what, tarn_stream *stream,
                               tarn__piece **out_piece, tarn_block *out_block) {
   tarn__piece *piece = NULL;
+  tarn__full_shot *shot = NULL;
   uint64_t last = 0;
   uint64_t serial = request->serial;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
@@ -214,8 +215,11 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
     if (piece->freed_on != 0) piece->waits_on = serial;
     piece->freed_on = 0;
     note_request(pool, what, piece);
+  } else if (status == TARN_FULL) {
+    shot = tarn__full_shot_take(pool, request, what->tag);
   }
   tarn__front_leave(pool);
+  if (shot != NULL) tarn__full_shot_write(shot);
   if (status == TARN_OK && last != 0) {
     status = order(pool, request, piece, stream, last);
     if (status != TARN_OK) *out_block = (tarn_block){0};

@@ -399,6 +399,29 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
   return status;
 }
 
+// --- what there is ---------------------------------------------------------
+
+static void visit_region(const tarn__regions *regions, const tarn__region *r,
+                         tarn__memory_fn *visit, void *context) {
+  size_t page = regions->page;
+  for (size_t i = 0; i < r->page_room;) {
+    size_t from = i;
+    while (i < r->page_room && r->pages[i] != 0)
+      i++;
+    if (i > from) visit(context, r->base + from * page, (i - from) * page);
+    while (i < r->page_room && r->pages[i] == 0)
+      i++;
+  }
+}
+
+void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
+                         void *context) {
+  for (const tarn__region *r = regions->first; r != NULL; r = r->next)
+    visit_region(regions, r, visit, context);
+  if (regions->spare_count == 0) return;
+  visit(context, 0, regions->spare_count * regions->page);
+}
+
 // --- the invariants --------------------------------------------------------
 
 tarn_status tarn__regions_check(const tarn__regions *regions) {

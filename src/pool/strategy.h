@@ -43,6 +43,9 @@ typedef struct tarn__survey {
   tarn__waits streams;  // whose work may still be under way in them
 } tarn__survey;
 
+// Takes one piece of memory of the device; |address| 0: it has none.
+typedef void tarn__memory_fn(void *context, tarn_addr address, size_t size);
+
 struct tarn__strategy_type {
   const char *name;
   size_t size;  // of the strategy's struct
@@ -116,6 +119,11 @@ struct tarn__strategy_type {
   size_t (*granule)(const tarn__strategy *strategy);
   // Says what is idle. A walk. NULL: it cannot say.
   void (*survey)(tarn__strategy *strategy, tarn__survey *out);
+
+  // Tells of each piece of memory that it has besides its pieces': |held| bytes
+  // in all. A walk. NULL: it has none.
+  void (*visit_memory)(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                       void *context);
 
   // What the stream with |serial| used last nobody uses any more, and so it may
   // be joined with what is beside it. NULL: it would make no difference.
