@@ -24,6 +24,7 @@ typedef struct tool_verb {
 
 extern const tool_verb verb_bench;
 extern const tool_verb verb_conform;
+extern const tool_verb verb_convert;
 extern const tool_verb verb_devices;
 extern const tool_verb verb_new_plugin;
 extern const tool_verb verb_replay;

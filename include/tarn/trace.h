@@ -46,7 +46,7 @@ typedef enum tarn_trace_kind {
 typedef struct tarn_trace_event {
   tarn_trace_kind kind;
   uint32_t block;  // index into blocks, or TARN_TRACE_NO_BLOCK
-  uint64_t address;
+  uint64_t address;  // of OOM: bytes free of the device; 0 where not recorded
   uint64_t size;
   uint64_t time_us;  // as recorded; 0 where the trace has no clock
   uint64_t stream;   // as recorded: a number that tells streams apart

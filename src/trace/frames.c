@@ -1,10 +1,11 @@
 // Stacks of a snapshot.
 //
-// Invariant: the mark of a list of frames is its stack's number + SEEN, that
+// Invariant: the mark of a list of frames is its number in |lists| + SEEN, that
 // of a frame's dict its frame's number + SEEN; so neither can be taken for a
 // container that was entered as part of a record, whose mark is 1.
 #include "trace/frames.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SEEN = 2, UNMARKED = 0 };
@@ -17,16 +18,18 @@ static const tarn__key frame_keys[FRAME_KEYS] = {
 };
 
 void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
-                       tarn__stacks *stacks) {
+                       tarn__history *history) {
   *frames = (tarn__frames){.pickle = pickle,
-                           .stacks = stacks,
+                           .history = history,
                            .texts = TARN__ARRAY_OF(uint32_t),
-                           .numbers = TARN__ARRAY_OF(uint32_t)};
+                           .numbers = TARN__ARRAY_OF(uint32_t),
+                           .lists = TARN__ARRAY_OF(tarn__dressed)};
   tarn__intern_init(&frames->places);
 }
 
 void tarn__frames_deinit(tarn__frames *frames) {
   tarn__budget *budget = frames->pickle->budget;
+  tarn__array_free(budget, &frames->lists);
   tarn__array_free(budget, &frames->numbers);
   tarn__array_free(budget, &frames->texts);
   tarn__intern_deinit(&frames->places, budget);
@@ -45,7 +48,7 @@ static tarn_status read_text(tarn__frames *frames, tarn__value field,
     return tarn__pickle_corrupt(frames->pickle, field.at,
                                 "a text with a zero byte in it");
   }
-  return tarn__stacks_text(frames->stacks, bytes, size, out_text);
+  return tarn__stacks_text(&frames->history->stacks, bytes, size, out_text);
 }
 
 // The number of the text |field|, read when its place is met first.
@@ -86,7 +89,7 @@ static tarn_status read_frame(tarn__frames *frames, tarn__value dict,
   if (status != TARN_OK) return status;
   uint64_t line = fields[LINE].number;  // -1, say, is an unknown one
   frame.line = line > UINT32_MAX ? 0 : (uint32_t)line;
-  return tarn__stacks_frame(frames->stacks, frame, out_frame);
+  return tarn__stacks_frame(&frames->history->stacks, frame, out_frame);
 }
 
 static tarn_status frame_number(tarn__frames *frames, tarn__value dict,
@@ -102,8 +105,36 @@ static tarn_status frame_number(tarn__frames *frames, tarn__value dict,
   return TARN_OK;
 }
 
-static tarn_status read_stack(tarn__frames *frames, tarn__value list,
-                              uint32_t *out_stack) {
+static bool is_text(const tarn__stacks *stacks, uint32_t text,
+                    const char *want) {
+  const tarn__span *span = (const tarn__span *)stacks->texts.spans.items + text;
+  const char *bytes = stacks->texts.bytes.items;
+  return span->size == strlen(want) + 1 &&
+         memcmp(bytes + span->first, want, span->size) == 0;
+}
+
+// The tag that the outermost frame in |numbers| is, which is then taken off.
+static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
+  const tarn__stacks *stacks = &frames->history->stacks;
+  const uint32_t *numbers = frames->numbers.items;
+  *out_tag = TARN_TRACE_NO_TAG;
+  assert(numbers != NULL);
+  const tarn__frame *outer = (const tarn__frame *)stacks->frames.bytes.items +
+                             numbers[frames->numbers.count - 1];
+  if (outer->line != 0 || !is_text(stacks, outer->file, TARN__FRAMES_TAG)) {
+    return TARN_OK;
+  }
+  const tarn__span *name =
+      (const tarn__span *)stacks->texts.spans.items + outer->function;
+  const char *bytes = stacks->texts.bytes.items;
+  if (name->size == 1) return TARN_OK;  // an empty text
+  tarn__array_drop(&frames->numbers, 1);
+  return tarn__history_tag(frames->history, bytes + name->first, name->size - 1,
+                           out_tag);
+}
+
+// Reads the frames of |list|, which has some, into |numbers|.
+static tarn_status read_list(tarn__frames *frames, tarn__value list) {
   tarn__value dict;
   void *number = NULL;
   tarn_status status = tarn__record_enter(frames->pickle, list, TARN__LIST);
@@ -114,22 +145,38 @@ static tarn_status read_stack(tarn__frames *frames, tarn__value list,
         tarn__array_grow(frames->pickle->budget, &frames->numbers, 1, &number);
     if (status == TARN_OK) status = frame_number(frames, dict, number);
   }
-  if (status != TARN_OK) return status;
-  return tarn__stacks_stack(frames->stacks, frames->numbers.items,
-                            frames->numbers.count, out_stack);
+  return status;
+}
+
+static tarn_status read_stack(tarn__frames *frames, tarn__value list,
+                              tarn__dressed *out_dressed) {
+  void *fresh = NULL;
+  tarn_status status = read_list(frames, list);
+  if (status == TARN_OK) status = take_tag(frames, &out_dressed->tag);
+  if (status == TARN_OK) {
+    status = tarn__stacks_stack(&frames->history->stacks, frames->numbers.items,
+                                frames->numbers.count, &out_dressed->stack);
+  }
+  if (status == TARN_OK) {
+    status =
+        tarn__array_grow(frames->pickle->budget, &frames->lists, 1, &fresh);
+  }
+  if (status == TARN_OK) *(tarn__dressed *)fresh = *out_dressed;
+  return status;
 }
 
 tarn_status tarn__frames_stack(tarn__frames *frames, tarn__value list,
-                               uint32_t *out_stack) {
-  *out_stack = TARN_TRACE_NO_STACK;
+                               tarn__dressed *out_dressed) {
+  *out_dressed = (tarn__dressed){.stack = TARN_TRACE_NO_STACK};
   if (list.type == TARN__ABSENT) return TARN_OK;
   tarn__box *box = tarn__pickle_box(frames->pickle, list);
   if (box->count == 0) return TARN_OK;
   if (box->mark >= SEEN) {
-    *out_stack = box->mark - SEEN;
+    const tarn__dressed *lists = frames->lists.items;
+    *out_dressed = lists[box->mark - SEEN];
     return TARN_OK;
   }
-  tarn_status status = read_stack(frames, list, out_stack);
-  if (status == TARN_OK) box->mark = *out_stack + SEEN;
+  tarn_status status = read_stack(frames, list, out_dressed);
+  if (status == TARN_OK) box->mark = (uint32_t)frames->lists.count - 1 + SEEN;
   return status;
 }

@@ -4,29 +4,43 @@
 // the pickle's memo. What a list or dict came to is written on its box, what a
 // text came to in a map from its byte in the file, so that the cost is that of
 // the file and not of what it would be if it were written out.
+//
+// A frame of the file "tag" and line 0 at a stack's outer end is no frame: it
+// is how Tarn writes a block's tag into a snapshot, and comes back as one.
 #ifndef TARN_TRACE_FRAMES_H_
 #define TARN_TRACE_FRAMES_H_
 
-#include "trace/intern.h"
+#include "trace/history.h"
 #include "trace/record.h"
+
+// The file of a frame that is a tag.
+#define TARN__FRAMES_TAG "tag"
+
+// What a list of frames comes to.
+typedef struct tarn__dressed {
+  uint32_t stack;  // number, or TARN_TRACE_NO_STACK
+  uint32_t tag;    // number, or TARN_TRACE_NO_TAG
+} tarn__dressed;
 
 typedef struct tarn__frames {
   const tarn__pickle *pickle;
-  tarn__stacks *stacks;
+  tarn__history *history;
   tarn__intern places;  // strings of one uint32_t: the byte of a text
   tarn__array texts;    // uint32_t: number of the text at that place
   tarn__array numbers;  // uint32_t: frames of the list in hand
+  tarn__array lists;    // tarn__dressed: what each list came to
 } tarn__frames;
 
 void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
-                       tarn__stacks *stacks);
+                       tarn__history *history);
 void tarn__frames_deinit(tarn__frames *frames);
 
-// The stack of |list|: a list of dicts {filename, line, name}, or absent.
+// The stack and tag of |list|: a list of dicts {filename, line, name}, or
+// absent.
 //
 // TARN_E_CORRUPT  it is not that.
 TARN_MUST_CHECK tarn_status tarn__frames_stack(tarn__frames *frames,
                                                tarn__value list,
-                                               uint32_t *out_stack);
+                                               tarn__dressed *out_dressed);
 
 #endif  // TARN_TRACE_FRAMES_H_

@@ -57,7 +57,16 @@ static const tarn__key history_keys[HISTORY_KEYS] = {
     [H_FRAMES] = {.name = "frames", .type = TARN__LIST},
 };
 
-enum { E_ACTION, E_ADDRESS, E_SIZE, E_STREAM, E_TIME, E_FRAMES, EVENT_KEYS };
+enum {
+  E_ACTION,
+  E_ADDRESS,
+  E_SIZE,
+  E_STREAM,
+  E_TIME,
+  E_FRAMES,
+  E_DEVICE_FREE,
+  EVENT_KEYS
+};
 static const tarn__key event_keys[EVENT_KEYS] = {
     [E_ACTION] = {.name = "action", .type = TARN__TEXT, .required = true},
     [E_ADDRESS] = {.name = "addr", .type = TARN__INT},
@@ -65,6 +74,9 @@ static const tarn__key event_keys[EVENT_KEYS] = {
     [E_STREAM] = {.name = "stream", .type = TARN__INT},
     [E_TIME] = {.name = "time_us", .type = TARN__INT},
     [E_FRAMES] = {.name = "frames", .type = TARN__LIST},
+    [E_DEVICE_FREE] = {.name = "device_free",
+                       .type = TARN__INT,
+                       .lenient = true},
 };
 
 static const struct action {
@@ -230,6 +242,7 @@ static const struct action *find_action(const reader *r, tarn__value field) {
 
 static tarn_status read_event(reader *r, tarn__value dict) {
   tarn__field fields[EVENT_KEYS];
+  tarn__dressed dressed;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields);
   if (status != TARN_OK) return status;
@@ -244,8 +257,12 @@ static tarn_status read_event(reader *r, tarn__value dict) {
                             .size = fields[E_SIZE].number,
                             .time_us = fields[E_TIME].number,
                             .stream = fields[E_STREAM].number};
-  status = tarn__frames_stack(&r->frames, fields[E_FRAMES].value, &event.stack);
+  status = tarn__frames_stack(&r->frames, fields[E_FRAMES].value, &dressed);
   if (status != TARN_OK) return status;
+  if (event.kind == TARN_TRACE_OOM)
+    event.address = fields[E_DEVICE_FREE].number;
+  event.stack = dressed.stack;
+  event.tag = dressed.tag;
   r->history.byte = tarn__pickle_at(&r->pickle, dict);
   return tarn__history_event(&r->history, &event);
 }
@@ -312,15 +329,17 @@ static tarn_status check_asked(const reader *r, tarn__value dict,
 static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
                               const tarn_trace_block *place) {
   tarn_trace_block block = *place;
+  tarn__dressed dressed;
   tarn_status status = read_history(r, fields[B_HISTORY].value, fields);
   if (status == TARN_OK) {
     status = check_asked(r, dict, fields[B_ASKED].number, place);
   }
   if (status == TARN_OK) {
-    status =
-        tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &block.stack);
+    status = tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &dressed);
   }
   if (status != TARN_OK) return status;
+  block.stack = dressed.stack;
+  block.tag = dressed.tag;
   if (fields[B_ASKED].number != 0) block.size = fields[B_ASKED].number;
   r->history.byte = tarn__pickle_at(&r->pickle, dict);
   return tarn__history_held(&r->history, &block);
@@ -430,7 +449,7 @@ tarn_status tarn__snapshot_read(tarn__budget *budget, const char *name,
   *out_trace = NULL;
   tarn__history_init(&r.history, budget, name);
   tarn_status status = tarn__pickle_load(&r.pickle, budget, name, bytes, size);
-  tarn__frames_init(&r.frames, &r.pickle, &r.history.stacks);
+  tarn__frames_init(&r.frames, &r.pickle, &r.history);
   if (status == TARN_OK) status = read_tree(&r, options, &device);
   tarn__frames_deinit(&r.frames);
   tarn__array_free(budget, &r.segments);

@@ -1,0 +1,162 @@
+// tarn convert: a trace into a file of another format.
+#include <stdio.h>
+#include <string.h>
+
+#include "load.h"
+#include "options.h"
+
+static const char help[] =
+    "usage: tarn convert TRACE|@WORKLOAD FILE [OPTION]...\n"
+    "\n"
+    "Reads a trace of any format that is known, or makes that of a workload,\n"
+    "and writes it to FILE. What stood there is replaced when all is written.\n"
+    "\n"
+    "  --to FORMAT       tarn      Tarn's own, compact; all of a trace\n"
+    "                    pytorch   a memory snapshot for PyTorch's viewers\n"
+    "                    perfetto  JSON for https://ui.perfetto.dev\n"
+    "                    (default: by FILE's ending: .tarn, .pickle or .pkl,\n"
+    "                    .json)\n"
+    "  --trace-device N  of a recorded trace of several devices: which one\n"
+    "                    (default: the one with most events)\n"
+    "  -h, --help        this text\n"
+    "\n"
+    "Exit status: 1 if the trace cannot be read or the file not be written.\n";
+
+typedef struct command {
+  const tool_verb *verb;
+  const char *words[3];
+  size_t word_count;
+  const char *to;
+  tarn_trace_options trace_options;
+} command;
+
+static const struct ending {
+  const char *text;
+  tarn_trace_format format;
+} endings[] = {
+    {".tarn", TARN_TRACE_FORMAT_TARN},
+    {".pickle", TARN_TRACE_FORMAT_PYTORCH},
+    {".pkl", TARN_TRACE_FORMAT_PYTORCH},
+    {".json", TARN_TRACE_FORMAT_PERFETTO},
+};
+
+static const char *format_name(size_t index) {
+  return tarn_trace_format_name((tarn_trace_format)(index + 1));
+}
+
+static bool has_ending(const char *path, const char *ending) {
+  size_t path_length = strlen(path);
+  size_t length = strlen(ending);
+  return path_length > length &&
+         strcmp(path + path_length - length, ending) == 0;
+}
+
+static tool_exit find_by_ending(const command *c, const char *path,
+                                tarn_trace_format *out_format) {
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    if (!has_ending(path, endings[i].text)) continue;
+    *out_format = endings[i].format;
+    return TOOL_DONE;
+  }
+  return tool_misuse(c->verb,
+                     "'%s' has no ending that tells a format (.tarn, .pickle, "
+                     ".pkl, .json); say --to FORMAT",
+                     path);
+}
+
+static tool_exit find_format(const command *c, const char *path,
+                             tarn_trace_format *out_format) {
+  if (c->to == NULL) return find_by_ending(c, path, out_format);
+  for (size_t i = 0; format_name(i) != NULL; i++) {
+    if (strcmp(format_name(i), c->to) != 0) continue;
+    *out_format = (tarn_trace_format)(i + 1);
+    return TOOL_DONE;
+  }
+  return options_unknown(c->verb, "format", c->to, format_name);
+}
+
+static bool obey(void *context, int option) {
+  command *c = context;
+  uint64_t device = 0;
+  switch (option) {
+    case 't':
+      c->to = optarg;
+      return true;
+    case 'T':
+      if (!options_number_parse(c->verb, "--trace-device", optarg, 0,
+                                UINT32_MAX, &device)) {
+        return false;
+      }
+      c->trace_options.device = (uint32_t)device;
+      c->trace_options.choose_device = true;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static void take_word(void *context, const char *word) {
+  command *c = context;
+  if (c->word_count < sizeof c->words / sizeof *c->words) {
+    c->words[c->word_count++] = word;
+  }
+}
+
+static tool_exit check_words(const command *c) {
+  if (c->word_count == 0) {
+    return tool_misuse(c->verb, "which trace? A file, or a workload as '%s'",
+                       tarn_trace_workload(0));
+  }
+  if (c->word_count == 1) return tool_misuse(c->verb, "into which file?");
+  if (c->word_count == 2) return TOOL_DONE;
+  return tool_misuse(c->verb, "'%s' is too much", c->words[2]);
+}
+
+static tool_exit convert(const command *c, tarn_trace_format format) {
+  tarn_trace *trace = NULL;
+  tool_exit status =
+      load_trace(c->verb, c->words[0], &c->trace_options, &trace);
+  if (status != TOOL_DONE) return status;
+  if (tarn_trace_write(trace, format, c->words[1]) != TARN_OK) {
+    status = tool_fail(c->verb, "%s", tarn_last_error());
+  }
+  tarn_trace_destroy(trace);
+  return status;
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tarn_trace_format format = 0;
+  tool_exit status = check_words(c);
+  if (status == TOOL_DONE) status = find_format(c, c->words[1], &format);
+  if (status == TOOL_DONE) {
+    status = load_check(c->verb, c->words[0], &c->trace_options);
+  }
+  return status == TOOL_DONE ? convert(c, format) : status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"to", required_argument, NULL, 't'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {
+      .verb = verb,
+      .trace_options = {.struct_size = sizeof(tarn_trace_options)},
+  };
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_word,
+                       .run = work};
+  return options_run(&spec, &c, argc, argv);
+}
+
+const tool_verb verb_convert = {
+    .name = "convert",
+    .summary = "a trace into a file that other tools read",
+    .help = help,
+    .run = run,
+};
