@@ -201,8 +201,9 @@ END_TEST
 
 static tarn_status said[4];
 
-static void call_all(void *context) {
+static void call_all(void *context, tarn_status status) {
   (void)context;
+  (void)status;
   tarn_trace *trace = NULL;
   said[0] = tarn_pool_snapshot_on_signal(SIGUSR1, TARN, path_of("%n"));
   said[1] = tarn_pool_snapshot_on_full(TARN, path_of("%n"));
@@ -215,8 +216,8 @@ START_TEST(not_from_a_callback) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   assert_ok(tarn_stream_create(cpu, &stream));
-  assert_ok(tarn_stream_callback(stream, call_all, NULL));
-  assert_ok(tarn_stream_wait(stream));
+  assert_ok(tarn_stream_add_callback(stream, call_all, NULL));
+  assert_ok(tarn_stream_synchronize(stream));
   for (size_t i = 0; i < 4; i++)
     ck_assert_int_eq(said[i], TARN_E_STATE);
   assert_ok(tarn_stream_destroy(stream));

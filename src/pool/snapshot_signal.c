@@ -56,11 +56,16 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
 
 // --- the thread ------------------------------------------------------------
 
+static void forget_signals(void) {
+  while (sem_trywait(&told) == 0)
+    continue;
+}
+
+// Those that came together are one.
 static void await_signal(void) {
   while (sem_wait(&told) != 0 && errno == EINTR)
     continue;
-  while (sem_trywait(&told) == 0)  // those that came together are one
-    continue;
+  forget_signals();
 }
 
 // A copy of the path, for it may change meanwhile. False: the thread is to end.
@@ -91,10 +96,12 @@ static void *write_when_told(void *unused) {
 }
 
 // Signals are blocked in it: the program's handlers run on its own threads.
+// Those that came while there was no thread are over.
 static tarn_status start(void) {
   sigset_t all;
   sigset_t before;
   if (watch.running) return TARN_OK;
+  forget_signals();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&watch.thread, NULL, write_when_told, NULL);
@@ -134,16 +141,21 @@ static bool is_fault(int signal) {
          signal == SIGSYS;
 }
 
-static tarn_status install(int signal) {
+static tarn_status check_signal(int signal) {
+  struct sigaction now;
+  bool can = signal != SIGKILL && signal != SIGSTOP && !is_fault(signal) &&
+             sigaction(signal, NULL, &now) == 0;
+  if (can) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "snapshot: signal %d is none that can be caught", signal);
+}
+
+static void install(int signal) {
   struct sigaction action = {.sa_handler = tell, .sa_flags = SA_RESTART};
-  if (watch.signal == signal) return TARN_OK;
+  if (signal == watch.signal) return;
   sigfillset(&action.sa_mask);
-  if (is_fault(signal) || sigaction(signal, &action, &watch.before) != 0) {
-    return tarn__fail(TARN_E_INVALID,
-                      "snapshot: signal %d is none that can be caught", signal);
-  }
+  (void)sigaction(signal, &action, &watch.before);
   watch.signal = signal;
-  return TARN_OK;
 }
 
 // Unless the program has put something else there since.
@@ -169,28 +181,27 @@ static void set_path(tarn_trace_format format, char *path) {
   watch.format = format;
 }
 
+// In a child the parent's signal goes, since no thread is there for it. The
+// thread is there before the handler, so that no signal of the program's is
+// lost if it cannot be had.
 static tarn_status begin_locked(int signal, tarn_trace_format format,
                                 char *path) {
-  bool fresh = watch.signal != signal;
-  if (watch.running && fresh) {
+  if (watch.running && watch.signal != signal) {
     return tarn__fail(TARN_E_STATE, "snapshot: signal %d does this already",
                       watch.signal);
   }
-  if (fresh) uninstall();  // in a child: the parent's
-  tarn_status status = install(signal);
+  tarn_status status = start();
   if (status != TARN_OK) return status;
-  status = start();
-  if (status == TARN_OK) {
-    set_path(format, path);
-  } else if (fresh) {
-    uninstall();
-  }
-  return status;
+  if (watch.signal != signal) uninstall();
+  install(signal);
+  set_path(format, path);
+  return TARN_OK;
 }
 
 static tarn_status begin(int signal, tarn_trace_format format,
                          const char *path) {
   tarn_status status = tarn__snapshot_check(format, path, true);
+  if (status == TARN_OK) status = check_signal(signal);
   if (status != TARN_OK) return status;
   char *copy = tarn__host_text(path);
   if (copy == NULL) return TARN_E_NOMEM;
