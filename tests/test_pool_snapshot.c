@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "pool/arena.h"
 #include "support/faults.h"
 #include "tarn/account.h"
 #include "tarn/capture.h"
@@ -193,6 +194,44 @@ static void check_events(tarn_pool *pool, const tarn_trace *trace,
   ck_assert_uint_eq(trace->event_count, at + 1);
 }
 
+// --- files -----------------------------------------------------------------
+
+typedef struct bytes {
+  unsigned char *at;
+  size_t size;
+} bytes;
+
+static tarn_status append(void *context, const void *from, size_t size) {
+  bytes *b = context;
+  b->at = realloc(b->at, b->size + size);
+  require(b->at != NULL);
+  memcpy(b->at + b->size, from, size);
+  b->size += size;
+  return TARN_OK;
+}
+
+// What is written in |format| is read as the same blocks and the same memory.
+static void check_written(const tarn_trace *trace, tarn_trace_format format) {
+  bytes b = {NULL, 0};
+  tarn_trace *again = NULL;
+  assert_ok(tarn_trace_write_to(trace, format, append, &b));
+  assert_ok(tarn_trace_read_bytes(b.at, b.size, "written", NULL, &again));
+  free(b.at);
+  size_t bytes_out[2];
+  size_t count_out[2];
+  sum_out(trace, NULL, &bytes_out[0], &count_out[0]);
+  sum_out(again, NULL, &bytes_out[1], &count_out[1]);
+  ck_assert_uint_eq(bytes_out[0], bytes_out[1]);
+  ck_assert_uint_eq(count_out[0], count_out[1]);
+  ck_assert_uint_eq(again->request_count, trace->request_count);
+  ck_assert_uint_eq(again->live_peak_bytes, trace->live_peak_bytes);
+  // PyTorch's has one more for blocks that sleep.
+  require(again->segment_count >= trace->segment_count);
+  require(again->segment_count == trace->segment_count ||
+          format == TARN_TRACE_FORMAT_PYTORCH);
+  tarn_trace_destroy(again);
+}
+
 // --- a program -------------------------------------------------------------
 
 typedef struct program {
@@ -286,6 +325,8 @@ static void check_all(tarn_pool *pool, uint64_t from) {
   check_events(pool, trace, from);
   ck_assert_str_eq(trace->format, "built");
   ck_assert_ptr_nonnull(strstr(trace->name, "pool of "));
+  check_written(trace, TARN_TRACE_FORMAT_TARN);
+  check_written(trace, TARN_TRACE_FORMAT_PYTORCH);
   tarn_trace_destroy(trace);
 }
 
@@ -497,6 +538,42 @@ START_TEST(sleeping_blocks_are_held) {
 }
 END_TEST
 
+// As if a page had been taken out of its place, and its new place had failed.
+static void add_spare(tarn_pool *pool) {
+  tarn__arena *self = (tarn__arena *)(void *)pool->current;
+  tarn__regions *regions = &self->regions;
+  ck_assert_uint_gt(regions->spare_room, 0);
+  ck_assert_uint_eq(regions->spare_count, 0);
+  assert_ok(regions->supply->calls->create(regions->supply, regions->page,
+                                           &regions->spares[0]));
+  tarn__front_enter(pool);
+  regions->spare_count = 1;
+  tarn__source_charge(&self->base, regions->page);
+  tarn__front_leave(pool);
+}
+
+// At address 0, since it has none.
+START_TEST(spare_pages_are_memory_too) {
+  scene s;
+  name_tags();
+  for (int i = 0; i < SCENES; i++) {
+    if (i % DEVICES != _i || strcmp(strategy_at(i), "arena_pool") != 0)
+      continue;
+    ck_assert(open_scene(&s, i));
+    break;
+  }
+  tarn_block block = take_tagged(s.pool, MIB, tags[1]);
+  add_spare(s.pool);
+  check_all(s.pool, 0);
+  tarn_trace *trace = trace_of(s.pool);
+  ck_assert_uint_eq(trace->segment_count, 2);
+  ck_assert_uint_eq(trace->segments[0].address * trace->segments[1].address, 0);
+  tarn_trace_destroy(trace);
+  give(block);
+  close_scene(&s);
+}
+END_TEST
+
 START_TEST(captures_and_dry_pools_are_told_as_any) {
   tarn_device *device = NULL;
   tarn_pool *pool = NULL;
@@ -639,6 +716,7 @@ int main(void) {
   tcase_set_timeout(states, 120);
   tcase_add_loop_test(states, debugging_changes_nothing, 0, 2);
   tcase_add_loop_test(states, sleeping_blocks_are_held, 0, DEVICES);
+  tcase_add_loop_test(states, spare_pages_are_memory_too, 0, DEVICES);
   tcase_add_loop_test(states, captures_and_dry_pools_are_told_as_any, 0,
                       2 * DEVICES);
   suite_add_tcase(suite, states);
