@@ -292,10 +292,8 @@ START_TEST(signals_while_threads_allocate) {
 END_TEST
 
 static void *exchange(void *context) {
-  (void)context;
   for (int i = 0; i < 50; i++) {
-    tarn_status status =
-        tarn_pool_snapshot_on_signal(SIGUSR1, TARN, path_of("%n"));
+    tarn_status status = tarn_pool_snapshot_on_signal(SIGUSR1, TARN, context);
     require(status == TARN_OK);
     require(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, NULL) == TARN_OK);
   }
@@ -305,9 +303,11 @@ static void *exchange(void *context) {
 // With a handler of the program's underneath: it may be its turn.
 START_TEST(threads_may_begin_and_end_it_at_once) {
   pthread_t threads[THREADS];
+  char path[512];
+  snprintf(path, sizeof path, "%s", path_of("%n"));
   ck_assert(signal(SIGUSR1, handle) == SIG_DFL);
   for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, exchange, NULL), 0);
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, exchange, path), 0);
   for (int i = 0; i < 100; i++)
     raise(SIGUSR1);
   for (size_t i = 0; i < THREADS; i++)
@@ -357,6 +357,13 @@ static void just_end_it(void) {
   MUST(action_of(SIGUSR1).sa_handler == SIG_DFL);
 }
 
+// The thread sanitizer allows no threads in a child of a program that has some.
+#if defined(__SANITIZE_THREAD__)
+enum { FIRST_BODY = 2 };
+#else
+enum { FIRST_BODY = 0 };
+#endif
+
 START_TEST(a_child_has_no_such_thread_until_it_asks) {
   static void (*const bodies[])(void) = {in_child, ask_again, just_end_it};
   want(SIGUSR1, "parent-%n");
@@ -398,7 +405,8 @@ int main(void) {
   tcase_add_test(all, what_cannot_be_written_is_logged);
   tcase_add_test(all, signals_while_threads_allocate);
   tcase_add_test(all, threads_may_begin_and_end_it_at_once);
-  tcase_add_loop_test(all, a_child_has_no_such_thread_until_it_asks, 0, 3);
+  tcase_add_loop_test(all, a_child_has_no_such_thread_until_it_asks, FIRST_BODY,
+                      3);
   suite_add_tcase(suite, all);
   return run_pool_suite(suite);
 }
