@@ -33,8 +33,9 @@ extern "C" {
 //   alloc, free       TARN_TRACE_ALLOC, _FREE, of the size that was asked for
 //   resize            the one and the other, at the same address
 //   refused, FULL     TARN_TRACE_OOM
-//   memory came       TARN_TRACE_SEGMENT_ALLOC; pages of ranges, which have no
-//                     address of their own, TARN_TRACE_SEGMENT_MAP at address 0
+//   memory came       TARN_TRACE_SEGMENT_ALLOC; pages of ranges
+//                     TARN_TRACE_SEGMENT_MAP, at address 0 if they stand
+//                     nowhere
 //   ... and went      TARN_TRACE_SEGMENT_FREE, TARN_TRACE_SEGMENT_UNMAP
 //   at the end        TARN_TRACE_SNAPSHOT
 //

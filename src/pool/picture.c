@@ -185,12 +185,6 @@ static tarn_status put_resize(maker *m, const tarn_pool_event *event) {
                            : status;
 }
 
-// Pages have no address of their own: they are mapped now here, now there.
-static tarn_status put_memory(maker *m, const tarn_pool_event *event,
-                              tarn_trace_kind whole, tarn_trace_kind pages) {
-  return put(m, event->address != 0 ? whole : pages, event->size, event);
-}
-
 static tarn_status put_event(maker *m, const tarn_pool_event *event) {
   switch (event->kind) {
     case TARN_POOL_EVENT_ALLOC:
@@ -204,11 +198,13 @@ static tarn_status put_event(maker *m, const tarn_pool_event *event) {
                  ? put(m, TARN_TRACE_OOM, event->size, event)
                  : TARN_OK;
     case TARN_POOL_EVENT_GROW:
-      return put_memory(m, event, TARN_TRACE_SEGMENT_ALLOC,
-                        TARN_TRACE_SEGMENT_MAP);
+      return put(m, TARN_TRACE_SEGMENT_ALLOC, event->size, event);
     case TARN_POOL_EVENT_SHRINK:
-      return put_memory(m, event, TARN_TRACE_SEGMENT_FREE,
-                        TARN_TRACE_SEGMENT_UNMAP);
+      return put(m, TARN_TRACE_SEGMENT_FREE, event->size, event);
+    case TARN_POOL_EVENT_MAP:
+      return put(m, TARN_TRACE_SEGMENT_MAP, event->size, event);
+    case TARN_POOL_EVENT_UNMAP:
+      return put(m, TARN_TRACE_SEGMENT_UNMAP, event->size, event);
     case TARN_POOL_EVENT_SWITCH:
       break;  // which no trace knows of
   }

@@ -157,7 +157,7 @@ void tarn__source_end_return(tarn__strategy *strategy, size_t size);
 
 // The same around |count| calls that ask for |size| bytes, which a limit counts
 // meanwhile; 0: calls that ask for none. Memory that came is charged after, and
-// what was lost is written off.
+// what was lost is written off. Their events are the caller's, too.
 void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
                             size_t count);
 void tarn__source_end_ask(tarn__strategy *strategy, size_t size);
