@@ -67,7 +67,8 @@ tarn_status tarn__snapshot_check(tarn_trace_format format, const char *path,
 static size_t expand_one(const letters *l, const char **at,
                          char out[LETTER_SIZE]) {
   char first = *(*at)++;
-  char letter = first == '%' ? *(*at)++ : '\0';
+  char letter = 0;
+  if (first == '%') letter = *(*at)++;
   switch (letter) {
     case 'p':
       snprintf(out, LETTER_SIZE, "%ld", l->process);
