@@ -201,9 +201,11 @@ static void sum_up(size_t count, size_t *out_live, size_t *out_held) {
         *out_live += e->size - e->size_before;
         break;
       case TARN_POOL_EVENT_GROW:
+      case TARN_POOL_EVENT_MAP:
         *out_held += e->size;
         break;
       case TARN_POOL_EVENT_SHRINK:
+      case TARN_POOL_EVENT_UNMAP:
         *out_held -= e->size;
         break;
       default:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "support/fake_plugin.h"
+#include "tarn/snapshot.h"
 #include "test_pool_kit.h"
 
 // In a child, which has no part in Check: the first thing that does not hold
@@ -70,6 +71,11 @@ static void use_the_parent_s(void) {
   uint64_t next = 7;
   MUST(tarn_pool_events(pool, 0, &event, 1, &count, &next) == TARN_E_STATE);
   MUST(count == 0 && next == 0);
+  tarn_trace *trace = (tarn_trace *)&event;
+  MUST(tarn_pool_trace(pool, &trace) == TARN_E_STATE);
+  MUST(trace == NULL);
+  MUST(tarn_pool_snapshot(pool, TARN_TRACE_FORMAT_TARN, "never") ==
+       TARN_E_STATE);
   tarn_pool_stats stats = {.struct_size = sizeof stats, .live_bytes = 7};
   MUST(tarn_pool_query(pool, &stats) == TARN_E_STATE);
   MUST(stats.live_bytes == 0);

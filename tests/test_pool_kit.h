@@ -15,6 +15,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 static inline int run_pool_suite(Suite *suite) {
   unsetenv("TARN_POOL");
   unsetenv("TARN_POOL_DEBUG");
+  unsetenv("TARN_SNAPSHOT_ON_FULL");
   return run_suite(suite);
 }
 

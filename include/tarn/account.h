@@ -55,17 +55,19 @@ typedef enum tarn_pool_event_kind {
   TARN_POOL_EVENT_GROW = 5,    // memory of the device came
   TARN_POOL_EVENT_SHRINK = 6,  // ... and went
   TARN_POOL_EVENT_SWITCH = 7,  // the strategy was exchanged
+  TARN_POOL_EVENT_MAP = 8,     // pages of a range got memory
+  TARN_POOL_EVENT_UNMAP = 9,   // ... and lost it, be it to other pages
 } tarn_pool_event_kind;
 
 // Numbers are a pool's own, count up by one and never come again. Blocks of two
 // allocs at one address are told apart by the free between them. Sums over GROW
-// less those over SHRINK are reserved_bytes.
+// and MAP less those over SHRINK and UNMAP are reserved_bytes.
 typedef struct tarn_pool_event {
   uint64_t number;
   uint64_t time_ns;   // of a clock that only goes forward; 0: not asked for
-  tarn_addr address;  // of the block, or of the device's memory; 0: it has none
-                      // of its own, as pages that move
-  size_t size;        // bytes: of blocks those that were asked for
+  tarn_addr address;  // of the block, or of the device's memory; 0: it has
+                      // none, as pages that stand nowhere
+  size_t size;         // bytes: of blocks those that were asked for
   size_t size_before;  // RESIZE; else 0
   uint64_t stream;     // serial: of the request, or in whose order the memory
                        // is free; 0: the host

@@ -101,10 +101,12 @@ typedef struct tarn_block {
 // until the device closes; pools of the host live as long as the process.
 //
 // The default is arena_pool, or what the environment variable TARN_POOL names.
-// TARN_POOL_DEBUG makes it debug from the start (tarn/misuse.h).
+// TARN_POOL_DEBUG makes it debug from the start (tarn/misuse.h), and
+// TARN_SNAPSHOT_ON_FULL asks for a file when there is no room
+// (tarn/snapshot.h).
 //
 // Cost:               O(1) once the pool was made.
-// TARN_E_INVALID      no such place, or one of the two variables is wrong.
+// TARN_E_INVALID      no such place, or one of these variables is wrong.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_of(tarn_place place,

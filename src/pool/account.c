@@ -29,7 +29,7 @@ void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
 void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
                               tarn_tag tag, tarn_status why) {
   tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
-  event->size = request->size;
+  event->size = request->size - request->guard;
   event->stream = request->serial;
   event->tag = tag;
   event->status = why;
@@ -57,6 +57,9 @@ static tarn_status account_locked(tarn_pool *pool, uint32_t counters) {
   if (needs_ring) {
     tarn_status status = tarn__events_make_room(&pool->events, DEFAULT_EVENTS);
     if (status != TARN_OK) return status;
+  }
+  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    pool->events.since = pool->events.next;
   }
   pool->stats.counters = counters;
   tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);

@@ -200,27 +200,38 @@ static void note_request(tarn_pool *pool, const tarn__note *what,
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }
 
+// The lock is held, and let go; a snapshot is written without it.
+__attribute__((cold, noinline)) static tarn_status refuse(
+    tarn_pool *pool, const tarn__request *request, tarn_tag tag,
+    tarn_status why) {
+  tarn__full_shot *shot =
+      why == TARN_FULL ? tarn__full_shot_take(pool, request, tag) : NULL;
+  tarn__front_leave(pool);
+  if (shot != NULL) tarn__full_shot_write(shot);
+  return why;
+}
+
 // The lock is held, and let go.
 static tarn_status take_found(tarn_pool *pool, tarn__request *request,
                               const tarn__note *what, tarn_stream *stream,
                               tarn__piece **out_piece, tarn_block *out_block) {
   tarn__piece *piece = NULL;
-  uint64_t last = 0;
   uint64_t serial = request->serial;
+  *out_piece = NULL;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
-  if (status == TARN_OK) {
-    tarn__front_describe(pool, piece, out_block);
-    last = piece->freed_on != serial ? piece->freed_on : 0;
-    if (piece->freed_on != 0) piece->waits_on = serial;
-    piece->freed_on = 0;
-    note_request(pool, what, piece);
-  }
+  if (status != TARN_OK) return refuse(pool, request, what->tag, status);
+  tarn__front_describe(pool, piece, out_block);
+  uint64_t last = piece->freed_on != serial ? piece->freed_on : 0;
+  if (piece->freed_on != 0) piece->waits_on = serial;
+  piece->freed_on = 0;
+  note_request(pool, what, piece);
   tarn__front_leave(pool);
-  if (status == TARN_OK && last != 0) {
-    status = order(pool, request, piece, stream, last);
-    if (status != TARN_OK) *out_block = (tarn_block){0};
+  if (last != 0) status = order(pool, request, piece, stream, last);
+  if (status == TARN_OK) {
+    *out_piece = piece;
+  } else {
+    *out_block = (tarn_block){0};
   }
-  *out_piece = status == TARN_OK ? piece : NULL;
   return status;
 }
 

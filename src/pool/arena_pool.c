@@ -399,6 +399,14 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
   }
 }
 
+static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                         void *context) {
+  const tarn__arena *self = (const tarn__arena *)(const void *)strategy;
+  tarn__regions_visit(&self->regions, visit, context);
+  for (const tarn__segment *s = self->segments.first; s != NULL; s = s->next)
+    visit(context, s->chunk.base, s->chunk.base_size);
+}
+
 static void settle(tarn__strategy *strategy, uint64_t serial) {
   tarn__arena *self = self_of(strategy);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
@@ -464,6 +472,7 @@ const tarn__strategy_type tarn__arena_pool = {
     .strike = tarn__arena_strike,
     .granule = tarn__arena_granule,
     .survey = survey,
+    .visit_memory = visit_memory,
     .settle = settle,
     .check = check,
 };

@@ -307,6 +307,16 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   return status != TARN_OK ? status : given;
 }
 
+static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                         void *context) {
+  const bridge *self = (const bridge *)(const void *)strategy;
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->chunks) {
+    const tarn__chunk *chunk = &held_at(node)->chunk;
+    visit(context, chunk->base, chunk->base_size);
+  }
+}
+
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   bridge *self = self_of(strategy);
   size_t held = 0;
@@ -336,6 +346,7 @@ bool tarn__bridge_build(tarn__bridged *bridged, const tarn_strategy *table) {
                                         .let_go = let_go,
                                         .resize = resize,
                                         .trim = trim,
+                                        .visit_memory = visit_memory,
                                         .check = check};
   return true;
 }

@@ -325,6 +325,16 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
   }
 }
 
+static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                         void *context) {
+  const buddy *self = (const buddy *)(const void *)strategy;
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->parts) {
+    const part *p = part_at(node);
+    visit(context, p->chunk.base, p->chunk.base_size);
+  }
+}
+
 static void settle(tarn__strategy *strategy, uint64_t serial) {
   tarn__buddies_settle(&self_of(strategy)->buddies, serial);
 }
@@ -365,6 +375,7 @@ const tarn__strategy_type tarn__buddy_pool = {
     .let_go = let_go,
     .trim = trim,
     .survey = survey,
+    .visit_memory = visit_memory,
     .settle = settle,
     .check = check,
 };

@@ -9,7 +9,7 @@
 #include "base/os.h"
 #include "base/status.h"
 
-static uint64_t oldest_of(const tarn__events *events) {
+uint64_t tarn__events_oldest(const tarn__events *events) {
   uint64_t room = events->room;
   uint64_t within = events->next > room ? events->next - room : 0;
   return within > events->first ? within : events->first;
@@ -47,10 +47,10 @@ tarn_status tarn__events_make_room(tarn__events *events, size_t count) {
   }
   grown.ring = tarn__host_array(grown.room, sizeof *grown.ring);
   if (grown.ring == NULL) return TARN_E_NOMEM;
-  grown.first = oldest_of(events);
-  for (uint64_t n = oldest_of(&grown); n < grown.next; n++)
+  grown.first = tarn__events_oldest(events);
+  for (uint64_t n = tarn__events_oldest(&grown); n < grown.next; n++)
     *slot_of(&grown, n) = *slot_of(events, n);
-  grown.first = oldest_of(&grown);
+  grown.first = tarn__events_oldest(&grown);
   tarn__events_deinit(events);
   *events = grown;
   return TARN_OK;
@@ -62,7 +62,7 @@ static atomic_uint threads;  // that have a number
 static _Thread_local uint32_t own_number
     __attribute__((tls_model("initial-exec")));
 
-static uint32_t number_of_thread(void) {
+uint32_t tarn__events_thread(void) {
   if (own_number == 0) {
     own_number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     own_number++;
@@ -76,7 +76,7 @@ tarn_pool_event *tarn__events_add(tarn__events *events,
   tarn_pool_event *event = slot_of(events, events->next);
   *event = (tarn_pool_event){.number = events->next++, .kind = kind};
   event->time_ns = timed ? tarn__os_now_ns() : 0;
-  event->thread = number_of_thread();
+  event->thread = tarn__events_thread();
   return event;
 }
 
@@ -84,7 +84,7 @@ tarn_pool_event *tarn__events_add(tarn__events *events,
 size_t tarn__events_read(const tarn__events *events, uint64_t from,
                          tarn_pool_event *out, size_t room,
                          uint64_t *out_next) {
-  uint64_t begin = oldest_of(events);
+  uint64_t begin = tarn__events_oldest(events);
   if (from > begin) begin = from < events->next ? from : events->next;
   uint64_t there = events->next - begin;
   size_t count = there < room ? (size_t)there : room;

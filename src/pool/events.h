@@ -15,6 +15,8 @@ typedef struct tarn__events {
   size_t room;     // a power of two, or 0
   uint64_t first;  // what came before is lost, however much room there is
   uint64_t next;   // number of the next event
+  uint64_t since;  // that of the first since events were last switched on: what
+                   // happened before it need not have been written
 } tarn__events;
 
 // Room for |count| events at least; those that fit are kept. 0: no ring, and
@@ -30,6 +32,12 @@ void tarn__events_deinit(tarn__events *events);
 // is a ring.
 tarn_pool_event *tarn__events_add(tarn__events *events,
                                   tarn_pool_event_kind kind, bool timed);
+
+// The number of the oldest that is there; |next| if there is none.
+uint64_t tarn__events_oldest(const tarn__events *events);
+
+// The number of the calling thread.
+uint32_t tarn__events_thread(void);
 
 // Copies what is there from number |from| on, |room| at most.
 size_t tarn__events_read(const tarn__events *events, uint64_t from,

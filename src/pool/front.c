@@ -92,7 +92,8 @@ static tarn_status start(tarn_pool *pool, tarn_place place,
       options->strategy != NULL ? options->strategy : tarn__strategy_default();
   pool->flags = options->flags;
   pool->stats.limit_bytes = options->limit;
-  tarn_status status = adopt_device(pool, place, options);
+  tarn_status status = tarn__full_shots_begin();
+  if (status == TARN_OK) status = adopt_device(pool, place, options);
   if (status == TARN_OK) {
     status = tarn__strategy_create(pool, strategy, &pool->current);
   }
@@ -172,6 +173,38 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   tarn__front_retire(pool, old);
   tarn__front_leave(pool);
   return status;
+}
+
+// --- memory of the device --------------------------------------------------
+
+static void visit_strategy(const tarn__strategy *strategy,
+                           tarn__memory_fn *visit, void *context) {
+  if (strategy->type->visit_memory == NULL) return;
+  strategy->type->visit_memory(strategy, visit, context);
+}
+
+// One that is not in the index is on its way: a thread without the lock is at
+// it, and its memory may be another's by now.
+static bool has_memory(const tarn_pool *pool, const tarn__piece *piece) {
+  return piece->base_size != 0 &&
+         tarn__pieces_find(&pool->pieces, piece->address) == piece;
+}
+
+void tarn__front_visit_memory(const tarn_pool *pool, tarn__memory_fn *visit,
+                              void *context) {
+  for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
+    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    if (has_memory(pool, piece)) visit(context, piece->base, piece->base_size);
+  }
+  visit_strategy(pool->current, visit, context);
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &pool->replaced)
+    visit_strategy(tarn_list_entry(node, tarn__strategy, node), visit, context);
+}
+
+static void add_size(void *context, tarn_addr address, size_t size) {
+  (void)address;
+  *(size_t *)context += size;
 }
 
 // --- the invariants --------------------------------------------------------
@@ -318,6 +351,11 @@ static tarn_status check_locked(tarn_pool *pool) {
   }
   if (stats->reserved_bytes != s.reserved_bytes) {
     return broken("reserved_bytes", stats->reserved_bytes, s.reserved_bytes);
+  }
+  size_t told = 0;
+  tarn__front_visit_memory(pool, add_size, &told);
+  if (told != s.reserved_bytes) {
+    return broken("memory of the device", told, s.reserved_bytes);
   }
   if (pool->pieces.used != s.used) {
     return broken("pieces in use", pool->pieces.used, s.used);

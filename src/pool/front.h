@@ -14,6 +14,7 @@
 #include "pool/gate.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
+#include "pool/snapshot_full.h"
 #include "pool/stage.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
@@ -42,10 +43,11 @@ struct tarn_pool {
   uint32_t flags;      // TARN_POOL_...
   bool own;            // somebody's own; else the place's, which all share
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
-  uint32_t generation;   // of the process that made it
-  size_t natural_align;  // the device's min_chunk
-  size_t padding;        // what the device wants behind each allocation
-  tarn_list known;       // guarded by the registry of whose.h
+  uint32_t generation;    // of the process that made it
+  size_t natural_align;   // the device's min_chunk
+  size_t padding;         // what the device wants behind each allocation
+  tarn_list known;        // guarded by the registry of whose.h
+  uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
   _Atomic(tarn__debug *) debug;
 
@@ -69,6 +71,7 @@ struct tarn_pool {
                   // add to what a stream used last
   tarn__decay decay;
   tarn__on_full on_full;  // has a lock of its own
+  tarn__full_shots full_shots;
   tarn__freed freed;
 };
 
@@ -119,6 +122,11 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
 //
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
+
+// Tells of all that the pool holds of the device: reserved_bytes in all, but
+// for what is on its way. The lock is held.
+void tarn__front_visit_memory(const tarn_pool *pool, tarn__memory_fn *visit,
+                              void *context);
 
 // What the public functions share; the lock is held but for the first two.
 //

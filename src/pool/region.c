@@ -159,7 +159,8 @@ typedef struct transit {
   tarn_memory *handles;
   size_t room;
   size_t count;    // that can be used
-  size_t created;  // of them, anew
+  size_t spares;   // of them, that were spare before
+  size_t created;  // and anew
   size_t mapped;   // the first so many are mapped
   size_t gone;     // pages whose addresses are lost
   bool lost;       // so are those that were to be mapped
@@ -192,6 +193,7 @@ static void collect(tarn__regions *regions, const tarn__stripped *stripped,
                     transit *t, size_t spares) {
   while (t->count < spares && regions->spare_count > 0)
     t->handles[t->count++] = regions->spares[--regions->spare_count];
+  t->spares = t->count;
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
     const tarn__extent *e = stripped->extent;
@@ -243,6 +245,31 @@ static tarn_status unmap_all(const tarn__regions *regions,
     at += pages_in(regions, stripped);
   }
   return first;
+}
+
+static void note_pages(const tarn__regions *regions, tarn_pool_event_kind kind,
+                       uint64_t at, size_t count) {
+  tarn__front_note_memory(regions->strategy->pool, kind, at,
+                          count * regions->page, 0);
+}
+
+static void note_stripped(const tarn__regions *regions,
+                          const tarn__stripped *stripped) {
+  for (; stripped != NULL; stripped = stripped->next)
+    note_pages(regions, TARN_POOL_EVENT_UNMAP, stripped->extent->offset,
+               pages_in(regions, stripped));
+}
+
+// The rest is spare, instead of those that were.
+static void note_mapped(const tarn__regions *regions, const transit *t,
+                        uint64_t from) {
+  size_t rest = t->count - t->mapped;
+  note_pages(regions, TARN_POOL_EVENT_MAP, from, t->mapped);
+  if (rest > t->spares) {
+    note_pages(regions, TARN_POOL_EVENT_MAP, 0, rest - t->spares);
+  } else {
+    note_pages(regions, TARN_POOL_EVENT_UNMAP, 0, t->spares - rest);
+  }
 }
 
 // There is no memory of ours any more.
@@ -310,6 +337,7 @@ static tarn_status ask_device(const tarn__regions *regions,
 // What is mapped gets its place, all else is spare.
 static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
   size_t i = 0;
+  note_mapped(regions, t, from);
   for (; i < t->mapped; i++)
     *handle_of(regions, from + i * regions->page) = t->handles[i];
   regions->mapped += t->mapped;
@@ -344,6 +372,7 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
   status = ask_device(regions, stripped, &t, from, wanted);
   tarn__source_end_ask(regions->strategy, more);
   *out_lost = t.lost;
+  note_stripped(regions, stripped);
   forget_stripped(regions, stripped);
   deliver(regions, &t, from);
   return status;
@@ -390,13 +419,36 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
   size_t size = (t.count + stripped_count) * regions->page;
   if (size == 0) return TARN_OK;
 
-  tarn__front_note_memory(regions->strategy->pool, TARN_POOL_EVENT_SHRINK, 0,
-                          size, 0);
+  note_stripped(regions, stripped);
+  note_pages(regions, TARN_POOL_EVENT_UNMAP, 0, t.count);
   tarn__source_begin_return(regions->strategy, size, size / regions->page);
   tarn_status status = end_all(regions, stripped, &t);
   tarn__source_end_return(regions->strategy, size);
   forget_stripped(regions, stripped);
   return status;
+}
+
+// --- what there is ---------------------------------------------------------
+
+static void visit_region(const tarn__regions *regions, const tarn__region *r,
+                         tarn__memory_fn *visit, void *context) {
+  size_t page = regions->page;
+  for (size_t i = 0; i < r->page_room;) {
+    size_t from = i;
+    while (i < r->page_room && r->pages[i] != 0)
+      i++;
+    if (i > from) visit(context, r->base + from * page, (i - from) * page);
+    while (i < r->page_room && r->pages[i] == 0)
+      i++;
+  }
+}
+
+void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
+                         void *context) {
+  for (const tarn__region *r = regions->first; r != NULL; r = r->next)
+    visit_region(regions, r, visit, context);
+  if (regions->spare_count == 0) return;
+  visit(context, 0, regions->spare_count * regions->page);
 }
 
 // --- the invariants --------------------------------------------------------

@@ -97,6 +97,11 @@ enum { TARN__REGION_BATCH = 64 };
 tarn_status tarn__regions_shrink(tarn__regions *regions,
                                  tarn__stripped *stripped, size_t spares);
 
+// Tells of each run of pages that have memory; of spares, which have no
+// address, at once.
+void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
+                         void *context);
+
 // Frees what is on the host.
 void tarn__regions_deinit(tarn__regions *regions);
 

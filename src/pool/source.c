@@ -35,11 +35,8 @@ tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
   return within_limit(pool, size) ? TARN_OK : over_limit(pool, size);
 }
 
-// |base| 0: it has no address of its own.
-static void raise_reserved(tarn_pool *pool, tarn_addr base, size_t size,
-                           uint64_t serial) {
+static void raise_reserved(tarn_pool *pool, size_t size) {
   tarn_pool_stats *stats = &pool->stats;
-  tarn__front_note_memory(pool, TARN_POOL_EVENT_GROW, base, size, serial);
   stats->reserved_bytes += size;
   if (stats->reserved_bytes > stats->reserved_peak_bytes) {
     stats->reserved_peak_bytes = stats->reserved_bytes;
@@ -120,7 +117,7 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
 
 void tarn__source_charge(tarn__strategy *strategy, size_t size) {
   strategy->held += size;
-  raise_reserved(strategy->pool, 0, size, 0);
+  raise_reserved(strategy->pool, size);
 }
 
 static void lower_reserved(tarn__strategy *strategy, size_t size) {
@@ -129,7 +126,6 @@ static void lower_reserved(tarn__strategy *strategy, size_t size) {
 }
 
 void tarn__source_write_off(tarn__strategy *strategy, size_t size) {
-  tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK, 0, size, 0);
   lower_reserved(strategy, size);
 }
 
@@ -189,7 +185,9 @@ void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
 }
 
 static void commit_grow(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
-  raise_reserved(pool, piece->base, piece->base_size, serial);
+  tarn__front_note_memory(pool, TARN_POOL_EVENT_GROW, piece->base,
+                          piece->base_size, serial);
+  raise_reserved(pool, piece->base_size);
   tarn__pieces_enter(&pool->pieces, piece);
 }
 

@@ -43,6 +43,9 @@ typedef struct tarn__survey {
   tarn__waits streams;  // whose work may still be under way in them
 } tarn__survey;
 
+// Takes one piece of memory of the device; |address| 0: it has none.
+typedef void tarn__memory_fn(void *context, tarn_addr address, size_t size);
+
 struct tarn__strategy_type {
   const char *name;
   size_t size;  // of the strategy's struct
@@ -117,6 +120,11 @@ struct tarn__strategy_type {
   // Says what is idle. A walk. NULL: it cannot say.
   void (*survey)(tarn__strategy *strategy, tarn__survey *out);
 
+  // Tells of each piece of memory that it has besides its pieces': |held| bytes
+  // in all. A walk. NULL: it has none.
+  void (*visit_memory)(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                       void *context);
+
   // What the stream with |serial| used last nobody uses any more, and so it may
   // be joined with what is beside it. NULL: it would make no difference.
   void (*settle)(tarn__strategy *strategy, uint64_t serial);
@@ -149,7 +157,7 @@ void tarn__source_end_return(tarn__strategy *strategy, size_t size);
 
 // The same around |count| calls that ask for |size| bytes, which a limit counts
 // meanwhile; 0: calls that ask for none. Memory that came is charged after, and
-// what was lost is written off.
+// what was lost is written off. Their events are the caller's, too.
 void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
                             size_t count);
 void tarn__source_end_ask(tarn__strategy *strategy, size_t size);

@@ -12,9 +12,10 @@
 #include "pool/front.h"
 
 static struct {
-  pthread_mutex_t lock;  // guards |pools|; taken around a fork
-  tarn_list pools;
-} registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.pools, &registry.pools}};
+  pthread_mutex_t lock;  // guards all below; taken around a fork
+  tarn_list pools;       // by rising number
+  uint64_t count;        // of those that ever were
+} registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.pools, &registry.pools}, 0};
 
 static void lock_registry(void) {
   pthread_mutex_lock(&registry.lock);
@@ -30,6 +31,7 @@ TARN__WATCH_FORKS_BETWEEN static void watch_forks(void) {
 
 void tarn__whose_enter(tarn_pool *pool) {
   lock_registry();
+  pool->known_number = ++registry.count;
   tarn_list_add_tail(&registry.pools, &pool->known);
   unlock_registry();
 }
@@ -38,6 +40,28 @@ void tarn__whose_forget(tarn_pool *pool) {
   lock_registry();
   tarn_list_del(&pool->known);
   unlock_registry();
+}
+
+// A parent's pools may be locked by threads that are not here.
+static bool is_ours(const tarn_pool *pool) {
+  return pool->generation == tarn__os_generation();
+}
+
+bool tarn__whose_next(uint64_t *number, tarn__whose_fn *visit, void *context,
+                      tarn_status *status) {
+  bool found = false;
+  const tarn_list *node = NULL;
+  lock_registry();
+  tarn_list_for_each (node, &registry.pools) {
+    tarn_pool *pool = tarn_list_entry(node, tarn_pool, known);
+    if (pool->known_number <= *number || !is_ours(pool)) continue;
+    *number = pool->known_number;
+    *status = visit(context, pool);
+    found = true;
+    break;
+  }
+  unlock_registry();
+  return found;
 }
 
 // --- searching -------------------------------------------------------------
@@ -81,7 +105,6 @@ static bool search(tarn_pool *pool, tarn_addr address, finding *out) {
   return piece != NULL;
 }
 
-// A parent's pools may be locked by threads that are not here.
 static bool search_others(const tarn_pool *pool, tarn_addr address,
                           finding *out) {
   bool found = false;
@@ -89,7 +112,7 @@ static bool search_others(const tarn_pool *pool, tarn_addr address,
   lock_registry();
   tarn_list_for_each (node, &registry.pools) {
     tarn_pool *other = tarn_list_entry(node, tarn_pool, known);
-    if (other == pool || other->generation != tarn__os_generation()) continue;
+    if (other == pool || !is_ours(other)) continue;
     found = search(other, address, out);
     if (found) break;
   }
