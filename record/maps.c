@@ -37,7 +37,7 @@ static void note_map(const void *address, size_t size) {
 
 // A number for what will be unmapped; 0: nothing is recorded that it may end.
 static uint64_t number_of_end(const void *caller) {
-  return is_recording(CALLER) &&
+  return is_recording(caller) &&
                  atomic_load_explicit(&has_maps, memory_order_relaxed)
              ? events_number()
              : 0;
