@@ -60,6 +60,7 @@ typedef struct command {
   char *library;
   options_list before;  // files of that name of earlier children
   symbols *symbols;
+  size_t found;
   size_t finished;
 } command;
 
@@ -109,6 +110,7 @@ static options_list new_children(const command *c) {
 }
 
 static void finish(command *c, const char *path) {
+  c->found++;
   if (recorded_is_open(path, c->path)) {
     tool_say(c->verb,
              "%s: its process still runs; what it records stays without "
@@ -171,7 +173,7 @@ static void report(command *c, const launch_end *end) {
   bool wants_symbols = !c->no_symbols && !c->no_stacks;
   if (wants_symbols) c->symbols = symbols_open();
   finish_all(c);
-  if (c->finished == 0) say_nothing(c);
+  if (c->found == 0) say_nothing(c);
   if (c->finished > 0 && wants_symbols && !symbols_are_read()) {
     tool_say(c->verb,
              "functions have no names: this tool was built without libdw");
