@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20 };
+#define MIB ((size_t)1 << 20)
 
 // What compilers must not see through.
 static void *volatile kept;
