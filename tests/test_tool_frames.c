@@ -109,8 +109,9 @@ START_TEST(copy_has_other_frames_and_all_else) {
   size_t calls = 0;
   trace->unknown_count = 9;
   trace->unfinished = true;
-  assert_ok(rename_trace(trace, rename_offset, &calls, &copy));
+  assert_ok(rename_trace(trace, "copy", rename_offset, &calls, &copy));
   ck_assert_uint_eq(calls, trace->frame_count);
+  ck_assert_str_eq(copy->name, "copy");
   assert_same_events(trace, copy);
   assert_renamed(copy, copy->events[0].stack);
   assert_renamed(copy, copy->events[3].stack);
@@ -133,7 +134,7 @@ START_TEST(copy_of_a_workload_fails) {
   tarn_trace *trace = NULL, *copy = NULL;
   size_t calls = 0;
   assert_ok(tarn_trace_make("@kv-decode", &trace));
-  assert_status(rename_trace(trace, rename_offset, &calls, &copy),
+  assert_status(rename_trace(trace, "copy", rename_offset, &calls, &copy),
                 TARN_E_CORRUPT);
   ck_assert_ptr_null(copy);
   tarn_trace_destroy(trace);

@@ -116,7 +116,8 @@ static void finish(command *c, const char *path) {
              "%s: its process still runs; what it records stays without "
              "names",
              path);
-  } else if (recorded_finish(c->verb, path, c->symbols) == TOOL_DONE) {
+  } else if (recorded_finish(c->verb, path, c->program.items[0], c->symbols) ==
+             TOOL_DONE) {
     c->finished++;
   }
 }

@@ -179,33 +179,40 @@ static void say_held(const tool_verb *verb, const char *path,
            trace->lost_count == 1 ? "" : "s");
 }
 
+typedef struct finishing {
+  const tool_verb *verb;
+  const char *path;  // of what was recorded
+  const char *program;
+  symbols *table;
+} finishing;
+
 // Writes the finished |trace| to |path|.
-static tool_exit finish_to(const tool_verb *verb, const tarn_trace *trace,
-                           symbols *table, const char *path) {
+static tool_exit finish_to(const finishing *f, const tarn_trace *trace,
+                           const char *path) {
   tarn_trace *named = NULL;
-  tarn_status status = rename_trace(trace, name_frame, table, &named);
+  tarn_status status =
+      rename_trace(trace, f->program, name_frame, f->table, &named);
   if (status == TARN_OK) {
     status = tarn_trace_write(named, TARN_TRACE_FORMAT_TARN, path);
   }
-  if (status == TARN_OK) say_held(verb, path, named);
+  if (status == TARN_OK) say_held(f->verb, path, named);
   tarn_trace_destroy(named);
   if (status == TARN_OK) return TOOL_DONE;
-  return tool_fail(verb, "%s stays as it was recorded: %s", path,
+  return tool_fail(f->verb, "%s stays as it was recorded: %s", f->path,
                    tarn_last_error());
 }
 
-// Device |number| of the file at |path|, if it has a history, into its own.
-static tool_exit finish_device(const tool_verb *verb, const char *path,
-                               symbols *table, uint32_t number,
+// Device |number|, if it has a history, into a file of its own.
+static tool_exit finish_device(const finishing *f, uint32_t number,
                                uint32_t *left) {
   tarn_trace_options options = {
       .struct_size = sizeof options, .choose_device = true, .device = number};
   tarn_trace *trace = NULL;
-  tarn_status status = tarn_trace_read(path, &options, &trace);
+  tarn_status status = tarn_trace_read(f->path, &options, &trace);
   if (status == TARN_E_INVALID) return TOOL_DONE;  // there is no such device
-  if (status != TARN_OK) return tool_fail(verb, "%s", tarn_last_error());
-  char *own = compose("%s.device-%u", path, number);
-  tool_exit done = finish_to(verb, trace, table, own);
+  if (status != TARN_OK) return tool_fail(f->verb, "%s", tarn_last_error());
+  char *own = compose("%s.device-%u", f->path, number);
+  tool_exit done = finish_to(f, trace, own);
   free(own);
   tarn_trace_destroy(trace);
   (*left)--;
@@ -213,26 +220,26 @@ static tool_exit finish_device(const tool_verb *verb, const char *path,
 }
 
 // A file holds one device once it is finished: the others go first.
-static tool_exit finish_others(const tool_verb *verb, const char *path,
-                               const tarn_trace *most, symbols *table) {
+static tool_exit finish_others(const finishing *f, const tarn_trace *most) {
   enum { DEVICES_MOST = 256 };
   tool_exit done = TOOL_DONE;
   uint32_t left = most->device_count > 0 ? most->device_count - 1 : 0;
   for (uint32_t i = 0; done == TOOL_DONE && left > 0 && i < DEVICES_MOST; i++) {
     if (i == most->device) continue;
-    done = finish_device(verb, path, table, i, &left);
+    done = finish_device(f, i, &left);
   }
   return done;
 }
 
 tool_exit recorded_finish(const tool_verb *verb, const char *path,
-                          symbols *table) {
+                          const char *program, symbols *table) {
+  const finishing f = {verb, path, program, table};
   tarn_trace *trace = NULL;
   if (tarn_trace_read(path, NULL, &trace) != TARN_OK) {
     return tool_fail(verb, "%s", tarn_last_error());
   }
-  tool_exit done = finish_others(verb, path, trace, table);
-  if (done == TOOL_DONE) done = finish_to(verb, trace, table, path);
+  tool_exit done = finish_others(&f, trace);
+  if (done == TOOL_DONE) done = finish_to(&f, trace, path);
   tarn_trace_destroy(trace);
   return done;
 }

@@ -26,11 +26,12 @@ void recorded_children(const char *path, options_list *out_paths);
 // Whether the child that |child|, a file beside |path|, is of still writes it.
 bool recorded_is_open(const char *child, const char *path);
 
-// Reads the file, names its frames by |table| (NULL: leaves them), puts the
-// finished one in its place and says what it holds. Where a trace has several
-// devices, each but the one with most events gets a file of its own,
+// Reads the file, names its frames by |table| (NULL: leaves them) and the whole
+// after |program|, puts the finished one in its place and says what it holds.
+// Where a trace has several devices, each but the one with most events gets a
+// file of its own,
 // "<path>.device-N". After a message the file is as it was.
 tool_exit recorded_finish(const tool_verb *verb, const char *path,
-                          symbols *table);
+                          const char *program, symbols *table);
 
 #endif  // TARN_TOOL_RECORDED_H_

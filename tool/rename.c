@@ -135,11 +135,12 @@ static void copy_counts(const tarn_trace *trace, tarn_trace *out) {
   out->unfinished = trace->unfinished;
 }
 
-tarn_status rename_trace(const tarn_trace *trace, rename_fn *rename,
-                         void *context, tarn_trace **out_trace) {
+tarn_status rename_trace(const tarn_trace *trace, const char *name,
+                         rename_fn *rename, void *context,
+                         tarn_trace **out_trace) {
   copy to = {.trace = trace};
   *out_trace = NULL;
-  tarn_status status = tarn_trace_builder_create(trace->name, &to.builder);
+  tarn_status status = tarn_trace_builder_create(name, &to.builder);
   if (status != TARN_OK) return status;
   rename_frames(&to, rename, context);
   status = copy_all(&to);

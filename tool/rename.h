@@ -12,10 +12,10 @@ enum { RENAME_MOST = 32 };  // frames that one frame can become
 typedef size_t rename_fn(void *context, const tarn_trace_frame *frame,
                          tarn_trace_frame out[RENAME_MOST]);
 
-// All of |trace| but which device of several it is. Free it with
+// Called |name|, all of |trace| but which device of several it is. Free it with
 // tarn_trace_destroy. Fails as a tarn_trace_builder does.
 TARN_MUST_CHECK tarn_status rename_trace(const tarn_trace *trace,
-                                         rename_fn *rename, void *context,
-                                         tarn_trace **out_trace);
+                                         const char *name, rename_fn *rename,
+                                         void *context, tarn_trace **out_trace);
 
 #endif  // TARN_TOOL_RENAME_H_

@@ -178,9 +178,16 @@ typedef struct search {
   size_t count;
 } search;
 
+// Where a system keeps its libraries. Their sources are not on the machine,
+// and go by names such as "./malloc/malloc.c", which say less than the library.
+static bool is_of_system(const char *path) {
+  return strncmp(path, "/lib", 4) == 0 || strncmp(path, "/usr/lib", 8) == 0;
+}
+
 static void find_line(const search *at, tarn_trace_frame *place) {
   int line = 0;
   *place = (tarn_trace_frame){.file = at->module->path, .function = ""};
+  if (is_of_system(at->module->path)) return;
   Dwfl_Line *found = dwfl_module_getsrc(at->module->dwfl, at->address);
   const char *file = dwfl_lineinfo(found, NULL, &line, NULL, NULL, NULL);
   if (found == NULL || file == NULL) return;
@@ -202,6 +209,7 @@ static void find_call(Dwarf_Die *unit, Dwarf_Die *inlined,
                       tarn_trace_frame *place) {
   Dwarf_Files *files = NULL;
   size_t count = 0;
+  if (place->line == 0) return;
   Dwarf_Word number = number_of(inlined, DW_AT_call_file);
   place->line = (uint32_t)number_of(inlined, DW_AT_call_line);
   if (dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count) return;
