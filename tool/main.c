@@ -9,6 +9,7 @@
 
 static const tool_verb *const verbs[] = {
     &verb_devices, &verb_replay, &verb_bench, &verb_conform, &verb_new_plugin,
+    &verb_record,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -26,6 +26,7 @@ extern const tool_verb verb_bench;
 extern const tool_verb verb_conform;
 extern const tool_verb verb_devices;
 extern const tool_verb verb_new_plugin;
+extern const tool_verb verb_record;
 extern const tool_verb verb_replay;
 
 // "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". The text, parts of
