@@ -237,7 +237,7 @@ static bool weigh_events(const runner *r) {
 // ---------------------------------------------------------------------------
 
 size_t record_bench_steps(const record_bench *bench) {
-  return 2 * WAYS * bench->passes + 1;
+  return (size_t)2 * WAYS * bench->passes + 1;
 }
 
 static void run_all(runner *r) {

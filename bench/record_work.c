@@ -36,7 +36,7 @@ static size_t next_size(work *w) {
 // loop of it, or from leaving out what nobody looks at.
 __attribute__((noinline)) static void *allocate(size_t size, uint64_t depth) {
   void *block = depth == 0 ? malloc(size) : allocate(size, depth - 1);
-  __asm__ volatile("" : "+r"(block) : : "memory");
+  __asm__ volatile("" : : "r"(block) : "memory");
   return block;
 }
 

@@ -41,7 +41,7 @@ static _Atomic uint64_t texts;
 
 uint64_t modules_text(slot *mine, const char *text) {
   size_t length = strnlen(text, TARN__LOG_MOST_TEXT);
-  if (!slots_have_room(mine, length + 3 * NUMBER_MOST, NULL)) return 0;
+  if (!slots_have_room(mine, length + (size_t)3 * NUMBER_MOST, NULL)) return 0;
   uint64_t number = 1 + atomic_fetch_add(&texts, 1);
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
@@ -55,7 +55,7 @@ uint64_t modules_text(slot *mine, const char *text) {
 
 static void define(slot *mine, const module *m, const char *name) {
   uint64_t path = modules_text(mine, name);
-  if (!slots_have_room(mine, 8 * NUMBER_MOST, NULL)) return;
+  if (!slots_have_room(mine, (size_t)8 * NUMBER_MOST, NULL)) return;
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
   *at++ = TARN__LOG_MODULE;

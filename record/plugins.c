@@ -37,10 +37,11 @@ typedef struct plugin {
 
 static plugin plugins[PLUGINS];
 
-// A device of the trace: number |index| + 1. What it is was written last.
+// A device of the trace: number |index| + 1. What it is stands there once it is
+// KNOWN.
 static struct {
-  _Atomic int state;  // FREE, then TAKEN, then KNOWN
   const plugin *from;
+  _Atomic int state;  // FREE, then TAKEN, then KNOWN
   int id;
   memory kind;
   _Atomic unsigned defined;  // 1 + the generation of the file that has it
@@ -86,7 +87,7 @@ void plugins_define(slot *mine, uint32_t number) {
   snprintf(name, sizeof name, "%s:%d%s", devices[index].from->type,
            devices[index].id, suffixes[devices[index].kind]);
   uint64_t text = modules_text(mine, name);
-  if (!slots_have_room(mine, 4 * NUMBER_MOST, NULL)) return;
+  if (!slots_have_room(mine, (size_t)4 * NUMBER_MOST, NULL)) return;
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
   *at++ = TARN__LOG_DEVICE;
