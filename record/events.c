@@ -48,16 +48,14 @@ static tarn__log_event complete(const happening *what) {
 // Writing
 // ---------------------------------------------------------------------------
 
-// Numbers and times do not go down in a page. Where they would, in a handler
-// that came between, or where two processors' clocks differ, later ones do.
+// Numbers do not go down in a page. Where one would, since a handler came
+// between taking it and writing, a later one does.
 static void put(slot *mine, tarn__log_event *event) {
   if (!slots_have_room(mine, TARN__LOG_MOST_EVENT, event)) {
     file_lose();
     return;
   }
   if (event->number < mine->writer.number) event->number = events_number();
-  if (event->time_us < mine->writer.time_us)
-    event->time_us = mine->writer.time_us;
   tarn__log_put_event(&mine->writer, event);
 }
 

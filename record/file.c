@@ -159,10 +159,9 @@ static int create_any(void) {
 
 static void write_header(void) {
   tarn__log_header *header = (tarn__log_header *)(void *)file.base;
-  file.begin_us = clock_us(CLOCK_MONOTONIC);
   header->version = TARN__LOG_VERSION;
   header->page_bytes = TARN__LOG_PAGE;
-  header->start_us = clock_us(CLOCK_REALTIME);
+  header->start_us = clock_us(CLOCK_REALTIME) - file_time_us();
   header->process = (uint64_t)getpid();
   ssize_t length =
       readlink("/proc/self/exe", header->program, sizeof header->program - 1);

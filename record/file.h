@@ -15,7 +15,7 @@
 // A page of zero bytes for the caller alone; NULL: there is none any more.
 tarn__log_page *file_page(void);
 
-// Microseconds since the file was begun, or since the process was.
+// Microseconds since the process was begun.
 uint64_t file_time_us(void);
 
 // One more event that could not be written.

@@ -19,12 +19,14 @@
 #include "record/settings.h"
 #include "record/stacks.h"
 
+#define CALLER __builtin_return_address(0)
 #define EXPORT __attribute__((visibility("default")))
 
 static _Atomic bool has_maps;
 
-static bool is_recording(void) {
-  return record_settings.threshold != SIZE_MAX && events_inside == 0;
+static bool is_recording(const void *caller) {
+  return record_settings.threshold != SIZE_MAX && events_inside == 0 &&
+         !stacks_is_walker(caller);
 }
 
 static void note_map(const void *address, size_t size) {
@@ -34,8 +36,9 @@ static void note_map(const void *address, size_t size) {
 }
 
 // A number for what will be unmapped; 0: nothing is recorded that it may end.
-static uint64_t number_of_end(void) {
-  return is_recording() && atomic_load_explicit(&has_maps, memory_order_relaxed)
+static uint64_t number_of_end(const void *caller) {
+  return is_recording(caller) &&
+                 atomic_load_explicit(&has_maps, memory_order_relaxed)
              ? events_number()
              : 0;
 }
@@ -62,8 +65,8 @@ static void *map_anyway(void *address, size_t size, int protection, int flags,
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
                   off_t offset) {
-  uint64_t number = (flags & MAP_FIXED) != 0 ? number_of_end() : 0;
-  bool counts = settings_wants(size) && is_recording() &&
+  uint64_t number = (flags & MAP_FIXED) != 0 ? number_of_end(CALLER) : 0;
+  bool counts = settings_wants(size) && is_recording(CALLER) &&
                 (flags & MAP_ANONYMOUS) != 0 && protection != PROT_NONE;
   void *mapped = map_anyway(address, size, protection, flags, fd, offset);
   if (mapped == MAP_FAILED) {
@@ -81,7 +84,7 @@ EXPORT void *mmap64(void *address, size_t size, int protection, int flags,
 }
 
 EXPORT int munmap(void *address, size_t size) {
-  uint64_t number = number_of_end();
+  uint64_t number = number_of_end(CALLER);
   int failed = real_are_known() ? real_found.munmap(address, size)
                                 : (int)syscall(SYS_munmap, address, size);
   if (failed == 0) note_unmap(number, address, size);
@@ -95,12 +98,12 @@ EXPORT void *mremap(void *address, size_t old_size, size_t size, int flags,
   va_start(more, flags);
   void *wanted = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void *) : NULL;
   va_end(more);
-  uint64_t number = number_of_end();
+  uint64_t number = number_of_end(CALLER);
   void *mapped = real()->mremap(address, old_size, size, flags, wanted);
   if (mapped == MAP_FAILED) return mapped;
   note_unmap(number, address, old_size);
   if (wanted != NULL && number != 0) note_unmap(events_number(), mapped, size);
-  if (settings_wants(size) && is_recording()) note_map(mapped, size);
+  if (settings_wants(size) && is_recording(CALLER)) note_map(mapped, size);
   return mapped;
 }
 

@@ -40,9 +40,8 @@ static _Atomic uint64_t texts;
 // ---------------------------------------------------------------------------
 
 uint64_t modules_text(slot *mine, const char *text) {
-  tarn__log_event first = {0};
   size_t length = strnlen(text, TARN__LOG_MOST_TEXT);
-  if (!slots_have_room(mine, length + 3 * NUMBER_MOST, &first)) return 0;
+  if (!slots_have_room(mine, length + 3 * NUMBER_MOST, NULL)) return 0;
   uint64_t number = 1 + atomic_fetch_add(&texts, 1);
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
@@ -55,9 +54,8 @@ uint64_t modules_text(slot *mine, const char *text) {
 }
 
 static void define(slot *mine, const module *m, const char *name) {
-  tarn__log_event first = {0};
   uint64_t path = modules_text(mine, name);
-  if (!slots_have_room(mine, 8 * NUMBER_MOST, &first)) return;
+  if (!slots_have_room(mine, 8 * NUMBER_MOST, NULL)) return;
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
   *at++ = TARN__LOG_MODULE;

@@ -80,14 +80,13 @@ void plugins_define(slot *mine, uint32_t number) {
   static const char *const suffixes[MEMORIES] = {"", "/host", "/unified"};
   enum { NUMBER_MOST = 10 };
   char name[TYPE_SIZE + 32];
-  tarn__log_event first = {0};
   size_t index = number - 1;
   unsigned now = 1 + file_generation();
   if (atomic_exchange(&devices[index].defined, now) == now) return;
   snprintf(name, sizeof name, "%s:%d%s", devices[index].from->type,
            devices[index].id, suffixes[devices[index].kind]);
   uint64_t text = modules_text(mine, name);
-  if (!slots_have_room(mine, 4 * NUMBER_MOST, &first)) return;
+  if (!slots_have_room(mine, 4 * NUMBER_MOST, NULL)) return;
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
   *at++ = TARN__LOG_DEVICE;

@@ -52,10 +52,13 @@ void slots_forget(void) {
 }
 
 bool slots_have_room(slot *taken, size_t bytes, const tarn__log_event *first) {
-  if (taken->writer.page != NULL && tarn__log_room(&taken->writer) >= bytes)
-    return true;
+  tarn__log_writer *writer = &taken->writer;
+  tarn__log_event before = {.number = writer->number,
+                            .time_us = writer->time_us,
+                            .address = writer->address};
+  if (writer->page != NULL && tarn__log_room(writer) >= bytes) return true;
   tarn__log_page *page = file_page();
   if (page == NULL) return false;
-  tarn__log_begin(&taken->writer, page, taken->thread, first);
+  tarn__log_begin(writer, page, taken->thread, first != NULL ? first : &before);
   return true;
 }

@@ -28,7 +28,8 @@ void slots_begin(void);
 void slots_forget(void);
 
 // Whether |bytes| fit in the page of |mine|, in a new one if need be, which
-// begins at |first|. False: the file has no page for it.
+// begins at |first|, or where the last one ended if that is NULL. False: the
+// file has no page for it.
 bool slots_have_room(slot *mine, size_t bytes, const tarn__log_event *first);
 
 #endif  // TARN_RECORD_SLOTS_H_

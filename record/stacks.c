@@ -38,20 +38,35 @@ static _Atomic uint64_t *table;
 static _Atomic uint64_t numbers;
 static _Atomic uint64_t salt;
 
-// The recorder in memory: its first bytes, which the linker knows, say where it
-// ends.
-extern const ElfW(Ehdr) own_begin __asm__("__ehdr_start")
-    __attribute__((visibility("hidden")));
-static uintptr_t own_bytes;
+// A file in memory, from its first byte to its last.
+typedef struct span {
+  const unsigned char *begin;
+  size_t bytes;
+} span;
 
-static uintptr_t measure_self(void) {
-  const unsigned char *begin = (const unsigned char *)&own_begin;
-  const ElfW(Phdr) *parts = (const void *)(begin + own_begin.e_phoff);
-  uintptr_t end = 0;
-  for (size_t i = 0; i < own_begin.e_phnum; i++) {
-    if (parts[i].p_type == PT_LOAD) end = parts[i].p_vaddr + parts[i].p_memsz;
+static span self;
+static span walker;
+
+static bool is_in(const span *s, const void *address) {
+  return (uintptr_t)address - (uintptr_t)s->begin < s->bytes;
+}
+
+bool stacks_is_walker(const void *address) {
+  return is_in(&walker, address);
+}
+
+// Of the file that |address| is in; its first bytes say where it ends.
+static span measure(const void *address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0) return (span){0};
+  const unsigned char *begin = info.dli_fbase;
+  const ElfW(Ehdr) *head = info.dli_fbase;
+  const ElfW(Phdr) *parts = (const void *)(begin + head->e_phoff);
+  size_t bytes = 0;
+  for (size_t i = 0; i < head->e_phnum; i++) {
+    if (parts[i].p_type == PT_LOAD) bytes = parts[i].p_vaddr + parts[i].p_memsz;
   }
-  return end;
+  return (span){begin, bytes};
 }
 
 // ---------------------------------------------------------------------------
@@ -86,13 +101,17 @@ static walk_stack *find_unwind(void) {
 void stacks_begin(void) {
   void *some[2];
   if (!record_settings.stacks) return;
-  own_bytes = measure_self();
+  self = measure(&self);
   table = real()->mmap(NULL, ENTRIES * sizeof *table, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) table = NULL;
   (void)backtrace(some, 2);
   walk = find_unwind();
-  if (walk == NULL) walk = backtrace;
+  if (walk == NULL) {
+    walk = backtrace;
+  } else {
+    walker = measure(__extension__(void *) walk);
+  }
   (void)walk(some, 2);
 }
 
@@ -137,10 +156,9 @@ static uint64_t intern(uint64_t hash, bool *out_new) {
 static void define(slot *mine, uint64_t number, void *const *addresses,
                    int count) {
   enum { NUMBER_MOST = 10 };
-  tarn__log_event first = {0};
   uint64_t before = 0;
   size_t most = (size_t)(count + 3) * NUMBER_MOST;
-  if (!slots_have_room(mine, most, &first)) return;
+  if (!slots_have_room(mine, most, NULL)) return;
   unsigned char *at = mine->writer.page->records + mine->writer.used;
   *at++ = TARN__LOG_DEFINE;
   *at++ = TARN__LOG_RAW_STACK;
@@ -154,10 +172,6 @@ static void define(slot *mine, uint64_t number, void *const *addresses,
   tarn__log_publish(&mine->writer, at);
 }
 
-static bool is_own(const void *address) {
-  return (uintptr_t)address - (uintptr_t)&own_begin < own_bytes;
-}
-
 uint64_t stacks_number(slot *mine) {
   void *addresses[FRAMES_MOST + OWN_MOST];
   bool is_new = false;
@@ -165,7 +179,7 @@ uint64_t stacks_number(slot *mine) {
   walk_stack *way = stacks_in_callback == 0 ? walk : backtrace;
   int count = way(addresses, record_settings.frames + OWN_MOST);
   int first = 0;
-  while (first < count && is_own(addresses[first]))
+  while (first < count && is_in(&self, addresses[first]))
     first++;
   count -= first;
   if (count > record_settings.frames) count = record_settings.frames;

@@ -2,6 +2,7 @@
 #ifndef TARN_RECORD_STACKS_H_
 #define TARN_RECORD_STACKS_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "record/slots.h"
@@ -12,6 +13,10 @@ void stacks_begin(void);
 // The number of the stack of the recorder's caller; 0: none. A new one is
 // defined in the page of |mine|.
 uint64_t stacks_number(slot *mine);
+
+// Whether |address| is of the library that walks: what that maps, it maps on
+// behalf of the recorder.
+bool stacks_is_walker(const void *address);
 
 // Above 0: the thread is in a callback of the loader, which holds a lock that
 // the fastest way to walk may need while it holds one of its own.
