@@ -352,6 +352,34 @@ START_TEST(running_child_keeps_its_file) {
 }
 END_TEST
 
+// --- devices ---------------------------------------------------------------
+
+static uint64_t peak_of(const char *path) {
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_trace_read(path, NULL, &trace));
+  ck_assert_uint_eq(trace->device_count, 1);
+  uint64_t peak = trace->live_peak_bytes;
+  tarn_trace_destroy(trace);
+  return peak;
+}
+
+// Of the program: 100000 and 100001 bytes on device 1, 100002 on device 2. Its
+// host has most events.
+START_TEST(devices_have_files_of_their_own) {
+  char path[600];
+  tool_output o =
+      tool_run("record", "--out", out, TARN_VICTIM, "plugin", TARN_TWIN_PLUGIN);
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  assert_contains(o.err, "x.tarn.device-2: 2 events, live peak 97.65 KiB");
+  tool_output_free(&o);
+  snprintf(path, sizeof path, "%s.device-2", out);
+  ck_assert_uint_eq(peak_of(path), 100002);
+  snprintf(path, sizeof path, "%s.device-1", out);
+  ck_assert_uint_eq(peak_of(path), 100000 + 100001);
+  ck_assert_uint_ge(peak_of(out), 100000);
+}
+END_TEST
+
 // --- what is refused -------------------------------------------------------
 
 START_TEST(missing_program_is_127) {
@@ -473,6 +501,7 @@ int main(void) {
       children_have_files_of_their_own,
       only_file_takes_the_name,
       running_child_keeps_its_file,
+      devices_have_files_of_their_own,
       missing_program_is_127,
       what_cannot_be_run_is_126,
       missing_library_is_said,
