@@ -69,6 +69,7 @@ void tarn__log_entries_sort(tarn__log_entry *entries, size_t count) {
 static void sort_table(tarn__array *table) {
   tarn__log_entry *entries = table->items;
   size_t kept = 0;
+  if (table->count == 0) return;
   tarn__log_entries_sort(entries, table->count);
   for (size_t i = 0; i < table->count; i++) {
     if (kept != 0 && entries[kept - 1].number == entries[i].number) continue;

@@ -8,9 +8,9 @@
 //   events 0, 1, 2 ...          of all threads in one page, with LOG_THREAD
 //   SEGMENT SEGMENT ...         where the thread changes
 //
-// Blocks of workloads have no addresses. So that a free finds its block, block
-// i is written at address i + 1, and the header says that this is no more than
-// a number: see LOG_ANONYMOUS.
+// Blocks of workloads have no addresses: many live at 0. So that a free finds
+// its block, block i is written at address i + 1, and the header says that this
+// is no more than a number: see LOG_ANONYMOUS.
 //
 // Numbers of stacks, frames and texts are those of the trace plus 1.
 #include "base/status.h"
@@ -85,12 +85,14 @@ static unsigned char *begin_definition(writer *w, size_t size,
   return tarn__log_put_number(at, number);
 }
 
-// Defines |text|, unless it is already; it has TARN__LOG_MOST_TEXT bytes at
-// most, or is cut.
+// Defines |text|, unless it is already, or empty, which 0 is. It has
+// TARN__LOG_MOST_TEXT bytes at most, or is cut.
 static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
   uint32_t number = 0;
   size_t known = w->texts.spans.count;
   size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
+  *out_number = 0;
+  if (size == 0) return TARN_OK;
   tarn_status status =
       tarn__intern_put(&w->texts, &w->budget, text, size, &number);
   *out_number = (uint64_t)number + 1;
@@ -218,11 +220,18 @@ static tarn_status put_segment(writer *w, const tarn_trace_segment *segment) {
 
 // --- the whole -------------------------------------------------------------
 
+// Whether two blocks live at address 0 at once, so that it can be none.
 static bool is_anonymous(const tarn_trace *trace) {
-  for (size_t i = 0; i < trace->block_count; i++) {
-    if (trace->blocks[i].address != 0) return false;
+  size_t living = 0;
+  for (size_t i = 0; i < trace->baseline_count; i++)
+    living += trace->blocks[i].address == 0;
+  for (size_t i = 0; i < trace->event_count && living < 2; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->block == TARN_TRACE_NO_BLOCK || event->address != 0) continue;
+    living += event->kind == TARN_TRACE_ALLOC;
+    living -= event->kind == TARN_TRACE_FREE;
   }
-  return trace->block_count != 0;
+  return living >= 2;
 }
 
 static tarn_status write_all(writer *w) {
