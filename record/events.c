@@ -16,7 +16,7 @@
 #include "record/slots.h"
 #include "record/stacks.h"
 
-enum { WAITING_MOST = 16 };
+enum { WAITING_MOST = 64 };
 
 // |head| and |tail| only count up; handlers add at |tail|.
 typedef struct thread_state {
