@@ -143,7 +143,7 @@ START_TEST(threads_leave_their_page_to_the_next) {
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->block_count, 2000);
   ck_assert_int_eq(stat(record_path(""), &file), 0);
-  ck_assert_int_lt(file.st_size, 100 * 4096);
+  ck_assert_int_lt(file.st_size, (off_t)100 * 4096);
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }

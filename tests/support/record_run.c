@@ -33,11 +33,13 @@ static const char *out_setting(void) {
   return setting;
 }
 
+static const char preload[] = "LD_PRELOAD=" TARN_RECORDER;
+
 tool_output record(const char *setting, const char *mode,
                    const char *argument) {
   const char *setting_or_none = *setting != '\0' ? setting : "NONE=";
-  tool_output o = tool_run("LD_PRELOAD=" TARN_RECORDER, out_setting(),
-                           setting_or_none, TARN_RECORD_VICTIM, mode, argument);
+  tool_output o = tool_run(preload, out_setting(), setting_or_none,
+                           TARN_RECORD_VICTIM, mode, argument);
   ck_assert_msg(o.status == 0, "%s: status %d: %s", mode, o.status, o.err);
   ck_assert_str_eq(o.err, "");
   return o;

@@ -26,9 +26,13 @@ extern char **environ;
 #define LARGE ((size_t)100000)
 #define NOINLINE __attribute__((noinline))
 
+// What was had last: blocks that stay are meant to.
+static void *volatile had;
+
 static void *use(void *address) {
   if (address == NULL || address == MAP_FAILED) exit(3);
   *(volatile char *)address = 1;
+  had = address;
   return address;
 }
 
@@ -73,7 +77,7 @@ static int maps(void) {
   if (munmap(q, 4096) != 0) return 4;
   use(mmap(p + 4096, KEPT, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0));
   if (munmap(p + 4096 + KEPT, BYTES - KEPT - 4096) != 0) return 4;
-  q = use(mremap(q + 4096, BYTES - 4096, 2 * BYTES, MREMAP_MAYMOVE));
+  q = use(mremap(q + 4096, BYTES - 4096, (size_t)2 * BYTES, MREMAP_MAYMOVE));
   if (munmap(p, 4096) != 0 || munmap(q + BYTES, BYTES) != 0) return 4;
   if (mremap(q, BYTES, SIZE_MAX / 2, 0) != MAP_FAILED) return 4;
   printf("%d\n", KEPT + BYTES);
@@ -102,10 +106,10 @@ static void *exchange(void *context) {
 }
 
 static int run_threads(void *(*work)(void *), int count) {
+  static char numbers[THREADS];
   pthread_t threads[THREADS];
   for (int i = 0; i < count; i++) {
-    void *which = (char *)NULL + i;
-    if (pthread_create(&threads[i], NULL, work, which) != 0) return 4;
+    if (pthread_create(&threads[i], NULL, work, &numbers[i]) != 0) return 4;
   }
   for (int i = 0; i < count; i++)
     pthread_join(threads[i], NULL);
@@ -207,7 +211,7 @@ static int spawn(char *self) {
   if (posix_spawn(&pid, self, NULL, NULL, argv, environ) != 0) return 4;
   printf("%d", (int)pid);
   if (wait_for(pid) != 0) return 4;
-  pid = vfork();
+  pid = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (pid == 0) {
     execv(self, argv);
     _exit(4);
