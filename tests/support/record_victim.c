@@ -45,7 +45,8 @@ static int heap(void) {
   volatile size_t most = SIZE_MAX;
   void *p = use(malloc(LARGE));
   p = use(realloc(p, LARGE + 1));
-  if (realloc(p, SIZE_MAX / 2) != NULL) return 4;
+  had = realloc(p, SIZE_MAX / 2);
+  if (had != NULL) return 4;
   p = use(reallocarray(p, 1, LARGE + 2));
   p = use(realloc(p, 10));
   p = use(realloc(p, LARGE + 3));
@@ -58,7 +59,8 @@ static int heap(void) {
   free(use(valloc(LARGE + 8)));
   use(pvalloc(LARGE + 9));
   free(use(realloc(NULL, LARGE + 10)));
-  if (malloc(SIZE_MAX / 2) != NULL || errno != ENOMEM) return 4;
+  had = malloc(SIZE_MAX / 2);
+  if (had != NULL || errno != ENOMEM) return 4;
   if (reallocarray(NULL, most, 2) != NULL || errno != ENOMEM) return 4;
   free(use(malloc(1000)));
   free(NULL);
