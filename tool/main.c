@@ -10,6 +10,8 @@
 static const tool_verb *const verbs[] = {
     &verb_devices, &verb_replay,  &verb_why,        &verb_convert,
     &verb_bench,   &verb_conform, &verb_new_plugin,
+    &verb_devices, &verb_replay, &verb_bench, &verb_conform, &verb_new_plugin,
+    &verb_record,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -108,13 +108,13 @@ static bool take_option(const options_spec *spec, void *command, int option,
 }
 
 // The '-' has the words come in their order among the options, whatever
-// POSIXLY_CORRECT says.
+// POSIXLY_CORRECT says; the '+' ends the options at the first word.
 static outcome parse(const options_spec *spec, void *command, int argc,
                      char **argv) {
+  const char *brief = spec->has_program ? "+:ho:" : "-:ho:";
   int option;
   opterr = 0;
-  while ((option = getopt_long(argc, argv, "-:ho:", spec->known, NULL)) !=
-         END) {
+  while ((option = getopt_long(argc, argv, brief, spec->known, NULL)) != END) {
     if (option == 'h') return OUTCOME_HELP;
     if (!take_option(spec, command, option, argv)) return OUTCOME_MISUSE;
   }

@@ -23,6 +23,8 @@ typedef struct options_spec {
   bool (*obey)(void *command, int option);
   // Takes a word that is no option; NULL: there must be none.
   void (*word)(void *command, const char *word);
+  // The first word is a program, and all behind it is the program's.
+  bool has_program;
   // All was taken: does the work.
   tool_exit (*run)(void *command);
 } options_spec;

@@ -1,0 +1,273 @@
+// Runs of the work with and without the recorder, and runs that are killed.
+#include "record_bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "probe.h"
+#include "tarn/tarn.h"
+#include "tool/tool.h"
+
+enum { KILLS = 10 };
+
+typedef enum figure {
+  TOUCHED_NONE,
+  TOUCHED_PLAIN,
+  TOUCHED_STACKS,
+  BARE_NONE,
+  BARE_PLAIN,
+  BARE_STACKS,
+  BARE_MORE,
+  EVENT_BYTES,
+  KILLED,
+} figure;
+
+static const record_bench_figure figures[RECORD_BENCH_FIGURES] = {
+    {"touched", "ns", "an allocation that is written to, not recorded", NAN},
+    {"touched_no_stacks", "of touched", "the same, recorded without stacks",
+     1.05},
+    {"touched_stacks", "of touched", "the same, recorded with stacks", 1.15},
+    {"bare", "ns", "an allocation that nothing touches, not recorded", NAN},
+    {"bare_no_stacks", "of bare", "the same, recorded without stacks", NAN},
+    {"bare_stacks", "of bare", "the same, recorded with stacks", NAN},
+    {"stacks", "ns", "what recording with stacks adds to that", NAN},
+    {"event", "bytes", "of the file, for each event of it, with stacks", NAN},
+    {"killed", "bytes", "the most that was missing of ten that were killed",
+     4096},
+};
+
+record_bench_figure record_bench_figure_at(size_t index) {
+  return figures[index];
+}
+
+typedef enum way { NONE, PLAIN, STACKS, WAYS } way;
+
+typedef struct runner {
+  const record_bench *bench;
+  record_bench_result *result;
+  char folder[RECORD_BENCH_TEXT];
+  char out[RECORD_BENCH_TEXT + 16];
+  double *ns[WAYS];  // of an allocation, in each pass
+  double *spare;     // as many
+} runner;
+
+static bool fail(const runner *r, const char *what, const char *why) {
+  snprintf(r->result->failed, sizeof r->result->failed, "%.64s: %.180s", what,
+           why);
+  return false;
+}
+
+// ---------------------------------------------------------------------------
+// A run
+// ---------------------------------------------------------------------------
+
+static _Noreturn void become(const runner *r, way how, const char *work,
+                             int out_fd) {
+  char allocations[32];
+  snprintf(allocations, sizeof allocations, "%llu",
+           (unsigned long long)r->bench->allocations);
+  if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
+  if (how != NONE) {
+    setenv("LD_PRELOAD", r->bench->recorder, 1);
+    setenv("TARN_RECORD_OUT", r->out, 1);
+    setenv("TARN_RECORD_THRESHOLD", "65536", 1);
+    setenv("TARN_RECORD_STACKS", how == STACKS ? "1" : "0", 1);
+    unsetenv("TARN_RECORD_PID");
+  }
+  execl(r->bench->program, "tarn", "bench", "record", "--work", work,
+        "--allocations", allocations, (char *)NULL);
+  _exit(127);
+}
+
+static double ns_of(struct timeval time) {
+  return (double)time.tv_sec * 1e9 + (double)time.tv_usec * 1e3;
+}
+
+// |*out_ns|: of a processor, in the program and in the kernel on its behalf.
+static int wait_for(pid_t pid, double *out_ns) {
+  int status = -1;
+  struct rusage used = {0};
+  while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
+  }
+  *out_ns = ns_of(used.ru_utime) + ns_of(used.ru_stime);
+  return status;
+}
+
+// Whether the recorder has recorded: without a file there is no cost of one.
+static bool has_recorded(const runner *r, const char *work) {
+  struct stat file;
+  if (stat(r->out, &file) == 0 && file.st_size > 0) return true;
+  return fail(r, work, "the recorder has written nothing");
+}
+
+static bool time_run(const runner *r, way how, const char *work,
+                     double *out_ns) {
+  (void)unlink(r->out);
+  pid_t pid = fork();
+  if (pid == 0) become(r, how, work, -1);
+  if (pid < 0) return fail(r, work, strerror(errno));
+  int status = wait_for(pid, out_ns);
+  *out_ns /= (double)r->bench->allocations;
+  if (status != 0) return fail(r, work, "it did not end as it should");
+  return how == NONE || has_recorded(r, work);
+}
+
+// ---------------------------------------------------------------------------
+// Passes
+// ---------------------------------------------------------------------------
+
+static void tell_step(const runner *r, const char *what) {
+  if (r->bench->step != NULL) r->bench->step(r->bench->context, what);
+}
+
+static bool run_pass(const runner *r, const char *work, size_t pass) {
+  for (size_t i = 0; i < WAYS; i++) {
+    way how = (way)(pass % 2 == 0 ? i : WAYS - 1 - i);
+    tell_step(r, work);
+    if (!time_run(r, how, work, &r->ns[how][pass])) return false;
+  }
+  return true;
+}
+
+static double median_ratio(const runner *r, way how) {
+  for (size_t i = 0; i < r->bench->passes; i++)
+    r->spare[i] = r->ns[how][i] / r->ns[NONE][i];
+  return probe_median(r->spare, r->bench->passes);
+}
+
+static double median_more(const runner *r) {
+  for (size_t i = 0; i < r->bench->passes; i++)
+    r->spare[i] = r->ns[STACKS][i] - r->ns[NONE][i];
+  return probe_median(r->spare, r->bench->passes);
+}
+
+// |first|: of the three figures of the work. A median sorts what it is given,
+// so that of the time comes last.
+static bool run_work(const runner *r, const char *work, figure first) {
+  double *values = r->result->values;
+  for (size_t i = 0; i < r->bench->passes; i++) {
+    if (!run_pass(r, work, i)) return false;
+  }
+  values[first + PLAIN] = median_ratio(r, PLAIN);
+  values[first + STACKS] = median_ratio(r, STACKS);
+  if (first == BARE_NONE) values[BARE_MORE] = median_more(r);
+  values[first] = probe_median(r->ns[NONE], r->bench->passes);
+  return true;
+}
+
+// ---------------------------------------------------------------------------
+// Killing
+// ---------------------------------------------------------------------------
+
+// What it told last, when it was killed after it had told |wanted|.
+static uint64_t listen(int fd, pid_t pid, uint64_t wanted) {
+  uint64_t told = 0;
+  uint64_t next;
+  while (read(fd, &next, sizeof next) == (ssize_t)sizeof next) {
+    told = next;
+    if (told == wanted) (void)kill(pid, SIGKILL);
+  }
+  return told;
+}
+
+static bool kill_after(const runner *r, uint64_t wanted, uint64_t *out_told) {
+  int ends[2];
+  double ns;
+  (void)unlink(r->out);
+  if (pipe(ends) != 0) return fail(r, "told", strerror(errno));
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[0]);
+    become(r, STACKS, "told", ends[1]);
+  }
+  close(ends[1]);
+  *out_told = pid > 0 ? listen(ends[0], pid, wanted) : 0;
+  close(ends[0]);
+  if (pid > 0) (void)wait_for(pid, &ns);
+  return *out_told >= wanted || fail(r, "told", "it ended too soon");
+}
+
+// Bytes of all events that were told and are not in the file, if each has as
+// many as those that are.
+static bool count_lost(const runner *r, uint64_t told) {
+  tarn_trace *trace = NULL;
+  double *values = r->result->values;
+  if (tarn_trace_read(r->out, NULL, &trace) != TARN_OK)
+    return fail(r, "told", tarn_last_error());
+  uint64_t found = trace->request_count;
+  double missing = told > found ? (double)(told - found) : 0;
+  double lost = missing * values[EVENT_BYTES];
+  if (isnan(values[KILLED]) || lost > values[KILLED]) values[KILLED] = lost;
+  tarn_trace_destroy(trace);
+  return true;
+}
+
+static bool run_kills(const runner *r) {
+  tell_step(r, "killed");
+  for (uint64_t i = 0; i < KILLS; i++) {
+    uint64_t told;
+    if (!kill_after(r, 1 + i * i * 397, &told) || !count_lost(r, told))
+      return false;
+  }
+  return true;
+}
+
+// Of a run that ended, whose file has no pages to spare.
+static bool weigh_events(const runner *r) {
+  double ns;
+  struct stat file;
+  if (!time_run(r, STACKS, "bare", &ns)) return false;
+  if (stat(r->out, &file) != 0) return fail(r, "bare", strerror(errno));
+  r->result->values[EVENT_BYTES] =
+      (double)file.st_size / (2 * (double)r->bench->allocations);
+  return true;
+}
+
+// ---------------------------------------------------------------------------
+// All of it
+// ---------------------------------------------------------------------------
+
+size_t record_bench_steps(const record_bench *bench) {
+  return (size_t)2 * WAYS * bench->passes + 1;
+}
+
+static void run_all(runner *r) {
+  if (run_work(r, "touched", TOUCHED_NONE) && run_work(r, "bare", BARE_NONE) &&
+      weigh_events(r)) {
+    (void)run_kills(r);
+  }
+}
+
+record_bench_result record_bench_run(const record_bench *bench) {
+  record_bench_result result = {0};
+  runner r = {.bench = bench, .result = &result};
+  const char *tmp = getenv("TMPDIR");
+  for (size_t i = 0; i < RECORD_BENCH_FIGURES; i++)
+    result.values[i] = NAN;
+  snprintf(r.folder, sizeof r.folder, "%s/tarn-bench-XXXXXX",
+           tmp != NULL ? tmp : "/tmp");
+  if (mkdtemp(r.folder) == NULL) {
+    fail(&r, r.folder, strerror(errno));
+    return result;
+  }
+  snprintf(r.out, sizeof r.out, "%s/trace", r.folder);
+  for (size_t i = 0; i < WAYS; i++)
+    r.ns[i] = tool_array(bench->passes, sizeof(double));
+  r.spare = tool_array(bench->passes, sizeof(double));
+  run_all(&r);
+  for (size_t i = 0; i < WAYS; i++)
+    free(r.ns[i]);
+  free(r.spare);
+  (void)unlink(r.out);
+  (void)rmdir(r.folder);
+  return result;
+}

@@ -1,0 +1,64 @@
+// record_bench.h - what the recorder costs the program that it is preloaded
+// into, and what is lost of it when that is killed.
+//
+// The program is this one itself, started anew for one of two kinds of work
+// (record_bench_work). It replaces blocks, at random one of 64, by new ones of
+// 64 KiB to 1 MiB, small ones as often as large ones, through 4 to 19 functions
+// that call each other. Either each block is written to, all of it, as
+// programs do with buffers that they asked for; or none is touched, so that
+// there is nothing but malloc and free.
+//
+// Each pass runs it without the recorder, with it but without stacks, and with
+// stacks; every other pass in turned order. What counts is the processor's time
+// of the whole process, the kernel's for it included: it has one thread, waits
+// for nothing, and other programs would only be seen in the time of the clock.
+// Of all passes the median counts, of the time and of the ratio to the run
+// without a recorder in the same pass.
+#ifndef TARN_BENCH_RECORD_BENCH_H_
+#define TARN_BENCH_RECORD_BENCH_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RECORD_BENCH_FIGURES = 9, RECORD_BENCH_TEXT = 256 };
+
+typedef struct record_bench {
+  const char *program;   // to be started with "bench record --work NAME ..."
+  const char *recorder;  // the library to preload
+  uint64_t allocations;  // in each run
+  size_t passes;
+  // Told before each run; may be NULL.
+  void (*step)(void *context, const char *what);
+  void *context;
+} record_bench;
+
+// A figure without its value. NaN: it has no goal; else the most it may be.
+typedef struct record_bench_figure {
+  const char *name;
+  const char *unit;
+  const char *what;
+  double goal;
+} record_bench_figure;
+
+// |index| is below RECORD_BENCH_FIGURES.
+record_bench_figure record_bench_figure_at(size_t index);
+
+typedef struct record_bench_result {
+  double values[RECORD_BENCH_FIGURES];  // NaN: see |failed|
+  char failed[RECORD_BENCH_TEXT];       // "": all were measured
+} record_bench_result;
+
+// How often |step| is called.
+size_t record_bench_steps(const record_bench *bench);
+
+// Measures; failing is a result. Files that it makes, in TMPDIR or /tmp, are
+// removed again.
+record_bench_result record_bench_run(const record_bench *bench);
+
+// The work itself: "touched", "bare", or "told", which tells on stdout after
+// each alloc and free how many there were, as 8 bytes, and never ends. False:
+// it is none of these.
+bool record_bench_work(const char *name, uint64_t allocations);
+
+#endif  // TARN_BENCH_RECORD_BENCH_H_

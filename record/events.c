@@ -1,0 +1,137 @@
+// Events: numbered, timed, and written to the thread's page.
+//
+// A thread that is in here and is interrupted by a signal, whose handler gets
+// here again, leaves the handler's events in a small queue, with their numbers;
+// whoever was interrupted writes them behind, or before, its own. Numbers in a
+// page never go down.
+#include "record/events.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "record/file.h"
+#include "record/plugins.h"
+#include "record/settings.h"
+#include "record/slots.h"
+#include "record/stacks.h"
+
+enum { WAITING_MOST = 64 };
+
+// |head| and |tail| only count up; handlers add at |tail|.
+typedef struct thread_state {
+  volatile sig_atomic_t busy;
+  _Atomic unsigned head;
+  _Atomic unsigned tail;
+  tarn__log_event waiting[WAITING_MOST];
+} thread_state;
+
+static __thread thread_state me;
+__thread unsigned events_inside;
+static _Atomic uint64_t numbers = 1;
+
+uint64_t events_number(void) {
+  return atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
+}
+
+static tarn__log_event complete(const happening *what) {
+  return (tarn__log_event){
+      .kind = what->kind,
+      .number = what->number != 0 ? what->number : events_number(),
+      .time_us = file_time_us(),
+      .address = (uintptr_t)what->address,
+      .size = what->size,
+      .device = what->device};
+}
+
+// ---------------------------------------------------------------------------
+// Writing
+// ---------------------------------------------------------------------------
+
+// Numbers do not go down in a page. Where one would, since a handler came
+// between taking it and writing, a later one does.
+static void put(slot *mine, tarn__log_event *event) {
+  if (!slots_have_room(mine, TARN__LOG_MOST_EVENT, event)) {
+    file_lose();
+    return;
+  }
+  if (event->number < mine->writer.number) event->number = events_number();
+  tarn__log_put_event(&mine->writer, event);
+}
+
+static bool has_waiting(void) {
+  return atomic_load_explicit(&me.head, memory_order_relaxed) !=
+         atomic_load_explicit(&me.tail, memory_order_relaxed);
+}
+
+// What handlers have left, as far as it is numbered below |below|.
+static void put_waiting(slot *mine, uint64_t below) {
+  while (has_waiting()) {
+    unsigned head = atomic_load_explicit(&me.head, memory_order_relaxed);
+    tarn__log_event *event = &me.waiting[head % WAITING_MOST];
+    if (event->number >= below) return;
+    put(mine, event);
+    atomic_store_explicit(&me.head, head + 1, memory_order_relaxed);
+  }
+}
+
+// In a handler: whoever it has interrupted writes it.
+static void leave_waiting(const happening *what) {
+  unsigned head = atomic_load_explicit(&me.head, memory_order_relaxed);
+  if (atomic_load_explicit(&me.tail, memory_order_relaxed) - head >=
+      WAITING_MOST) {
+    file_lose();
+    return;
+  }
+  unsigned at = atomic_fetch_add_explicit(&me.tail, 1, memory_order_relaxed);
+  me.waiting[at % WAITING_MOST] = complete(what);
+}
+
+static bool is_birth(tarn__log_kind kind) {
+  return kind == TARN__LOG_ALLOC || kind == TARN__LOG_MAP ||
+         kind == TARN__LOG_OOM;
+}
+
+static void write_down(const happening *what) {
+  slot *mine = slots_mine();
+  if (mine == NULL) {
+    file_lose();
+    return;
+  }
+  if (what->device != 0) plugins_define(mine, what->device);
+  uint64_t stack = is_birth(what->kind) ? stacks_number(mine) : 0;
+  tarn__log_event event = complete(what);
+  event.stack = stack;
+  put_waiting(mine, event.number);
+  put(mine, &event);
+  put_waiting(mine, UINT64_MAX);
+}
+
+// Between the last look for what waits and the end of |busy|, more can come.
+static void write_late(void) {
+  while (has_waiting()) {
+    slot *mine = slots_mine();
+    if (mine == NULL) return;
+    me.busy = 1;
+    put_waiting(mine, UINT64_MAX);
+    me.busy = 0;
+  }
+}
+
+void events_note(const happening *what) {
+  if (me.busy) {
+    leave_waiting(what);
+    return;
+  }
+  int saved = errno;
+  me.busy = 1;
+  write_down(what);
+  me.busy = 0;
+  write_late();
+  errno = saved;
+}
+
+void events_forget(void) {
+  me.busy = 0;
+  atomic_store(&me.head, atomic_load(&me.tail));
+}

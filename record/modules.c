@@ -1,0 +1,174 @@
+// Modules: what dl_iterate_phdr tells, compared with what it told before.
+//
+// One thread looks at a time; another that finds it looking goes on without,
+// since definitions hold wherever they stand.
+#include "record/modules.h"
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/events.h"
+#include "record/file.h"
+#include "record/real.h"
+
+enum { KNOWN_MOST = 4096, NUMBER_MOST = 10 };
+
+typedef struct module {
+  uint64_t begin;
+  uint64_t bytes;
+  uint64_t bias;
+  uint64_t name_hash;
+  bool seen;  // in this look
+} module;
+
+static struct {
+  _Atomic bool looking;
+  module known[KNOWN_MOST];
+  size_t count;
+  unsigned long long added;  // as the loader counts them
+  unsigned long long gone;
+  uint64_t number;  // of the next definition
+} modules;
+
+static _Atomic uint64_t texts;
+
+// ---------------------------------------------------------------------------
+// Definitions
+// ---------------------------------------------------------------------------
+
+uint64_t modules_text(slot *mine, const char *text) {
+  size_t length = strnlen(text, TARN__LOG_MOST_TEXT);
+  if (!slots_have_room(mine, length + (size_t)3 * NUMBER_MOST, NULL)) return 0;
+  uint64_t number = 1 + atomic_fetch_add(&texts, 1);
+  unsigned char *at = mine->writer.page->records + mine->writer.used;
+  *at++ = TARN__LOG_DEFINE;
+  *at++ = TARN__LOG_TEXT;
+  at = tarn__log_put_number(at, number);
+  at = tarn__log_put_number(at, length);
+  memcpy(at, text, length);
+  tarn__log_publish(&mine->writer, at + length);
+  return number;
+}
+
+static void define(slot *mine, const module *m, const char *name) {
+  uint64_t path = modules_text(mine, name);
+  if (!slots_have_room(mine, (size_t)8 * NUMBER_MOST, NULL)) return;
+  unsigned char *at = mine->writer.page->records + mine->writer.used;
+  *at++ = TARN__LOG_DEFINE;
+  *at++ = TARN__LOG_MODULE;
+  at = tarn__log_put_number(at, ++modules.number);
+  at = tarn__log_put_number(at, path);
+  at = tarn__log_put_number(at, m->begin);
+  at = tarn__log_put_number(at, m->bytes);
+  at = tarn__log_put_number(at, m->bias);
+  at = tarn__log_put_number(at, events_number());
+  tarn__log_publish(&mine->writer, at);
+}
+
+// ---------------------------------------------------------------------------
+// Looking
+// ---------------------------------------------------------------------------
+
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (; *text != '\0'; text++)
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+// From the first to the last byte that the file has in memory.
+static module describe(const struct dl_phdr_info *info) {
+  uint64_t low = UINT64_MAX;
+  uint64_t high = 0;
+  for (size_t i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD) continue;
+    if (part->p_vaddr < low) low = part->p_vaddr;
+    if (part->p_vaddr + part->p_memsz > high)
+      high = part->p_vaddr + part->p_memsz;
+  }
+  if (low > high) low = high = 0;
+  return (module){.begin = info->dlpi_addr + low,
+                  .bytes = high - low,
+                  .bias = info->dlpi_addr,
+                  .name_hash = hash_of(info->dlpi_name),
+                  .seen = true};
+}
+
+static module *find_known(const module *m) {
+  for (size_t i = 0; i < modules.count; i++) {
+    module *known = &modules.known[i];
+    if (known->begin == m->begin && known->bytes == m->bytes &&
+        known->name_hash == m->name_hash) {
+      return known;
+    }
+  }
+  return NULL;
+}
+
+// The program itself has no name there.
+static void define_named(slot *mine, const module *m, const char *name) {
+  char path[TARN__LOG_MOST_TEXT];
+  if (*name == '\0') {
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    name = path;
+  }
+  define(mine, m, name);
+}
+
+static int see(struct dl_phdr_info *info, size_t size, void *context) {
+  (void)size;
+  module m = describe(info);
+  module *known = find_known(&m);
+  modules.added = info->dlpi_adds;
+  modules.gone = info->dlpi_subs;
+  if (known != NULL) {
+    known->seen = true;
+  } else if (modules.count < KNOWN_MOST) {
+    modules.known[modules.count++] = m;
+    define_named(context, &m, info->dlpi_name);
+  }
+  return 0;
+}
+
+// What was not seen may come again, at another place or at this one.
+static void drop_unseen(void) {
+  size_t kept = 0;
+  for (size_t i = 0; i < modules.count; i++) {
+    if (!modules.known[i].seen) continue;
+    modules.known[kept] = modules.known[i];
+    modules.known[kept++].seen = false;
+  }
+  modules.count = kept;
+}
+
+// Ends after the first: all tell the same counts.
+static int has_changed(struct dl_phdr_info *info, size_t size, void *context) {
+  (void)size;
+  *(bool *)context =
+      info->dlpi_adds != modules.added || info->dlpi_subs != modules.gone;
+  return 1;
+}
+
+void modules_look(slot *mine) {
+  bool changed = false;
+  if (atomic_exchange(&modules.looking, true)) return;
+  (void)real()->dl_iterate_phdr(has_changed, &changed);
+  if (changed) {
+    (void)real()->dl_iterate_phdr(see, mine);
+    drop_unseen();
+  }
+  atomic_store(&modules.looking, false);
+}
+
+void modules_forget(void) {
+  atomic_store(&modules.looking, false);
+  modules.count = 0;
+  modules.added = modules.gone = 0;
+  modules.number = 0;
+  atomic_store(&texts, 0);
+}

@@ -1,0 +1,19 @@
+// modules.h - what code stands where, so that addresses of stacks can be named
+// when the process is no more.
+#ifndef TARN_RECORD_MODULES_H_
+#define TARN_RECORD_MODULES_H_
+
+#include "record/slots.h"
+
+// Defines in the page of |mine| what was loaded since the last look. Cheap
+// where nothing was.
+void modules_look(slot *mine);
+
+// A number of a TEXT that is defined in the page of |mine|; 0: there is no
+// room for it.
+uint64_t modules_text(slot *mine, const char *text);
+
+// In the child of a fork: nothing is defined.
+void modules_forget(void);
+
+#endif  // TARN_RECORD_MODULES_H_

@@ -1,0 +1,84 @@
+// The life of a recording: it begins before main, begins anew in a child of
+// fork, and ends at exit.
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/events.h"
+#include "record/file.h"
+#include "record/modules.h"
+#include "record/real.h"
+#include "record/settings.h"
+#include "record/slots.h"
+#include "record/stacks.h"
+
+settings record_settings = {.threshold = SIZE_MAX};
+
+// ---------------------------------------------------------------------------
+// Settings
+// ---------------------------------------------------------------------------
+
+// Of the environment; |otherwise| where it says nothing, or no number.
+static uint64_t number_of(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  char *end;
+  if (text == NULL || *text < '0' || *text > '9') return otherwise;
+  uint64_t number = strtoull(text, &end, 10);
+  return *end == '\0' ? number : otherwise;
+}
+
+// A program may change its folder before it has something to record.
+static bool read_out(void) {
+  const char *out = getenv("TARN_RECORD_OUT");
+  char *at = record_settings.out;
+  size_t room = sizeof record_settings.out;
+  if (out == NULL || *out == '\0') return false;
+  if (*out == '/') return (size_t)snprintf(at, room, "%s", out) < room;
+  if (getcwd(at, room) == NULL) return false;
+  size_t used = strlen(at);
+  return (size_t)snprintf(at + used, room - used, "/%s", out) < room - used;
+}
+
+static uint64_t at_least_one(uint64_t number) {
+  return number > 0 ? number : 1;
+}
+
+static void read_settings(void) {
+  uint64_t frames =
+      at_least_one(number_of("TARN_RECORD_FRAMES", SETTINGS_FRAMES));
+  record_settings.stacks = number_of("TARN_RECORD_STACKS", 1) != 0;
+  record_settings.frames =
+      (int)(frames < TARN__LOG_MOST_FRAMES ? frames : TARN__LOG_MOST_FRAMES);
+  record_settings.first = (pid_t)number_of("TARN_RECORD_PID", 0);
+}
+
+// ---------------------------------------------------------------------------
+// From begin to end
+// ---------------------------------------------------------------------------
+
+static void forget(void) {
+  file_forget();
+  slots_forget();
+  stacks_forget();
+  modules_forget();
+  events_forget();
+}
+
+// Nothing is recorded before the last line.
+__attribute__((constructor)) static void begin(void) {
+  if (real()->dlsym == NULL || !read_out()) return;
+  read_settings();
+  file_begin();
+  slots_begin();
+  stacks_begin();
+  (void)pthread_atfork(NULL, NULL, forget);
+  record_settings.threshold =
+      at_least_one(number_of("TARN_RECORD_THRESHOLD", SETTINGS_THRESHOLD));
+}
+
+__attribute__((destructor)) static void end(void) {
+  file_finish();
+}

@@ -1,0 +1,93 @@
+// test_tool_record_kit.h - what the tests of `tarn record` have in common: a
+// folder for traces, and the program that is recorded,
+// support/record_program.c.
+#ifndef TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
+#define TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/run.h"
+#include "support/tool_assert.h"
+#include "tarn/trace.h"
+
+#define MIB UINT64_C(1048576)
+
+static char out[512];  // where the trace goes
+
+static void set_up(void) {
+  tool_files_begin();
+  snprintf(out, sizeof out, "%s", tool_file("x.tarn"));
+  setenv("TARN_RECORD_LIBRARY", TARN_RECORD_SO, 1);
+}
+
+static void tear_down(void) {
+  tool_files_end();
+}
+
+#define record(...) tool_run("record", "--out", out, TARN_PROGRAM, __VA_ARGS__)
+
+static inline bool is_there(const char *path) {
+  return access(path, F_OK) == 0;
+}
+
+// Frees |o|.
+static inline void assert_ended(tool_output o, int status, const char *says) {
+  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
+  assert_contains(o.err, says);
+  tool_output_free(&o);
+}
+
+static inline tarn_trace *read_out(void) {
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_trace_read(out, NULL, &trace));
+  ck_assert_ptr_nonnull(trace);
+  ck_assert_str_eq(trace->format, "tarn");
+  return trace;
+}
+
+// The only block of |size| bytes.
+static inline const tarn_trace_block *block_of(const tarn_trace *trace,
+                                               uint64_t size) {
+  const tarn_trace_block *found = NULL;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    if (trace->blocks[i].size != size) continue;
+    ck_assert_ptr_null(found);
+    found = &trace->blocks[i];
+  }
+  ck_assert_msg(found != NULL, "no block of %llu bytes",
+                (unsigned long long)size);
+  return found;
+}
+
+// Runs |tests|, unless a sanitizer is built in.
+static inline int run_recorded(const char *name, const TTest *const *tests,
+                               size_t count) {
+#ifdef TARN_SANITIZED
+  (void)tests;
+  (void)count;
+  (void)set_up;
+  (void)tear_down;
+  return skip_program(name,
+                      "a sanitizer is to be the first that is loaded, and so "
+                      "is the recorder");
+#else
+  Suite *suite = suite_create(name);
+  TCase *tcase = tcase_create("recorded");
+  tcase_set_timeout(tcase, 120);
+  tcase_add_checked_fixture(tcase, set_up, tear_down);
+  for (size_t i = 0; i < count; i++)
+    tcase_add_test(tcase, tests[i]);
+  suite_add_tcase(suite, tcase);
+  return run_suite(suite);
+#endif
+}
+
+#define RUN_RECORDED(name, ...)                  \
+  run_recorded(                                  \
+      name, (const TTest *const[]){__VA_ARGS__}, \
+      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
+
+#endif  // TARN_TESTS_TEST_TOOL_RECORD_KIT_H_

@@ -1,0 +1,266 @@
+// tarn record: a program under the recorder, and the trace that it leaves.
+//
+//   options ─► library, file ─► program runs and ends ─► what it and its
+//   children left gets its names ─► what to type next
+//
+// From when the program runs, the exit status is the program's: whoever puts
+// `tarn record --` before a command gets that command's status, whatever
+// becomes of the trace.
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format.h"
+#include "launch.h"
+#include "options.h"
+#include "preload.h"
+#include "recorded.h"
+
+static const char help[] =
+    "usage: tarn record [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+    "\n"
+    "Runs PROGRAM and records its large allocations, with the calls that led "
+    "to\n"
+    "them, into a trace: those of malloc and its kin, of mmap, and of device\n"
+    "plug-ins. The trace is whole even if PROGRAM is killed.\n"
+    "\n"
+    "  --threshold BYTES  the smallest allocation to record (default: 64K)\n"
+    "  --out FILE         the trace (default: PROGRAM.tarn in this folder, or\n"
+    "                     PROGRAM-2.tarn and so on); a file that is there is "
+    "not\n"
+    "                     overwritten. FILE.1234 is that of the child process\n"
+    "                     1234; if only one process has recorded anything, "
+    "FILE\n"
+    "                     is its\n"
+    "  --no-stacks        without the calls, which is faster\n"
+    "  --no-symbols       with addresses in modules for names of functions\n"
+    "  -h, --help         this text\n"
+    "\n"
+    "Exit status: that of PROGRAM, or 128 + the signal that ended it; 127 if\n"
+    "there is no PROGRAM, 126 if it cannot be run, 1 if it could not be "
+    "recorded\n"
+    "and was not started, 2 if the command line is wrong.\n";
+
+enum { THRESHOLD = 64 << 10, CANNOT_RUN = 126, NOT_FOUND = 127 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list program;
+  size_t threshold;
+  const char *out;  // as it was asked for, or NULL
+  bool no_stacks;
+  bool no_symbols;
+
+  char *path;  // of the trace, from where the tool stands
+  char *absolute;
+  char *library;
+  options_list before;  // files of that name of earlier children
+  symbols *symbols;
+  size_t found;
+  size_t finished;
+} command;
+
+// --- running it ------------------------------------------------------------
+
+static launch_end launch(const command *c) {
+  char threshold[32];
+  snprintf(threshold, sizeof threshold, "%zu", c->threshold);
+  const launch_setting settings[] = {
+      {"TARN_RECORD_OUT", c->absolute},
+      {"TARN_RECORD_THRESHOLD", threshold},
+      {"TARN_RECORD_STACKS", c->no_stacks ? "0" : "1"},
+      {"TARN_RECORD_PID", NULL},
+      {NULL, NULL},
+  };
+  char **program = tool_array(c->program.count + 1, sizeof *program);
+  for (size_t i = 0; i < c->program.count; i++)
+    program[i] = c->program.items[i];
+  launch_end end = launch_run(program, c->library, settings);
+  free(program);
+  return end;
+}
+
+static int say_not_run(const command *c, int error) {
+  tool_say(c->verb, "%s: %s", c->program.items[0], strerror(error));
+  return error == ENOENT ? NOT_FOUND : CANNOT_RUN;
+}
+
+// --- what it left ----------------------------------------------------------
+
+static bool was_there(const command *c, const char *path) {
+  for (size_t i = 0; i < c->before.count; i++) {
+    if (strcmp(c->before.items[i], path) == 0) return true;
+  }
+  return false;
+}
+
+static options_list new_children(const command *c) {
+  options_list all = {0}, children = {0};
+  recorded_children(c->path, &all);
+  for (size_t i = 0; i < all.count; i++) {
+    if (was_there(c, all.items[i])) continue;
+    options_list_add(&children, all.items[i], strlen(all.items[i]));
+  }
+  options_list_free(&all);
+  return children;
+}
+
+static void finish(command *c, const char *path) {
+  c->found++;
+  if (recorded_is_open(path, c->path)) {
+    tool_say(c->verb,
+             "%s: its process still runs; what it records stays without "
+             "names",
+             path);
+  } else if (recorded_finish(c->verb, path, c->program.items[0], c->symbols) ==
+             TOOL_DONE) {
+    c->finished++;
+  }
+}
+
+// `tarn record -- sh -c train` records train's process: that one is meant.
+static bool takes_name(const command *c, const options_list *children) {
+  return children->count == 1 && access(c->path, F_OK) != 0 &&
+         !recorded_is_open(children->items[0], c->path) &&
+         rename(children->items[0], c->path) == 0;
+}
+
+static void finish_all(command *c) {
+  options_list children = new_children(c);
+  bool taken = takes_name(c, &children);
+  if (access(c->path, F_OK) == 0) finish(c, c->path);
+  for (size_t i = 0; !taken && i < children.count; i++)
+    finish(c, children.items[i]);
+  options_list_free(&children);
+}
+
+static void say_nothing(const command *c) {
+  const char *program = c->program.items[0];
+  const char *reason = preload_refused(program);
+  char bytes[FORMAT_SIZE];
+  if (reason != NULL) {
+    tool_say(c->verb,
+             "nothing was recorded: %s %s, and the system preloads nothing "
+             "into such a program",
+             program, reason);
+    return;
+  }
+  tool_say(c->verb,
+           "nothing was recorded: no allocation of %s or more was seen "
+           "(--threshold sets less)",
+           format_bytes(bytes, c->threshold));
+}
+
+// As a word of a shell, where that needs no more than quotes.
+static void say_next(const command *c) {
+  const char *path = access(c->path, F_OK) == 0 ? c->path : NULL;
+  if (c->finished == 0 || path == NULL) return;
+  bool plain = strpbrk(path, " \t\n\"'\\$`&;|<>()*?[]#~!{}") == NULL;
+  const char *dot = path[0] == '-' ? "./" : "";
+  const char *quote = plain ? "" : "'";
+  if (strchr(path, '\'') != NULL) return;
+  tool_say(c->verb, "next: tarn why %s%s%s%s", quote, dot, path, quote);
+}
+
+static void report(command *c, const launch_end *end) {
+  if (end->signal != 0) {
+    tool_say(c->verb, "%s was ended by signal %d (%s)", c->program.items[0],
+             end->signal, strsignal(end->signal));
+  }
+  bool wants_symbols = !c->no_symbols && !c->no_stacks;
+  if (wants_symbols) c->symbols = symbols_open();
+  finish_all(c);
+  if (c->found == 0) say_nothing(c);
+  if (c->finished > 0 && wants_symbols && !symbols_are_read()) {
+    tool_say(c->verb,
+             "functions have no names: this tool was built without libdw");
+  }
+  say_next(c);
+}
+
+// --- the verb --------------------------------------------------------------
+
+static bool prepare(command *c) {
+  c->library = launch_library(c->verb);
+  if (c->library == NULL) return false;
+  c->path =
+      c->out != NULL ? tool_text(c->out) : recorded_name(c->program.items[0]);
+  c->absolute = recorded_absolute(c->verb, c->path);
+  if (c->absolute == NULL) return false;
+  recorded_children(c->path, &c->before);
+  return true;
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  if (c->program.count == 0) {
+    return tool_misuse(c->verb, "which program is to be recorded?");
+  }
+  if (!prepare(c)) return TOOL_NO;
+  launch_end end = launch(c);
+  if (end.error != 0) return (tool_exit)say_not_run(c, end.error);
+  report(c, &end);
+  return (tool_exit)end.status;
+}
+
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 't':
+      return options_bytes_parse(c->verb, "--threshold", optarg, &c->threshold);
+    case 'f':
+      c->out = optarg;
+      return true;
+    case 's':
+      c->no_stacks = true;
+      return true;
+    case 'y':
+      c->no_symbols = true;
+      return true;
+    default:
+      tool_misuse(c->verb, "no option is named '-%c'", option);
+      return false;
+  }
+}
+
+static void take_word(void *context, const char *word) {
+  command *c = context;
+  options_list_add(&c->program, word, strlen(word));
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"help", no_argument, NULL, 'h'},
+      {"no-stacks", no_argument, NULL, 's'},
+      {"no-symbols", no_argument, NULL, 'y'},
+      {"out", required_argument, NULL, 'f'},
+      {"threshold", required_argument, NULL, 't'},
+      {0},
+  };
+  command c = {.verb = verb, .threshold = THRESHOLD};
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_word,
+                       .has_program = true,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  symbols_close(c.symbols);
+  options_list_free(&c.before);
+  options_list_free(&c.program);
+  free(c.library);
+  free(c.absolute);
+  free(c.path);
+  return status;
+}
+
+const tool_verb verb_record = {
+    .name = "record",
+    .summary = "runs a program and records its allocations",
+    .help = help,
+    .run = run,
+};

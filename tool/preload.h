@@ -1,0 +1,9 @@
+// preload.h - programs into which no library can be preloaded.
+#ifndef TARN_TOOL_PRELOAD_H_
+#define TARN_TOOL_PRELOAD_H_
+
+// Why the system preloads nothing into |program|, found as execvp does, as in
+// "is linked statically"; NULL if nothing is known against it.
+const char *preload_refused(const char *program);
+
+#endif  // TARN_TOOL_PRELOAD_H_
