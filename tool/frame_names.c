@@ -65,6 +65,17 @@ static const char *below(const char *file, const char *root) {
                                                           : file;
 }
 
+// Takes "a/../" out of a path.
+static void fold_parents(char *path) {
+  for (char *at = strstr(path, "/../"); at != NULL; at = strstr(path, "/../")) {
+    char *from = at;
+    while (from > path && from[-1] != '/')
+      from--;
+    if (from == at) return;
+    memmove(from, at + 4, strlen(at + 4) + 1);
+  }
+}
+
 static char *others(size_t rows) {
   char count[FORMAT_SIZE], text[2 * FORMAT_SIZE];
   snprintf(text, sizeof text, "(%s other%s)", format_count(count, rows),
@@ -100,9 +111,13 @@ char *frame_names_short(const tarn_trace *trace, const holder *h,
   char *name = name_of_kind(h);
   if (name != NULL) return name;
   const tarn_trace_frame *frame = &trace->frames[h->frame];
-  const char *file = is_unknown(frame->file) ? "" : below(frame->file, root);
-  return join(file, frame->line, frame->function,
+  char *file =
+      tool_text(is_unknown(frame->file) ? "" : below(frame->file, root));
+  fold_parents(file);
+  name = join(file, frame->line, frame->function,
               readable(length_without_arguments(frame->function)));
+  free(file);
+  return name;
 }
 
 // ---------------------------------------------------------------------------
@@ -124,17 +139,16 @@ static size_t common_folder(const char *root, size_t length, const char *file) {
   return folder;
 }
 
-// Typed code, "<stdin>", has no folder and takes none from others.
-static bool has_folder(const tarn_trace *trace, const holder *h) {
-  return h->kind == HOLDER_OWN && trace->frames[h->frame].file[0] == '/';
-}
-
-char *frame_names_root(const tarn_trace *trace, const holder_list *list) {
-  const char *root = NULL;
+// Typed code, "<stdin>", has no folder and takes none from others. Frames of
+// one file stand next to each other more often than not: it is read once.
+char *frame_names_root(const tarn_trace *trace, owners *o) {
+  const char *root = NULL, *last = NULL;
   size_t length = 0;
-  for (size_t i = 0; i < list->count; i++) {
-    if (!has_folder(trace, &list->items[i])) continue;
-    const char *file = trace->frames[list->items[i].frame].file;
+  for (size_t i = 0; i < trace->frame_count; i++) {
+    const char *file = trace->frames[i].file;
+    if (file == last || file[0] != '/') continue;
+    last = file;
+    if (!owners_is_own(o, (uint32_t)i)) continue;
     if (root == NULL) {
       root = file;
       length = folder_length(file);
@@ -182,17 +196,6 @@ static bool cut_end(char *text, const char *tail) {
   if (length <= size || strcmp(text + length - size, tail) != 0) return false;
   text[length - size] = '\0';
   return true;
-}
-
-// Takes "a/../" out of a path.
-static void fold_parents(char *path) {
-  for (char *at = strstr(path, "/../"); at != NULL; at = strstr(path, "/../")) {
-    char *from = at;
-    while (from > path && from[-1] != '/')
-      from--;
-    if (from == at) return;
-    memmove(from, at + 4, strlen(at + 4) + 1);
-  }
 }
 
 static char *module_of_python(const char *file, const char *root) {

@@ -15,14 +15,14 @@ char *frame_names_frame(const tarn_trace_frame *frame);
 // freed in the trace)", "(12 others)".
 char *frame_names_holder(const tarn_trace *trace, const holder *h);
 
-// The same, shorter: without |root| in front of the file, and without the
-// arguments of functions of C++.
+// The same, shorter: without |root| in front of the file and "a/../" within,
+// and without the arguments of functions of C++.
 char *frame_names_short(const tarn_trace *trace, const holder *h,
                         const char *root);
 
-// The folder that all files of own code in |list| have in common, with a '/'
-// at its end; "" if they have none.
-char *frame_names_root(const tarn_trace *trace, const holder_list *list);
+// The folder that all files of own code have in common, with a '/' at its end;
+// "" if they have none.
+char *frame_names_root(const tarn_trace *trace, owners *o);
 
 // The module of a frame:
 //
