@@ -3,25 +3,27 @@
 // It serves two masters: the recorder, which writes it from many threads into
 // a mapped file while the program runs and may be killed, and tarn_trace_write,
 // which writes it at leisure. So a file is whole at every moment, and nothing
-// in it is ever changed but the ends of pages.
+// in it is ever changed but the ends of pages. docs/trace-format.md says the
+// same to those who write a reader of their own.
 //
 //   page 0    header
 //   page 1    | magic thread used | bases | record record record ... |
 //   page 2    ...                         (of another thread, say)
 //
-// Pages have 4096 bytes. Each but the first belongs to one writer from when it
-// is handed out, and is filled from front to back; |used| is stored after the
-// bytes that it counts, so that what a page says it holds is whole. A page
-// without the magic was handed out and never begun.
+// Pages have 4096 bytes; their numbers, and the header's, are little-endian.
+// Each page but the first belongs to one writer from when it is handed out, and
+// is filled from front to back; |used| is stored after the bytes that it
+// counts, so that what a page says it holds is whole. A page without the magic
+// was handed out and never begun.
 //
 // Records do not cross pages. A record is a byte, and then numbers in LEB128
 // (7 bits a byte, the lowest first, at most 10 bytes); differences are zigzag
-// (0, -1, 1, -2 ...).
+// (0, -1, 1, -2 ...) but that of the number.
 //
 //   byte        kind in the low 4 bits, the LOG_HAS_ bits above them
-//   events      number   difference to the page's event before, never below 0
-//               time     LOG_HAS_TIME: microseconds since that event, likewise
-//               address  zigzag difference to that event's address
+//   events      number   what to add to that of the page's event before
+//               time     LOG_HAS_TIME: microseconds, difference to that event's
+//               address  difference to that event's
 //               size     bytes; not of FREE and FREE_REQUESTED
 //               stack    LOG_HAS_STACK: number of a STACK or RAW_STACK
 //               tag      LOG_HAS_TAG: number of a TEXT
@@ -31,9 +33,11 @@
 // For a page's first event "before" are the page's bases. Events of all pages
 // in the order of their numbers are the trace; no two have the same. Numbers
 // may be missing, where a writer was killed between taking one and writing.
-// OLD and SEGMENT have the fields of events, but their numbers mean nothing.
+// OLD and SEGMENT have the fields of events, but their numbers mean nothing,
+// beyond being what the next event's is added to.
 // Definitions hold for the whole file, wherever they stand. A number that
-// nothing defines is no stack, no tag: its definition was lost with its writer.
+// nothing defines is no stack, no tag, an empty text: its definition was lost
+// with its writer. So is 0.
 #ifndef TARN_TRACE_LOG_H_
 #define TARN_TRACE_LOG_H_
 
@@ -41,6 +45,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as it is written");
 
 enum { TARN__LOG_VERSION = 1, TARN__LOG_PAGE = 4096 };
 
@@ -55,11 +61,24 @@ typedef struct tarn__log_header {
   uint64_t process;       // its id
   _Atomic uint64_t lost;  // events that could not be written
   char program[256];      // its path, ended by a zero byte
+
+  // The rest only tarn_trace_write sets; a recorder leaves it 0.
+  uint64_t flags;  // LOG_ANONYMOUS, LOG_CUT
+  uint64_t unknown_count;
+  uint64_t ignored_count;
+  uint64_t ignored_bytes;
 } tarn__log_header;
 
+enum {
+  // Addresses of blocks are only numbers that tell blocks apart, since the true
+  // ones are not known: a reader gives each block the address 0.
+  TARN__LOG_ANONYMOUS = 1,
+  TARN__LOG_CUT = 2,  // the trace is a copy of one that was unfinished
+};
+
 typedef struct tarn__log_page {
-  uint32_t magic;
-  uint32_t thread;        // of the events in it: a number from 1 on
+  _Atomic uint32_t magic;
+  uint32_t thread;        // of the events in it, up to a LOG_THREAD
   _Atomic uint32_t used;  // bytes of |records| that are whole
   uint32_t reserved;
   uint64_t number;  // bases: of what the first event differs from
@@ -104,15 +123,26 @@ typedef enum tarn__log_definition {
                             // each a zigzag difference to the one before (0)
   // A file that was mapped to run: number, path TEXT, first address, bytes,
   // what to take off an address in it to get one of the file, as its own
-  // symbols have it, and the number of the event at which it appeared.
+  // symbols have it (modulo 2^64), and the number of the event at which it
+  // appeared. A raw stack is of the moment of the event that follows it in its
+  // page, else of the page's last. Of modules that hold an address, the one
+  // that appeared last up to that moment counts, else that which did first.
   TARN__LOG_MODULE = 5,
   TARN__LOG_DEVICE = 6,  // number, name TEXT; 0 is the host unless defined
+
+  // A TEXT that is a tag. Not needed for one: readers count tags in the order
+  // of these, and then in that in which events first name them.
+  TARN__LOG_TAG = 7,
+  // The number of the thread of all events behind it in the page. For writers
+  // that have one page for all threads.
+  TARN__LOG_THREAD = 8,
 } tarn__log_definition;
 
 enum {
   TARN__LOG_MOST_TEXT = 2048,  // bytes; writers cut what is longer
   TARN__LOG_MOST_FRAMES = 256,
-  TARN__LOG_MOST_EVENT = 96,  // bytes that each event fits in
+  TARN__LOG_MOST_EVENT = 96,     // bytes that each event fits in
+  TARN__LOG_MOST_DEVICES = 256,  // their numbers are below
 };
 
 // --- writing ---------------------------------------------------------------
@@ -165,8 +195,8 @@ static inline void tarn__log_begin(tarn__log_writer *writer,
   page->number = first->number;
   page->time_us = first->time_us;
   page->address = first->address;
-  atomic_thread_fence(memory_order_release);
-  page->magic = TARN__LOG_PAGE_MAGIC;
+  atomic_store_explicit(&page->magic, TARN__LOG_PAGE_MAGIC,
+                        memory_order_release);
 }
 
 static inline size_t tarn__log_room(const tarn__log_writer *writer) {
@@ -185,8 +215,8 @@ static inline int tarn__log_has_size(tarn__log_kind kind) {
   return kind != TARN__LOG_FREE && kind != 3;  // nor FREE_REQUESTED
 }
 
-// Writes |event|; there is room for TARN__LOG_MOST_EVENT bytes. Its number and
-// time are not below those of the page's event before.
+// Writes |event|; there is room for TARN__LOG_MOST_EVENT bytes. Its number is
+// not below that of the page's event before.
 static inline void tarn__log_put_event(tarn__log_writer *writer,
                                        const tarn__log_event *event) {
   unsigned char *begin = writer->page->records + writer->used;
@@ -195,7 +225,8 @@ static inline void tarn__log_put_event(tarn__log_writer *writer,
   at = tarn__log_put_number(at, event->number - writer->number);
   if (event->time_us != writer->time_us) {
     flags |= TARN__LOG_HAS_TIME;
-    at = tarn__log_put_number(at, event->time_us - writer->time_us);
+    at = tarn__log_put_number(
+        at, tarn__log_zigzag(event->time_us, writer->time_us));
   }
   at = tarn__log_put_number(at,
                             tarn__log_zigzag(event->address, writer->address));

@@ -1,9 +1,252 @@
-// Stub.
+// Traces in Tarn's own format, written page by page.
+//
+//   header
+//   TEXT TAG TEXT TAG ...       tags, in their order
+//   TEXT TEXT FRAME FRAME ...   frames, each text once before its first use
+//   STACK STACK ...
+//   OLD OLD ...                 the baseline
+//   events 0, 1, 2 ...          of all threads in one page, with LOG_THREAD
+//   SEGMENT SEGMENT ...         where the thread changes
+//
+// Blocks of workloads have no addresses. So that a free finds its block, block
+// i is written at address i + 1, and the header says that this is no more than
+// a number: see LOG_ANONYMOUS.
+//
+// Numbers of stacks, frames and texts are those of the trace plus 1.
 #include "base/status.h"
+#include "trace/intern.h"
+#include "trace/log.h"
 #include "trace/write.h"
 
+enum {
+  DEFINITION_HEAD = 2,
+  MOST_NUMBER = 10,  // bytes
+};
+
+typedef struct writer {
+  const tarn_trace *trace;
+  tarn__sink *sink;
+  tarn__budget budget;
+  tarn__intern texts;
+  tarn__log_writer log;
+  tarn__log_page page;
+  uint32_t thread;
+  bool anonymous;
+} writer;
+
+// --- pages -----------------------------------------------------------------
+
+static void begin_page(writer *w) {
+  tarn__log_event before = {.number = w->log.number,
+                            .time_us = w->log.time_us,
+                            .address = w->log.address};
+  memset(&w->page, 0, sizeof w->page);
+  tarn__log_begin(&w->log, &w->page, w->thread, &before);
+}
+
+static void flush(writer *w) {
+  if (w->log.used != 0) tarn__sink_put(w->sink, &w->page, sizeof w->page);
+}
+
+// Where |size| bytes fit, in a page of their own if need be.
+static unsigned char *make_room(writer *w, size_t size) {
+  if (tarn__log_room(&w->log) < size) {
+    flush(w);
+    begin_page(w);
+  }
+  return w->page.records + w->log.used;
+}
+
+static void put_header(writer *w) {
+  static const unsigned char zeros[TARN__LOG_PAGE];
+  tarn__log_header header = {.magic = TARN__LOG_MAGIC,
+                             .version = TARN__LOG_VERSION,
+                             .page_bytes = TARN__LOG_PAGE,
+                             .lost = w->trace->lost_count,
+                             .unknown_count = w->trace->unknown_count,
+                             .ignored_count = w->trace->ignored_count,
+                             .ignored_bytes = w->trace->ignored_bytes};
+  if (w->anonymous) header.flags |= TARN__LOG_ANONYMOUS;
+  if (w->trace->unfinished) header.flags |= TARN__LOG_CUT;
+  size_t size = strnlen(w->trace->name, sizeof header.program - 1);
+  memcpy(header.program, w->trace->name, size);
+  tarn__sink_put(w->sink, &header, sizeof header);
+  tarn__sink_put(w->sink, zeros, sizeof zeros - sizeof header);
+}
+
+// --- definitions -----------------------------------------------------------
+
+static unsigned char *begin_definition(writer *w, size_t size,
+                                       tarn__log_definition which,
+                                       uint64_t number) {
+  unsigned char *at = make_room(w, DEFINITION_HEAD + MOST_NUMBER + size);
+  *at++ = TARN__LOG_DEFINE;
+  *at++ = (unsigned char)which;
+  return tarn__log_put_number(at, number);
+}
+
+// Defines |text|, unless it is already; it has TARN__LOG_MOST_TEXT bytes at
+// most, or is cut.
+static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
+  uint32_t number = 0;
+  size_t known = w->texts.spans.count;
+  size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
+  tarn_status status =
+      tarn__intern_put(&w->texts, &w->budget, text, size, &number);
+  *out_number = (uint64_t)number + 1;
+  if (status != TARN_OK || w->texts.spans.count == known) return status;
+  unsigned char *at =
+      begin_definition(w, MOST_NUMBER + size, TARN__LOG_TEXT, *out_number);
+  at = tarn__log_put_number(at, size);
+  memcpy(at, text, size);
+  tarn__log_publish(&w->log, at + size);
+  return TARN_OK;
+}
+
+static tarn_status put_tags(writer *w) {
+  uint64_t number = 0;
+  tarn_status status = TARN_OK;
+  for (size_t i = 1; status == TARN_OK && i < w->trace->tag_count; i++) {
+    status = put_text(w, w->trace->tags[i], &number);
+    if (status != TARN_OK) return status;
+    tarn__log_publish(&w->log, begin_definition(w, 0, TARN__LOG_TAG, number));
+  }
+  return status;
+}
+
+static tarn_status put_frame(writer *w, size_t index) {
+  const tarn_trace_frame *frame = &w->trace->frames[index];
+  uint64_t file = 0;
+  uint64_t function = 0;
+  tarn_status status = put_text(w, frame->file, &file);
+  if (status == TARN_OK) status = put_text(w, frame->function, &function);
+  if (status != TARN_OK) return status;
+  unsigned char *at = begin_definition(w, (size_t)3 * MOST_NUMBER,
+                                       TARN__LOG_FRAME, (uint64_t)index + 1);
+  at = tarn__log_put_number(at, file);
+  at = tarn__log_put_number(at, function);
+  tarn__log_publish(&w->log, tarn__log_put_number(at, frame->line));
+  return TARN_OK;
+}
+
+static void put_stack(writer *w, size_t index) {
+  const tarn_trace_stack *stack = &w->trace->stacks[index];
+  const uint32_t *frames = w->trace->frame_indices + stack->first;
+  size_t count = stack->count;
+  if (count > TARN__LOG_MOST_FRAMES) count = TARN__LOG_MOST_FRAMES;
+  unsigned char *at = begin_definition(w, (count + 1) * MOST_NUMBER,
+                                       TARN__LOG_STACK, (uint64_t)index + 1);
+  at = tarn__log_put_number(at, count);
+  for (size_t i = 0; i < count; i++)
+    at = tarn__log_put_number(at, (uint64_t)frames[i] + 1);
+  tarn__log_publish(&w->log, at);
+}
+
+static tarn_status put_definitions(writer *w) {
+  tarn_status status = put_tags(w);
+  for (size_t i = 0; status == TARN_OK && i < w->trace->frame_count; i++)
+    status = put_frame(w, i);
+  for (size_t i = 0; status == TARN_OK && i < w->trace->stack_count; i++)
+    put_stack(w, i);
+  return status;
+}
+
+// --- events ----------------------------------------------------------------
+
+// The numbers of tags' texts: tags came first, so they are 1, 2, 3 ... unless
+// some were cut and became the same.
+static tarn_status tag_number(writer *w, uint32_t tag, uint64_t *out_number) {
+  *out_number = 0;
+  if (tag == TARN_TRACE_NO_TAG) return TARN_OK;
+  return put_text(w, w->trace->tags[tag], out_number);
+}
+
+static tarn_status put(writer *w, tarn__log_event *event, uint32_t stack,
+                       uint32_t tag) {
+  event->device = w->trace->device;
+  if (stack != TARN_TRACE_NO_STACK) event->stack = (uint64_t)stack + 1;
+  tarn_status status = tag_number(w, tag, &event->tag);
+  if (status != TARN_OK) return status;
+  (void)make_room(w, TARN__LOG_MOST_EVENT);
+  tarn__log_put_event(&w->log, event);
+  return TARN_OK;
+}
+
+static uint64_t address_of(const writer *w, uint32_t block, uint64_t address) {
+  return w->anonymous ? (uint64_t)block + 1 : address;
+}
+
+static tarn_status put_old(writer *w, uint32_t index) {
+  const tarn_trace_block *block = &w->trace->blocks[index];
+  tarn__log_event event = {.kind = TARN__LOG_OLD,
+                           .address = address_of(w, index, block->address),
+                           .size = block->size,
+                           .stream = block->stream};
+  return put(w, &event, block->stack, block->tag);
+}
+
+static void put_thread(writer *w, uint32_t thread) {
+  if (thread == w->thread) return;
+  w->thread = thread;
+  tarn__log_publish(&w->log, begin_definition(w, 0, TARN__LOG_THREAD, thread));
+}
+
+static tarn_status put_event(writer *w, size_t index) {
+  const tarn_trace_event *from = &w->trace->events[index];
+  tarn__log_event event = {.kind = (tarn__log_kind)from->kind,
+                           .number = index,
+                           .time_us = from->time_us,
+                           .address = from->address,
+                           .size = from->size,
+                           .stream = from->stream};
+  if (from->block != TARN_TRACE_NO_BLOCK) {
+    event.address = address_of(w, from->block, from->address);
+  }
+  put_thread(w, from->thread);
+  return put(w, &event, from->stack, from->tag);
+}
+
+static tarn_status put_segment(writer *w, const tarn_trace_segment *segment) {
+  tarn__log_event event = {.kind = TARN__LOG_SEGMENT,
+                           .number = w->log.number,
+                           .time_us = w->log.time_us,
+                           .address = segment->address,
+                           .size = segment->size,
+                           .stream = segment->stream};
+  return put(w, &event, TARN_TRACE_NO_STACK, TARN_TRACE_NO_TAG);
+}
+
+// --- the whole -------------------------------------------------------------
+
+static bool is_anonymous(const tarn_trace *trace) {
+  for (size_t i = 0; i < trace->block_count; i++) {
+    if (trace->blocks[i].address != 0) return false;
+  }
+  return trace->block_count != 0;
+}
+
+static tarn_status write_all(writer *w) {
+  const tarn_trace *trace = w->trace;
+  put_header(w);
+  begin_page(w);
+  tarn_status status = put_definitions(w);
+  for (size_t i = 0; status == TARN_OK && i < trace->baseline_count; i++)
+    status = put_old(w, (uint32_t)i);
+  for (size_t i = 0; status == TARN_OK && i < trace->event_count; i++)
+    status = put_event(w, i);
+  for (size_t i = 0; status == TARN_OK && i < trace->segment_count; i++)
+    status = put_segment(w, &trace->segments[i]);
+  flush(w);
+  return status;
+}
+
 tarn_status tarn__log_write(const tarn_trace *trace, tarn__sink *sink) {
-  (void)trace;
-  (void)sink;
-  return tarn__fail(TARN_E_UNSUPPORTED, "log: not written yet");
+  writer w = {.trace = trace,
+              .sink = sink,
+              .budget = tarn__budget_unlimited(trace->name),
+              .anonymous = is_anonymous(trace)};
+  tarn__intern_init(&w.texts);
+  tarn_status status = write_all(&w);
+  tarn__intern_deinit(&w.texts, &w.budget);
+  return status;
 }

@@ -1,0 +1,267 @@
+// Records out of pages.
+//
+// Bytes are bounds-checked one by one, since a page may end anywhere; which of
+// the reasons made a record fail is asked once, at the record's end.
+#include "trace/log_page.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+enum { PAGE_HEAD = offsetof(tarn__log_page, records) };
+
+tarn_status tarn__log_corrupt(const tarn__input *input, const unsigned char *at,
+                              const char *format, ...) {
+  char text[160];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s", input->name,
+                    (size_t)(at - input->bytes), text);
+}
+
+// --- pages -----------------------------------------------------------------
+
+size_t tarn__log_page_count(const tarn__input *input) {
+  if (input->size <= TARN__LOG_PAGE) return 0;
+  return (input->size - 1) / TARN__LOG_PAGE;
+}
+
+static tarn_status check_page(const tarn__input *input,
+                              const unsigned char *begin,
+                              const tarn__log_page *page, uint32_t used) {
+  uint32_t magic = atomic_load_explicit(&page->magic, memory_order_relaxed);
+  if (magic != TARN__LOG_PAGE_MAGIC) {
+    return tarn__log_corrupt(input, begin, "0x%08x where a page begins", magic);
+  }
+  if (used <= sizeof page->records) return TARN_OK;
+  return tarn__log_corrupt(input, begin + offsetof(tarn__log_page, used),
+                           "a page with %u bytes of records", used);
+}
+
+tarn_status tarn__log_open_page(const tarn__input *input, size_t index,
+                                tarn__log_cursor *out_cursor, bool *out_cut) {
+  tarn__log_page page;  // only its head is copied
+  size_t offset = (index + 1) * TARN__LOG_PAGE;
+  const unsigned char *begin = input->bytes + offset;
+  *out_cursor = (tarn__log_cursor){.at = begin, .end = begin};
+  if (input->size - offset < PAGE_HEAD) {
+    *out_cut = true;
+    return TARN_OK;
+  }
+  memcpy(&page, begin, PAGE_HEAD);
+  if (atomic_load_explicit(&page.magic, memory_order_relaxed) == 0) {
+    return TARN_OK;
+  }
+  size_t there = input->size - offset - PAGE_HEAD;
+  uint32_t used = atomic_load_explicit(&page.used, memory_order_relaxed);
+  tarn_status status = check_page(input, begin, &page, used);
+  if (status != TARN_OK) return status;
+  if (used > there) *out_cut = true;
+  *out_cursor = (tarn__log_cursor){
+      .at = begin + PAGE_HEAD,
+      .end = begin + PAGE_HEAD + (used < there ? used : there),
+      .number = page.number,
+      .time_us = page.time_us,
+      .address = page.address,
+      .thread = page.thread};
+  return TARN_OK;
+}
+
+// --- numbers ---------------------------------------------------------------
+
+uint64_t tarn__log_take_slow(tarn__log_bytes *bytes) {
+  uint64_t number = 0;
+  for (unsigned shift = 0; bytes->at < bytes->end; shift += 7) {
+    unsigned char byte = *bytes->at++;
+    if (shift == 63 && byte > 1) {
+      bytes->beyond = true;
+      bytes->at = bytes->end;
+      return 0;
+    }
+    number |= (uint64_t)(byte & 0x7f) << shift;
+    if (byte < 0x80) return number;
+  }
+  if (!bytes->beyond) bytes->cut = true;
+  return 0;
+}
+
+// --- records ---------------------------------------------------------------
+
+static tarn_status take_event(const tarn__input *input,
+                              const tarn__log_cursor *cursor, unsigned flags,
+                              tarn__log_bytes *bytes,
+                              tarn__log_record *record) {
+  tarn__log_event *event = &record->event;
+  uint64_t step = tarn__log_take(bytes);
+  event->number = cursor->number + step;
+  event->time_us = cursor->time_us;
+  if ((flags & TARN__LOG_HAS_TIME) != 0) {
+    event->time_us += tarn__log_unzigzag(tarn__log_take(bytes));
+  }
+  event->address = cursor->address + tarn__log_unzigzag(tarn__log_take(bytes));
+  if (tarn__log_has_size(event->kind)) event->size = tarn__log_take(bytes);
+  if ((flags & TARN__LOG_HAS_STACK) != 0) event->stack = tarn__log_take(bytes);
+  if ((flags & TARN__LOG_HAS_TAG) != 0) event->tag = tarn__log_take(bytes);
+  if ((flags & TARN__LOG_HAS_PLACE) != 0) {
+    event->stream = tarn__log_take(bytes);
+    event->device = tarn__log_take(bytes);
+  }
+  if (event->number < step) {
+    return tarn__log_corrupt(input, record->begin,
+                             "an event's number is beyond 64 bits");
+  }
+  if (event->device < TARN__LOG_MOST_DEVICES) return TARN_OK;
+  return tarn__log_corrupt(input, record->begin, "device %llu is beyond %d",
+                           (unsigned long long)event->device,
+                           TARN__LOG_MOST_DEVICES - 1);
+}
+
+static tarn_status take_text(const tarn__input *input, tarn__log_bytes *bytes,
+                             const tarn__log_record *record) {
+  uint64_t size = tarn__log_take(bytes);
+  if (size > TARN__LOG_MOST_TEXT) {
+    return tarn__log_corrupt(input, record->begin, "a text of %llu bytes",
+                             (unsigned long long)size);
+  }
+  if (size > (size_t)(bytes->end - bytes->at)) {
+    bytes->cut = true;
+    return TARN_OK;
+  }
+  if (memchr(bytes->at, '\0', size) != NULL) {
+    return tarn__log_corrupt(input, record->begin,
+                             "a text with a zero byte in it");
+  }
+  bytes->at += size;
+  return TARN_OK;
+}
+
+static tarn_status take_stack(const tarn__input *input, tarn__log_bytes *bytes,
+                              const tarn__log_record *record) {
+  uint64_t count = tarn__log_take(bytes);
+  if (count > TARN__LOG_MOST_FRAMES) {
+    return tarn__log_corrupt(input, record->begin, "a stack of %llu frames",
+                             (unsigned long long)count);
+  }
+  for (uint64_t i = 0; i < count; i++)
+    (void)tarn__log_take(bytes);
+  return TARN_OK;
+}
+
+static tarn_status take_frame(const tarn__input *input, tarn__log_bytes *bytes,
+                              const tarn__log_record *record) {
+  (void)tarn__log_take(bytes);
+  (void)tarn__log_take(bytes);
+  uint64_t line = tarn__log_take(bytes);
+  if (line <= UINT32_MAX) return TARN_OK;
+  return tarn__log_corrupt(input, record->begin, "line %llu is beyond 32 bits",
+                           (unsigned long long)line);
+}
+
+static tarn_status check_below(const tarn__input *input,
+                               const tarn__log_record *record, const char *what,
+                               uint64_t end) {
+  if (record->number < end) return TARN_OK;
+  return tarn__log_corrupt(input, record->begin, "%s %llu is beyond %llu", what,
+                           (unsigned long long)record->number,
+                           (unsigned long long)(end - 1));
+}
+
+static tarn_status take_module(const tarn__input *input, tarn__log_bytes *bytes,
+                               const tarn__log_record *record) {
+  size_t end = 0;
+  (void)tarn__log_take(bytes);
+  uint64_t first = tarn__log_take(bytes);
+  uint64_t size = tarn__log_take(bytes);
+  (void)tarn__log_take(bytes);
+  (void)tarn__log_take(bytes);
+  if (tarn_size_add(first, size, &end)) return TARN_OK;
+  return tarn__log_corrupt(input, record->begin,
+                           "a module of %llu bytes at address 0x%llx",
+                           (unsigned long long)size, (unsigned long long)first);
+}
+
+static tarn_status take_definition(const tarn__input *input,
+                                   tarn__log_bytes *bytes,
+                                   tarn__log_record *record) {
+  if (bytes->at == bytes->end) {
+    bytes->cut = true;
+    return TARN_OK;
+  }
+  unsigned char which = *bytes->at++;
+  record->definition = which;
+  record->number = tarn__log_take(bytes);
+  record->body = bytes->at;
+  switch (which) {
+    case TARN__LOG_TEXT:
+      return take_text(input, bytes, record);
+    case TARN__LOG_FRAME:
+      return take_frame(input, bytes, record);
+    case TARN__LOG_STACK:
+    case TARN__LOG_RAW_STACK:
+      return take_stack(input, bytes, record);
+    case TARN__LOG_MODULE:
+      return take_module(input, bytes, record);
+    case TARN__LOG_DEVICE:
+      (void)tarn__log_take(bytes);
+      return check_below(input, record, "device", TARN__LOG_MOST_DEVICES);
+    case TARN__LOG_TAG:
+      return TARN_OK;
+    case TARN__LOG_THREAD:
+      return check_below(input, record, "thread", UINT64_C(1) << 32);
+    default:
+      return tarn__log_corrupt(input, record->begin,
+                               "%u is no kind of definition", which);
+  }
+}
+
+static tarn_status take_record(const tarn__input *input,
+                               const tarn__log_cursor *cursor,
+                               tarn__log_bytes *bytes,
+                               tarn__log_record *record) {
+  unsigned first = *bytes->at++;
+  unsigned kind = first & TARN__LOG_KIND_MASK;
+  record->event.kind = kind;
+  if (kind == TARN__LOG_DEFINE && first == kind) {
+    return take_definition(input, bytes, record);
+  }
+  if (kind >= TARN__LOG_ALLOC && kind < TARN__LOG_DEFINE) {
+    return take_event(input, cursor, first, bytes, record);
+  }
+  return tarn__log_corrupt(input, record->begin, "0x%02x where a record begins",
+                           first);
+}
+
+static void move(tarn__log_cursor *cursor, const tarn__log_record *record) {
+  cursor->at = record->end;
+  if (record->event.kind != TARN__LOG_DEFINE) {
+    cursor->number = record->event.number;
+    cursor->time_us = record->event.time_us;
+    cursor->address = record->event.address;
+  } else if (record->definition == TARN__LOG_THREAD) {
+    cursor->thread = (uint32_t)record->number;
+  }
+}
+
+tarn_status tarn__log_next(const tarn__input *input, tarn__log_cursor *cursor,
+                           tarn__log_record *out_record, bool *out_cut) {
+  tarn__log_bytes bytes = {.at = cursor->at, .end = cursor->end};
+  *out_record =
+      (tarn__log_record){.begin = cursor->at, .thread = cursor->thread};
+  tarn_status status = take_record(input, cursor, &bytes, out_record);
+  if (bytes.beyond) {
+    return tarn__log_corrupt(input, out_record->begin,
+                             "a record with a number beyond 64 bits");
+  }
+  if (bytes.cut) {
+    *out_cut = true;
+    cursor->at = cursor->end;
+    return TARN_OK;
+  }
+  if (status != TARN_OK) return status;
+  out_record->end = bytes.at;
+  move(cursor, out_record);
+  return TARN_OK;
+}
