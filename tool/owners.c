@@ -16,7 +16,7 @@ struct owners {
   const tarn_trace *trace;
   const options_list *patterns;
   bool has_rules;           // those that are there unless "none" is said
-  bool has_python;          // frames of Python
+  bool has_python;          // frames of Python, or of PyTorch
   unsigned char *verdicts;  // of each frame
   uint32_t *of_stack;       // UNSEARCHED, NO_STACK, or the frame
 };
@@ -241,7 +241,8 @@ owners *owners_create(const tarn_trace *trace, const options_list *patterns) {
   o->trace = trace;
   o->patterns = patterns;
   o->has_rules = has_rules(patterns);
-  o->has_python = any_python(trace);
+  o->has_python =
+      strcmp(trace->format, "pytorch-snapshot") == 0 || any_python(trace);
   o->verdicts = tool_array(trace->frame_count + 1, sizeof *o->verdicts);
   o->of_stack = tool_array(trace->stack_count + 1, sizeof *o->of_stack);
   for (size_t i = 0; i < trace->stack_count; i++)
