@@ -344,7 +344,7 @@ int main(int argc, char **argv) {
   Suite *suite = suite_create("tool_why_traces");
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_set_timeout(files, 280);
+  tcase_set_timeout(files, slow ? 880 : 240);
   for (size_t i = 0; i < COUNT(all) && !slow; i++)
     tcase_add_test(files, all[i]);
   if (slow) tcase_add_test(files, a_million_distinct_frames);
