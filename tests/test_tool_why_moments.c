@@ -7,6 +7,7 @@
 
 #include "holes.h"
 #include "moment.h"
+#include "names.h"
 #include "test_tool_why_kit.h"
 #include "why.h"
 
@@ -228,6 +229,23 @@ static void assert_change(const why_change *change, const char *frame,
   ck_assert_uint_eq(change->other_bytes, other_bytes);
 }
 
+START_TEST(names_have_numbers) {
+  enum { NAMES = 1000 };
+  char texts[NAMES][16];
+  names n = names_make();
+  for (size_t i = 0; i < NAMES; i++) {
+    snprintf(texts[i], sizeof texts[i], "name %zu", i);
+    require(names_find(&n, texts[i]) == NAMES_NONE);
+    require(names_add(&n, texts[i]) == i);
+    require(names_add(&n, texts[i]) == i);
+  }
+  for (size_t i = 0; i < NAMES; i++)
+    require(names_find(&n, texts[i]) == i);
+  ck_assert_uint_eq(n.count, NAMES);
+  names_deinit(&n);
+}
+END_TEST
+
 START_TEST(frames_are_matched) {
   begin();
   alloc(1000, 100, stack_at("/a/x.py", 12, "f"));  // was line 10
@@ -287,6 +305,7 @@ int main(void) {
            segments_are_found_forwards, mapped_ranges_grow_together,
            holes_lie_between_blocks, nothing_free_is_not_fragmented);
   ADD_CASE(suite, "refused", refusals_have_reasons, the_last_refusals_count);
-  ADD_CASE(suite, "differences", frames_are_matched, differences_add_up);
+  ADD_CASE(suite, "differences", names_have_numbers, frames_are_matched,
+           differences_add_up);
   return run_suite(suite);
 }

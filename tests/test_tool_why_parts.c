@@ -8,7 +8,6 @@
 #include "frame_names.h"
 #include "holders.h"
 #include "moment.h"
-#include "names.h"
 #include "owners.h"
 #include "test_tool_why_kit.h"
 
@@ -213,6 +212,8 @@ START_TEST(frames_have_short_names) {
   assert_short("a.c", 0, "f(x)", "a.c f(x)");
   assert_short("a.c", 4, "", "a.c:4");
   assert_short("??", 4, "", "(unknown)");
+  assert_short("/home/me/../../a.py", 1, "f", "../../a.py:1 f");
+  assert_short("/x/a/b/../../c.py", 1, "f", "/x/c.py:1 f");
 }
 END_TEST
 
@@ -232,20 +233,19 @@ START_TEST(the_root_is_common) {
 }
 END_TEST
 
-START_TEST(names_have_numbers) {
-  enum { NAMES = 1000 };
-  char texts[NAMES][16];
-  names n = names_make();
-  for (size_t i = 0; i < NAMES; i++) {
-    snprintf(texts[i], sizeof texts[i], "name %zu", i);
-    require(names_find(&n, texts[i]) == NAMES_NONE);
-    require(names_add(&n, texts[i]) == i);
-    require(names_add(&n, texts[i]) == i);
-  }
-  for (size_t i = 0; i < NAMES; i++)
-    require(names_find(&n, texts[i]) == i);
-  ck_assert_uint_eq(n.count, NAMES);
-  names_deinit(&n);
+// A name of a megabyte is nobody's code, and is not written out.
+START_TEST(names_are_cut) {
+  enum { LONG = 1 << 20 };
+  char *file = calloc(LONG + 1, 1);
+  ck_assert_ptr_nonnull(file);
+  memset(file, 'x', LONG);
+  memcpy(file + LONG - 3, ".py", 3);
+  tarn_trace_frame frames[] = {{file, "f", 1}, {"/home/me/a.py", "g", 2}};
+  assert_owner(frames, 2, &no_patterns, "/home/me/a.py:2 g");
+  char *name = frame_names_frame(&frames[0]);
+  ck_assert_uint_eq(strlen(name), 1024 + strlen(":1 f"));
+  free(name);
+  free(file);
 }
 END_TEST
 
@@ -484,7 +484,7 @@ int main(void) {
            patterns_decide, the_last_pattern_decides, own_native_code_owns,
            libraries_alone_tell_the_node, no_stack_has_no_owner);
   ADD_CASE(suite, "names", modules_have_names, frames_have_short_names,
-           the_root_is_common, names_have_numbers);
+           the_root_is_common, names_are_cut);
   ADD_CASE(suite, "holders", churn_is_the_rest, rows_of_their_own,
            the_baseline_is_told_apart, sizes_have_classes, tags_are_summed);
   TCase *sums = tcase_create("sums");
