@@ -74,6 +74,7 @@ static void grow(table *t) {
 
 // Texts may come from files: they are made harmless here, once for all styles.
 static void add(table *t, const char *shown, const char *value) {
+  assert(t->column_count > 0);
   if (t->cell_count == t->capacity) grow(t);
   cell new = {.shown = tool_text(shown), .value = tool_text(value)};
   text_neutralise(new.shown, "");
