@@ -239,7 +239,7 @@ START_TEST(names_are_cut) {
   char *file = calloc(LONG + 1, 1);
   ck_assert_ptr_nonnull(file);
   memset(file, 'x', LONG);
-  memcpy(file + LONG - 3, ".py", 3);
+  memcpy(file + LONG - 3, ".py", sizeof ".py");
   tarn_trace_frame frames[] = {{file, "f", 1}, {"/home/me/a.py", "g", 2}};
   assert_owner(frames, 2, &no_patterns, "/home/me/a.py:2 g");
   char *name = frame_names_frame(&frames[0]);
