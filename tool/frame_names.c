@@ -8,8 +8,30 @@
 #include "format.h"
 #include "tool.h"
 
+// A million frames may share a name of many megabytes: nobody reads that far.
+enum { NAME_MOST = 1024 };
+
+// The names of a frame, cut to what is shown of them.
+typedef struct readable {
+  char file[NAME_MOST + 1];  // "": unknown
+  char function[NAME_MOST + 1];
+  uint32_t line;
+} readable;
+
+static void copy_name(char *out, const char *name) {
+  size_t length = strnlen(name, NAME_MOST);
+  memcpy(out, name, length);
+  out[length] = '\0';
+}
+
 static bool is_unknown(const char *file) {
   return *file == '\0' || strcmp(file, "??") == 0;
+}
+
+static void read_frame(readable *out, const tarn_trace_frame *frame) {
+  copy_name(out->file, is_unknown(frame->file) ? "" : frame->file);
+  copy_name(out->function, frame->function);
+  out->line = frame->line;
 }
 
 // ---------------------------------------------------------------------------
@@ -17,29 +39,24 @@ static bool is_unknown(const char *file) {
 // ---------------------------------------------------------------------------
 
 // Joins what is there of a frame.
-static char *join(const char *file, uint32_t line, const char *function,
-                  size_t function_length) {
+static char *join(const readable *frame) {
   char number[16] = "";
-  const char *gap = *file && function_length > 0 ? " " : "";
-  size_t room = strlen(file) + sizeof number + function_length + 2;
-  if (*file == '\0' && function_length == 0) return tool_text("(unknown)");
-  if (line > 0 && *file) snprintf(number, sizeof number, ":%u", line);
-  char *text = tool_array(room, 1);
-  snprintf(text, room, "%s%s%s%.*s", file, number, gap, (int)function_length,
-           function);
-  return text;
-}
-
-// snprintf counts in int; nobody reads that far.
-static size_t readable(size_t length) {
-  enum { LONGEST = 1 << 20 };
-  return length < LONGEST ? length : LONGEST;
+  bool file = *frame->file, function = *frame->function;
+  size_t room = sizeof *frame + sizeof number;
+  if (!file && !function) return tool_text("(unknown)");
+  if (file && frame->line > 0) {
+    snprintf(number, sizeof number, ":%u", frame->line);
+  }
+  char text[sizeof(readable) + sizeof number];
+  snprintf(text, room, "%s%s%s%s", frame->file, number,
+           file && function ? " " : "", frame->function);
+  return tool_text(text);
 }
 
 char *frame_names_frame(const tarn_trace_frame *frame) {
-  const char *file = is_unknown(frame->file) ? "" : frame->file;
-  return join(file, frame->line, frame->function,
-              readable(strlen(frame->function)));
+  readable names;
+  read_frame(&names, frame);
+  return join(&names);
 }
 
 // Without arguments, but "(anonymous namespace)" stays.
@@ -63,6 +80,34 @@ static const char *below(const char *file, const char *root) {
   size_t length = strlen(root);
   return strncmp(file, root, length) == 0 && file[length] ? file + length
                                                           : file;
+}
+
+// Whether a component that a ".." takes back ends |path|[0 .. used).
+static bool has_parent(const char *path, size_t used, size_t *out_begin) {
+  if (used < 2 || path[used - 1] != '/') return false;
+  size_t begin = used - 1;
+  while (begin > 0 && path[begin - 1] != '/')
+    begin--;
+  size_t length = used - 1 - begin;
+  *out_begin = begin;
+  return length > 0 && strncmp(path + begin, "../", 3) != 0;
+}
+
+// Takes "a/../" out of a path.
+static void fold_parents(char *path) {
+  size_t used = 0, parent = 0;
+  for (const char *in = path; *in;) {
+    size_t length = strcspn(in, "/");
+    if (in[length] == '/') length++;
+    if (strncmp(in, "../", 3) == 0 && has_parent(path, used, &parent)) {
+      used = parent;
+    } else {
+      memmove(path + used, in, length);
+      used += length;
+    }
+    in += length;
+  }
+  path[used] = '\0';
 }
 
 static char *others(size_t rows) {
@@ -99,10 +144,13 @@ char *frame_names_short(const tarn_trace *trace, const holder *h,
                         const char *root) {
   char *name = name_of_kind(h);
   if (name != NULL) return name;
-  const tarn_trace_frame *frame = &trace->frames[h->frame];
-  const char *file = is_unknown(frame->file) ? "" : below(frame->file, root);
-  return join(file, frame->line, frame->function,
-              readable(length_without_arguments(frame->function)));
+  readable names;
+  read_frame(&names, &trace->frames[h->frame]);
+  const char *shorter = below(names.file, root);
+  memmove(names.file, shorter, strlen(shorter) + 1);
+  fold_parents(names.file);
+  names.function[length_without_arguments(names.function)] = '\0';
+  return join(&names);
 }
 
 // ---------------------------------------------------------------------------
@@ -124,17 +172,16 @@ static size_t common_folder(const char *root, size_t length, const char *file) {
   return folder;
 }
 
-// Typed code, "<stdin>", has no folder and takes none from others.
-static bool has_folder(const tarn_trace *trace, const holder *h) {
-  return h->kind == HOLDER_OWN && trace->frames[h->frame].file[0] == '/';
-}
-
-char *frame_names_root(const tarn_trace *trace, const holder_list *list) {
-  const char *root = NULL;
+// Typed code, "<stdin>", has no folder and takes none from others. Frames of
+// one file stand next to each other more often than not: it is read once.
+char *frame_names_root(const tarn_trace *trace, owners *o) {
+  const char *root = NULL, *last = NULL;
   size_t length = 0;
-  for (size_t i = 0; i < list->count; i++) {
-    if (!has_folder(trace, &list->items[i])) continue;
-    const char *file = trace->frames[list->items[i].frame].file;
+  for (size_t i = 0; i < trace->frame_count; i++) {
+    const char *file = trace->frames[i].file;
+    if (file == last || file[0] != '/') continue;
+    last = file;
+    if (!owners_is_own(o, (uint32_t)i)) continue;
     if (root == NULL) {
       root = file;
       length = folder_length(file);
@@ -184,17 +231,6 @@ static bool cut_end(char *text, const char *tail) {
   return true;
 }
 
-// Takes "a/../" out of a path.
-static void fold_parents(char *path) {
-  for (char *at = strstr(path, "/../"); at != NULL; at = strstr(path, "/../")) {
-    char *from = at;
-    while (from > path && from[-1] != '/')
-      from--;
-    if (from == at) return;
-    memmove(from, at + 4, strlen(at + 4) + 1);
-  }
-}
-
 static char *module_of_python(const char *file, const char *root) {
   const char *package = package_of(file);
   char *name = tool_text(package ? package : below(file, root));
@@ -232,14 +268,16 @@ char *frame_names_module(const tarn_trace_frame *frame, const char *root,
                          size_t depth) {
   const char *gap = ".";
   char *name = NULL;
-  if (is_python_file(frame->file)) {
-    name = module_of_python(frame->file, root);
+  readable names;
+  read_frame(&names, frame);
+  if (is_python_file(names.file)) {
+    name = module_of_python(names.file, root);
   } else {
-    name = module_of_scope(frame->function);
+    name = module_of_scope(names.function);
     gap = "::";
   }
-  if (name == NULL && !is_unknown(frame->file)) {
-    name = tool_text(frame->file + folder_length(frame->file));
+  if (name == NULL && *names.file) {
+    name = tool_text(names.file + folder_length(names.file));
     gap = "/";
   }
   if (name == NULL) name = tool_text("(unknown)");

@@ -1,7 +1,8 @@
 // frame_names.h - frames and modules as people read them.
 //
 // Names come out of files and may hold any bytes but NUL: whoever shows them
-// neutralises them. Each function returns a text to free().
+// neutralises them. Of files and functions the first 1024 bytes are shown. Each
+// function returns a text to free().
 #ifndef TARN_TOOL_FRAME_NAMES_H_
 #define TARN_TOOL_FRAME_NAMES_H_
 
@@ -15,14 +16,14 @@ char *frame_names_frame(const tarn_trace_frame *frame);
 // freed in the trace)", "(12 others)".
 char *frame_names_holder(const tarn_trace *trace, const holder *h);
 
-// The same, shorter: without |root| in front of the file, and without the
-// arguments of functions of C++.
+// The same, shorter: without |root| in front of the file and "a/../" within,
+// and without the arguments of functions of C++.
 char *frame_names_short(const tarn_trace *trace, const holder *h,
                         const char *root);
 
-// The folder that all files of own code in |list| have in common, with a '/'
-// at its end; "" if they have none.
-char *frame_names_root(const tarn_trace *trace, const holder_list *list);
+// The folder that all files of own code have in common, with a '/' at its end;
+// "" if they have none.
+char *frame_names_root(const tarn_trace *trace, owners *o);
 
 // The module of a frame:
 //

@@ -230,8 +230,7 @@ static char *module_of(const tarn_trace *trace, const holder *row,
 }
 
 named_sums sums_by_module(const tarn_trace *trace, const holder_list *list,
-                          size_t depth) {
-  char *root = frame_names_root(trace, list);
+                          const char *root, size_t depth) {
   named_sums sums = {0};
   names known = names_make();
   sums.items = tool_array(list->count + 1, sizeof *sums.items);
@@ -247,7 +246,6 @@ named_sums sums_by_module(const tarn_trace *trace, const holder_list *list,
     sums.items[at].blocks += list->items[i].blocks;
   }
   names_deinit(&known);
-  free(root);
   settle(&sums);
   return sums;
 }
@@ -258,14 +256,15 @@ static size_t class_of(uint64_t size) {
   return size == 0 ? 0 : (size_t)(63 - __builtin_clzll(size));
 }
 
-static char *name_of_class(uint64_t least, uint64_t most) {
-  char from[FORMAT_SIZE], to[FORMAT_SIZE], text[3 * FORMAT_SIZE];
-  if (most == UINT64_MAX) {
-    snprintf(text, sizeof text, "from %s", format_bytes(from, least));
-  } else {
-    snprintf(text, sizeof text, "%s to below %s", format_bytes(from, least),
-             format_bytes(to, most + 1));
-  }
+// "4 MiB to 8 MiB", the latter excluded.
+static char *name_of_class(unsigned power) {
+  static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
+                                      "TiB", "PiB", "EiB"};
+  char text[FORMAT_SIZE];
+  unsigned next = power + 1;
+  if (next == SIZE_CLASSES) return tool_text("from 8 EiB");
+  snprintf(text, sizeof text, "%u %s to %u %s", 1u << power % 10,
+           units[power / 10], 1u << next % 10, units[next / 10]);
   return tool_text(text);
 }
 
@@ -281,11 +280,12 @@ named_sums sums_by_size(const tarn_trace *trace, const block_set *set) {
     uint64_t least = UINT64_C(1) << (i - 1);
     uint64_t most = least + (least - 1);
     if (classes[i - 1].blocks == 0) continue;
-    sums.items[sums.count++] = (named_sum){.name = name_of_class(least, most),
-                                           .bytes = classes[i - 1].bytes,
-                                           .blocks = classes[i - 1].blocks,
-                                           .least = least,
-                                           .most = most};
+    sums.items[sums.count++] =
+        (named_sum){.name = name_of_class((unsigned)(i - 1)),
+                    .bytes = classes[i - 1].bytes,
+                    .blocks = classes[i - 1].blocks,
+                    .least = least,
+                    .most = most};
   }
   return sums;
 }

@@ -63,10 +63,9 @@ typedef struct named_sums {
   size_t count;
 } named_sums;
 
-// |list|, which is not cut, by module: see frame_names_module. |depth| parts of
-// its name count, 0 for all.
+// |list|, which is not cut, by module: see frame_names_module.
 named_sums sums_by_module(const tarn_trace *trace, const holder_list *list,
-                          size_t depth);
+                          const char *root, size_t depth);
 
 // By powers of two.
 named_sums sums_by_size(const tarn_trace *trace, const block_set *set);

@@ -16,7 +16,7 @@ struct owners {
   const tarn_trace *trace;
   const options_list *patterns;
   bool has_rules;           // those that are there unless "none" is said
-  bool has_python;          // frames of Python
+  bool has_python;          // frames of Python, or of PyTorch
   unsigned char *verdicts;  // of each frame
   uint32_t *of_stack;       // UNSEARCHED, NO_STACK, or the frame
 };
@@ -41,6 +41,13 @@ static bool starts_with_any(const char *text, const char *const *heads) {
   return false;
 }
 
+// No path is that long, and a million frames may share such a name: it is not
+// read to its end.
+static bool is_absurd(const char *name) {
+  enum { LONGEST = 4096 };
+  return strnlen(name, LONGEST) == LONGEST;
+}
+
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -54,7 +61,8 @@ static bool is_unknown(const char *file) {
 static bool is_python(const char *file) {
   static const char *const typed[] = {"<stdin>", "<string>", "<ipython-input",
                                       NULL};
-  return ends(file, ".py") || starts_with_any(file, typed);
+  return !is_absurd(file) &&
+         (ends(file, ".py") || starts_with_any(file, typed));
 }
 
 // Whether |path| goes through folders in which packages are installed, or the
@@ -104,9 +112,12 @@ static bool is_library_of_native(const tarn_trace_frame *frame) {
          is_installed(frame->file);
 }
 
+static bool fits(const char *pattern, const char *name) {
+  return !is_absurd(name) && fnmatch(pattern, name, 0) == 0;
+}
+
 static bool matches(const char *pattern, const tarn_trace_frame *frame) {
-  return fnmatch(pattern, frame->file, 0) == 0 ||
-         fnmatch(pattern, frame->function, 0) == 0;
+  return fits(pattern, frame->file) || fits(pattern, frame->function);
 }
 
 // The last pattern that matches; UNJUDGED if none does.
@@ -123,6 +134,7 @@ static unsigned char ask_patterns(const owners *o,
 static unsigned char judge(const owners *o, const tarn_trace_frame *frame) {
   unsigned char verdict = ask_patterns(o, frame);
   if (verdict != UNJUDGED) return verdict;
+  if (is_absurd(frame->file)) return LIBRARY;
   if (!o->has_rules) return OWN;
   bool library =
       o->has_python ? is_library_of_python(frame) : is_library_of_native(frame);
@@ -141,6 +153,7 @@ bool owners_is_own(owners *o, uint32_t frame) {
 
 // A node of the automatic differentiation: what a backward pass is made of.
 static bool is_node(const tarn_trace_frame *frame) {
+  if (is_absurd(frame->function)) return false;
   const char *apply = strstr(frame->function, "::apply(");
   if (apply == NULL) return false;
   const char *backward = strstr(frame->function, "Backward");
@@ -176,6 +189,7 @@ static bool is_plumbing(const tarn_trace_frame *frame) {
   static const char *const files[] = {"libc.so",   "libc-2",  "ld-linux",
                                       "libstdc++", "libtarn", NULL};
   return starts_with_any(frame->function, functions) ||
+         is_absurd(frame->file) ||
          starts_with_any(base_name(frame->file), files) ||
          (is_unknown(frame->file) && *frame->function == '\0');
 }
@@ -241,7 +255,8 @@ owners *owners_create(const tarn_trace *trace, const options_list *patterns) {
   o->trace = trace;
   o->patterns = patterns;
   o->has_rules = has_rules(patterns);
-  o->has_python = any_python(trace);
+  o->has_python =
+      strcmp(trace->format, "pytorch-snapshot") == 0 || any_python(trace);
   o->verdicts = tool_array(trace->frame_count + 1, sizeof *o->verdicts);
   o->of_stack = tool_array(trace->stack_count + 1, sizeof *o->of_stack);
   for (size_t i = 0; i < trace->stack_count; i++)

@@ -6,8 +6,8 @@
 // frame of the caller's own code, and each block counts once, under it.
 //
 // What is a library unless patterns say otherwise:
-//   a trace with Python frames   all but Python; of Python what lies below
-//                                site-packages, dist-packages or
+//   a trace with Python frames,  all but Python; of Python what lies below
+//   and snapshots of PyTorch     site-packages, dist-packages or
 //                                lib/python3.x, and what is frozen
 //   any other                    what lies below those, /lib, /usr/lib,
 //                                /usr/include and the like; the C library, the

@@ -24,13 +24,25 @@ struct table {
   cell *cells;  // row by row
   size_t cell_count;
   size_t capacity;
+  size_t *widths;  // of each column: its widest cell or title
 };
+
+// Columns on a terminal: every byte but those that continue a character.
+static size_t width_of(const char *text) {
+  size_t width = 0;
+  for (; *text; text++)
+    width += ((unsigned char)*text & 0xc0) != 0x80;
+  return width;
+}
 
 table *table_create(const table_column *columns, size_t count) {
   assert(count > 0);
   table *t = tool_array(1, sizeof *t);
   t->columns = columns;
   t->column_count = count;
+  t->widths = tool_array(count, sizeof *t->widths);
+  for (size_t i = 0; i < count; i++)
+    t->widths[i] = width_of(columns[i].title);
   return t;
 }
 
@@ -41,6 +53,7 @@ void table_destroy(table *t) {
     free(t->cells[i].value);
   }
   free(t->cells);
+  free(t->widths);
   free(t);
 }
 
@@ -61,10 +74,14 @@ static void grow(table *t) {
 
 // Texts may come from files: they are made harmless here, once for all styles.
 static void add(table *t, const char *shown, const char *value) {
+  assert(t->column_count > 0);
   if (t->cell_count == t->capacity) grow(t);
   cell new = {.shown = tool_text(shown), .value = tool_text(value)};
   text_neutralise(new.shown, "");
   text_neutralise(new.value, "\n");  // CSV can say what it is
+  size_t *widest = &t->widths[t->cell_count % t->column_count];
+  size_t width = width_of(new.shown);
+  if (width > *widest) *widest = width;
   t->cells[t->cell_count++] = new;
 }
 
@@ -115,18 +132,12 @@ void table_blank(table *t) {
 // Plain and Markdown
 // ---------------------------------------------------------------------------
 
-// Columns on a terminal: every byte but those that continue a character.
-static size_t width_of(const char *text) {
-  size_t width = 0;
-  for (; *text; text++)
-    width += ((unsigned char)*text & 0xc0) != 0x80;
-  return width;
-}
-
-// In Markdown a bar would end the cell.
+// In Markdown a bar would end the cell, and others begin something.
 static void write_shown(const char *text, table_style style, FILE *out) {
   for (; *text; text++) {
-    if (style == TABLE_MARKDOWN && *text == '|') fputc('\\', out);
+    if (style == TABLE_MARKDOWN && strchr("|`<\\", *text) != NULL) {
+      fputc('\\', out);
+    }
     fputc(*text, out);
   }
 }
@@ -154,15 +165,6 @@ static size_t row_count(const table *t) {
   return t->cell_count / t->column_count;
 }
 
-static size_t column_width(const table *t, size_t column) {
-  size_t widest = width_of(t->columns[column].title);
-  for (size_t row = 0; row < row_count(t); row++) {
-    size_t width = width_of(cell_at(t, row, column)->shown);
-    if (width > widest) widest = width;
-  }
-  return widest;
-}
-
 // Row 0 is the titles. The last column, if it is text, is not padded.
 static void write_plain_row(const table *t, size_t row, FILE *out) {
   for (size_t i = 0; i < t->column_count; i++) {
@@ -170,7 +172,7 @@ static void write_plain_row(const table *t, size_t row, FILE *out) {
     bool last = i + 1 == t->column_count;
     const char *text =
         row == 0 ? t->columns[i].title : cell_at(t, row - 1, i)->shown;
-    size_t width = last && !right ? 0 : column_width(t, i);
+    size_t width = last && !right ? 0 : t->widths[i];
     write_aligned(text, width, right, TABLE_PLAIN, out);
     if (!last) pad(out, COLUMN_GAP);
   }
@@ -182,8 +184,8 @@ static void write_markdown_row(const table *t, size_t row, FILE *out) {
     const char *text =
         row == 0 ? t->columns[i].title : cell_at(t, row - 1, i)->shown;
     fputs("| ", out);
-    write_aligned(text, column_width(t, i), t->columns[i].is_number,
-                  TABLE_MARKDOWN, out);
+    write_aligned(text, t->widths[i], t->columns[i].is_number, TABLE_MARKDOWN,
+                  out);
     fputc(' ', out);
   }
   fputs("|\n", out);
@@ -192,7 +194,7 @@ static void write_markdown_row(const table *t, size_t row, FILE *out) {
 static void write_markdown_rule(const table *t, FILE *out) {
   for (size_t i = 0; i < t->column_count; i++) {
     fputs("|", out);
-    for (size_t w = column_width(t, i) + 1; w > 0; w--)
+    for (size_t w = t->widths[i] + 1; w > 0; w--)
       fputc('-', out);
     fputc(t->columns[i].is_number ? ':' : '-', out);
   }

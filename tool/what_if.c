@@ -1,38 +1,96 @@
 // Dry replays, for the memory that they would have held.
+//
+// `tarn replay` runs the same requests, but times each of them. Nothing is
+// timed here, so that somebody who waits for an answer has it at once: a few
+// workers take one strategy after the other, each with blocks of its own.
 #include "what_if.h"
 
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "moment.h"
-#include "replay.h"
+
+enum { ERROR_SIZE = 512, WORKERS_MOST = 4 };
 
 typedef struct trial {
-  const tool_verb *verb;
   const tarn_trace *trace;
   tarn_device *device;
-  stopwatch watch;
-  tool_progress progress;
   uint64_t capacity;
+  tarn_block *blocks;      // of each block of the trace; pool NULL: not out
+  char error[ERROR_SIZE];  // why a strategy could not be had
 } trial;
 
-// One replay of one iteration; false after a message.
-static bool run_once(trial *t, const char *pool, size_t limit,
-                     uint64_t *out_reserved, bool *out_served) {
-  replay_result result;
-  replay_options options = {.device = t->device,
-                            .pool = pool,
-                            .iterations = 1,
-                            .dry = true,
-                            .limit = limit};
-  bool ran = replay_run(t->trace, &options, &t->watch, &t->progress, &result);
-  *out_reserved = result.reserved_peak_bytes;
-  *out_served = result.failed == 0;
-  if (!ran) {
-    tool_say(t->verb, "%s: %s: %s", t->trace->name, pool, result.error);
-  }
-  replay_result_deinit(&result);
-  return ran;
+// What one replay came to.
+typedef struct outcome {
+  uint64_t reserved;
+  uint64_t refused;  // requests
+} outcome;
+
+// ---------------------------------------------------------------------------
+// One replay
+// ---------------------------------------------------------------------------
+
+static void take(trial *t, tarn_pool *pool, uint32_t block, outcome *out) {
+  tarn_status status = tarn_pool_alloc(pool, t->trace->blocks[block].size, 0,
+                                       NULL, &t->blocks[block]);
+  out->refused += status != TARN_OK;
 }
+
+static void give_back(trial *t, uint32_t block, outcome *out) {
+  if (t->blocks[block].pool == NULL) return;  // it was refused
+  out->refused += tarn_pool_free(&t->blocks[block], NULL) != TARN_OK;
+  t->blocks[block] = (tarn_block){0};
+}
+
+static void run_events(trial *t, tarn_pool *pool, outcome *out) {
+  const tarn_trace *trace = t->trace;
+  for (size_t i = 0; i < trace->baseline_count; i++)
+    take(t, pool, (uint32_t)i, out);
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_ALLOC) take(t, pool, event->block, out);
+    if (event->kind == TARN_TRACE_FREE) give_back(t, event->block, out);
+  }
+}
+
+static tarn_status run_pool(trial *t, tarn_pool *pool, outcome *out) {
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  run_events(t, pool, out);
+  tarn_status status = tarn_pool_query(pool, &stats);
+  out->reserved = stats.reserved_peak_bytes;
+  for (size_t i = 0; i < t->trace->block_count; i++)
+    give_back(t, (uint32_t)i, out);
+  return status;
+}
+
+static bool run_once(trial *t, const char *strategy, size_t limit,
+                     outcome *out) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy,
+                               .limit = limit,
+                               .flags = TARN_POOL_DRY};
+  tarn_pool *pool = NULL;
+  *out = (outcome){0};
+  tarn_status status =
+      tarn_pool_create(tarn_place_on(t->device), &options, &pool);
+  if (status == TARN_OK) {
+    assert(pool != NULL);
+    status = run_pool(t, pool, out);
+    tarn_status destroyed = tarn_pool_destroy(pool);
+    if (status == TARN_OK) status = destroyed;
+  }
+  if (status == TARN_OK) return true;
+  snprintf(t->error, sizeof t->error, "%s: %s", strategy, tarn_last_error());
+  return false;
+}
+
+// ---------------------------------------------------------------------------
+// Rows
+// ---------------------------------------------------------------------------
 
 static what_if_fits compare(uint64_t reserved, uint64_t capacity) {
   if (capacity == 0) return FITS_UNASKED;
@@ -42,55 +100,104 @@ static what_if_fits compare(uint64_t reserved, uint64_t capacity) {
 // With the capacity as its limit a pool gives back what it does not use before
 // it refuses.
 static bool squeeze(trial *t, what_if_row *row) {
-  uint64_t reserved = 0;
-  bool served = false;
+  outcome out;
   if (t->trace->live_peak_bytes > t->capacity) return true;  // nothing could
-  if (!run_once(t, row->strategy, (size_t)t->capacity, &reserved, &served)) {
-    return false;
-  }
-  if (!served || reserved > t->capacity) return true;
-  row->reserved_bytes = reserved;
+  if (!run_once(t, row->strategy, (size_t)t->capacity, &out)) return false;
+  if (out.refused > 0 || out.reserved > t->capacity) return true;
+  row->reserved_bytes = out.reserved;
   row->fits = FITS;
   row->squeezed = true;
   return true;
 }
 
-static bool run_row(trial *t, const char *pool, what_if_row *row) {
-  bool served = false;
-  *row = (what_if_row){.strategy = pool};
-  if (!run_once(t, pool, 0, &row->reserved_bytes, &served)) return false;
-  row->fits = compare(row->reserved_bytes, t->capacity);
-  if (!served && t->capacity > 0) row->fits = FITS_NOT;
+static bool run_row(trial *t, const char *strategy, what_if_row *row) {
+  outcome out;
+  if (!run_once(t, strategy, 0, &out)) return false;
+  *row = (what_if_row){.strategy = strategy,
+                       .reserved_bytes = out.reserved,
+                       .fits = compare(out.reserved, t->capacity)};
+  if (out.refused > 0 && t->capacity > 0) row->fits = FITS_NOT;
   return row->fits != FITS_NOT || squeeze(t, row);
 }
 
-static void add_recorded(const trial *t, what_if *out) {
-  if (!moment_knows_spans(t->trace)) return;
-  uint64_t held = moment_held_peak(t->trace);
+// ---------------------------------------------------------------------------
+// Workers
+// ---------------------------------------------------------------------------
+
+typedef struct crew {
+  trial common;  // what each worker begins with
+  const options_list *strategies;
+  what_if_row *rows;  // of each strategy
+  atomic_size_t next;
+  pthread_mutex_t lock;    // of error
+  char error[ERROR_SIZE];  // the last one; "": none
+} crew;
+
+static void note_error(crew *c, const trial *t) {
+  (void)pthread_mutex_lock(&c->lock);
+  snprintf(c->error, sizeof c->error, "%s", t->error);
+  (void)pthread_mutex_unlock(&c->lock);
+}
+
+static void *work(void *context) {
+  crew *c = context;
+  trial own = c->common;
+  own.blocks = tool_array(own.trace->block_count + 1, sizeof *own.blocks);
+  for (;;) {
+    size_t i = atomic_fetch_add(&c->next, 1);
+    if (i >= c->strategies->count) break;
+    if (!run_row(&own, c->strategies->items[i], &c->rows[i])) {
+      note_error(c, &own);
+    }
+  }
+  free(own.blocks);
+  return NULL;
+}
+
+static size_t count_workers(size_t strategies) {
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  size_t most = processors > 1 ? (size_t)processors : 1;
+  if (most > WORKERS_MOST) most = WORKERS_MOST;
+  return strategies < most ? strategies : most;
+}
+
+// This thread is one of the workers, and does it all if there are no others.
+static void run_all(crew *c) {
+  pthread_t others[WORKERS_MOST];
+  size_t begun = 0, wanted = count_workers(c->strategies->count);
+  while (begun + 1 < wanted &&
+         pthread_create(&others[begun], NULL, work, c) == 0) {
+    begun++;
+  }
+  (void)work(c);
+  for (size_t i = 0; i < begun; i++)
+    (void)pthread_join(others[i], NULL);
+}
+
+static void add_recorded(const tarn_trace *trace, uint64_t capacity,
+                         what_if *out) {
+  if (!moment_knows_spans(trace)) return;
+  uint64_t held = moment_held_peak(trace);
   out->rows[out->count++] = (what_if_row){.strategy = "as recorded",
                                           .reserved_bytes = held,
-                                          .fits = compare(held, t->capacity)};
+                                          .fits = compare(held, capacity)};
 }
 
 bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
                  tarn_device *device, const options_list *pools,
                  uint64_t capacity, what_if *out) {
-  trial t = {.verb = verb,
-             .trace = trace,
-             .device = device,
-             .watch = stopwatch_start(),
-             .capacity = capacity};
   *out = (what_if){0};
   out->rows = tool_array(pools->count + 1, sizeof *out->rows);
-  add_recorded(&t, out);
-  tool_progress_begin(&t.progress, pools->count);
-  bool ran = true;
-  for (size_t i = 0; ran && i < pools->count; i++) {
-    ran = run_row(&t, pools->items[i], &out->rows[out->count]);
-    out->count += ran;
-  }
-  tool_progress_end(&t.progress);
-  return ran;
+  add_recorded(trace, capacity, out);
+  crew c = {.common = {.trace = trace, .device = device, .capacity = capacity},
+            .strategies = pools,
+            .rows = &out->rows[out->count],
+            .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (pools->count > 0) run_all(&c);
+  out->count += pools->count;
+  if (c.error[0] == '\0') return true;
+  tool_say(verb, "%s: %s", trace->name, c.error);
+  return false;
 }
 
 bool what_if_any_fits(const what_if *w) {

@@ -137,11 +137,11 @@ why_answer why_ask(const tarn_trace *trace, owners *o, moment at,
   a.holders = holders_by_frame(o, trace, &a.live);
   a.baseline_holders = holders_of_baseline(o, trace, &a.baseline);
   a.churn = holders_by_frame(o, trace, &churn);
-  a.modules = sums_by_module(trace, &a.holders, depth);
+  a.root = frame_names_root(trace, o);
+  a.modules = sums_by_module(trace, &a.holders, a.root, depth);
   a.sizes = sums_by_size(trace, &a.live);
   a.tags = sums_by_tag(trace, &a.live);
   a.space = holes_find(trace, &a.live, at, stream_at(trace, at));
-  a.root = frame_names_root(trace, &a.holders);
   look_into_ooms(&a);
   block_set_deinit(&churn);
   return a;

@@ -182,8 +182,7 @@ static void say_fits(const reporter *r) {
   }
   for (size_t i = 0; i < a->strategies.count; i++) {
     if (a->strategies.rows[i].fits != FITS) continue;
-    say(r, "It fits into %s with %s.\n", capacity,
-        a->strategies.rows[i].strategy);
+    say(r, "It fits into %s: see below.\n", capacity);
     return;
   }
   say(r, "It does not fit into %s with any allocator below.\n", capacity);
@@ -361,7 +360,27 @@ static void write_holes(const reporter *r) {
 }
 
 static void write_root(const reporter *r) {
-  if (*r->answer->root) say(r, "Files are below %s\n", r->answer->root);
+  if (*r->answer->root) say(r, "Files are below %s.\n", r->answer->root);
+}
+
+// What was recorded of blocks that are older than the trace: a stack at their
+// birth, or only one at their death.
+static void write_baseline(const reporter *r) {
+  const why_answer *a = r->answer;
+  bool born = false;
+  if (a->baseline_holders.count == 1 &&
+      a->baseline_holders.items[0].kind == HOLDER_KEPT) {
+    return;
+  }
+  for (size_t i = 0; i < a->baseline.count; i++) {
+    const tarn_trace_block *block = &a->trace->blocks[a->baseline.items[i]];
+    born |= block->stack != TARN_TRACE_NO_STACK;
+  }
+  write_frames(r,
+               born ? "Older than the trace, by the line that allocated or, "
+                      "if that is unknown, freed it"
+                    : "Older than the trace, by the line that freed it",
+               &a->baseline_holders, NULL);
 }
 
 static void write_churn(const reporter *r) {
@@ -388,8 +407,7 @@ void why_write_report(const why_answer *a, table_style style) {
                &a->holders, a->owners);
   write_root(&r);
   write_diff(&r);
-  write_frames(&r, "Older than the trace, by the line that freed it",
-               &a->baseline_holders, NULL);
+  write_baseline(&r);
   write_what_if(&r);
   write_sums(&r, "By module", "module", &a->modules, a->live.bytes);
   write_sums(&r, "By size of block", "size", &a->sizes, a->live.bytes);

@@ -115,7 +115,7 @@ static tarn_status append(tarn__intern *set, tarn__budget *budget,
     status = tarn__array_grow(budget, &set->spans, 1, &span);
   }
   if (status != TARN_OK) return status;
-  memcpy(copy, bytes, size);
+  if (size > 0) memcpy(copy, bytes, size);
   *(tarn__span *)span = (tarn__span){.first = first, .size = size};
   return TARN_OK;
 }

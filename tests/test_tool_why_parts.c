@@ -1,0 +1,495 @@
+// The parts of `tarn why`, on traces that are built event by event: owners of
+// stacks, their names, sums of holders. Sums are exact: every byte that lives
+// is in one row.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame_names.h"
+#include "holders.h"
+#include "moment.h"
+#include "owners.h"
+#include "test_tool_why_kit.h"
+
+// The name of the frame that owns |count| |frames|.
+static char *owner_among(const tarn_trace_frame *frames, size_t count,
+                         const options_list *patterns) {
+  begin();
+  alloc(4096, 1, stack_of(frames, count));
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, patterns);
+  uint32_t frame = owners_of(o, trace->blocks[0].stack);
+  ck_assert_uint_ne(frame, TARN_TRACE_NO_STACK);
+  char *name = frame_names_frame(&trace->frames[frame]);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+  return name;
+}
+
+static void assert_owner(const tarn_trace_frame *frames, size_t count,
+                         const options_list *patterns, const char *expected) {
+  char *name = owner_among(frames, count, patterns);
+  ck_assert_str_eq(name, expected);
+  free(name);
+}
+
+// ---------------------------------------------------------------------------
+// Owners
+// ---------------------------------------------------------------------------
+
+static const tarn_trace_frame python_stack[] = {
+    {"??", "torch::unwind::unwind()", 0},
+    {"CUDACachingAllocator.cpp", "c10::cuda::CUDACachingAllocator::malloc", 0},
+    {"", "at::_ops::bmm::call(at::Tensor const&)", 0},
+    {"<frozen importlib._bootstrap>", "_call", 241},
+    {"/home/me/.venv/lib/python3.12/site-packages/torch/nn/f.py", "linear", 9},
+    {"/usr/lib/python3/dist-packages/numpy/core.py", "dot", 3},
+    {"/usr/lib/python3.11/functools.py", "wrapper", 5},
+    {"/home/me/run/model.py", "forward", 39},
+    {"/home/me/run/train.py", "<module>", 7},
+};
+
+START_TEST(own_python_owns) {
+  assert_owner(python_stack, COUNT(python_stack), &no_patterns,
+               "/home/me/run/model.py:39 forward");
+}
+END_TEST
+
+// Typed code is somebody's own; a folder named python beside a lib is no
+// library.
+START_TEST(unusual_places_are_own) {
+  static const tarn_trace_frame typed[] = {{"<stdin>", "<module>", 1}};
+  static const tarn_trace_frame folder[] = {
+      {"/home/me/lib/mine/python3.py", "f", 2}};
+  static const tarn_trace_frame file[] = {{"/a/lib/python3.py", "f", 3}};
+  assert_owner(typed, 1, &no_patterns, "<stdin>:1 <module>");
+  assert_owner(folder, 1, &no_patterns, "/home/me/lib/mine/python3.py:2 f");
+  assert_owner(file, 1, &no_patterns, "/a/lib/python3.py:3 f");
+}
+END_TEST
+
+static options_list patterns_of(const char *a, const char *b) {
+  options_list list = {0};
+  options_list_add(&list, a, strlen(a));
+  if (b != NULL) options_list_add(&list, b, strlen(b));
+  return list;
+}
+
+static void assert_owner_with(const char *a, const char *b,
+                              const char *expected) {
+  options_list patterns = patterns_of(a, b);
+  assert_owner(python_stack, COUNT(python_stack), &patterns, expected);
+  options_list_free(&patterns);
+}
+
+START_TEST(patterns_decide) {
+  assert_owner_with("*/model.py", NULL, "/home/me/run/train.py:7 <module>");
+  assert_owner_with("forward", NULL, "/home/me/run/train.py:7 <module>");
+  assert_owner_with("!*/numpy/*", NULL,
+                    "/usr/lib/python3/dist-packages/numpy/core.py:3 dot");
+  assert_owner_with("none", NULL, "torch::unwind::unwind()");
+  assert_owner_with("none", "*::*", "<frozen importlib._bootstrap>:241 _call");
+}
+END_TEST
+
+START_TEST(the_last_pattern_decides) {
+  assert_owner_with("*/run/*", "!*/train.py",
+                    "/home/me/run/train.py:7 <module>");
+  assert_owner_with("!*/model.py", "*/run/*",
+                    "at::_ops::bmm::call(at::Tensor "
+                    "const&)");
+}
+END_TEST
+
+START_TEST(own_native_code_owns) {
+  static const tarn_trace_frame frames[] = {
+      {"/lib/x86_64-linux-gnu/libc.so.6", "malloc", 0},
+      {"/opt/tarn/lib/libtarn.so.0", "tarn_pool_alloc", 0},
+      {"src/pool.c", "tarn_pool_alloc", 12},
+      {"/usr/include/c++/12/bits/new_allocator.h", "allocate", 137},
+      {"/usr/lib/libopenblas.so.0", "blas_memory_alloc", 0},
+      {"./malloc/malloc.c", "__libc_malloc", 3321},
+      {"/home/me/net.cc", "layer(int)", 20},
+      {"/home/me/main.cc", "main", 5},
+  };
+  assert_owner(frames, COUNT(frames), &no_patterns,
+               "/home/me/net.cc:20 layer(int)");
+}
+END_TEST
+
+// The innermost node says what a backward pass needed it for.
+START_TEST(libraries_alone_tell_the_node) {
+  static const tarn_trace_frame frames[] = {
+      {"??", "torch::unwind::unwind()", 0},
+      {"", "at::detail::empty_generic(long)", 0},
+      {"", "at::native::clone(at::Tensor const&)", 0},
+      {"??", "torch::autograd::AccumulateGrad::apply(std::vector<int>&&)", 0},
+      {"??", "torch::autograd::generated::MulBackward0::apply(int)", 0},
+      {"??", "__clone", 0},
+      {"/venv/lib/python3.12/site-packages/torch/x.py", "run", 4},
+  };
+  static const tarn_trace_frame others[] = {
+      {"??", "torch::unwind::unwind()", 0},
+      {"", "at::native::clone(at::Tensor const&)", 0},
+      {"/venv/lib/python3.12/site-packages/torch/x.py", "run", 4},
+  };
+  static const tarn_trace_frame plumbing[] = {
+      {"??", "torch::unwind::unwind()", 0},
+      {"libc.so.6", "malloc", 0},
+      {"libtarn.so.0", "tarn_x", 0},
+      {"", "operator new(unsigned long)", 0},
+      {"libpython3.11.so", "malloc", 0},
+      {"/usr/lib/python3.11/x.py", "malloc", 0},
+  };
+  assert_owner(frames, COUNT(frames), &no_patterns,
+               "torch::autograd::AccumulateGrad::apply(std::vector<int>&&)");
+  assert_owner(others, COUNT(others), &no_patterns,
+               "at::native::clone(at::Tensor const&)");
+  assert_owner(plumbing, COUNT(plumbing), &no_patterns,
+               "torch::unwind::unwind()");
+}
+END_TEST
+
+START_TEST(no_stack_has_no_owner) {
+  begin();
+  alloc(1, 1, TARN_TRACE_NO_STACK);
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, &no_patterns);
+  ck_assert_uint_eq(owners_of(o, TARN_TRACE_NO_STACK), TARN_TRACE_NO_STACK);
+  owners_destroy(o);
+  owners_destroy(NULL);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Names
+// ---------------------------------------------------------------------------
+
+static void assert_module(const char *file, const char *function, size_t depth,
+                          const char *expected) {
+  tarn_trace_frame frame = {file, function, 1};
+  char *name = frame_names_module(&frame, "/home/me/", depth);
+  ck_assert_str_eq(name, expected);
+  free(name);
+}
+
+START_TEST(modules_have_names) {
+  assert_module("/home/me/net/model.py", "f", 0, "net.model");
+  assert_module("/home/me/net/layers/__init__.py", "f", 0, "net.layers");
+  assert_module("/home/me/net/layers/a.py", "f", 1, "net");
+  assert_module("/home/me/net/layers/a.py", "f", 2, "net.layers");
+  assert_module("/home/me/scripts/../net/a.py", "f", 0, "net.a");
+  assert_module("/v/site-packages/torch/nn/x.py", "f", 0, "torch.nn.x");
+  assert_module("/usr/lib/python3.11/json/x.py", "f", 0, "json.x");
+  assert_module("??", "a::b<c::d>::e(f::g)", 0, "a::b<c::d>");
+  assert_module("??", "a::b::c::d()", 2, "a::b");
+  assert_module("/usr/lib/libx.so.1", "run", 0, "libx.so.1");
+  assert_module("x.cc", "(anonymous namespace)::f()", 0,
+                "(anonymous namespace)");
+  assert_module("", "", 0, "(unknown)");
+  assert_module("/../x.py", "f", 0, "/...x");
+}
+END_TEST
+
+static void assert_short(const char *file, uint32_t line, const char *function,
+                         const char *expected) {
+  tarn_trace_frame frame = {file, function, line};
+  tarn_trace trace = {.frames = &frame, .frame_count = 1};
+  holder row = {.kind = HOLDER_OWN};
+  char *name = frame_names_short(&trace, &row, "/home/me/");
+  ck_assert_str_eq(name, expected);
+  free(name);
+}
+
+START_TEST(frames_have_short_names) {
+  assert_short("/home/me/a.py", 3, "f", "a.py:3 f");
+  assert_short("/home/me/x/../a.py", 3, "f", "a.py:3 f");
+  assert_short("/home/you/a.py", 3, "f", "/home/you/a.py:3 f");
+  assert_short("", 0, "a::b(c::d)", "a::b");
+  assert_short("", 0, "a::(anonymous namespace)::b(int)",
+               "a::(anonymous namespace)::b");
+  assert_short("a.c", 0, "f(x)", "a.c f(x)");
+  assert_short("a.c", 4, "", "a.c:4");
+  assert_short("??", 4, "", "(unknown)");
+  assert_short("/home/me/../../a.py", 1, "f", "../../a.py:1 f");
+  assert_short("/x/a/b/../../c.py", 1, "f", "/x/c.py:1 f");
+}
+END_TEST
+
+START_TEST(the_root_is_common) {
+  begin();
+  alloc(1, 1, stack_at("/home/me/run/net/a.py", 1, "f"));
+  alloc(2, 1, stack_at("/home/me/run/network.py", 1, "f"));
+  alloc(3, 1, stack_at("<stdin>", 1, "f"));
+  alloc(4, 1, stack_at("/v/site-packages/x.py", 1, "f"));
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, &no_patterns);
+  char *root = frame_names_root(trace, o);
+  ck_assert_str_eq(root, "/home/me/run/");
+  free(root);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+// A name of a megabyte is nobody's code, and is not written out.
+START_TEST(names_are_cut) {
+  enum { LONG = 1 << 20 };
+  char *file = calloc(LONG + 1, 1);
+  ck_assert_ptr_nonnull(file);
+  memset(file, 'x', LONG);
+  memcpy(file + LONG - 3, ".py", sizeof ".py");
+  tarn_trace_frame frames[] = {{file, "f", 1}, {"/home/me/a.py", "g", 2}};
+  assert_owner(frames, 2, &no_patterns, "/home/me/a.py:2 g");
+  char *name = frame_names_frame(&frames[0]);
+  ck_assert_uint_eq(strlen(name), 1024 + strlen(":1 f"));
+  free(name);
+  free(file);
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Moments and holders
+// ---------------------------------------------------------------------------
+
+static uint64_t sum_of_rows(const holder_list *list, uint64_t *out_blocks) {
+  uint64_t bytes = 0;
+  *out_blocks = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    bytes += list->items[i].bytes;
+    *out_blocks += list->items[i].blocks;
+    require(list->items[i].blocks > 0);
+  }
+  return bytes;
+}
+
+static void require_sorted(const holder_list *list) {
+  for (size_t i = 1; i < list->count; i++) {
+    require(list->items[i - 1].bytes >= list->items[i].bytes);
+  }
+}
+
+static void require_sums(const named_sums *sums, const block_set *set) {
+  uint64_t bytes = 0, blocks = 0;
+  for (size_t i = 0; i < sums->count; i++) {
+    bytes += sums->items[i].bytes;
+    blocks += sums->items[i].blocks;
+  }
+  require(bytes == set->bytes && blocks == set->count);
+}
+
+static void require_exact(owners *o, const tarn_trace *trace,
+                          const block_set *set) {
+  uint64_t blocks = 0;
+  holder_list rows = holders_by_frame(o, trace, set);
+  require(sum_of_rows(&rows, &blocks) == set->bytes && blocks == set->count);
+  require(rows.bytes == set->bytes && rows.blocks == set->count);
+  require_sorted(&rows);
+  named_sums modules = sums_by_module(trace, &rows, "/home/me/", 0);
+  named_sums sizes = sums_by_size(trace, set);
+  named_sums tags = sums_by_tag(trace, set);
+  require_sums(&modules, set);
+  require_sums(&sizes, set);
+  require_sums(&tags, set);
+  named_sums_cut(&modules, 1);
+  require_sums(&modules, set);
+  require(modules.count <= 2);
+  holders_cut(&rows, 2);
+  require(sum_of_rows(&rows, &blocks) == set->bytes && blocks == set->count);
+  named_sums_deinit(&modules);
+  named_sums_deinit(&sizes);
+  named_sums_deinit(&tags);
+  holder_list_deinit(&rows);
+}
+
+// What lives after |count| events, counted one by one.
+static uint64_t live_after(const tarn_trace *trace, size_t count) {
+  uint64_t live = trace->baseline_bytes;
+  for (size_t i = 0; i < count; i++) {
+    const tarn_trace_event *e = &trace->events[i];
+    if (e->kind == TARN_TRACE_ALLOC) live += trace->blocks[e->block].size;
+    if (e->kind == TARN_TRACE_FREE) live -= trace->blocks[e->block].size;
+  }
+  return live;
+}
+
+START_TEST(every_byte_is_in_one_row) {
+  tarn_trace *trace = random_trace((uint32_t)_i + 1);
+  owners *o = owners_create(trace, &no_patterns);
+  for (size_t i = 0; i < trace->event_count; i += 7) {
+    block_set live = moment_live(trace, (moment)i);
+    require(live.bytes == live_after(trace, i + 1));
+    require_exact(o, trace, &live);
+    block_set_deinit(&live);
+  }
+  block_set before = moment_live(trace, TARN_TRACE_BASELINE);
+  require(before.count == trace->baseline_count);
+  require(before.bytes == trace->baseline_bytes);
+  require_exact(o, trace, &before);
+  block_set_deinit(&before);
+  block_set peak = moment_live(trace, trace->live_peak_event);
+  ck_assert_uint_eq(peak.bytes, trace->live_peak_bytes);
+  block_set_deinit(&peak);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+// What lives at a moment, what came and went, and what came later and stays or
+// was older and went before: these are all.
+START_TEST(churn_is_the_rest) {
+  tarn_trace *trace = random_trace(99);
+  moment at = trace->live_peak_event;
+  block_set live = moment_live(trace, at);
+  block_set churn = moment_churn(trace, at);
+  size_t others = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    const tarn_trace_block *b = &trace->blocks[i];
+    bool old_and_gone = b->born == TARN_TRACE_BASELINE && b->died <= at;
+    bool later = b->born != TARN_TRACE_BASELINE && b->born > at &&
+                 b->died == TARN_TRACE_NEVER;
+    others += old_and_gone || later;
+  }
+  ck_assert_uint_gt(churn.count, 0);
+  ck_assert_uint_eq(live.count + churn.count + others, trace->block_count);
+  block_set_deinit(&live);
+  block_set_deinit(&churn);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+static void assert_row(const tarn_trace *trace, const holder *row,
+                       const char *name, uint64_t bytes, uint64_t blocks) {
+  char *got = frame_names_holder(trace, row);
+  ck_assert_str_eq(got, name);
+  ck_assert_uint_eq(row->bytes, bytes);
+  ck_assert_uint_eq(row->blocks, blocks);
+  free(got);
+}
+
+START_TEST(rows_of_their_own) {
+  begin();
+  tarn_trace_block old = {
+      .size = 7, .address = 1, .stack = stack_at("/a/x.py", 1, "f")};
+  assert_ok(tarn_trace_builder_old(builder, &old));
+  alloc(100, 50, stack_at("/a/x.py", 1, "f"));
+  alloc(200, 60, stack_at("/a/x.py", 1, "f"));
+  alloc(300, 70, stack_at("/a/y.py", 2, "g"));
+  alloc(400, 5, TARN_TRACE_NO_STACK);
+  alloc(500, 2, stack_at("/a/z.py", 3, "h"));
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, &no_patterns);
+  block_set live = moment_live(trace, 4);
+  holder_list rows = holders_by_frame(o, trace, &live);
+  ck_assert_uint_eq(rows.count, 5);
+  assert_row(trace, &rows.items[0], "/a/x.py:1 f", 110, 2);
+  assert_row(trace, &rows.items[1], "/a/y.py:2 g", 70, 1);
+  assert_row(trace, &rows.items[2], "(before the trace began)", 7, 1);
+  assert_row(trace, &rows.items[3], "(no stack)", 5, 1);
+  assert_row(trace, &rows.items[4], "/a/z.py:3 h", 2, 1);
+  holders_cut(&rows, 1);
+  ck_assert_uint_eq(rows.count, 4);
+  assert_row(trace, &rows.items[1], "(before the trace began)", 7, 1);
+  assert_row(trace, &rows.items[3], "(2 others)", 72, 2);
+  holder_list_deinit(&rows);
+  block_set_deinit(&live);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(the_baseline_is_told_apart) {
+  begin();
+  tarn_trace_block known = {
+      .size = 7, .address = 1, .stack = stack_at("/a/x.py", 1, "f")};
+  tarn_trace_block kept = {
+      .size = 9, .address = 50, .stack = TARN_TRACE_NO_STACK};
+  assert_ok(tarn_trace_builder_old(builder, &known));
+  assert_ok(tarn_trace_builder_old(builder, &kept));
+  event(TARN_TRACE_FREE, 100, 30, stack_at("/a/step.py", 73, "step"));
+  event(TARN_TRACE_FREE, 200, 3, TARN_TRACE_NO_STACK);
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, &no_patterns);
+  block_set live = moment_live(trace, TARN_TRACE_BASELINE);
+  block_set old = block_set_baseline(trace, &live);
+  ck_assert_uint_eq(old.bytes, 49);
+  holder_list rows = holders_of_baseline(o, trace, &old);
+  ck_assert_uint_eq(rows.count, 4);
+  assert_row(trace, &rows.items[0], "/a/step.py:73 step", 30, 1);
+  assert_row(trace, &rows.items[1], "(never freed in the trace)", 9, 1);
+  assert_row(trace, &rows.items[2], "/a/x.py:1 f", 7, 1);
+  assert_row(trace, &rows.items[3], "(no stack)", 3, 1);
+  holder_list_deinit(&rows);
+  block_set_deinit(&old);
+  block_set_deinit(&live);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(sizes_have_classes) {
+  static const uint64_t sizes[] = {
+      1, 1023, 1024, 2047, UINT64_C(1) << 40, UINT64_C(1) << 63};
+  tarn_trace_block blocks[COUNT(sizes)] = {{0}};
+  uint32_t all[COUNT(sizes)];
+  for (uint32_t i = 0; i < COUNT(sizes); i++) {
+    blocks[i].size = sizes[i];
+    all[i] = i;
+  }
+  tarn_trace trace = {.blocks = blocks, .block_count = COUNT(sizes)};
+  block_set set = {.items = all, .count = COUNT(sizes)};
+  named_sums sums = sums_by_size(&trace, &set);
+  ck_assert_uint_eq(sums.count, 5);
+  ck_assert_str_eq(sums.items[0].name, "from 8 EiB");
+  ck_assert_uint_eq(sums.items[0].most, UINT64_MAX);
+  ck_assert_str_eq(sums.items[1].name, "1 TiB to 2 TiB");
+  ck_assert_str_eq(sums.items[2].name, "1 KiB to 2 KiB");
+  ck_assert_uint_eq(sums.items[2].blocks, 2);
+  ck_assert_uint_eq(sums.items[2].bytes, 1024 + 2047);
+  ck_assert_str_eq(sums.items[3].name, "512 B to 1 KiB");
+  ck_assert_str_eq(sums.items[4].name, "1 B to 2 B");
+  named_sums_deinit(&sums);
+}
+END_TEST
+
+START_TEST(tags_are_summed) {
+  uint32_t tag = 0;
+  begin();
+  assert_ok(tarn_trace_builder_tag(builder, "weights", &tag));
+  tarn_trace_event e = {.kind = TARN_TRACE_ALLOC,
+                        .address = 1,
+                        .size = 10,
+                        .stack = TARN_TRACE_NO_STACK,
+                        .tag = tag};
+  assert_ok(tarn_trace_builder_event(builder, &e));
+  alloc(100, 3, TARN_TRACE_NO_STACK);
+  tarn_trace *trace = finish();
+  block_set live = moment_live(trace, 1);
+  named_sums sums = sums_by_tag(trace, &live);
+  ck_assert_uint_eq(sums.count, 2);
+  ck_assert_str_eq(sums.items[0].name, "weights");
+  ck_assert_uint_eq(sums.items[0].bytes, 10);
+  ck_assert_str_eq(sums.items[1].name, "(no tag)");
+  ck_assert_uint_eq(sums.items[1].bytes, 3);
+  named_sums_deinit(&sums);
+  block_set_deinit(&live);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_why_parts");
+  ADD_CASE(suite, "owners", own_python_owns, unusual_places_are_own,
+           patterns_decide, the_last_pattern_decides, own_native_code_owns,
+           libraries_alone_tell_the_node, no_stack_has_no_owner);
+  ADD_CASE(suite, "names", modules_have_names, frames_have_short_names,
+           the_root_is_common, names_are_cut);
+  ADD_CASE(suite, "holders", churn_is_the_rest, rows_of_their_own,
+           the_baseline_is_told_apart, sizes_have_classes, tags_are_summed);
+  TCase *sums = tcase_create("sums");
+  tcase_set_timeout(sums, 120);
+  tcase_add_loop_test(sums, every_byte_is_in_one_row, 0, 8);
+  suite_add_tcase(suite, sums);
+  return run_suite(suite);
+}
