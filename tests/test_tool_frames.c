@@ -1,4 +1,5 @@
 // Frames of the tool: traces copied under other names, and the names of code.
+#include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +195,24 @@ START_TEST(own_function_has_its_name) {
 }
 END_TEST
 
+// A library of the system, for which there is a table of symbols at least.
+START_TEST(exported_function_has_its_name) {
+  tarn_trace_frame places[SYMBOLS_MOST];
+  void *function = dlsym(RTLD_DEFAULT, "dwfl_begin");
+  Dl_info info;
+  ck_assert_ptr_nonnull(function);
+  ck_assert_int_ne(dladdr(function, &info), 0);
+  uint64_t offset = (uintptr_t)function - (uintptr_t)info.dli_fbase;
+  symbols *table = symbols_open();
+  size_t count = symbols_find(table, info.dli_fname, offset + 1, places);
+  ck_assert_uint_eq(count, 1);
+  ck_assert_str_eq(places[0].function, "dwfl_begin");
+  ck_assert_str_eq(places[0].file, info.dli_fname);
+  ck_assert_uint_eq(places[0].line, 0);
+  symbols_close(table);
+}
+END_TEST
+
 START_TEST(servers_are_not_asked) {
   setenv("DEBUGINFOD_URLS", "http://127.0.0.1:9/", 1);
   symbols *table = symbols_open();
@@ -218,7 +237,8 @@ int main(void) {
            copy_of_a_workload_fails);
 #ifdef TARN_HAS_LIBDW
   ADD_CASE(suite, "symbols", what_has_no_symbols_has_no_names,
-           own_function_has_its_name, servers_are_not_asked);
+           own_function_has_its_name, exported_function_has_its_name,
+           servers_are_not_asked);
 #else
   ADD_CASE(suite, "symbols", what_has_no_symbols_has_no_names,
            nothing_is_read_without_libdw);

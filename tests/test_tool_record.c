@@ -64,6 +64,7 @@ END_TEST
 
 // --- names -----------------------------------------------------------------
 
+#ifdef TARN_HAS_LIBDW
 static uint32_t keep_line(void) {
   tool_output o =
       tool_run("record", "--out", tool_file("line.tarn"), TARN_PROGRAM, "line");
@@ -74,7 +75,6 @@ static uint32_t keep_line(void) {
   return line;
 }
 
-#ifdef TARN_HAS_LIBDW
 START_TEST(frames_have_function_file_and_line) {
   assert_ended(record("keep"), 0, "1 event");
   tarn_trace *trace = read_out();

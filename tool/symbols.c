@@ -41,11 +41,21 @@ size_t symbols_find(symbols *table, const char *module, uint64_t address,
 typedef char *demangle_fn(const char *name, char *out, size_t *out_size,
                           int *out_status);
 
+// A function in a table of symbols, at addresses of the Dwfl.
+typedef struct entry {
+  GElf_Addr begin;
+  GElf_Addr end;
+  const char *name;
+  bool is_global;
+} entry;
+
 typedef struct module {
   struct module *next;
   char *path;
   Dwfl_Module *dwfl;  // NULL: it is not there, or nothing that has symbols
   GElf_Addr bias;
+  entry *entries;  // by begin; NULL: not asked for yet
+  size_t entry_count;
 } module;
 
 // A name that was made here.
@@ -92,6 +102,7 @@ symbols *symbols_open(void) {
 static void free_modules(module *first) {
   while (first != NULL) {
     module *next = first->next;
+    free(first->entries);
     free(first->path);
     free(first);
     first = next;
@@ -135,7 +146,7 @@ static void report(const symbols *table, module *added) {
   }
 }
 
-static const module *find_module(symbols *table, const char *path) {
+static module *find_module(symbols *table, const char *path) {
   for (module *known = table->modules; known != NULL; known = known->next) {
     if (strcmp(known->path, path) == 0) return known;
   }
@@ -144,6 +155,60 @@ static const module *find_module(symbols *table, const char *path) {
   table->modules = added;
   report(table, added);
   return added;
+}
+
+// --- tables of symbols -----------------------------------------------------
+
+// Libdw itself would look through the whole table for each address.
+
+static bool is_code(const GElf_Sym *symbol) {
+  int type = GELF_ST_TYPE(symbol->st_info);
+  return symbol->st_shndx != SHN_UNDEF && symbol->st_size > 0 &&
+         (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+// Of several names of one function the last: the global one, if there is one.
+static int compare_entries(const void *a, const void *b) {
+  const entry *x = a;
+  const entry *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->is_global != y->is_global) return x->is_global ? 1 : -1;
+  return -strcmp(x->name, y->name);
+}
+
+static void read_entries(module *of) {
+  int count = dwfl_module_getsymtab(of->dwfl);
+  of->entries = tool_array(count > 0 ? (size_t)count : 1, sizeof *of->entries);
+  for (int i = 0; i < count; i++) {
+    GElf_Sym symbol;
+    GElf_Addr begin = 0;
+    const char *name =
+        dwfl_module_getsym_info(of->dwfl, i, &symbol, &begin, NULL, NULL, NULL);
+    if (name == NULL || *name == '\0' || !is_code(&symbol)) continue;
+    of->entries[of->entry_count++] =
+        (entry){.begin = begin,
+                .end = begin + symbol.st_size,
+                .name = name,
+                .is_global = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL};
+  }
+  if (of->entry_count == 0) return;
+  qsort(of->entries, of->entry_count, sizeof *of->entries, compare_entries);
+}
+
+// The last function that begins at or before |address|, if that is in it.
+static const char *find_entry(module *in, GElf_Addr address) {
+  if (in->entries == NULL) read_entries(in);
+  size_t low = 0, high = in->entry_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (in->entries[middle].begin <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == 0 || address >= in->entries[low - 1].end) return NULL;
+  return in->entries[low - 1].name;
 }
 
 // --- names -----------------------------------------------------------------
@@ -172,7 +237,7 @@ static const char *name_of(symbols *table, Dwarf_Die *die) {
 
 typedef struct search {
   symbols *table;
-  const module *module;
+  module *module;
   Dwarf_Addr address;  // as the Dwfl has it
   tarn_trace_frame *out;
   size_t count;
@@ -246,10 +311,7 @@ static void add_functions(search *at, Dwarf_Die *unit, Dwarf_Die *scopes,
 
 // Without debug information there is still the table of symbols.
 static void add_symbol(search *at, tarn_trace_frame place) {
-  GElf_Off offset = 0;
-  GElf_Sym symbol;
-  const char *name = dwfl_module_addrinfo(at->module->dwfl, at->address,
-                                          &offset, &symbol, NULL, NULL, NULL);
+  const char *name = find_entry(at->module, at->address);
   if (name == NULL && place.line == 0) return;
   place.function = readable(at->table, name);
   at->out[at->count++] = place;
@@ -257,7 +319,7 @@ static void add_symbol(search *at, tarn_trace_frame place) {
 
 size_t symbols_find(symbols *table, const char *path, uint64_t address,
                     tarn_trace_frame out[SYMBOLS_MOST]) {
-  const module *found = find_module(table, path);
+  module *found = find_module(table, path);
   if (found->dwfl == NULL || address == 0) return 0;
   // A call may be the last thing in a function: what returns is behind it.
   search at = {.table = table,
