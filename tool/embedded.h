@@ -2,6 +2,8 @@
 #ifndef TARN_TOOL_EMBEDDED_H_
 #define TARN_TOOL_EMBEDDED_H_
 
+extern const char embedded_page_css[];
+extern const char embedded_page_js[];
 extern const char embedded_picture_html[];
 extern const char embedded_picture_css[];
 extern const char embedded_picture_model_js[];
