@@ -8,7 +8,8 @@
 #include "tool.h"
 
 static const tool_verb *const verbs[] = {
-    &verb_devices, &verb_replay, &verb_bench, &verb_conform, &verb_new_plugin,
+    &verb_devices, &verb_replay,  &verb_view,
+    &verb_bench,   &verb_conform, &verb_new_plugin,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

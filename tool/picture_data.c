@@ -1,7 +1,6 @@
 // What the script of the picture draws, as JSON.
 #include "picture_data.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "json.h"
@@ -22,21 +21,6 @@ static double height_of(const void *context, size_t index) {
   const placed *p = context;
   if (p->addresses[index] == 0) return -1;
   return (double)layout_height(p->layout, p->addresses[index]);
-}
-
-static void write_ranges(json *out, const layout *l) {
-  json_key(out, "ranges");
-  json_begin_array(out);
-  for (size_t i = 0; i < l->range_count; i++) {
-    char address[32];
-    snprintf(address, sizeof address, "0x%" PRIx64, l->ranges[i].address);
-    json_begin_array(out);
-    json_text(out, address);
-    json_uint(out, l->ranges[i].size);
-    json_uint(out, l->ranges[i].height);
-    json_end_array(out);
-  }
-  json_end_array(out);
 }
 
 // Where the bytes held changed: |positions| of them, in reserved[].
@@ -82,9 +66,7 @@ static void write_pool(json *out, const tarn_trace *trace,
   json_begin_object(out);
   json_key(out, "name");
   json_text(out, result->pool);
-  json_key(out, "height");
-  json_uint(out, l.height);
-  write_ranges(out, &l);
+  trace_data_layout(out, &l);
   trace_data_doubles(out, "at", trace->block_count, height_of, &p);
   write_reserved(out, history->reserved, trace->event_count + 1);
   json_end_object(out);

@@ -165,3 +165,23 @@ void trace_data_write(json *out, const tarn_trace *trace) {
   write_frames(out, trace);
   write_stacks(out, trace);
 }
+
+static void write_range(json *out, const layout_range *range) {
+  char address[32];
+  snprintf(address, sizeof address, "0x%" PRIx64, range->address);
+  json_begin_array(out);
+  json_text(out, address);
+  json_uint(out, range->size);
+  json_uint(out, range->height);
+  json_end_array(out);
+}
+
+void trace_data_layout(json *out, const layout *l) {
+  json_key(out, "height");
+  json_uint(out, l->height);
+  json_key(out, "ranges");
+  json_begin_array(out);
+  for (size_t i = 0; i < l->range_count; i++)
+    write_range(out, &l->ranges[i]);
+  json_end_array(out);
+}

@@ -7,6 +7,7 @@
 #include <tarn/tarn.h>
 
 #include "json.h"
+#include "layout.h"
 
 // Writes into the object that |out| is in:
 //
@@ -18,6 +19,9 @@
 // A block of the baseline is born at 0; one never freed dies at |events|; one
 // without a stack has stack 2^32 - 1.
 void trace_data_write(json *out, const tarn_trace *trace);
+
+// The keys "height" and "ranges": [["0x7f00", size, height], ...].
+void trace_data_layout(json *out, const layout *l);
 
 // One value of an array, of element |index|.
 typedef uint32_t trace_data_uint(const void *context, size_t index);
