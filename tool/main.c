@@ -8,7 +8,7 @@
 #include "tool.h"
 
 static const tool_verb *const verbs[] = {
-    &verb_devices, &verb_replay,  &verb_view,
+    &verb_devices, &verb_replay,  &verb_view,       &verb_why,
     &verb_bench,   &verb_conform, &verb_new_plugin,
 };
 

@@ -128,8 +128,9 @@ static tool_exit write_recorded(const tool_verb *verb, view *v,
 }
 
 tool_exit view_write(const tool_verb *verb, const tarn_trace *trace,
-                     const char *title, const char *path) {
-  view v = {.data = {.trace = trace}, .title = title};
-  return has_addresses(trace) ? write_recorded(verb, &v, path)
-                              : write_placed(verb, &v, path);
+                     const view_options *options) {
+  view v = {.data = {.trace = trace, .libraries = options->libraries},
+            .title = options->title};
+  return has_addresses(trace) ? write_recorded(verb, &v, options->path)
+                              : write_placed(verb, &v, options->path);
 }

@@ -67,8 +67,9 @@ static uint32_t holder_of(const void *context, size_t index) {
   return h->of_block[index];
 }
 
-static void write_holders(json *out, const tarn_trace *trace) {
-  view_holders h = view_holders_make(trace);
+static void write_holders(json *out, const view_data *v) {
+  const tarn_trace *trace = v->trace;
+  view_holders h = view_holders_make(trace, v->libraries);
   trace_data_uints(out, "holder", trace->block_count, holder_of, &h);
   json_key(out, "holders");
   json_begin_array(out);
@@ -197,7 +198,7 @@ void view_data_write(const view_data *v, FILE *out) {
   trace_data_write(&writer, v->trace);
   write_kinds(&writer, v->trace);
   trace_data_uints(&writer, "block", v->trace->event_count, block_of, v->trace);
-  write_holders(&writer, v->trace);
+  write_holders(&writer, v);
   write_tags(&writer, v->trace);
   write_refused(&writer, v->trace);
   write_peak(&writer, v->trace);

@@ -4,12 +4,13 @@
 
 #include <stdio.h>
 
-#include <tarn/tarn.h>
+#include "options.h"
 
 typedef struct view_data {
   const tarn_trace *trace;
-  const tarn_addr *addresses;  // of each block; 0: it has none
-  const char *placed_by;       // the pool that gave them; NULL: recorded
+  const options_list *libraries;  // as in owners.h
+  const tarn_addr *addresses;     // of each block; 0: it has none
+  const char *placed_by;          // the pool that gave them; NULL: recorded
 } view_data;
 
 // Writes |v| as JSON that is safe within a <script> element: the keys of

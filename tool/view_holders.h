@@ -1,11 +1,13 @@
 // view_holders.h - under which name the bytes of each block are counted.
 //
 // Each block has one holder: the baseline, nobody ("without a stack"), or the
-// innermost frame of its stack that is the user's own.
+// frame that owns its stack, as in owners.h.
 #ifndef TARN_TOOL_VIEW_HOLDERS_H_
 #define TARN_TOOL_VIEW_HOLDERS_H_
 
 #include <tarn/tarn.h>
+
+#include "options.h"
 
 // The first two holders are always there.
 enum { VIEW_HOLDER_BASELINE = 0, VIEW_HOLDER_NO_STACK = 1, VIEW_HOLDERS = 2 };
@@ -16,8 +18,10 @@ typedef struct view_holders {
   size_t count;
 } view_holders;
 
-// The holders of the blocks of |trace|. Free it with view_holders_deinit.
-view_holders view_holders_make(const tarn_trace *trace);
+// The holders of the blocks of |trace|; |libraries| as in owners_create. Free
+// it with view_holders_deinit.
+view_holders view_holders_make(const tarn_trace *trace,
+                               const options_list *libraries);
 
 void view_holders_deinit(view_holders *h);
 

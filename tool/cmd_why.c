@@ -1,0 +1,373 @@
+// tarn why: who holds the memory of a trace at its peak, and why there was no
+// more.
+//
+//   options ─► traces, pools are there? ─► the answer ─► dry replays ─► the
+//   other trace's peak ─► cut ─► report
+//
+// Nothing is written to stdout before all is known.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load.h"
+#include "options.h"
+#include "why.h"
+
+static const char help[] =
+    "usage: tarn why TRACE|@WORKLOAD [OPTION]...\n"
+    "\n"
+    "Tells how much memory was alive at the peak of a trace and which lines "
+    "of\n"
+    "code hold it. If requests were refused for want of memory, the answer\n"
+    "begins with the last of them: what was asked for, what was free and why\n"
+    "that did not serve.\n"
+    "\n"
+    "  --top N             rows of each list; 0 for all (default: 10)\n"
+    "  --at EVENT          tell of the moment after this event instead of the\n"
+    "                      peak: a number from 0 on, 'oom' (the last refused\n"
+    "                      request), 'end' or 'peak'\n"
+    "  --diff OTHER        compare with the peak of this trace, line by line\n"
+    "  --capacity BYTES    does it fit into so much, as in 40G?\n"
+    "  --pool A,B          allocators to try (default: no_pool,\n"
+    "                      page_unit_pool,buddy_pool,arena_pool), with "
+    "options\n"
+    "                      as in page_unit_pool:page=65536; 'none' tries none\n"
+    "  --libraries P,Q     patterns of files and functions that are not your\n"
+    "                      own code, as in '*/vendor/*'; '!PATTERN' is your\n"
+    "                      own, 'none' forgets those that are built in\n"
+    "  --module-depth N    parts of a module's name that count; 0 for all\n"
+    "                      (default)\n"
+    "  --trace-device N    of a snapshot of several devices, this one "
+    "(default:\n"
+    "                      the one with most events)\n"
+    "  --strategy FILE     load this strategy first, for --pool; may be given\n"
+    "                      several times\n"
+    "  -o FORMAT           table (default), json or md\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "Each block counts once: under the innermost frame of your own code on "
+    "the\n"
+    "stack of its allocation. Libraries are, in a trace with frames of "
+    "Python,\n"
+    "all that is not Python, and what lies below site-packages, dist-packages\n"
+    "or lib/python3.x; in others what lies below /lib, /usr/lib and\n"
+    "/usr/include. What is older than the trace, and what has no stack, is a\n"
+    "row of its own.\n"
+    "\n"
+    "Exit status: 1 if a trace cannot be read, or with --capacity if nothing\n"
+    "fits; 2 if the command line is wrong.\n";
+
+enum { TOP = 10 };
+
+typedef enum moment_name { AT_PEAK = 0, AT_OOM, AT_END, AT_EVENT } moment_name;
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list traces;
+  options_list pools;
+  options_list libraries;
+  options_list strategies;
+  const char *other_name;
+  uint64_t top;
+  uint64_t depth;
+  size_t capacity;
+  moment_name at;
+  uint64_t event;
+  tarn_trace_options trace_options;
+  options_output output;
+
+  tarn_device *device;
+  tarn_trace *trace;
+  tarn_trace *other;
+  owners *owners;
+  why_answer answer;
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+static bool parse_trace_device(command *c, const char *text) {
+  uint64_t device = 0;
+  if (!options_number_parse(c->verb, "--trace-device", text, 0, UINT32_MAX,
+                            &device)) {
+    return false;
+  }
+  c->trace_options.choose_device = true;
+  c->trace_options.device = (uint32_t)device;
+  return true;
+}
+
+static bool parse_at(command *c, const char *text) {
+  static const char *const words[] = {"peak", "oom", "end"};
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(text, words[i]) != 0) continue;
+    c->at = (moment_name)i;
+    return true;
+  }
+  c->at = AT_EVENT;
+  return options_number_parse(c->verb, "--at, where not peak, oom or end,",
+                              text, 0, UINT32_MAX - 1, &c->event);
+}
+
+static bool parse_output(command *c, const char *text) {
+  if (!options_output_parse(c->verb, text, &c->output)) return false;
+  if (c->output != OUTPUT_CSV) return true;
+  tool_misuse(c->verb, "the answer is more than one table: -o json, not csv");
+  return false;
+}
+
+static void split_patterns(command *c, const char *text) {
+  for (;;) {
+    size_t length = strcspn(text, ",");
+    if (length > 0) options_list_add(&c->libraries, text, length);
+    if (text[length] == '\0') return;
+    text += length + 1;
+  }
+}
+
+static bool parse_number(command *c, const char *option, uint64_t *out) {
+  return options_number_parse(c->verb, option, optarg, 0, UINT32_MAX, out);
+}
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'n':
+      return parse_number(c, "--top", &c->top);
+    case 'm':
+      return parse_number(c, "--module-depth", &c->depth);
+    case 'a':
+      return parse_at(c, optarg);
+    case 'd':
+      c->other_name = optarg;
+      return true;
+    case 'c':
+      return options_bytes_parse(c->verb, "--capacity", optarg, &c->capacity);
+    case 'p':
+      options_pools_split(optarg, &c->pools);
+      return true;
+    case 'l':
+      split_patterns(c, optarg);
+      return true;
+    case 'S':
+      options_list_add(&c->strategies, optarg, strlen(optarg));
+      return true;
+    case 'T':
+      return parse_trace_device(c, optarg);
+    case 'o':
+      return parse_output(c, optarg);
+    default:
+      return false;
+  }
+}
+
+static void take_trace(void *context, const char *name) {
+  command *c = context;
+  options_list_add(&c->traces, name, strlen(name));
+}
+
+// ---------------------------------------------------------------------------
+// Is all there that was named?
+// ---------------------------------------------------------------------------
+
+static void choose_pools(command *c) {
+  if (c->pools.count == 0) {
+    options_pools_split("no_pool,page_unit_pool,buddy_pool,arena_pool",
+                        &c->pools);
+  }
+  if (c->pools.count == 1 && strcmp(c->pools.items[0], "none") == 0) {
+    options_list_free(&c->pools);
+  }
+}
+
+static tool_exit try_pool(const command *c, const char *pool) {
+  tarn_pool_options dry = {
+      .struct_size = sizeof dry, .strategy = pool, .flags = TARN_POOL_DRY};
+  tarn_pool *tried = NULL;
+  if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
+    return options_unknown(c->verb, "pool", pool, tarn_pool_strategy_name);
+  }
+  tarn_status status = tarn_pool_create(tarn_place_on(c->device), &dry, &tried);
+  if (status == TARN_OK) status = tarn_pool_destroy(tried);
+  if (status == TARN_E_INVALID) {
+    return tool_misuse(c->verb, "%s", tarn_last_error());
+  }
+  return status == TARN_OK ? TOOL_DONE
+                           : tool_fail(c->verb, "%s", tarn_last_error());
+}
+
+static tool_exit check_pools(command *c) {
+  tool_exit status = options_strategies_load(c->verb, &c->strategies);
+  if (status != TOOL_DONE) return status;
+  choose_pools(c);
+  status = options_once(c->verb, "pool", &c->pools);
+  if (status != TOOL_DONE || c->pools.count == 0) return status;
+  if (tarn_device_open("cpu:0", &c->device) != TARN_OK) {
+    return tool_fail(c->verb, "%s", tarn_last_error());
+  }
+  for (size_t i = 0; status == TOOL_DONE && i < c->pools.count; i++)
+    status = try_pool(c, c->pools.items[i]);
+  return status;
+}
+
+static tool_exit check_names(const command *c) {
+  if (c->traces.count == 0) return tool_misuse(c->verb, "which trace?");
+  if (c->traces.count > 1) {
+    return tool_misuse(c->verb, "one trace at a time; --diff %s compares",
+                       c->traces.items[1]);
+  }
+  tool_exit status = load_check(c->verb, c->traces.items[0], &c->trace_options);
+  if (status != TOOL_DONE || c->other_name == NULL) return status;
+  return load_check(c->verb, c->other_name, &c->trace_options);
+}
+
+static tool_exit load_traces(command *c) {
+  tool_exit status =
+      load_trace(c->verb, c->traces.items[0], &c->trace_options, &c->trace);
+  if (status != TOOL_DONE || c->other_name == NULL) return status;
+  return load_trace(c->verb, c->other_name, &c->trace_options, &c->other);
+}
+
+// ---------------------------------------------------------------------------
+// The work
+// ---------------------------------------------------------------------------
+
+// The last refused request; NO_BLOCK if there is none.
+static uint32_t last_oom(const tarn_trace *trace) {
+  for (size_t i = trace->event_count; i > 0; i--) {
+    if (trace->events[i - 1].kind == TARN_TRACE_OOM) return (uint32_t)(i - 1);
+  }
+  return TARN_TRACE_NO_BLOCK;
+}
+
+static tool_exit no_such_event(const command *c) {
+  return tool_fail(c->verb, "%s: no event %llu: it has %zu", c->trace->name,
+                   (unsigned long long)c->event, c->trace->event_count);
+}
+
+static tool_exit find_moment(const command *c, moment *out) {
+  const tarn_trace *trace = c->trace;
+  *out = trace->live_peak_event;
+  switch (c->at) {
+    case AT_PEAK:
+      return TOOL_DONE;
+    case AT_END:
+      *out = trace->event_count > 0 ? (moment)(trace->event_count - 1)
+                                    : TARN_TRACE_BASELINE;
+      return TOOL_DONE;
+    case AT_OOM:
+      *out = last_oom(trace);
+      return *out != TARN_TRACE_NO_BLOCK
+                 ? TOOL_DONE
+                 : tool_fail(c->verb, "%s: no request was refused in it",
+                             trace->name);
+    case AT_EVENT:
+      break;
+  }
+  if (c->event >= trace->event_count) return no_such_event(c);
+  *out = (moment)c->event;
+  return TOOL_DONE;
+}
+
+// Peak against peak, whatever moment the rest is about.
+static void compare(command *c) {
+  owners *others = owners_create(c->other, &c->libraries);
+  block_set mine = moment_live(c->trace, c->trace->live_peak_event);
+  block_set theirs = moment_live(c->other, c->other->live_peak_event);
+  holder_list my_rows = holders_by_frame(c->owners, c->trace, &mine);
+  holder_list their_rows = holders_by_frame(others, c->other, &theirs);
+  c->answer.diff = why_diff_make(c->trace, &my_rows, c->other, &their_rows);
+  c->answer.has_diff = true;
+  holder_list_deinit(&my_rows);
+  holder_list_deinit(&their_rows);
+  block_set_deinit(&mine);
+  block_set_deinit(&theirs);
+  owners_destroy(others);
+}
+
+static void tell(command *c) {
+  switch (c->output) {
+    case OUTPUT_JSON:
+      why_write_json(&c->answer);
+      return;
+    case OUTPUT_MARKDOWN:
+      why_write_report(&c->answer, TABLE_MARKDOWN);
+      return;
+    case OUTPUT_CSV:
+    case OUTPUT_TABLE:
+      why_write_report(&c->answer, TABLE_PLAIN);
+      return;
+  }
+}
+
+static tool_exit answer(command *c) {
+  moment at = 0;
+  tool_exit status = find_moment(c, &at);
+  if (status != TOOL_DONE) return status;
+  c->owners = owners_create(c->trace, &c->libraries);
+  c->answer = why_ask(c->trace, c->owners, at, c->depth);
+  c->answer.capacity = c->capacity;
+  if (!what_if_run(c->verb, c->trace, c->device, &c->pools, c->capacity,
+                   &c->answer.strategies)) {
+    return TOOL_NO;
+  }
+  if (c->other != NULL) compare(c);
+  why_cut(&c->answer, c->top);
+  tell(c);
+  return what_if_any_fits(&c->answer.strategies) ? TOOL_DONE : TOOL_NO;
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tool_exit status = check_names(c);
+  if (status == TOOL_DONE) status = check_pools(c);
+  if (status == TOOL_DONE) status = load_traces(c);
+  return status == TOOL_DONE ? answer(c) : status;
+}
+
+static void deinit(command *c) {
+  why_deinit(&c->answer);
+  owners_destroy(c->owners);
+  tarn_trace_destroy(c->other);
+  tarn_trace_destroy(c->trace);
+  if (c->device != NULL) (void)tarn_device_close(c->device);
+  options_list_free(&c->traces);
+  options_list_free(&c->pools);
+  options_list_free(&c->libraries);
+  options_list_free(&c->strategies);
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"top", required_argument, NULL, 'n'},
+      {"at", required_argument, NULL, 'a'},
+      {"diff", required_argument, NULL, 'd'},
+      {"capacity", required_argument, NULL, 'c'},
+      {"pool", required_argument, NULL, 'p'},
+      {"libraries", required_argument, NULL, 'l'},
+      {"module-depth", required_argument, NULL, 'm'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"strategy", required_argument, NULL, 'S'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb, .top = TOP};
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_trace,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  deinit(&c);
+  return status;
+}
+
+const tool_verb verb_why = {
+    .name = "why",
+    .summary = "who holds the memory of a trace, and why there was no more",
+    .help = help,
+    .run = run,
+};

@@ -1,0 +1,43 @@
+// what_if.h - what other allocators would have held for the same requests.
+#ifndef TARN_TOOL_WHAT_IF_H_
+#define TARN_TOOL_WHAT_IF_H_
+
+#include "options.h"
+
+// Whether it fits in the capacity that was asked for.
+typedef enum what_if_fits {
+  FITS_UNASKED = 0,
+  FITS_NOT,
+  FITS,
+} what_if_fits;
+
+typedef struct what_if_row {
+  const char *strategy;  // as in the options, or "as recorded"
+  uint64_t reserved_bytes;
+  what_if_fits fits;
+  bool squeezed;  // it fits because it gave memory back in time
+} what_if_row;
+
+typedef struct what_if {
+  what_if_row *rows;
+  size_t count;
+} what_if;
+
+// Replays |trace| once through each of |pools| in a dry pool on |device|: no
+// memory is asked for, streams count as one. What holds more than |capacity|
+// (0: none was asked for) is replayed again with that as its limit, and fits
+// if every request is then served; |reserved_bytes| is of the run that counts.
+// The recorded allocator's own row comes first, if the trace tells of its
+// segments.
+//
+// False after a message if a strategy cannot be had.
+bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
+                 tarn_device *device, const options_list *pools,
+                 uint64_t capacity, what_if *out);
+
+// Whether anything fits. True if nobody asked.
+bool what_if_any_fits(const what_if *w);
+
+void what_if_deinit(what_if *w);
+
+#endif  // TARN_TOOL_WHAT_IF_H_

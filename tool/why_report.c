@@ -1,0 +1,401 @@
+// The answer for people: first what they asked for, then what explains it.
+//
+//   out of memory?  peak, and who holds most   (sentences)
+//   holders ─► difference ─► older than the trace ─► what if ─► modules ─►
+//   sizes ─► tags ─► came and went ─► holes    (tables)
+//
+// Sentences and cells may hold names out of a file: all pass say() or a table.
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "text.h"
+#include "why.h"
+
+typedef struct reporter {
+  const why_answer *answer;
+  table_style style;
+} reporter;
+
+// ---------------------------------------------------------------------------
+// Sentences
+// ---------------------------------------------------------------------------
+
+static void write_escaped(const char *text) {
+  for (; *text; text++) {
+    if (strchr("\\`*_<>[]|", *text) != NULL) putchar('\\');
+    putchar(*text);
+  }
+}
+
+__attribute__((format(printf, 2, 3))) static void say(const reporter *r,
+                                                      const char *format, ...) {
+  char *text = NULL;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&text, format, args);
+  va_end(args);
+  if (length < 0) return;
+  text_neutralise(text, "\n");
+  if (r->style == TABLE_MARKDOWN) {
+    write_escaped(text);
+  } else {
+    fputs(text, stdout);
+  }
+  free(text);
+}
+
+static void title(const reporter *r, const char *text) {
+  printf(r->style == TABLE_MARKDOWN ? "\n### %s\n\n" : "\n%s\n", text);
+}
+
+static double percent(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100 * (double)part / (double)whole;
+}
+
+// "NAME: 1.53 GiB in 217 blocks (23.5%)", with |whole| as the 100%.
+static void say_holder(const reporter *r, const holder *row, uint64_t whole) {
+  char bytes[FORMAT_SIZE], blocks[FORMAT_SIZE];
+  const why_answer *a = r->answer;
+  char *name = frame_names_short(a->trace, row, a->root);
+  say(r, "%s: %s in %s block%s (%.1f%%)", name, format_bytes(bytes, row->bytes),
+      format_count(blocks, row->blocks), row->blocks == 1 ? "" : "s",
+      percent(row->bytes, whole));
+  free(name);
+}
+
+static const holder *first_of(const holder_list *list, bool own_only) {
+  for (size_t i = 0; i < list->count; i++) {
+    holder_kind kind = list->items[i].kind;
+    if (kind == HOLDER_OWN || (kind == HOLDER_LIBRARY && !own_only)) {
+      return &list->items[i];
+    }
+  }
+  return NULL;
+}
+
+// "; most is held by ...". What is older than the trace or has no stack is
+// said first if it is more, since no line can be named for it.
+static void say_most(const reporter *r, const holder_list *list) {
+  char bytes[FORMAT_SIZE];
+  const holder *top = list->count > 0 ? &list->items[0] : NULL;
+  const holder *named = first_of(list, false);
+  if (top != NULL && top != named) {
+    bool old = top->kind == HOLDER_BASELINE;
+    say(r, "; %s of it (%.1f%%) %s", format_bytes(bytes, top->bytes),
+        percent(top->bytes, list->bytes),
+        old ? "was there before the trace began"
+            : "was recorded without stacks");
+  }
+  if (named == NULL) return;
+  say(r, "%s", top == named ? "; most is held by " : ", most of the rest is ");
+  say_holder(r, named, list->bytes);
+}
+
+static void say_own(const reporter *r, const holder_list *list) {
+  const holder *named = first_of(list, false);
+  const holder *own = first_of(list, true);
+  if (own == NULL || own == named) return;
+  say(r, "Of your own code most is held by ");
+  say_holder(r, own, list->bytes);
+  say(r, ".\n");
+}
+
+// ---------------------------------------------------------------------------
+// The answer
+// ---------------------------------------------------------------------------
+
+static void say_oom(const reporter *r, const why_oom *oom) {
+  char when[WHY_TEXT_SIZE], size[FORMAT_SIZE], live[FORMAT_SIZE];
+  char reason[2 * WHY_TEXT_SIZE];
+  say(r, "Out of memory %s: %s more w%s asked for while %s w%s alive",
+      why_when(r->answer->trace, oom->event, when),
+      format_bytes_exact(size, oom->size), oom->size == 1 ? "as" : "ere",
+      format_bytes(live, oom->live_bytes), oom->live_bytes == 1 ? "as" : "ere");
+  say_most(r, &oom->holders);
+  say(r, ".\n%s\n", why_refused_text(oom, reason, sizeof reason));
+  say_own(r, &oom->holders);
+}
+
+static void say_ooms(const reporter *r) {
+  const why_answer *a = r->answer;
+  char count[FORMAT_SIZE];
+  if (a->oom_total == 0) return;
+  say_oom(r, &a->oom[a->oom_count - 1]);
+  if (a->oom_total > 1) {
+    say(r, "%s requests were refused; this is the last of them.\n",
+        format_count(count, a->oom_total));
+  }
+  putchar('\n');
+}
+
+static void say_peak(const reporter *r) {
+  const why_answer *a = r->answer;
+  char bytes[FORMAT_SIZE], when[WHY_TEXT_SIZE];
+  if (a->trace->live_peak_bytes == 0) {
+    say(r, "Nothing was ever alive in this trace: its peak is 0 bytes.\n");
+    return;
+  }
+  say(r, "Peak %s %s", format_bytes_exact(bytes, a->trace->live_peak_bytes),
+      why_when(a->trace, a->trace->live_peak_event, when));
+  if (a->at_peak) say_most(r, &a->holders);
+  say(r, ".\n");
+  if (a->at_peak) say_own(r, &a->holders);
+}
+
+static void say_moment(const reporter *r) {
+  const why_answer *a = r->answer;
+  char bytes[FORMAT_SIZE], when[WHY_TEXT_SIZE];
+  if (a->at_peak) return;
+  say(r, "%s alive %s", format_bytes_exact(bytes, a->live.bytes),
+      why_when(a->trace, a->at, when));
+  say_most(r, &a->holders);
+  say(r, ".\n");
+  say_own(r, &a->holders);
+}
+
+static void say_diff(const reporter *r) {
+  const why_answer *a = r->answer;
+  char change[FORMAT_SIZE], other[FORMAT_SIZE];
+  if (!a->has_diff) return;
+  uint64_t mine = a->trace->live_peak_bytes;
+  uint64_t theirs = a->diff.other->live_peak_bytes;
+  say(r, "That is %s %s than the peak of %s (%s).\n",
+      format_bytes_exact(change, mine > theirs ? mine - theirs : theirs - mine),
+      mine >= theirs ? "more" : "less", a->diff.other->name,
+      format_bytes(other, theirs));
+}
+
+static void say_fits(const reporter *r) {
+  const why_answer *a = r->answer;
+  char capacity[FORMAT_SIZE], peak[FORMAT_SIZE];
+  if (a->capacity == 0) return;
+  format_bytes(capacity, a->capacity);
+  if (a->trace->live_peak_bytes > a->capacity) {
+    say(r,
+        "No allocator could have fitted it into %s: %s were alive at once.\n",
+        capacity, format_bytes(peak, a->trace->live_peak_bytes));
+    return;
+  }
+  for (size_t i = 0; i < a->strategies.count; i++) {
+    if (a->strategies.rows[i].fits != FITS) continue;
+    say(r, "It fits into %s with %s.\n", capacity,
+        a->strategies.rows[i].strategy);
+    return;
+  }
+  say(r, "It does not fit into %s with any allocator below.\n", capacity);
+}
+
+// ---------------------------------------------------------------------------
+// Tables
+// ---------------------------------------------------------------------------
+
+// The next frame outwards that is the caller's own, of the stack that holds
+// most; blank if there is none.
+static void add_caller(const reporter *r, table *t, owners *o,
+                       const holder *row) {
+  const tarn_trace *trace = r->answer->trace;
+  if (row->stack == TARN_TRACE_NO_STACK) {
+    table_blank(t);
+    return;
+  }
+  const tarn_trace_stack *stack = &trace->stacks[row->stack];
+  const uint32_t *frames = trace->frame_indices + stack->first;
+  bool found = false;
+  for (uint32_t i = 0; i < stack->count; i++) {
+    bool own = owners_is_own(o, frames[i]);
+    if (found && own && frames[i] != row->frame) {
+      holder caller = {.kind = HOLDER_OWN, .frame = frames[i]};
+      char *name = frame_names_short(trace, &caller, r->answer->root);
+      table_text(t, name);
+      free(name);
+      return;
+    }
+    found |= frames[i] == row->frame;
+  }
+  table_blank(t);
+}
+
+static void add_holder(const reporter *r, table *t, const holder *row,
+                       uint64_t whole) {
+  const why_answer *a = r->answer;
+  char *name = frame_names_short(a->trace, row, a->root);
+  table_bytes(t, row->bytes);
+  table_percent(t, (double)row->bytes, (double)whole);
+  table_count(t, row->blocks);
+  table_text(t, name);
+  free(name);
+}
+
+static const table_column holder_columns[] = {
+    {"bytes", "bytes", true},
+    {"share", "share", true},
+    {"blocks", "blocks", true},
+    {"frame", "frame", false},
+    {"mostly called from", "caller", false},
+};
+
+static void write_frames(const reporter *r, const char *heading,
+                         const holder_list *list, owners *callers) {
+  if (list->count == 0) return;
+  table *t = table_create(holder_columns, callers ? 5 : 4);
+  for (size_t i = 0; i < list->count; i++) {
+    add_holder(r, t, &list->items[i], list->bytes);
+    if (callers) add_caller(r, t, callers, &list->items[i]);
+  }
+  title(r, heading);
+  table_write(t, r->style, stdout);
+  table_destroy(t);
+}
+
+static void write_sums(const reporter *r, const char *heading,
+                       const char *column, const named_sums *sums,
+                       uint64_t whole) {
+  table_column columns[4];
+  if (sums->count == 0) return;
+  memcpy(columns, holder_columns, sizeof columns);
+  columns[3].title = column;
+  table *t = table_create(columns, 4);
+  for (size_t i = 0; i < sums->count; i++) {
+    table_bytes(t, sums->items[i].bytes);
+    table_percent(t, (double)sums->items[i].bytes, (double)whole);
+    table_count(t, sums->items[i].blocks);
+    table_text(t, sums->items[i].name);
+  }
+  title(r, heading);
+  table_write(t, r->style, stdout);
+  table_destroy(t);
+}
+
+static void add_change(table *t, uint64_t now, uint64_t before) {
+  char bytes[FORMAT_SIZE], text[FORMAT_SIZE + 2];
+  format_bytes(bytes, now >= before ? now - before : before - now);
+  snprintf(text, sizeof text, "%s%s",
+           now > before   ? "+"
+           : now < before ? "-"
+                          : "",
+           bytes);
+  table_text(t, text);
+}
+
+static void write_diff(const reporter *r) {
+  static const table_column columns[] = {
+      {"change", "change", true},
+      {"bytes", "bytes", true},
+      {"of the other", "other_bytes", true},
+      {"blocks", "blocks", true},
+      {"of the other", "other_blocks", true},
+      {"frame", "frame", false},
+  };
+  const why_diff *diff = &r->answer->diff;
+  if (!r->answer->has_diff || diff->count == 0) return;
+  table *t = table_create(columns, 6);
+  for (size_t i = 0; i < diff->count; i++) {
+    const why_change *change = &diff->items[i];
+    add_change(t, change->bytes, change->other_bytes);
+    table_bytes(t, change->bytes);
+    table_bytes(t, change->other_bytes);
+    table_count(t, change->blocks);
+    table_count(t, change->other_blocks);
+    table_text(t, change->frame);
+  }
+  title(r, "What grew and shrank between the peaks");
+  table_write(t, r->style, stdout);
+  table_destroy(t);
+}
+
+static const char *fits_word(const what_if_row *row) {
+  switch (row->fits) {
+    case FITS_NOT:
+      return "no";
+    case FITS:
+      return row->squeezed ? "yes, giving back what is idle" : "yes";
+    case FITS_UNASKED:
+      break;
+  }
+  return "";
+}
+
+static void write_what_if(const reporter *r) {
+  static const table_column columns[] = {
+      {"reserved peak", "reserved_bytes", true},
+      {"over live", "over_live", true},
+      {"allocator", "strategy", false},
+      {"fits", "fits", false},
+  };
+  const why_answer *a = r->answer;
+  const what_if *w = &a->strategies;
+  if (w->count == 0) return;
+  table *t = table_create(columns, a->capacity > 0 ? 4 : 3);
+  for (size_t i = 0; i < w->count; i++) {
+    uint64_t live = a->trace->live_peak_bytes;
+    double over = (double)w->rows[i].reserved_bytes / (double)live;
+    table_bytes(t, w->rows[i].reserved_bytes);
+    table_fixed(t, live > 0 ? over : NAN, 3);
+    table_text(t, w->rows[i].strategy);
+    if (a->capacity > 0) table_text(t, fits_word(&w->rows[i]));
+  }
+  title(r, "What other allocators would have held");
+  table_write(t, r->style, stdout);
+  table_destroy(t);
+}
+
+static void write_holes(const reporter *r) {
+  const holes *h = &r->answer->space;
+  char reserved[FORMAT_SIZE], free_bytes[FORMAT_SIZE], largest[FORMAT_SIZE];
+  char count[FORMAT_SIZE];
+  title(r, "Holes");
+  if (!h->known) {
+    say(r, "The trace does not tell what the allocator held.\n");
+    return;
+  }
+  say(r, "%s reserved, %s of it free in %s hole%s, the largest %s",
+      format_bytes(reserved, h->reserved_bytes),
+      format_bytes(free_bytes, h->free_bytes), format_count(count, h->count),
+      h->count == 1 ? "" : "s", format_bytes(largest, h->largest));
+  if (h->free_bytes > 0) say(r, ": %.0f%% fragmented", 100 * h->fragmentation);
+  say(r, ".\n");
+}
+
+static void write_root(const reporter *r) {
+  if (*r->answer->root) say(r, "Files are below %s\n", r->answer->root);
+}
+
+static void write_churn(const reporter *r) {
+  const holder_list *churn = &r->answer->churn;
+  write_frames(r,
+               r->answer->at_peak
+                   ? "What came and went without counting at the peak"
+                   : "What came and went without counting at that event",
+               churn, NULL);
+}
+
+static void write_sentences(const reporter *r) {
+  say_ooms(r);
+  say_peak(r);
+  say_moment(r);
+  say_diff(r);
+  say_fits(r);
+}
+
+void why_write_report(const why_answer *a, table_style style) {
+  reporter r = {.answer = a, .style = style};
+  write_sentences(&r);
+  write_frames(&r, a->at_peak ? "Who holds it at the peak" : "Who holds it",
+               &a->holders, a->owners);
+  write_root(&r);
+  write_diff(&r);
+  write_frames(&r, "Older than the trace, by the line that freed it",
+               &a->baseline_holders, NULL);
+  write_what_if(&r);
+  write_sums(&r, "By module", "module", &a->modules, a->live.bytes);
+  write_sums(&r, "By size of block", "size", &a->sizes, a->live.bytes);
+  if (a->trace->tag_count > 1) {
+    write_sums(&r, "By tag", "tag", &a->tags, a->live.bytes);
+  }
+  write_churn(&r);
+  write_holes(&r);
+}
