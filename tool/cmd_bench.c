@@ -3,6 +3,7 @@
 //   bench counters  what a pool's counters take of an alloc and a free
 //   bench device    copies, streams and events of devices, against memcpy
 //   bench pool      workloads through allocators
+//   bench view      pages in a browser
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +14,17 @@ static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"
     "       tarn bench device [OPTION]...\n"
     "       tarn bench pool [OPTION]...\n"
+    "       tarn bench view [OPTION]...\n"
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
+    "  view      how fast a page of 'tarn view' appears and moves\n"
     "\n"
     "'tarn bench device --help' and so on tell the options of each.\n";
 
-static const tool_verb *const subjects[] = {&bench_of_counters,
-                                            &bench_of_devices, &bench_of_pools};
+static const tool_verb *const subjects[] = {
+    &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_views};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 // "device": the name without the verb's.
@@ -32,7 +35,8 @@ static const char *subject_name(size_t index) {
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   if (argc < 2)
-    return tool_misuse(verb, "of what? There are: counters, device, pool");
+    return tool_misuse(verb,
+                       "of what? There are: counters, device, pool, view");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;
