@@ -124,7 +124,7 @@ static tarn_status allocate(maker *m, live *out) {
   m->taken[out->class][out->slot] = true;
   uint64_t size = size_of_class(out->class);
   return add(m, TARN_TRACE_ALLOC, address_of(*out), size - draw(m, 2) * 512,
-             m->stacks[draw(m, STACKS)]);
+             m->stacks[draw(m, 1 + draw(m, STACKS))]);
 }
 
 static tarn_status give_back(maker *m, live l) {

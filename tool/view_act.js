@@ -162,6 +162,19 @@ function writeAxisButton() {
   byId('axis').textContent = view.byTime ? 'Show by event' : 'Show by time';
 }
 
+function toggleBase() {
+  if (base === null) return;
+  view.hideBase = !view.hideBase;
+  writeBaseButton();
+  redraw('all');
+}
+
+function writeBaseButton() {
+  byId('base').hidden = base === null;
+  byId('base').textContent =
+      view.hideBase ? 'Show the baseline' : 'Hide the baseline';
+}
+
 function openHelp() {
   byId('help').showModal();
 }
@@ -189,6 +202,7 @@ const KEYS = {
   '_': () => zoomAddresses(1 / 0.7),
   '0': showAll,
   't': toggleAxis,
+  'h': toggleBase,
   '/': () => byId('search').focus(),
   '?': openHelp,
 };
@@ -280,7 +294,7 @@ function onTimelineMove(event) {
   const m = momentAt(timeline.toPosition(x));
   const part = 1 - (y - TIMELINE.top) /
       (canvas.clientHeight - TIMELINE.top - TIMELINE.bottom);
-  showTip(tipOfTimeline(m, part * mostBytes), event.clientX, event.clientY);
+  showTip(tipOfTimeline(m, part * mostShown()), event.clientX, event.clientY);
 }
 
 // A click means the column under it, of which the chart shows the most.
@@ -385,6 +399,7 @@ function listen() {
   listenToDrawings();
   listenTo('search', {input: updateFound});
   listenTo('axis', {click: toggleAxis});
+  listenTo('base', {click: toggleBase});
   listenTo('in', {click: () => zoomTime(0.7)});
   listenTo('out', {click: () => zoomTime(1 / 0.7)});
   listenTo('reset', {click: showAll});
@@ -412,6 +427,7 @@ function start() {
   writeAnswer();
   writeLegend();
   writeAxisButton();
+  writeBaseButton();
   listen();
   draw();
 }

@@ -104,19 +104,20 @@ function timelineScale(width, height) {
   const high = height - TIMELINE.top - TIMELINE.bottom;
   timeline.toX = x => MARGIN.left + x / endOfTime() * plot;
   timeline.toPosition = px => (px - MARGIN.left) / plot * endOfTime();
-  timeline.toY = bytes => TIMELINE.top + high * (1 - bytes / mostBytes);
+  timeline.toY = bytes => TIMELINE.top + high * (1 - bytes / mostShown());
 }
 
 // For each column of pixels, the moment of it with most bytes alive.
 function findColumns(plot) {
   const columns = new Uint32Array(Math.max(1, Math.floor(plot)));
+  const shown = shownLive();
   let m = 0;
   for (let c = 0; c < columns.length; c++) {
     const end = (c + 1) / columns.length * endOfTime();
     let best = m;
     while (m < eventCount && position[m] < end) {
       m++;
-      if (live[m] > live[best]) best = m;
+      if (shown[m] > shown[best]) best = m;
     }
     columns[c] = best;
   }
@@ -126,10 +127,12 @@ function findColumns(plot) {
 function bandEdges() {
   const {columns} = timeline;
   const edges = [new Float64Array(columns.length)];
-  for (const sum of bandLive) {
+  bandLive.forEach((sum, i) => {
     const below = edges[edges.length - 1];
-    edges.push(below.map((bytes, c) => bytes + sum[columns[c]]));
-  }
+    const isHidden = view.hideBase && i === 0;
+    edges.push(isHidden ? below
+                        : below.map((bytes, c) => bytes + sum[columns[c]]));
+  });
   return edges;
 }
 
@@ -167,13 +170,13 @@ function patternOf(context, canvas) {
 }
 
 function drawGrid(context, width) {
-  const step = byteStep(mostBytes, 5);
+  const step = byteStep(mostShown(), 5);
   context.strokeStyle = style('--line');
   context.fillStyle = style('--muted');
   context.lineWidth = 1;
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  for (let bytes = 0; bytes <= mostBytes; bytes += step) {
+  for (let bytes = 0; bytes <= mostShown(); bytes += step) {
     const y = Math.round(timeline.toY(bytes)) + 0.5;
     line(context, MARGIN.left, y, width - MARGIN.right, y);
     context.fillText(bytes === 0 ? '0' : axisBytes(bytes), MARGIN.left - 10, y);
@@ -251,7 +254,7 @@ function drawRefused(context) {
 }
 
 function drawHeld(context) {
-  if (held === null) return;
+  if (held === null || view.hideBase) return;
   strokeColumns(context, held, style('--page'), 3.5);
   strokeColumns(context, held, style('--held'), 1.5);
 }
@@ -294,7 +297,7 @@ function drawBrush(context, x0, x1, top, bottom) {
 }
 
 function drawPeak(context, width) {
-  const x = timeline.toX(momentX(peak)), y = timeline.toY(live[peak]);
+  const x = timeline.toX(momentX(peak)), y = timeline.toY(shownLive()[peak]);
   const text = `peak ${bytesText(live[peak])}`;
   const half = context.measureText(text).width / 2;
   context.fillStyle = style('--text');

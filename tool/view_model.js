@@ -191,7 +191,12 @@ function sumAll() {
 
 const live = sumAll();
 const largest = values => values.reduce((a, b) => Math.max(a, b), 0);
-const mostBytes = Math.max(1, largest(live), held ? largest(held) : 0);
+
+// Weights often dwarf all else, so that the baseline can be left out.
+const base = holders[0].blocks > 0 ? bandLive[0] : null;
+const liveWithout = base === null ? live : live.map((bytes, m) => bytes - base[m]);
+const mostOfAll = Math.max(1, largest(live), held ? largest(held) : 0);
+const mostWithout = Math.max(1, largest(liveWithout));
 
 // ---------------------------------------------------------------------------
 // The state at a moment
@@ -344,9 +349,13 @@ function momentText(m) {
 // The view
 // ---------------------------------------------------------------------------
 
-const MARGIN = {left: 76, right: 12};
+const MARGIN = {left: 88, right: 12};
 const view = {byTime: false, x0: 0, x1: 1, y0: 0, y1: totalHeight, moment: peak,
-              selected: null, chosen: []};
+              selected: null, chosen: [], hideBase: false};
+
+// What the timeline shows at each moment, and the most of it.
+const shownLive = () => (view.hideBase ? liveWithout : live);
+const mostShown = () => (view.hideBase ? mostWithout : mostOfAll);
 
 // Along the axis, where each event is; the last is the end.
 const byEvent = Float64Array.from({length: eventCount + 1}, (_, i) => i);
@@ -379,7 +388,7 @@ function clampSpan(low, high, most, least) {
 
 function setX(x0, x1) {
   const most = endOfTime();
-  const least = Math.min(most / eventCount * 8, most);
+  const least = Math.min(most / eventCount * 2, most);
   [view.x0, view.x1] = clampSpan(x0, x1, most, least);
 }
 

@@ -170,9 +170,11 @@ function clearDetails() {
 // ---------------------------------------------------------------------------
 
 function writeNotes() {
-  byId('timeline-note').textContent = held === null
-      ? 'most in each column; drag to select time'
-      : 'the line is what was held of the device; drag to select time';
+  const what = view.hideBase
+      ? `over a baseline of ${bytesText(base[peak])}`
+      : held === null ? 'most in each column'
+                      : 'the line is what was held of the device';
+  byId('timeline-note').textContent = `${what}; drag to select time`;
   const whole = endOfTime(), part = view.x1 - view.x0;
   const isAll = part >= whole * 0.9999;
   const span = view.byTime
@@ -313,7 +315,7 @@ function tipOfBlock(b) {
 function tipOfTimeline(m, bytes) {
   const lines = [`${bytesText(live[m])} alive`, momentText(m)];
   let top = 0;
-  for (let i = 0; i < bands.length; i++) {
+  for (let i = view.hideBase ? 1 : 0; i < bands.length; i++) {
     top += bandLive[i][m];
     if (bytes > top || bytes < 0) continue;
     lines.push(`${bands[i].label}: ${bytesText(bandLive[i][m])}`);
