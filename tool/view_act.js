@@ -406,7 +406,7 @@ function listen() {
   listenTo('help-open', {click: openHelp});
   listenTo('moment-holders', {click: onHolderClick});
   listenTo('holders', {click: event => { onHolderClick(event); onSort(event); }});
-  listenTo('more', {click: () => { table.rows = Infinity; redraw('table'); }});
+  listenTo('more', {click: () => { table.rows = ROWS_MOST; redraw('table'); }});
   for (const button of document.querySelectorAll('button[data-key]')) {
     button.addEventListener('click', event => KEYS[button.dataset.key](event));
   }

@@ -78,8 +78,15 @@ function splitFrame(text) {
   return {folder: place.slice(0, slash), file: place.slice(slash), name};
 }
 
+// Without the arguments of functions of C++.
+function shortName(name) {
+  const end = name.includes('::') ? name.search(/.\((?!\)|anonymous)/) : -1;
+  return end < 1 ? name : name.slice(0, end + 1);
+}
+
 function shortFrame(text) {
-  const {file, name} = splitFrame(text);
+  const {file, name: whole} = splitFrame(text);
+  const name = shortName(whole);
   return file === '' ? name : name === '' ? file : `${file} ${name}`;
 }
 
@@ -124,8 +131,22 @@ function findMost() {
   }
 }
 
+// The folder that all holders have in common.
+function findRoot() {
+  const folders = holders.slice(2).map(h => splitFrame(h.text).folder)
+      .filter(folder => folder !== '');
+  let root = folders[0] || '';
+  for (const folder of folders) {
+    while (!folder.startsWith(root)) {
+      root = root.slice(0, root.slice(0, -1).lastIndexOf('/') + 1);
+    }
+  }
+  return root;
+}
+
 sumHolders();
 findMost();
+const root = findRoot();
 
 // ---------------------------------------------------------------------------
 // Bands: the baseline below, the largest holders over it, all others above

@@ -216,6 +216,8 @@ function writeFound() {
 // The table
 // ---------------------------------------------------------------------------
 
+// More would make the page slow: the search finds the others.
+const ROWS_MOST = 1000;
 const table = {sort: 'peak', down: true, rows: 25};
 
 function sortedHolders() {
@@ -235,9 +237,11 @@ function nameCell(h) {
   button.type = 'button';
   button.dataset.holder = h.index;
   button.setAttribute('aria-pressed', view.chosen.includes(h.index));
+  button.title = h.text;
   const {folder, file, name} =
       h.index < 2 ? {folder: '', file: '', name: h.text} : splitFrame(h.text);
-  button.append(swatch(h.band), element('span', folder, 'folder'),
+  button.append(swatch(h.band), element('span', folder.slice(folder === '' ? 0 : root.length),
+                                     'folder'),
                 element('b', file), file === '' ? '' : ' ', name);
   cell.append(button);
   return cell;
@@ -284,8 +288,11 @@ function writeTable() {
   writeSums(used);
   writeSortMarks();
   const more = byId('more');
-  more.hidden = used.length <= table.rows;
-  more.textContent = `Show all ${countText(used.length)}`;
+  const rows = Math.min(used.length, ROWS_MOST);
+  more.hidden = rows <= table.rows;
+  more.textContent = rows < used.length
+      ? `Show ${countText(rows)} of ${countText(used.length)}`
+      : `Show all ${countText(rows)}`;
 }
 
 // ---------------------------------------------------------------------------

@@ -61,6 +61,12 @@
   "  const near = print('map');\n"                                          \
   "  await press('.'); out.panned = print('map') !== near;\n"               \
   "  await press('ArrowUp', $('map-over'));\n"                              \
+  "  await press('+'); await press('.'); await press(',');\n"               \
+  "  await press('ArrowDown', $('map-over'));\n"                            \
+  "  const moved = print('map');\n"                                         \
+  "  $('search').value = 'x';\n"                                            \
+  "  $('search').dispatchEvent(new Event('input')); await rest();\n"        \
+  "  await press('Escape'); out.same = print('map') === moved;\n"           \
   "  await press('0'); out.restored = print('map') === before;\n"           \
   "  await press('n'); out.block = text('details');\n"                      \
   "  await press('Escape'); out.no_block = text('details');\n"              \
@@ -75,6 +81,8 @@
   "  await rest(); out.chosen = text('found');\n"                           \
   "  out.focus = document.activeElement.getAttribute('aria-pressed');\n"    \
   "  await press('Escape');\n"                                              \
+  "  await press('t'); out.by_time = print('timeline') !== plain;\n"        \
+  "  await press('t'); out.by_event = print('timeline') === plain;\n"       \
   "  await press('h'); out.hidden = print('timeline') !== plain;\n"         \
   "  await press('h'); out.shown = print('timeline') === plain;\n"          \
   "  await press('?'); out.help = $('help').open; $('help').close();\n"     \
