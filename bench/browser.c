@@ -1,6 +1,6 @@
 // Chromium as a child: one process group, so that none of its many processes
 // outlives the call, and a folder for its profile.
-#include "bench/browser.h"
+#include "browser.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // A made history: every class of sizes has slots of its own, the lowest free
 // one is taken, and slots come out of segments of the device. So no two blocks
 // ever overlap, and there are holes.
-#include "bench/view_trace.h"
+#include "view_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +123,8 @@ static tarn_status allocate(maker *m, live *out) {
   if (status != TARN_OK) return status;
   m->taken[out->class][out->slot] = true;
   uint64_t size = size_of_class(out->class);
-  return add(m, TARN_TRACE_ALLOC, address_of(*out), size - draw(m, 2) * 512,
+  return add(m, TARN_TRACE_ALLOC, address_of(*out),
+             size - (uint64_t)draw(m, 2) * 512,
              m->stacks[draw(m, 1 + draw(m, STACKS))]);
 }
 
