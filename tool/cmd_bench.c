@@ -5,6 +5,7 @@
 //   bench pool      workloads through allocators
 //   bench why       a large snapshot, read and asked about
 //   bench record    what recording costs a program
+//   bench view      pages in a browser
 #include <stdio.h>
 #include <string.h>
 
@@ -17,18 +18,21 @@ static const char help[] =
     "       tarn bench pool [OPTION]...\n"
     "       tarn bench why [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
+    "       tarn bench view [OPTION]...\n"
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
     "  why       what reading a large snapshot and asking about it takes\n"
     "  record    what `tarn record` takes of the program that it records\n"
+    "  view      how fast a page of 'tarn view' appears and moves\n"
     "\n"
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
     &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_why};
     &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_recorder};
+    &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_views};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 // "device": the name without the verb's.
@@ -42,6 +46,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
     return tool_misuse(verb, "of what? There are: counters, device, pool, why");
     return tool_misuse(verb,
                        "of what? There are: counters, device, pool, record");
+                       "of what? There are: counters, device, pool, view");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

@@ -9,6 +9,7 @@
 
 static const tool_verb *const verbs[] = {
     &verb_devices, &verb_replay,  &verb_why,        &verb_convert,
+    &verb_devices, &verb_replay,  &verb_view,       &verb_why,
     &verb_bench,   &verb_conform, &verb_new_plugin,
     &verb_devices, &verb_replay, &verb_bench, &verb_conform, &verb_new_plugin,
     &verb_record,

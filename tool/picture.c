@@ -1,8 +1,4 @@
 // The page: picture.html with its marks {{name}} filled in.
-//
-// What comes from a trace may be hostile. It reaches the page in three ways
-// only: as HTML text, with every special character escaped; as JSON without
-// '<', '>' and '&'; and the script shows it by textContent alone.
 #include "picture.h"
 
 #include <errno.h>
@@ -10,51 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "embedded.h"
 #include "format.h"
+#include "page.h"
 #include "picture_data.h"
-#include "text.h"
-
-// ---------------------------------------------------------------------------
-// HTML text
-// ---------------------------------------------------------------------------
-
-static const char *entity_of(char c) {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    case '\'':
-      return "&#39;";
-    default:
-      return NULL;
-  }
-}
-
-static void write_text(const char *text, FILE *out) {
-  char *harmless = tool_text(text);
-  text_neutralise(harmless, "");
-  for (const char *at = harmless; *at; at++) {
-    const char *entity = entity_of(*at);
-    if (entity != NULL) {
-      fputs(entity, out);
-    } else {
-      fputc(*at, out);
-    }
-  }
-  free(harmless);
-}
 
 static void write_cell(const char *text, FILE *out) {
   fputs("<td>", out);
-  write_text(text, out);
+  page_text(text, out);
   fputs("</td>", out);
 }
 
@@ -64,25 +24,28 @@ static void write_cell(const char *text, FILE *out) {
 
 // Without its folders: a page is passed on, and where the file lay on one
 // machine is nobody else's business.
-static void write_title(const report *r, FILE *out) {
+static void write_title(const void *context, FILE *out) {
+  const report *r = context;
   const char *slash = strrchr(r->trace->name, '/');
-  write_text(slash ? slash + 1 : r->trace->name, out);
+  page_text(slash ? slash + 1 : r->trace->name, out);
 }
 
-static void write_description(const report *r, FILE *out) {
+static void write_description(const void *context, FILE *out) {
+  const report *r = context;
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
-  write_text(text, out);
+  page_text(text, out);
   fputs(", replayed on ", out);
-  write_text(r->device, out);
+  page_text(r->device, out);
 }
 
-static void write_sentences(const report *r, FILE *out) {
+static void write_sentences(const void *context, FILE *out) {
+  const report *r = context;
   char text[REPORT_TEXT_SIZE];
   for (size_t i = 0; i < r->result_count; i++) {
     if (!report_compare(r, &r->results[i], text, sizeof text)) continue;
     fputs("<p>", out);
-    write_text(text, out);
+    page_text(text, out);
     fputs("</p>\n", out);
   }
 }
@@ -109,7 +72,7 @@ static void write_bar(const report *r, const replay_result *result, FILE *out) {
   uint64_t waste = held > live ? held - live : 0;
   char text[FORMAT_SIZE];
   fputs("<tr><th scope=\"row\">", out);
-  write_text(result->pool, out);
+  page_text(result->pool, out);
   fprintf(out,
           "</th><td class=\"bar\"><i class=\"live\" style=\"width:%.3f%%\"></i>"
           "<i class=\"waste\" style=\"width:%.3f%%\"></i></td>",
@@ -144,180 +107,59 @@ static void write_figures(const replay_result *result, FILE *out) {
   fputs("</tr>\n", out);
 }
 
-static void write_rows(const report *r, FILE *out) {
+static void write_rows(const void *context, FILE *out) {
+  const report *r = context;
   for (size_t i = 0; i < r->result_count; i++) {
     write_bar(r, &r->results[i], out);
     write_figures(&r->results[i], out);
   }
 }
 
-static void write_css(const report *r, FILE *out) {
-  (void)r;
+static void write_css(const void *context, FILE *out) {
+  (void)context;
+  fputs(embedded_page_css, out);
   fputs(embedded_picture_css, out);
 }
 
-static void write_model(const report *r, FILE *out) {
-  (void)r;
+static void write_model(const void *context, FILE *out) {
+  (void)context;
+  fputs(embedded_page_js, out);
   fputs(embedded_picture_model_js, out);
 }
 
-static void write_draw(const report *r, FILE *out) {
-  (void)r;
+static void write_draw(const void *context, FILE *out) {
+  (void)context;
   fputs(embedded_picture_draw_js, out);
 }
 
-static void write_act(const report *r, FILE *out) {
-  (void)r;
+static void write_act(const void *context, FILE *out) {
+  (void)context;
   fputs(embedded_picture_act_js, out);
 }
 
-typedef struct mark {
-  const char *name;
-  void (*write)(const report *r, FILE *out);
-} mark;
+static void write_data(const void *context, FILE *out) {
+  picture_data_write(context, out);
+}
 
-static const mark marks[] = {
+static const page_mark marks[] = {
     {"{{title}}", write_title},
     {"{{description}}", write_description},
     {"{{sentences}}", write_sentences},
     {"{{rows}}", write_rows},
     {"{{css}}", write_css},
-    {"{{data}}", picture_data_write},
+    {"{{data}}", write_data},
     {"{{model}}", write_model},
     {"{{draw}}", write_draw},
     {"{{act}}", write_act},
 };
 
-static const mark *mark_at(const char *text) {
-  for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-    if (strncmp(text, marks[i].name, strlen(marks[i].name)) == 0) {
-      return &marks[i];
-    }
-  }
-  return NULL;
-}
-
-static void write_page(const report *r, FILE *out) {
-  const char *text = embedded_picture_html;
-  while (*text) {
-    const mark *found = mark_at(text);
-    if (found == NULL) {
-      fputc(*text++, out);
-      continue;
-    }
-    found->write(r, out);
-    text += strlen(found->name);
-  }
-}
-
-// ---------------------------------------------------------------------------
-// Files
-// ---------------------------------------------------------------------------
-
-// A page comes into being beside its place and is moved there when it is whole:
-// what stood there stays until then. What is no plain file, such as
-// /dev/stdout, is written to as it is.
-static bool is_special(const char *path) {
-  struct stat found;
-  return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
-}
-
-// Where |path| leads, if it is a link: the link is to stay. Free it.
-static char *resolve(const char *path) {
-  char *target = realpath(path, NULL);
-  return target ? target : tool_text(path);
-}
-
-// The rights of the file that is there, or those of a new one.
-static mode_t mode_for(const char *path) {
-  struct stat found;
-  if (stat(path, &found) == 0) return found.st_mode & 0777;
-  mode_t mask = umask(0);
-  umask(mask);
-  return 0666 & ~mask;
-}
-
-// A new file beside |path|, whose name replaces |*out_name|; -1 and errno if
-// there can be none.
-static int open_beside(const char *path, char **out_name) {
-  size_t size = strlen(path) + sizeof ".XXXXXX";
-  *out_name = tool_array(size, 1);
-  if (access(path, F_OK) == 0 && access(path, W_OK) != 0) return -1;
-  snprintf(*out_name, size, "%s.XXXXXX", path);
-  int fd = mkstemp(*out_name);
-  if (fd >= 0) (void)fchmod(fd, mode_for(path));
-  return fd;
-}
-
-static bool say_why(const tool_verb *verb, const char *path, int number) {
-  tool_say(verb, "%s: %s", path, strerror(number));
-  return false;
-}
-
-static bool finish(FILE *out, const report *r) {
-  write_page(r, out);
-  bool written = ferror(out) == 0;
-  return fclose(out) == 0 && written;
-}
-
-static bool write_special(const report *r, const char *path) {
-  FILE *out = fopen(path, "w");
-  return out != NULL && finish(out, r);
-}
-
-static bool write_beside(const report *r, const char *path) {
-  char *name;
-  int fd = open_beside(path, &name);
-  FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-  bool written = out != NULL && finish(out, r) && rename(name, path) == 0;
-  int number = errno;
-  if (fd >= 0 && !written) unlink(name);
-  free(name);
-  errno = number;
-  return written;
-}
-
-static bool write_file(const tool_verb *verb, const report *r,
+static bool write_page(const tool_verb *verb, const report *r,
                        const char *path) {
-  char *target = resolve(path);
-  errno = 0;
-  bool written =
-      is_special(target) ? write_special(r, target) : write_beside(r, target);
-  int number = errno ? errno : EIO;
-  free(target);
-  return written || say_why(verb, path, number);
-}
-
-// Whether a file can be made beside |path|.
-static bool try_beside(const char *path) {
-  char *name;
-  int fd = open_beside(path, &name);
-  int number = errno;
-  if (fd >= 0) {
-    close(fd);
-    unlink(name);
-  }
-  free(name);
-  errno = number;
-  return fd >= 0;
-}
-
-// Not opened for a try: who waits at the other end of a pipe would take it for
-// the end.
-static bool try_special(const char *path) {
-  struct stat found;
-  bool is_folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
-  if (!is_folder) return access(path, W_OK) == 0;
-  errno = EISDIR;
-  return false;
-}
-
-static bool try_file(const tool_verb *verb, const char *path) {
-  char *target = resolve(path);
-  bool can = is_special(target) ? try_special(target) : try_beside(target);
-  int number = errno;
-  free(target);
-  return can || say_why(verb, path, number);
+  page p = {.html = embedded_picture_html,
+            .marks = marks,
+            .mark_count = sizeof marks / sizeof marks[0],
+            .context = r};
+  return page_write(verb, &p, path);
 }
 
 // ---------------------------------------------------------------------------
@@ -387,12 +229,12 @@ bool picture_paths_make(const tool_verb *verb, const options_list *traces,
                         const char *path, options_list *out_paths) {
   if (traces->count == 1) {
     options_list_add(out_paths, path, strlen(path));
-    return try_file(verb, path);
+    return page_try(verb, path);
   }
   if (!make_folder(verb, path)) return false;
   for (size_t i = 0; i < traces->count; i++) {
     add_path(traces->items[i], path, out_paths);
-    if (!try_file(verb, out_paths->items[i])) return false;
+    if (!page_try(verb, out_paths->items[i])) return false;
   }
   return true;
 }
@@ -401,7 +243,7 @@ bool picture_write_all(const tool_verb *verb, const report *reports,
                        const options_list *paths) {
   bool written = true;
   for (size_t i = 0; i < paths->count; i++) {
-    if (!write_file(verb, &reports[i], paths->items[i])) written = false;
+    if (!write_page(verb, &reports[i], paths->items[i])) written = false;
   }
   return written;
 }

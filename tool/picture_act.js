@@ -4,13 +4,6 @@
 // Texts beside the drawings
 // ---------------------------------------------------------------------------
 
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
-
 function writeNote(panel, columns) {
   if (view.cursor === null) {
     panel.note.textContent =

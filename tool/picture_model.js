@@ -9,11 +9,6 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 
-function decode(text, Type) {
-  const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
-  return new Type(bytes.buffer);
-}
-
 // Without events, what was there all the time is drawn as if through one.
 const eventCount = Math.max(data.events, 1);
 const born = decode(data.born, Uint32Array);
@@ -61,32 +56,6 @@ const mostBytes =
 // ---------------------------------------------------------------------------
 // Words
 // ---------------------------------------------------------------------------
-
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-
-// Cut, not rounded, as in the figures above.
-function bytesText(bytes, digits = 2) {
-  let unit = 0;
-  while (bytes >= 1024 && unit < UNITS.length - 1) {
-    bytes /= 1024;
-    unit++;
-  }
-  const cut = Math.floor(bytes * 10 ** digits) / 10 ** digits;
-  return `${unit === 0 ? bytes : cut.toFixed(digits)} ${UNITS[unit]}`;
-}
-
-function exactText(bytes) {
-  const exact = `${bytes} byte${bytes === 1 ? '' : 's'}`;
-  return bytes < 1024 ? exact : `${bytesText(bytes)} (${exact})`;
-}
-
-const countText = count => count.toLocaleString('en');
-
-function timeText(us) {
-  if (us < 1e3) return `${us.toFixed(0)} us`;
-  if (us < 1e6) return `${(us / 1e3).toFixed(2)} ms`;
-  return `${(us / 1e6).toFixed(3)} s`;
-}
 
 function lifeText(b) {
   const from = b < data.baseline ? 'alive before the first event'

@@ -29,6 +29,7 @@ extern const tool_verb verb_devices;
 extern const tool_verb verb_new_plugin;
 extern const tool_verb verb_record;
 extern const tool_verb verb_replay;
+extern const tool_verb verb_view;
 extern const tool_verb verb_why;
 
 // "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". The text, parts of

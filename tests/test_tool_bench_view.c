@@ -1,0 +1,96 @@
+// `tarn bench view`: what it tells with a browser, without one, and of one that
+// is none. No figure is compared with a time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+static void assert_is(const char *json, const char *path, const char *value) {
+  ck_assert_msg(json_is(json, path, value), "%s is not %s in %s", path, value,
+                json);
+}
+
+START_TEST(without_a_browser) {
+  setenv("TARN_CHROMIUM", "/nowhere/chromium", 1);
+  tool_output o = tool_run("bench", "view", "-o", "json");
+  unsetenv("TARN_CHROMIUM");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.err, "SKIPPED: there is no Chromium");
+  ck_assert(json_valid(o.out));
+  ck_assert_double_eq(json_number(o.out, "events"), 100000);
+  assert_is(o.out, "results.0.name", "\"file_size\"");
+  assert_is(o.out, "results.0.met", "true");
+  ck_assert_double_gt(json_number(o.out, "results.0.value"), 1);
+  ck_assert_double_le(json_number(o.out, "results.0.value"), 12);
+  assert_is(o.out, "results.1.value", "null");
+  assert_is(o.out, "results.1.met", "null");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(with_a_browser_that_is_none) {
+  setenv("TARN_CHROMIUM", "/bin/true", 1);
+  tool_output o = tool_run("bench", "view", "--events", "1000");
+  unsetenv("TARN_CHROMIUM");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "/bin/true: no page within");
+  assert_contains(o.out, "\nfile_size ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A program that gives out a page that was measured.
+START_TEST(reads_what_the_page_measured) {
+  char *program = strdup(tool_file("browser"));
+  FILE *out = fopen(program, "w");
+  ck_assert_ptr_nonnull(out);
+  fputs(
+      "#!/bin/sh\necho '<pre id=\"measured\">{\"drawn_ms\":100.5,\"pan\":"
+      "{\"frames_per_second\":20},\"first_paint_ms\":null}</pre>'\n",
+      out);
+  fclose(out);
+  ck_assert_int_eq(chmod(program, 0755), 0);
+  setenv("TARN_CHROMIUM", program, 1);
+  tool_output o = tool_run("bench", "view", "--events", "1000", "-o", "json");
+  assert_done(&o);
+  assert_is(o.out, "results.1.value", "null");
+  assert_is(o.out, "results.2.value", "100.5");
+  assert_is(o.out, "results.2.met", "true");
+  assert_is(o.out, "results.3.value", "20");
+  assert_is(o.out, "results.3.met", "false");
+  tool_output_free(&o);
+  o = tool_run("bench", "view", "--events", "1000", "-o", "csv");
+  unsetenv("TARN_CHROMIUM");
+  assert_contains(o.out, "name,value,unit,goal,met,what\n");
+  assert_contains(o.out, "\npan,20,/s,>= 30,NO,");
+  tool_output_free(&o);
+  free(program);
+}
+END_TEST
+
+START_TEST(wrong_use) {
+  assert_misuse(tool_run("bench", "view", "--events", "10"), "--events");
+  assert_misuse(tool_run("bench", "view", "-o", "yaml"), "yaml");
+  tool_output o = tool_run("bench", "view", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench view ");
+  tool_output_free(&o);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_view");
+  TCase *figures = tcase_create("figures");
+  tcase_add_checked_fixture(figures, tool_files_begin, tool_files_end);
+  tcase_set_timeout(figures, 120);
+  tcase_add_test(figures, without_a_browser);
+  tcase_add_test(figures, with_a_browser_that_is_none);
+  tcase_add_test(figures, reads_what_the_page_measured);
+  tcase_add_test(figures, wrong_use);
+  suite_add_tcase(suite, figures);
+  return run_suite(suite);
+}

@@ -1,0 +1,303 @@
+// tarn bench view: how fast a page of `tarn view` appears and moves, in a
+// Chromium without a window and without a GPU.
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "bench/browser.h"
+#include "bench/machine.h"
+#include "bench/view_trace.h"
+#include "json.h"
+#include "options.h"
+#include "table.h"
+#include "view.h"
+
+static const char help[] =
+    "usage: tarn bench view [OPTION]...\n"
+    "\n"
+    "Makes a trace, draws it as 'tarn view' does, opens the page in Chromium\n"
+    "without a window, lets it pan and zoom by itself for 12 seconds, and "
+    "tells\n"
+    "how that went. Without Chromium only the page's size is told.\n"
+    "\n"
+    "  --events N       of the trace, 1000 to 1000000 (default: 100000)\n"
+    "  --html FILE      keep the page there\n"
+    "  -o FORMAT        table (default), json, csv or md\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Chromium is looked for on the PATH, or is what TARN_CHROMIUM names. The\n"
+    "goals are those of 100000 events.\n"
+    "\n"
+    "Exit status: 1 if something could not be measured or, with Chromium, a\n"
+    "page did not open; 2 on wrong use.\n";
+
+enum { EVENTS = 100000, SECONDS = 120, WHY_SIZE = 4200 };
+
+typedef struct figure {
+  const char *name;
+  const char *group;  // of the page's figures; NULL: not within one
+  const char *key;
+  const char *unit;
+  const char *what;
+  double goal;  // NaN: none
+  bool is_least;
+} figure;
+
+static const figure figures[] = {
+    {"file_size", NULL, NULL, "MB", "of the page", 12, false},
+    {"first_paint", NULL, "first_paint_ms", "ms", "until something is seen",
+     2000, false},
+    {"drawn", NULL, "drawn_ms", "ms", "until all is drawn", 2000, false},
+    {"pan", "pan", "frames_per_second", "/s",
+     "median frame, a quarter of the trace in sight", 30, true},
+    {"pan_slow", "pan", "slow_frames_per_second", "/s",
+     "of 20 frames the slowest", NAN, true},
+    {"pan_work", "pan", "work_median_ms", "ms", "the script's part of a frame",
+     NAN, false},
+    {"pan_near", "pan_near", "frames_per_second", "/s",
+     "median frame, a fiftieth in sight", 30, true},
+    {"zoom", "zoom", "frames_per_second", "/s", "median frame while zooming",
+     NAN, true},
+    {"zoom_work", "zoom", "work_median_ms", "ms",
+     "the script's part of a frame", NAN, false},
+    {"moments", "moments", "frames_per_second", "/s",
+     "median frame, another moment in each", NAN, true},
+};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+typedef struct command {
+  const tool_verb *verb;
+  const char *html;
+  uint64_t events;
+  options_output output;
+  double values[FIGURES];
+  char without[WHY_SIZE];  // why nothing was measured; "": all was
+} command;
+
+// ---------------------------------------------------------------------------
+// Measuring
+// ---------------------------------------------------------------------------
+
+// The number behind |key| in |text|, from |group| on; NaN if there is none.
+static double number_of(const char *text, const char *group, const char *key) {
+  char name[64];
+  if (group != NULL) {
+    snprintf(name, sizeof name, "\"%s\":", group);
+    text = strstr(text, name);
+    if (text == NULL) return NAN;
+  }
+  snprintf(name, sizeof name, "\"%s\":", key);
+  const char *at = strstr(text, name);
+  char *end;
+  if (at == NULL) return NAN;
+  double value = strtod(at + strlen(name), &end);
+  return end == at + strlen(name) ? NAN : value;
+}
+
+static tool_exit take_figures(command *c, const char *page) {
+  const char *text = strstr(page, "<pre id=\"measured\">");
+  if (text == NULL) return tool_fail(c->verb, "the page measured nothing");
+  for (size_t i = 1; i < FIGURES; i++)
+    c->values[i] = number_of(text, figures[i].group, figures[i].key);
+  return TOOL_DONE;
+}
+
+static tool_exit measure(command *c, const char *path) {
+  char program[BROWSER_PATH_SIZE];
+  if (!browser_find(program)) {
+    snprintf(c->without, sizeof c->without, "SKIPPED: there is no Chromium");
+    tool_say(c->verb, "%s", c->without);
+    return TOOL_DONE;
+  }
+  char *page = browser_dump(program, path, "#measure", SECONDS, c->without,
+                            sizeof c->without);
+  if (page == NULL) return tool_fail(c->verb, "%s", c->without);
+  tool_exit status = take_figures(c, page);
+  free(page);
+  return status;
+}
+
+static tool_exit draw_and_measure(command *c, const char *path) {
+  tarn_trace *trace = NULL;
+  struct stat found;
+  view_options options = {.path = path, .libraries = &(options_list){0}};
+  if (view_trace_make(c->events, &trace) != TARN_OK) {
+    return tool_fail(c->verb, "%s", tarn_last_error());
+  }
+  tool_exit status = view_write(c->verb, trace, &options);
+  tarn_trace_destroy(trace);
+  if (status != TOOL_DONE) return status;
+  if (stat(path, &found) == 0) c->values[0] = (double)found.st_size / 1e6;
+  return measure(c, path);
+}
+
+// In a place of its own, unless the page is to be kept.
+static tool_exit measure_somewhere(command *c) {
+  char path[BROWSER_PATH_SIZE];
+  const char *tmp = getenv("TMPDIR");
+  snprintf(path, sizeof path, "%s/tarn-view-XXXXXX.html", tmp ? tmp : "/tmp");
+  if (c->html != NULL) {
+    char *whole;
+    int fd = open(c->html, O_WRONLY | O_CREAT, 0666);
+    if (fd >= 0) close(fd);
+    whole = realpath(c->html, NULL);
+    if (whole == NULL) return tool_fail(c->verb, "%s: no such place", c->html);
+    tool_exit status = draw_and_measure(c, whole);
+    free(whole);
+    return status;
+  }
+  int fd = mkstemps(path, (int)strlen(".html"));
+  if (fd < 0) return tool_fail(c->verb, "%s: cannot be made", path);
+  close(fd);
+  tool_exit status = draw_and_measure(c, path);
+  unlink(path);
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// Telling
+// ---------------------------------------------------------------------------
+
+static bool is_met(const figure *f, double value) {
+  return f->is_least ? value >= f->goal : value <= f->goal;
+}
+
+static void add_row(table *t, const figure *f, double value) {
+  char goal[32] = "";
+  table_text(t, f->name);
+  table_fixed(t, value, 1);
+  table_text(t, f->unit);
+  bool has_goal = !isnan(f->goal) && !isnan(value);
+  if (!isnan(f->goal)) {
+    snprintf(goal, sizeof goal, "%s %g", f->is_least ? ">=" : "<=", f->goal);
+  }
+  table_text(t, goal);
+  table_text(t, !has_goal ? "" : is_met(f, value) ? "yes" : "NO");
+  table_text(t, f->what);
+}
+
+static void write_table(const command *c, table_style style) {
+  static const table_column columns[] = {
+      {"figure", "name", false}, {"value", "value", true},
+      {"unit", "unit", false},   {"goal", "goal", false},
+      {"met", "met", false},     {"what", "what", false},
+  };
+  char machine[MACHINE_SIZE];
+  table *t = table_create(columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < FIGURES; i++)
+    add_row(t, &figures[i], c->values[i]);
+  if (style != TABLE_CSV) {
+    printf("%s\n%llu events\n\n", machine_describe(machine),
+           (unsigned long long)c->events);
+  }
+  table_write(t, style, stdout);
+  table_destroy(t);
+}
+
+static void write_figure(json *out, const figure *f, double value) {
+  json_begin_object(out);
+  json_key(out, "name");
+  json_text(out, f->name);
+  json_key(out, "value");
+  json_double(out, value);
+  json_key(out, "unit");
+  json_text(out, f->unit);
+  json_key(out, "goal");
+  json_double(out, f->goal);
+  json_key(out, "met");
+  if (isnan(f->goal) || isnan(value)) {
+    json_double(out, NAN);  // null
+  } else {
+    json_bool(out, is_met(f, value));
+  }
+  json_end_object(out);
+}
+
+static void write_json(const command *c) {
+  char machine[MACHINE_SIZE];
+  json out = json_to(stdout);
+  json_begin_object(&out);
+  json_key(&out, "events");
+  json_uint(&out, c->events);
+  json_key(&out, "results");
+  json_begin_array(&out);
+  for (size_t i = 0; i < FIGURES; i++)
+    write_figure(&out, &figures[i], c->values[i]);
+  json_end_array(&out);
+  json_key(&out, "machine");
+  json_text(&out, machine_describe(machine));
+  json_end_object(&out);
+  json_finish(&out);
+}
+
+static void tell(const command *c) {
+  switch (c->output) {
+    case OUTPUT_JSON:
+      write_json(c);
+      return;
+    case OUTPUT_CSV:
+      write_table(c, TABLE_CSV);
+      return;
+    case OUTPUT_TABLE:
+      write_table(c, TABLE_PLAIN);
+      return;
+    case OUTPUT_MARKDOWN:
+      write_table(c, TABLE_MARKDOWN);
+      return;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// The command line
+// ---------------------------------------------------------------------------
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'e':
+      return options_number_parse(c->verb, "--events", optarg, 1000, 1000000,
+                                  &c->events);
+    case 'H':
+      c->html = optarg;
+      return true;
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    default:
+      return false;
+  }
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  for (size_t i = 0; i < FIGURES; i++)
+    c->values[i] = NAN;
+  tool_exit status = measure_somewhere(c);
+  tell(c);
+  return status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"events", required_argument, NULL, 'e'},
+      {"html", required_argument, NULL, 'H'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb, .events = EVENTS};
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  return options_run(&spec, &c, argc, argv);
+}
+
+const tool_verb bench_of_views = {
+    .name = "bench view",
+    .summary = "how fast a page of tarn view appears and moves",
+    .help = help,
+    .run = run,
+};

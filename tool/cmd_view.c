@@ -1,0 +1,142 @@
+// tarn view: a trace as one page to look at: who holds the memory, when, where.
+//
+// The room for the page is tried before the trace is read.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load.h"
+#include "options.h"
+#include "page.h"
+#include "view.h"
+
+static const char help[] =
+    "usage: tarn view TRACE|@WORKLOAD --html FILE [OPTION]...\n"
+    "\n"
+    "Draws a trace as one HTML file that needs nothing else: live bytes over\n"
+    "time by who holds them, every block as a box of address and time, the\n"
+    "state at any event, holders by frame, search by frame. Press '?' in the\n"
+    "page for its keys.\n"
+    "\n"
+    "A block is held by the innermost frame of its stack that is the caller's\n"
+    "own code, as in 'tarn why'. Where a trace has no addresses, as a "
+    "workload, blocks stand where\n"
+    "arena_pool puts them.\n"
+    "\n"
+    "  --html FILE         where to; '/dev/stdout' is allowed\n"
+    "  --title TEXT        over the page, instead of the trace's name\n"
+    "  --libraries GLOB    frames that are libraries too, as in 'tarn why'; "
+    "may "
+    "be\n"
+    "                      given several times\n"
+    "  --trace-device N    of a snapshot of several devices, this one "
+    "(default:\n"
+    "                      the one with most events)\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "Exit status: 1 if the trace cannot be read or the page not written, 2 if\n"
+    "the workload does not exist or the command line is wrong.\n";
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list traces;
+  options_list libraries;
+  view_options options;
+  tarn_trace_options trace_options;
+} command;
+
+static bool parse_trace_device(command *c, const char *text) {
+  uint64_t device = 0;
+  c->trace_options.choose_device = options_number_parse(
+      c->verb, "--trace-device", text, 0, UINT32_MAX, &device);
+  c->trace_options.device = (uint32_t)device;
+  return c->trace_options.choose_device;
+}
+
+// "P,Q"
+static void add_libraries(command *c, const char *text) {
+  for (; *text; text += text[0] == ',') {
+    size_t length = strcspn(text, ",");
+    if (length > 0) options_list_add(&c->libraries, text, length);
+    text += length;
+  }
+}
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'H':
+      c->options.path = optarg;
+      return true;
+    case 'N':
+      c->options.title = optarg;
+      return true;
+    case 'L':
+      add_libraries(c, optarg);
+      return true;
+    case 'T':
+      return parse_trace_device(c, optarg);
+    default:
+      return false;
+  }
+}
+
+static void take_trace(void *context, const char *name) {
+  command *c = context;
+  options_list_add(&c->traces, name, strlen(name));
+}
+
+static tool_exit check(const command *c) {
+  if (c->traces.count == 0) return tool_misuse(c->verb, "which trace?");
+  if (c->traces.count > 1) {
+    return tool_misuse(c->verb, "one trace at a time, not %zu",
+                       c->traces.count);
+  }
+  if (c->options.path == NULL)
+    return tool_misuse(c->verb, "where to? --html FILE");
+  return load_check(c->verb, c->traces.items[0], &c->trace_options);
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tarn_trace *trace = NULL;
+  tool_exit status = check(c);
+  if (status != TOOL_DONE) return status;
+  if (!page_try(c->verb, c->options.path)) return TOOL_NO;
+  status = load_trace(c->verb, c->traces.items[0], &c->trace_options, &trace);
+  if (status != TOOL_DONE) return status;
+  status = view_write(c->verb, trace, &c->options);
+  tarn_trace_destroy(trace);
+  return status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"html", required_argument, NULL, 'H'},
+      {"title", required_argument, NULL, 'N'},
+      {"libraries", required_argument, NULL, 'L'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb,
+               .trace_options = {.struct_size = sizeof c.trace_options}};
+  c.options.libraries = &c.libraries;
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_trace,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  options_list_free(&c.libraries);
+  options_list_free(&c.traces);
+  return status;
+}
+
+const tool_verb verb_view = {
+    .name = "view",
+    .summary = "a trace as one page: who holds the memory, when, where",
+    .help = help,
+    .run = run,
+};

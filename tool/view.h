@@ -1,0 +1,20 @@
+// view.h - the page of `tarn view`.
+#ifndef TARN_TOOL_VIEW_H_
+#define TARN_TOOL_VIEW_H_
+
+#include "options.h"
+
+typedef struct view_options {
+  const char *path;               // of the HTML file
+  const char *title;              // NULL: the name without folders
+  const options_list *libraries;  // frames that are no user's, as in owners.h
+} view_options;
+
+// Writes what |trace| tells as one HTML file. Where the trace has no addresses
+// the blocks stand where arena_pool puts them.
+//
+// TOOL_NO after a message; a page that was there then stays.
+tool_exit view_write(const tool_verb *verb, const tarn_trace *trace,
+                     const view_options *options);
+
+#endif  // TARN_TOOL_VIEW_H_

@@ -1,0 +1,207 @@
+// What the scripts of the view draw, as JSON: heights are computed here, so
+// that no address of 64 bits has to pass through a script's numbers.
+#include "view_data.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "json.h"
+#include "layout.h"
+#include "tool.h"
+#include "trace_data.h"
+#include "view_holders.h"
+#include "view_segments.h"
+
+// ---------------------------------------------------------------------------
+// Events
+// ---------------------------------------------------------------------------
+
+static void write_kinds(json *out, const tarn_trace *trace) {
+  uint8_t *kinds = tool_array(trace->event_count, sizeof *kinds);
+  for (size_t i = 0; i < trace->event_count; i++)
+    kinds[i] = (uint8_t)trace->events[i].kind;
+  json_key(out, "kind");
+  json_base64(out, kinds, trace->event_count);
+  free(kinds);
+}
+
+static uint32_t block_of(const void *context, size_t index) {
+  const tarn_trace *trace = context;
+  return trace->events[index].block;
+}
+
+static void write_refused_one(json *out, const tarn_trace_event *event,
+                              size_t index) {
+  json_begin_array(out);
+  json_uint(out, index);
+  json_uint(out, event->size);
+  json_uint(out, event->stack);
+  json_end_array(out);
+}
+
+static void write_refused(json *out, const tarn_trace *trace) {
+  json_key(out, "refused");
+  json_begin_array(out);
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_OOM) write_refused_one(out, event, i);
+  }
+  json_end_array(out);
+}
+
+static void write_peak(json *out, const tarn_trace *trace) {
+  bool before = trace->live_peak_event == TARN_TRACE_BASELINE;
+  json_key(out, "peak_bytes");
+  json_uint(out, trace->live_peak_bytes);
+  json_key(out, "peak_event");
+  json_int(out, before ? -1 : (int64_t)trace->live_peak_event);
+}
+
+// ---------------------------------------------------------------------------
+// Whose and what for
+// ---------------------------------------------------------------------------
+
+static uint32_t holder_of(const void *context, size_t index) {
+  const view_holders *h = context;
+  return h->of_block[index];
+}
+
+static void write_holders(json *out, const view_data *v) {
+  const tarn_trace *trace = v->trace;
+  view_holders h = view_holders_make(trace, v->libraries);
+  trace_data_uints(out, "holder", trace->block_count, holder_of, &h);
+  json_key(out, "holders");
+  json_begin_array(out);
+  for (size_t i = 0; i < h.count; i++) {
+    json_int(out, i < VIEW_HOLDERS ? -1 : (int64_t)h.frames[i]);
+  }
+  json_end_array(out);
+  view_holders_deinit(&h);
+}
+
+static uint32_t tag_of(const void *context, size_t index) {
+  const tarn_trace *trace = context;
+  return trace->blocks[index].tag;
+}
+
+static void write_tags(json *out, const tarn_trace *trace) {
+  if (trace->tag_count > 1) {
+    trace_data_uints(out, "tag", trace->block_count, tag_of, trace);
+  } else {
+    json_key(out, "tag");
+    json_double(out, NAN);  // null
+  }
+  json_key(out, "tags");
+  json_begin_array(out);
+  for (size_t i = 0; i < trace->tag_count; i++)
+    json_text(out, trace->tags[i]);
+  json_end_array(out);
+}
+
+// ---------------------------------------------------------------------------
+// Addresses
+// ---------------------------------------------------------------------------
+
+// Blocks and segments, packed together.
+typedef struct placed {
+  layout layout;
+  const tarn_addr *addresses;  // of the blocks
+  view_segments segments;
+} placed;
+
+static placed place_all(const view_data *v) {
+  placed p = {.addresses = v->addresses};
+  if (v->placed_by == NULL) p.segments = view_segments_make(v->trace);
+  size_t blocks = v->trace->block_count, count = blocks + p.segments.count;
+  tarn_trace_block *boxes = tool_array(count, sizeof *boxes);
+  tarn_addr *addresses = tool_array(count, sizeof *addresses);
+  for (size_t i = 0; i < count; i++) {
+    bool is_block = i < blocks;
+    const view_segment *s = is_block ? NULL : &p.segments.items[i - blocks];
+    boxes[i].size = is_block ? v->trace->blocks[i].size : s->size;
+    addresses[i] = is_block ? v->addresses[i] : s->address;
+  }
+  p.layout = layout_make(boxes, addresses, count);
+  free(boxes);
+  free(addresses);
+  return p;
+}
+
+static double height_at(const placed *p, tarn_addr address) {
+  return address == 0 ? -1 : (double)layout_height(&p->layout, address);
+}
+
+static double block_height(const void *context, size_t index) {
+  const placed *p = context;
+  return height_at(p, p->addresses[index]);
+}
+
+static double segment_height(const void *context, size_t index) {
+  const placed *p = context;
+  return height_at(p, p->segments.items[index].address);
+}
+
+static double segment_size(const void *context, size_t index) {
+  const placed *p = context;
+  return (double)p->segments.items[index].size;
+}
+
+static uint32_t segment_born(const void *context, size_t index) {
+  const placed *p = context;
+  return p->segments.items[index].born;
+}
+
+static uint32_t segment_died(const void *context, size_t index) {
+  const placed *p = context;
+  return p->segments.items[index].died;
+}
+
+static void write_segments(json *out, const placed *p) {
+  size_t count = p->segments.count;
+  json_key(out, "segments");
+  json_begin_object(out);
+  trace_data_doubles(out, "at", count, segment_height, p);
+  trace_data_doubles(out, "size", count, segment_size, p);
+  trace_data_uints(out, "born", count, segment_born, p);
+  trace_data_uints(out, "died", count, segment_died, p);
+  json_end_object(out);
+}
+
+static void write_placed_by(json *out, const char *name) {
+  json_key(out, "placed");
+  if (name == NULL) {
+    json_double(out, NAN);  // null
+  } else {
+    json_text(out, name);
+  }
+}
+
+static void write_addresses(json *out, const view_data *v) {
+  placed p = place_all(v);
+  write_placed_by(out, v->placed_by);
+  trace_data_layout(out, &p.layout);
+  trace_data_doubles(out, "at", v->trace->block_count, block_height, &p);
+  write_segments(out, &p);
+  layout_deinit(&p.layout);
+  view_segments_deinit(&p.segments);
+}
+
+// ---------------------------------------------------------------------------
+// All
+// ---------------------------------------------------------------------------
+
+void view_data_write(const view_data *v, FILE *out) {
+  json writer = json_to(out);
+  writer.for_html = true;
+  json_begin_object(&writer);
+  trace_data_write(&writer, v->trace);
+  write_kinds(&writer, v->trace);
+  trace_data_uints(&writer, "block", v->trace->event_count, block_of, v->trace);
+  write_holders(&writer, v);
+  write_tags(&writer, v->trace);
+  write_refused(&writer, v->trace);
+  write_peak(&writer, v->trace);
+  write_addresses(&writer, v);
+  json_end_object(&writer);
+}

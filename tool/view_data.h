@@ -1,0 +1,32 @@
+// view_data.h - what the scripts of `tarn view` draw.
+#ifndef TARN_TOOL_VIEW_DATA_H_
+#define TARN_TOOL_VIEW_DATA_H_
+
+#include <stdio.h>
+
+#include "options.h"
+
+typedef struct view_data {
+  const tarn_trace *trace;
+  const options_list *libraries;  // as in owners.h
+  const tarn_addr *addresses;     // of each block; 0: it has none
+  const char *placed_by;          // the pool that gave them; NULL: recorded
+} view_data;
+
+// Writes |v| as JSON that is safe within a <script> element: the keys of
+// trace_data_write, then
+//
+//    "kind": u8, "block": u32               of each event; 2^32 - 1: none
+//    "holder": u32                          of each block
+//    "holders": [frame, ...]                a frame of each; the first two, the
+//                                           baseline and nobody, are -1
+//    "tag": u32, "tags": ["", ...]          of each block; null without tags
+//    "refused": [[event, size, stack], ...] requests out of memory
+//    "peak_bytes", "peak_event"             -1: before the first event
+//    "placed": "arena_pool" or null
+//    "height", "ranges": [["0x7f00", size, height], ...]
+//    "at": f64                              height of each block, -1: nowhere
+//    "segments": {"at": f64, "size": f64, "born": u32, "died": u32}
+void view_data_write(const view_data *v, FILE *out);
+
+#endif  // TARN_TOOL_VIEW_DATA_H_

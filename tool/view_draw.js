@@ -1,0 +1,458 @@
+// The drawings of the view: the timeline, the map, and what lies over them.
+
+const canvasOf = id => document.getElementById(id);
+const styles = new Map();
+
+// A colour of the style sheet.
+function style(name) {
+  if (!styles.has(name)) {
+    styles.set(name, getComputedStyle(document.documentElement)
+                         .getPropertyValue(name).trim());
+  }
+  return styles.get(name);
+}
+
+const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", ' +
+    'sans-serif';
+
+// The context of an empty canvas as large as it is shown, in CSS pixels.
+function prepare(canvas) {
+  const scale = deviceScale();
+  const width = canvas.clientWidth, height = canvas.clientHeight;
+  if (canvas.width !== width * scale) canvas.width = width * scale;
+  if (canvas.height !== height * scale) canvas.height = height * scale;
+  const context = canvas.getContext('2d');
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = FONT;
+  return {context, width, height, plot: width - MARGIN.left - MARGIN.right};
+}
+
+function line(context, x0, y0, x1, y1) {
+  context.beginPath();
+  context.moveTo(x0, y0);
+  context.lineTo(x1, y1);
+  context.stroke();
+}
+
+// A text with a seam of |seam| around it, legible on any pattern.
+function seamedText(context, text, x, y, ink, seam) {
+  context.lineJoin = 'round';
+  context.lineWidth = 3.5;
+  context.strokeStyle = seam;
+  context.strokeText(text, x, y);
+  context.fillStyle = ink;
+  context.fillText(text, x, y);
+}
+
+// |text| cut so that it fits, or '' if hardly any of it does.
+function fitText(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let low = 0, high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    const cut = `${text.slice(0, middle)}\u2026`;
+    if (context.measureText(cut).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low < 4 ? '' : `${text.slice(0, low)}\u2026`;
+}
+
+// ---------------------------------------------------------------------------
+// Axes
+// ---------------------------------------------------------------------------
+
+// Steps of bytes that are whole in binary units: 1, 2, 4 ... of a power of two.
+function byteStep(most, count) {
+  return 2 ** Math.ceil(Math.log2(Math.max(most / count, 1)));
+}
+
+function axisStep(span, count) {
+  const unit = 10 ** Math.floor(Math.log10(span / count));
+  const step = [1, 2, 5, 10].find(f => f * unit >= span / count) * unit;
+  return view.byTime ? step : Math.max(1, step);
+}
+
+function drawTimeAxis(context, x0, x1, y, plot, toX) {
+  const step = axisStep(x1 - x0, Math.max(2, plot / 130));
+  context.strokeStyle = style('--line');
+  context.fillStyle = style('--muted');
+  context.lineWidth = 1;
+  context.textBaseline = 'top';
+  line(context, MARGIN.left, y + 0.5, MARGIN.left + plot, y + 0.5);
+  for (let k = Math.ceil(x0 / step); k * step <= x1; k++) {
+    const x = toX(k * step);
+    const text = view.byTime ? timeText(k * step) : countText(k * step);
+    const half = context.measureText(text).width / 2;
+    line(context, x, y, x, y + 4);
+    context.textAlign = 'center';
+    context.fillText(text, Math.min(x, MARGIN.left + plot + 8 - half), y + 7);
+  }
+  context.textAlign = 'right';
+  context.fillText(view.byTime ? 'time' : 'event', MARGIN.left - 10, y + 7);
+}
+
+// ---------------------------------------------------------------------------
+// The timeline
+// ---------------------------------------------------------------------------
+
+const TIMELINE = {top: 22, bottom: 24};
+const timeline = {columns: null, width: 0, toX: null, toY: null};
+
+function timelineScale(width, height) {
+  const plot = width - MARGIN.left - MARGIN.right;
+  const high = height - TIMELINE.top - TIMELINE.bottom;
+  timeline.toX = x => MARGIN.left + x / endOfTime() * plot;
+  timeline.toPosition = px => (px - MARGIN.left) / plot * endOfTime();
+  timeline.toY = bytes => TIMELINE.top + high * (1 - bytes / mostShown());
+}
+
+// For each column of pixels, the moment of it with most bytes alive.
+function findColumns(plot) {
+  const columns = new Uint32Array(Math.max(1, Math.floor(plot)));
+  const shown = shownLive();
+  let m = 0;
+  for (let c = 0; c < columns.length; c++) {
+    const end = (c + 1) / columns.length * endOfTime();
+    let best = m;
+    while (m < eventCount && position[m] < end) {
+      m++;
+      if (shown[m] > shown[best]) best = m;
+    }
+    columns[c] = best;
+  }
+  return columns;
+}
+
+function bandEdges() {
+  const {columns} = timeline;
+  const edges = [new Float64Array(columns.length)];
+  bandLive.forEach((sum, i) => {
+    const below = edges[edges.length - 1];
+    const isHidden = view.hideBase && i === 0;
+    edges.push(isHidden ? below
+                        : below.map((bytes, c) => bytes + sum[columns[c]]));
+  });
+  return edges;
+}
+
+function fillBetween(context, low, high, fill) {
+  const {toY} = timeline;
+  context.fillStyle = fill;
+  context.beginPath();
+  for (let c = 0; c < high.length; c++) {
+    context.lineTo(MARGIN.left + c, toY(high[c]));
+    context.lineTo(MARGIN.left + c + 1, toY(high[c]));
+  }
+  for (let c = high.length - 1; c >= 0; c--) {
+    context.lineTo(MARGIN.left + c + 1, toY(low[c]));
+    context.lineTo(MARGIN.left + c, toY(low[c]));
+  }
+  context.fill();
+}
+
+function strokeColumns(context, values, colour, width) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.beginPath();
+  for (let c = 0; c < timeline.columns.length; c++) {
+    const y = timeline.toY(values[timeline.columns[c]]);
+    context.lineTo(MARGIN.left + c, y);
+    context.lineTo(MARGIN.left + c + 1, y);
+  }
+  context.stroke();
+}
+
+function patternOf(context, canvas) {
+  const pattern = context.createPattern(canvas, 'repeat');
+  pattern.setTransform(new DOMMatrix().scale(1 / deviceScale()));
+  return pattern;
+}
+
+function drawGrid(context, width) {
+  const step = byteStep(mostShown(), 5);
+  context.strokeStyle = style('--line');
+  context.fillStyle = style('--muted');
+  context.lineWidth = 1;
+  context.textAlign = 'right';
+  context.textBaseline = 'middle';
+  for (let bytes = 0; bytes <= mostShown(); bytes += step) {
+    const y = Math.round(timeline.toY(bytes)) + 0.5;
+    line(context, MARGIN.left, y, width - MARGIN.right, y);
+    context.fillText(bytes === 0 ? '0' : axisBytes(bytes), MARGIN.left - 10, y);
+  }
+}
+
+const axisBytes = bytes => bytesText(bytes, 2).replace(/\.?0+ /, ' ');
+
+// Where a band is high enough for its name: the widest of several places.
+function placeLabel(low, high, width) {
+  const {toY} = timeline;
+  let best = {room: 14, at: -1, y: 0};
+  const step = Math.max(4, Math.floor(width / 6));
+  for (let c = 4; c + width < high.length; c += step) {
+    let top = -Infinity, bottom = Infinity;
+    for (let k = c; k < c + width; k += 3) {
+      top = Math.max(top, toY(high[k]));
+      bottom = Math.min(bottom, toY(low[k]));
+    }
+    if (bottom - top > best.room + 0.5) {
+      best = {room: bottom - top, at: c, y: (top + bottom) / 2};
+    }
+  }
+  return best.at < 0 ? null : best;
+}
+
+function labelBand(context, index, edges) {
+  const tile = theme.tiles[index];
+  for (const share of [0.45, 0.22, 0.1]) {
+    const text =
+        fitText(context, bands[index].label, edges[0].length * share);
+    if (text === '') return;
+    const place = placeLabel(edges[index], edges[index + 1],
+                             Math.ceil(context.measureText(text).width));
+    if (place === null) continue;
+    seamedText(context, text, MARGIN.left + place.at, place.y, tile.ink,
+               tile.base);
+    return;
+  }
+}
+
+function drawBands(context) {
+  const edges = bandEdges();
+  bands.forEach((band, i) => {
+    const tile = theme.tiles[i];
+    fillBetween(context, edges[i], edges[i + 1], patternOf(
+        context, found.active ? tile.faintCanvas : tile.canvas));
+  });
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  if (!found.active) bands.forEach((_, i) => labelBand(context, i, edges));
+}
+
+function drawFound(context) {
+  if (!found.active) return;
+  const {columns} = timeline;
+  const values = Float64Array.from(columns, m => found.live[m]);
+  fillBetween(context, new Float64Array(columns.length), values,
+              style('--found'));
+  strokeColumns(context, found.live, style('--text'), 1.5);
+}
+
+// Requests that were refused: a mark over their column, the word over the
+// first.
+function drawRefused(context) {
+  context.fillStyle = style('--mark');
+  for (const [event] of data.refused) {
+    const x = timeline.toX(position[event]);
+    context.beginPath();
+    context.moveTo(x - 5, TIMELINE.top - 9);
+    context.lineTo(x + 5, TIMELINE.top - 9);
+    context.lineTo(x, TIMELINE.top - 1);
+    context.fill();
+  }
+}
+
+function drawHeld(context) {
+  if (held === null || view.hideBase) return;
+  strokeColumns(context, held, style('--page'), 3.5);
+  strokeColumns(context, held, style('--held'), 1.5);
+}
+
+function drawTimeline() {
+  const {context, width, height, plot} = prepare(canvasOf('timeline'));
+  timelineScale(width, height);
+  timeline.columns = findColumns(plot);
+  drawGrid(context, width);
+  drawBands(context);
+  drawFound(context);
+  drawHeld(context);
+  drawRefused(context);
+  drawTimeAxis(context, 0, endOfTime(), height - TIMELINE.bottom, plot,
+               timeline.toX);
+}
+
+// The peak, the moment and the brush.
+function drawTimelineOver() {
+  const {context, width, height, plot} = prepare(canvasOf('timeline-over'));
+  const bottom = height - TIMELINE.bottom, top = TIMELINE.top - 4;
+  const x0 = timeline.toX(view.x0), x1 = timeline.toX(view.x1);
+  context.fillStyle = style('--shade');
+  context.fillRect(MARGIN.left, top, x0 - MARGIN.left, bottom - top);
+  context.fillRect(x1, top, MARGIN.left + plot - x1, bottom - top);
+  if (x1 - x0 < plot - 0.5) drawBrush(context, x0, x1, top, bottom);
+  drawMoment(context, timeline.toX(momentX(view.moment)), top, bottom);
+  drawPeak(context, width);
+}
+
+function drawBrush(context, x0, x1, top, bottom) {
+  const right = Math.max(x1, x0 + 2);
+  context.strokeStyle = style('--text');
+  context.lineWidth = 1;
+  context.strokeRect(x0 + 0.5, top + 0.5, right - x0 - 1, bottom - top - 1);
+  context.fillStyle = style('--text');
+  const middle = (top + bottom) / 2;
+  context.fillRect(x0 - 2, middle - 14, 4, 28);
+  context.fillRect(right - 2, middle - 14, 4, 28);
+}
+
+function drawPeak(context, width) {
+  const x = timeline.toX(momentX(peak)), y = timeline.toY(shownLive()[peak]);
+  const text = `peak ${bytesText(live[peak])}`;
+  const half = context.measureText(text).width / 2;
+  context.fillStyle = style('--text');
+  context.beginPath();
+  context.arc(x, y, 3.5, 0, 7);
+  context.fill();
+  context.textAlign = 'center';
+  context.textBaseline = 'alphabetic';
+  seamedText(context, text,
+             Math.max(MARGIN.left + half,
+                      Math.min(x, width - MARGIN.right - half)),
+             y - 8, style('--text'), style('--page'));
+}
+
+function drawMoment(context, x, top, bottom) {
+  context.strokeStyle = style('--page');
+  context.lineWidth = 4;
+  line(context, x, top, x, bottom);
+  context.strokeStyle = style('--mark');
+  context.lineWidth = 2;
+  line(context, x, top, x, bottom);
+}
+
+// ---------------------------------------------------------------------------
+// The map
+// ---------------------------------------------------------------------------
+
+const MAP_AXIS = 24;
+const map = {toX: null, toY: null, plot: 0, high: 0};
+
+function mapScale() {
+  const canvas = canvasOf('map');
+  map.plot = Math.max(canvas.clientWidth - MARGIN.left - MARGIN.right, 1);
+  map.high = Math.max(canvas.clientHeight - MAP_AXIS, 1);
+  map.sx = map.plot / (view.x1 - view.x0);
+  map.sy = map.high / (view.y1 - view.y0);
+  map.toX = x => MARGIN.left + (x - view.x0) * map.sx;
+  map.toY = y => map.high - (y - view.y0) * map.sy;
+}
+
+function boxOf(b) {
+  const x = map.toX(position[born[b]]), y = map.toY(at[b] + size[b]);
+  return {x, y, w: Math.max((position[died[b]] - position[born[b]]) * map.sx, 1),
+          h: Math.max(size[b] * map.sy, 1)};
+}
+
+const isVisible = b => at[b] >= 0 && at[b] < view.y1 &&
+    at[b] + size[b] > view.y0 && position[born[b]] < view.x1 &&
+    position[died[b]] > view.x0;
+
+function labelBox(context, b) {
+  const box = boxOf(b);
+  const left = Math.max(box.x, MARGIN.left);
+  const top = Math.max(box.y, 0);
+  const width = Math.min(box.x + box.w, MARGIN.left + map.plot) - left - 12;
+  const height = Math.min(box.y + box.h, map.high) - top;
+  if (width < 48 || height < 16) return false;
+  const tile = theme.tiles[bandOf[b]];
+  const whole = `${bytesText(size[b])}  ${holders[holder[b]].label}`;
+  const text = fitText(context, whole, width);
+  if (text.length < 7) return false;
+  seamedText(context, text, left + 6, top + Math.min(height / 2, 12), tile.ink,
+             tile.base);
+  return true;
+}
+
+// Names in those boxes that are large enough, the largest first.
+function labelBoxes(context) {
+  const leastBytes = 16 / map.sy, leastWidth = 60 / map.sx;
+  let labelled = 0;
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  for (const b of bySize) {
+    if (size[b] < leastBytes || labelled >= 120) break;
+    if (position[died[b]] - position[born[b]] < leastWidth) continue;
+    if (found.active && found.isIn[b] === 0) continue;
+    if (isVisible(b) && labelBox(context, b)) labelled++;
+  }
+}
+
+function drawFolds(context) {
+  context.strokeStyle = style('--muted');
+  context.lineWidth = 1;
+  context.setLineDash([5, 4]);
+  for (let i = 1; i < data.ranges.length; i++) {
+    const height = data.ranges[i][2];
+    if (height <= view.y0 || height >= view.y1) continue;
+    const y = Math.round(map.toY(height)) + 0.5;
+    line(context, MARGIN.left, y, MARGIN.left + map.plot, y);
+  }
+  context.setLineDash([]);
+}
+
+const shorten = address =>
+    address.length <= 10 ? address : `\u2026${address.slice(-8)}`;
+
+// The lowest address of each range, where there is room for it; elsewhere along
+// a range the address there.
+function drawAddresses(context) {
+  let free = Infinity;
+  context.fillStyle = style('--muted');
+  context.textAlign = 'right';
+  context.textBaseline = 'alphabetic';
+  for (const [address, bytes, height] of data.ranges) {
+    if (height > view.y1 || height + bytes < view.y0) continue;
+    const isCut = height < view.y0;
+    const y = Math.min(map.toY(Math.max(height, view.y0)), map.high) - 3;
+    if (y > free - 14 || y < 10) continue;
+    context.fillText(
+        shorten(isCut ? addressText(Math.floor(view.y0)) : address),
+        MARGIN.left - 10, y);
+    free = y;
+  }
+}
+
+function drawSelected(context) {
+  const b = view.selected;
+  if (b === null || !isVisible(b)) return;
+  const box = boxOf(b);
+  const w = Math.max(box.w, 3), h = Math.max(box.h, 3);
+  context.strokeStyle = style('--page');
+  context.lineWidth = 5;
+  context.strokeRect(box.x, box.y, w, h);
+  context.strokeStyle = style('--mark');
+  context.lineWidth = 2.5;
+  context.strokeRect(box.x, box.y, w, h);
+}
+
+function drawMap() {
+  mapScale();
+  const canvas = canvasOf('map');
+  const scale = deviceScale();
+  if (canvas.width !== canvas.clientWidth * scale ||
+      canvas.height !== canvas.clientHeight * scale) {
+    canvas.width = canvas.clientWidth * scale;
+    canvas.height = canvas.clientHeight * scale;
+  }
+  const image = drawRaster(map.plot * scale, map.high * scale);
+  canvas.getContext('2d').putImageData(image, MARGIN.left * scale, 0);
+}
+
+function drawMapOver() {
+  const {context, plot} = prepare(canvasOf('map-over'));
+  context.save();
+  context.beginPath();
+  context.rect(MARGIN.left, 0, plot, map.high);
+  context.clip();
+  labelBoxes(context);
+  drawFolds(context);
+  drawSelected(context);
+  const x = momentX(view.moment);
+  if (x >= view.x0 && x <= view.x1) {
+    drawMoment(context, map.toX(x), 0, map.high);
+  }
+  context.restore();
+  drawAddresses(context);
+  drawTimeAxis(context, view.x0, view.x1, map.high, plot, map.toX);
+}

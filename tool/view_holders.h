@@ -1,0 +1,28 @@
+// view_holders.h - under which name the bytes of each block are counted.
+//
+// Each block has one holder: the baseline, nobody ("without a stack"), or the
+// frame that owns its stack, as in owners.h.
+#ifndef TARN_TOOL_VIEW_HOLDERS_H_
+#define TARN_TOOL_VIEW_HOLDERS_H_
+
+#include <tarn/tarn.h>
+
+#include "options.h"
+
+// The first two holders are always there.
+enum { VIEW_HOLDER_BASELINE = 0, VIEW_HOLDER_NO_STACK = 1, VIEW_HOLDERS = 2 };
+
+typedef struct view_holders {
+  uint32_t *of_block;  // of each block of the trace: an index into frames
+  uint32_t *frames;    // from VIEW_HOLDERS on: which frame of the trace it is
+  size_t count;
+} view_holders;
+
+// The holders of the blocks of |trace|; |libraries| as in owners_create. Free
+// it with view_holders_deinit.
+view_holders view_holders_make(const tarn_trace *trace,
+                               const options_list *libraries);
+
+void view_holders_deinit(view_holders *h);
+
+#endif  // TARN_TOOL_VIEW_HOLDERS_H_

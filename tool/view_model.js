@@ -1,0 +1,427 @@
+// The model of the view: the trace, sums over it, whose bytes are which band.
+//
+// view.c puts the scripts into one function: page, view_model, view_raster,
+// view_draw, view_side, view_act, view_measure.
+//
+// Moments count from 0, before the first event; moment m is after event m - 1.
+// A block is alive at the moments born + 1 to died.
+
+// ---------------------------------------------------------------------------
+// The trace
+// ---------------------------------------------------------------------------
+
+const data = JSON.parse(document.getElementById('data').textContent);
+
+// Without events, what was there all the time is drawn as if through one.
+const eventCount = Math.max(data.events, 1);
+const endAt = list => list.map(e => (e === data.events ? eventCount : e));
+const born = decode(data.born, Uint32Array);
+const died = endAt(decode(data.died, Uint32Array));
+const size = decode(data.size, Float64Array);
+const stack = decode(data.stack, Uint32Array);
+const holder = decode(data.holder, Uint32Array);
+const tag = data.tag === null ? null : decode(data.tag, Uint32Array);
+const at = decode(data.at, Float64Array);
+const kind = decode(data.kind, Uint8Array);
+const eventBlock = decode(data.block, Uint32Array);
+const time = data.time === null ? null : decode(data.time, Float64Array);
+const blockCount = born.length;
+const totalHeight = Math.max(data.height, 1);
+const peak = data.peak_event + 1;
+const KINDS = {
+  1: 'allocated', 2: 'freed', 3: 'let go of', 4: 'segment taken',
+  5: 'segment given back', 6: 'memory mapped', 7: 'memory unmapped',
+  8: 'out of memory', 9: 'snapshot',
+};
+
+const segments = {
+  at: decode(data.segments.at, Float64Array),
+  size: decode(data.segments.size, Float64Array),
+  born: decode(data.segments.born, Uint32Array),
+  died: endAt(decode(data.segments.died, Uint32Array)),
+};
+const segmentCount = segments.at.length;
+
+const firstMoment = b => (b < data.baseline ? 0 : born[b] + 1);
+const isAlive = (b, m) => firstMoment(b) <= m && died[b] >= m;
+const segmentIsHeld = (s, m) =>
+    (segments.born[s] < m || segments.born[s] === 0) && segments.died[s] >= m;
+
+// At each moment, the sum of amounts that last from one moment to another.
+function sumUp(count, amountOf, fromOf, toOf) {
+  const sums = new Float64Array(eventCount + 2);
+  for (let i = 0; i < count; i++) {
+    sums[fromOf(i)] += amountOf(i);
+    sums[toOf(i) + 1] -= amountOf(i);
+  }
+  for (let m = 1; m <= eventCount + 1; m++) sums[m] += sums[m - 1];
+  return sums.subarray(0, eventCount + 1);
+}
+
+const liveBlocks = sumUp(blockCount, () => 1, firstMoment, b => died[b]);
+const held = segmentCount === 0 ? null : sumUp(
+    segmentCount, s => segments.size[s],
+    s => (segments.born[s] === 0 ? 0 : segments.born[s] + 1),
+    s => segments.died[s]);
+
+// ---------------------------------------------------------------------------
+// Frames
+// ---------------------------------------------------------------------------
+
+// "forward  a/b/model.py:7": what C writes of a frame, taken apart.
+function splitFrame(text) {
+  const gap = text.indexOf('  ');
+  const isPlace = gap < 0 && /:\d+$/.test(text);
+  const place = gap < 0 ? (isPlace ? text : '') : text.slice(gap + 2);
+  const name = gap < 0 ? (isPlace ? '' : text) : text.slice(0, gap);
+  const slash = place.lastIndexOf('/') + 1;
+  return {folder: place.slice(0, slash), file: place.slice(slash), name};
+}
+
+// Without the arguments of functions of C++.
+function shortName(name) {
+  const end = name.includes('::') ? name.search(/.\((?!\)|anonymous)/) : -1;
+  return end < 1 ? name : name.slice(0, end + 1);
+}
+
+function shortFrame(text) {
+  const {file, name: whole} = splitFrame(text);
+  const name = shortName(whole);
+  return file === '' ? name : name === '' ? file : `${file} ${name}`;
+}
+
+function frameTexts(stackIndex) {
+  const frames = data.stacks[stackIndex];
+  return frames === undefined ? [] : frames.map(i => data.frames[i]);
+}
+
+// ---------------------------------------------------------------------------
+// Holders
+// ---------------------------------------------------------------------------
+
+const FIXED = ['baseline', 'without a stack'];
+const holders = data.holders.map((frame, index) => ({
+  index,
+  text: index < 2 ? FIXED[index] : data.frames[frame],
+  label: index < 2 ? FIXED[index] : shortFrame(data.frames[frame]),
+  peak: 0, most: 0, total: 0, blocks: 0, now: 0, nowBlocks: 0, band: 0,
+}));
+
+function sumHolders() {
+  for (let b = 0; b < blockCount; b++) {
+    const h = holders[holder[b]];
+    h.total += size[b];
+    h.blocks++;
+    if (isAlive(b, peak)) h.peak += size[b];
+    if (b < data.baseline) h.most += size[b];
+  }
+}
+
+// The most that each held at once.
+function findMost() {
+  const now = new Float64Array(holders.length);
+  for (let b = 0; b < data.baseline; b++) now[holder[b]] += size[b];
+  for (let i = 0; i < data.events; i++) {
+    const b = eventBlock[i];
+    if (kind[i] === 1) now[holder[b]] += size[b];
+    if (kind[i] === 2) now[holder[b]] -= size[b];
+    if (kind[i] !== 1) continue;
+    const h = holders[holder[b]];
+    if (now[h.index] > h.most) h.most = now[h.index];
+  }
+}
+
+// The folder that all holders have in common.
+function findRoot() {
+  const folders = holders.slice(2).map(h => splitFrame(h.text).folder)
+      .filter(folder => folder !== '');
+  let root = folders[0] || '';
+  for (const folder of folders) {
+    while (!folder.startsWith(root)) {
+      root = root.slice(0, root.slice(0, -1).lastIndexOf('/') + 1);
+    }
+  }
+  return root;
+}
+
+sumHolders();
+findMost();
+const root = findRoot();
+
+// ---------------------------------------------------------------------------
+// Bands: the baseline below, the largest holders over it, all others above
+// ---------------------------------------------------------------------------
+
+const BANDS_MOST = 7, BANDS_OF_PEAK = 3;
+
+// Those who hold most at the peak, and those who hold most at another time; in
+// the order of the peak.
+function bandHolders() {
+  const byPeak = holders.filter(h => h.index !== 0 && h.blocks > 0)
+      .sort((a, b) => b.peak - a.peak || b.most - a.most);
+  const first = byPeak.slice(0, BANDS_OF_PEAK);
+  const rest = byPeak.slice(BANDS_OF_PEAK).sort((a, b) => b.most - a.most);
+  const chosen =
+      new Set([...first, ...rest.slice(0, BANDS_MOST - first.length)]);
+  return {chosen: byPeak.filter(h => chosen.has(h)),
+          rest: byPeak.filter(h => !chosen.has(h))};
+}
+
+function makeBands() {
+  const made = [], {chosen, rest} = bandHolders();
+  if (holders[0].blocks > 0) {
+    made.push({label: 'baseline', style: 'baseline', holders: [holders[0]]});
+  }
+  chosen.forEach((h, i) => {
+    made.push({label: h.label, style: i, holders: [h]});
+  });
+  if (rest.length > 0) {
+    made.push({label: `${countText(rest.length)} other${
+                   rest.length === 1 ? '' : 's'}`,
+               style: 'other', holders: rest});
+  }
+  made.forEach((band, i) => { for (const h of band.holders) h.band = i; });
+  return made;
+}
+
+const bands = makeBands();
+const bandOf = new Uint8Array(blockCount);
+
+function sumBands() {
+  const sums = bands.map(() => new Float64Array(eventCount + 2));
+  for (let b = 0; b < blockCount; b++) {
+    bandOf[b] = holders[holder[b]].band;
+    sums[bandOf[b]][firstMoment(b)] += size[b];
+    sums[bandOf[b]][died[b] + 1] -= size[b];
+  }
+  for (const sum of sums) {
+    for (let m = 1; m < sum.length; m++) sum[m] += sum[m - 1];
+  }
+  return sums;
+}
+
+const bandLive = sumBands();
+
+function sumAll() {
+  const live = new Float64Array(eventCount + 1);
+  for (const sum of bandLive) {
+    for (let m = 0; m <= eventCount; m++) live[m] += sum[m];
+  }
+  return live;
+}
+
+const live = sumAll();
+const largest = values => values.reduce((a, b) => Math.max(a, b), 0);
+
+// Weights often dwarf all else, so that the baseline can be left out.
+const base = holders[0].blocks > 0 ? bandLive[0] : null;
+const liveWithout = base === null ? live : live.map((bytes, m) => bytes - base[m]);
+const mostOfAll = Math.max(1, largest(live), held ? largest(held) : 0);
+const mostWithout = Math.max(1, largest(liveWithout));
+
+// ---------------------------------------------------------------------------
+// The state at a moment
+// ---------------------------------------------------------------------------
+
+// Blocks and segments from the lowest address on.
+const sortedBy = heights => Uint32Array.from(heights.keys())
+    .sort((a, b) => heights[a] - heights[b]);
+const byHeight = sortedBy(at).filter(b => at[b] >= 0);
+const segmentsByHeight = sortedBy(segments.at);
+const bySize = Uint32Array.from(size.keys()).sort((a, b) => size[b] - size[a]);
+
+// Calls |use| with what is free between the blocks alive within a range.
+function walkHoles(range, m, from, use) {
+  let end = range.at, i = from;
+  for (; i < byHeight.length && at[byHeight[i]] < range.end; i++) {
+    const b = byHeight[i];
+    if (at[b] < range.at || !isAlive(b, m)) continue;
+    if (at[b] > end) use(end, at[b] - end);
+    end = Math.max(end, at[b] + size[b]);
+  }
+  if (range.end > end) use(end, range.end - end);
+  return i;
+}
+
+// Holes are free bytes within a segment; where no segments are known, between
+// the lowest and the highest block alive.
+function rangesAt(m) {
+  const ranges = [];
+  for (const s of segmentsByHeight) {
+    if (!segmentIsHeld(s, m) || segments.at[s] < 0) continue;
+    ranges.push({at: segments.at[s], end: segments.at[s] + segments.size[s]});
+  }
+  if (segmentCount > 0) return ranges;
+  let low = Infinity, high = 0;
+  for (const b of byHeight) {
+    if (!isAlive(b, m)) continue;
+    low = Math.min(low, at[b]);
+    high = Math.max(high, at[b] + size[b]);
+  }
+  return high > low ? [{at: low, end: high}] : [];
+}
+
+function holesAt(m) {
+  const holes = {bytes: 0, count: 0, largest: 0, at: 0};
+  let from = 0;
+  for (const range of rangesAt(m)) {
+    from = walkHoles(range, m, from, (start, bytes) => {
+      holes.bytes += bytes;
+      holes.count++;
+      if (bytes <= holes.largest) return;
+      holes.largest = bytes;
+      holes.at = start;
+    });
+  }
+  return holes;
+}
+
+function sumMoment(m) {
+  for (const h of holders) h.now = h.nowBlocks = 0;
+  for (let b = 0; b < blockCount; b++) {
+    if (!isAlive(b, m)) continue;
+    const h = holders[holder[b]];
+    h.now += size[b];
+    h.nowBlocks++;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// What is searched for or highlighted
+// ---------------------------------------------------------------------------
+
+const found = {active: false, text: '', frames: 0, blocks: 0,
+               isIn: new Uint8Array(blockCount), live: null, most: 0};
+
+function findStacks(text) {
+  const frames = data.frames.map(f => f.toLowerCase().includes(text));
+  found.frames = frames.reduce((sum, is) => sum + is, 0);
+  return data.stacks.map(list => list.some(f => frames[f]));
+}
+
+function mark(isMarked) {
+  found.active = true;
+  found.blocks = 0;
+  for (let b = 0; b < blockCount; b++) {
+    found.isIn[b] = isMarked(b) ? 1 : 0;
+    found.blocks += found.isIn[b];
+  }
+  found.live = sumUp(blockCount, b => found.isIn[b] * size[b], firstMoment,
+                     b => died[b]);
+  found.most = largest(found.live);
+}
+
+function findText(text) {
+  const low = text.toLowerCase();
+  const stacks = findStacks(low);
+  const tags = data.tags.map(t => t !== '' && t.toLowerCase().includes(low));
+  const names = FIXED.map(name => name.includes(low));
+  mark(b => stacks[stack[b]] || (tag !== null && tags[tag[b]]) ||
+      names[holder[b]]);
+}
+
+function findHolders(chosen) {
+  found.frames = chosen.length;
+  mark(b => chosen.includes(holder[b]));
+}
+
+// ---------------------------------------------------------------------------
+// Words
+// ---------------------------------------------------------------------------
+
+function lifeText(b) {
+  const from = b < data.baseline ? 'alive before the first event'
+                                 : `event ${countText(born[b])}`;
+  const to = died[b] === eventCount ? 'never freed'
+                                    : `freed at event ${countText(died[b])}`;
+  return `${from}, ${to}`;
+}
+
+function durationText(b) {
+  if (data.events === 0) return 'no events';
+  const count = died[b] - born[b];
+  const events = `${countText(count)} event${count === 1 ? '' : 's'}`;
+  if (time === null) return events;
+  return `${events}, ${timeText(time[died[b]] - time[born[b]])}`;
+}
+
+function addressText(height) {
+  if (height < 0) return 'unknown';
+  let range = data.ranges[0];
+  for (const r of data.ranges) if (r[2] <= height) range = r;
+  const address = BigInt(range[0]) + BigInt(height - range[2]);
+  return `0x${address.toString(16)}`;
+}
+
+function percentText(part, whole) {
+  if (!(whole > 0)) return '-';
+  const percent = 100 * part / whole;
+  return percent > 0 && percent < 0.1 ? '< 0.1 %' : `${percent.toFixed(1)} %`;
+}
+
+function momentText(m) {
+  if (data.events === 0) return 'No events';
+  if (m === 0) return 'Before the first event';
+  const when = time === null ? '' : `, ${timeText(time[m - 1])}`;
+  return `After event ${countText(m - 1)}${when}`;
+}
+
+// ---------------------------------------------------------------------------
+// The view
+// ---------------------------------------------------------------------------
+
+const MARGIN = {left: 88, right: 12};
+const view = {byTime: false, x0: 0, x1: 1, y0: 0, y1: totalHeight, moment: peak,
+              selected: null, chosen: [], hideBase: false};
+
+// What the timeline shows at each moment, and the most of it.
+const shownLive = () => (view.hideBase ? liveWithout : live);
+const mostShown = () => (view.hideBase ? mostWithout : mostOfAll);
+
+// Along the axis, where each event is; the last is the end.
+const byEvent = Float64Array.from({length: eventCount + 1}, (_, i) => i);
+let position = byEvent;
+
+function placeEvents() {
+  position = view.byTime && time !== null ? time : byEvent;
+}
+
+const endOfTime = () => Math.max(position[eventCount], 1e-9);
+const momentX = m => position[Math.max(m - 1, 0)];
+
+// The moment whose place is nearest below |x|.
+function momentAt(x) {
+  if (data.events === 0 || x < 0) return 0;
+  let low = 0, high = eventCount;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (position[middle] <= x) low = middle;
+    else high = middle;
+  }
+  return low + 1;
+}
+
+function clampSpan(low, high, most, least) {
+  const span = Math.min(Math.max(high - low, least), most);
+  const start = Math.min(Math.max(low, 0), most - span);
+  return [start, start + span];
+}
+
+function setX(x0, x1) {
+  const most = endOfTime();
+  const least = Math.min(most / eventCount * 2, most);
+  [view.x0, view.x1] = clampSpan(x0, x1, most, least);
+}
+
+function setY(y0, y1) {
+  [view.y0, view.y1] =
+      clampSpan(y0, y1, totalHeight, Math.min(64, totalHeight));
+}
+
+function zoomX(factor, x = (view.x0 + view.x1) / 2) {
+  setX(x - (x - view.x0) * factor, x + (view.x1 - x) * factor);
+}
+
+function zoomY(factor, y = (view.y0 + view.y1) / 2) {
+  setY(y - (y - view.y0) * factor, y + (view.y1 - y) * factor);
+}

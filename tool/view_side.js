@@ -1,0 +1,332 @@
+// What stands beside the drawings: the answer, the state at the moment, the
+// block that was chosen, the table of holders.
+
+const byId = id => document.getElementById(id);
+const plural = (count, word) =>
+    `${countText(count)} ${word}${count === 1 ? '' : 's'}`;
+
+// ---------------------------------------------------------------------------
+// The answer: the peak and who holds it
+// ---------------------------------------------------------------------------
+
+function writeDescription() {
+  const words = [plural(data.events, 'event'), plural(blockCount, 'block')];
+  if (time !== null) words.push(timeText(time[eventCount]));
+  if (data.refused.length > 0) {
+    words.push(`${plural(data.refused.length, 'request')} out of memory`);
+  }
+  if (data.placed !== null) {
+    words.push(`no addresses recorded: blocks stand where ${data.placed} ` +
+        'puts them');
+  }
+  byId('description').textContent = words.join(' \u00b7 ');
+}
+
+function swatch(band) {
+  const made = element('i', undefined, 'swatch');
+  made.style.backgroundImage = `var(--band-${band})`;
+  made.setAttribute('aria-hidden', 'true');
+  return made;
+}
+
+function writeAnswer() {
+  const answer = byId('answer');
+  answer.replaceChildren(
+      element('strong', `Peak ${bytesText(live[peak])}`),
+      ` ${momentText(peak).replace(/^./, c => c.toLowerCase())}.`);
+  const first = holders.filter(h => h.peak > 0)
+      .sort((a, b) => b.peak - a.peak).slice(0, 3);
+  first.forEach((h, i) => {
+    const part = element('span', undefined, 'part');
+    part.append(element('b', h.label),
+                ` ${bytesText(h.peak)}, ${percentText(h.peak, live[peak])}`);
+    answer.append(i === 0 ? ' Held by ' : ', ', part);
+  });
+  if (first.length > 0) answer.append('.');
+}
+
+// ---------------------------------------------------------------------------
+// The moment
+// ---------------------------------------------------------------------------
+
+function whatHappened(m) {
+  if (m === 0 || data.events === 0) return 'What was alive from the beginning.';
+  const word = KINDS[kind[m - 1]], b = eventBlock[m - 1];
+  const refused = data.refused.find(r => r[0] === m - 1);
+  if (refused !== undefined) {
+    return `Out of memory: ${bytesText(refused[1])} were asked for.`;
+  }
+  if (b >= blockCount) return `This event: ${word}.`;
+  return `This event: ${bytesText(size[b])} ${word}, ` +
+      `${holders[holder[b]].label}.`;
+}
+
+function addFact(list, name, value) {
+  list.append(element('dt', name), element('dd', value));
+}
+
+function writeFacts(m) {
+  const list = element('dl'), holes = holesAt(m);
+  addFact(list, 'alive', `${bytesText(live[m])} (${
+      percentText(live[m], live[peak])} of the peak)`);
+  addFact(list, 'blocks', countText(liveBlocks[m]));
+  if (held !== null) addFact(list, 'held of the device', bytesText(held[m]));
+  addFact(list, held !== null ? 'free within' : 'gaps between',
+          `${bytesText(holes.bytes)} in ${plural(holes.count, 'hole')}`);
+  addFact(list, 'largest hole', bytesText(holes.largest));
+  if (holes.bytes > 0) {
+    addFact(list, 'fragmentation',
+            `${percentText(holes.bytes - holes.largest, holes.bytes)} of it ` +
+                'outside the largest');
+  }
+  byId('moment-facts').replaceChildren(...list.children);
+}
+
+function barOf(h, most) {
+  const item = element('li');
+  const button = element('button', undefined, 'bar-row');
+  button.type = 'button';
+  button.dataset.holder = h.index;
+  button.setAttribute('aria-pressed', view.chosen.includes(h.index));
+  button.title = h.text;
+  const bar = element('span', undefined, 'bar-line');
+  const filled = swatch(h.band);
+  filled.style.width = `${Math.max(100 * h.now / most, 0.5)}%`;
+  bar.append(filled);
+  button.append(element('span', h.label, 'bar-name'),
+                element('span', bytesText(h.now), 'bar-bytes'), bar);
+  item.append(button);
+  return item;
+}
+
+const SIDE_ROWS = 8;
+
+function writeMomentHolders(m) {
+  const now = holders.filter(h => h.now > 0).sort((a, b) => b.now - a.now);
+  const rows = now.slice(0, SIDE_ROWS).map(h => barOf(h, now[0].now));
+  const rest = now.slice(SIDE_ROWS);
+  if (rest.length > 0) {
+    const bytes = rest.reduce((sum, h) => sum + h.now, 0);
+    rows.push(element('li', `${bytesText(bytes)} by ${
+        plural(rest.length, 'other')}, in the table below`, 'rest'));
+  }
+  if (now.length === 0) rows.push(element('li', 'Nothing is alive.', 'rest'));
+  byId('moment-holders').replaceChildren(...rows);
+}
+
+function writeSlider(m) {
+  const slider = byId('timeline-over');
+  slider.setAttribute('aria-valuemax', eventCount);
+  slider.setAttribute('aria-valuenow', m);
+  slider.setAttribute('aria-valuetext',
+                      `${momentText(m)}: ${bytesText(live[m])} alive`);
+}
+
+function writeMoment() {
+  const m = view.moment;
+  sumMoment(m);
+  byId('moment-title').textContent =
+      momentText(m) + (m === peak ? ': the peak' : '');
+  byId('moment-what').textContent = whatHappened(m);
+  byId('refusal').hidden = data.refused.length === 0;
+  writeFacts(m);
+  writeMomentHolders(m);
+  writeSlider(m);
+  if (found.active) writeFound();
+}
+
+// ---------------------------------------------------------------------------
+// A block
+// ---------------------------------------------------------------------------
+
+function writeDetails() {
+  const b = view.selected, details = byId('details');
+  const list = element('dl', undefined, 'facts');
+  addFact(list, 'size', exactText(size[b]));
+  addFact(list, 'life', lifeText(b));
+  addFact(list, 'lasted', durationText(b));
+  addFact(list, 'address', addressText(at[b]));
+  if (tag !== null && tag[b] !== 0) addFact(list, 'tag', data.tags[tag[b]]);
+  addFact(list, 'held by', holders[holder[b]].label);
+  const frames = element('ol');
+  for (const text of frameTexts(stack[b])) {
+    const isOwner = text === holders[holder[b]].text;
+    frames.append(element('li', text, isOwner ? 'owner' : undefined));
+  }
+  details.replaceChildren(element('h2', `Block ${countText(b)}`), list);
+  details.append(frames.children.length > 0
+                     ? frames : element('p', 'No stack recorded.', 'hint'));
+}
+
+function clearDetails() {
+  byId('details').replaceChildren(
+      element('h2', 'Block'),
+      element('p', 'Click a box, or press n for the largest block alive at ' +
+                   'the moment.', 'hint'));
+}
+
+// ---------------------------------------------------------------------------
+// Notes and search
+// ---------------------------------------------------------------------------
+
+function writeNotes() {
+  const what = view.hideBase
+      ? `over a baseline of ${bytesText(base[peak])}`
+      : held === null ? 'most in each column'
+                      : 'the line is what was held of the device';
+  byId('timeline-note').textContent = `${what}; drag to select time`;
+  const whole = endOfTime(), part = view.x1 - view.x0;
+  const isAll = part >= whole * 0.9999;
+  const span = view.byTime
+      ? `${timeText(view.x0)} to ${timeText(view.x1)}`
+      : `events ${countText(Math.round(view.x0))} to ${
+            countText(Math.round(view.x1))}`;
+  byId('map-note').textContent =
+      isAll ? 'all of it' : `${span}, ${percentText(part, whole)}`;
+}
+
+function legendItem(look, text) {
+  const item = element('span');
+  item.append(look, text);
+  return item;
+}
+
+function writeLegend() {
+  const items = bands.map((band, i) => legendItem(swatch(i), band.label));
+  if (held !== null) {
+    items.push(legendItem(element('i', undefined, 'swatch hole'),
+                          'held, not used'));
+  }
+  byId('map-legend').replaceChildren(...items);
+}
+
+function writeFound() {
+  const out = byId('found');
+  if (!found.active) {
+    out.textContent = '';
+    return;
+  }
+  const what = found.text === '' ? '' : `${plural(found.frames, 'frame')}, `;
+  out.textContent = `${what}${plural(found.blocks, 'block')}: ` +
+      `${bytesText(found.live[view.moment])} at the moment, ` +
+      `${bytesText(found.most)} at most`;
+}
+
+// ---------------------------------------------------------------------------
+// The table
+// ---------------------------------------------------------------------------
+
+// More would make the page slow: the search finds the others.
+const ROWS_MOST = 1000;
+const table = {sort: 'peak', down: true, rows: 25};
+
+function sortedHolders() {
+  const key = table.sort === 'share' ? 'peak' : table.sort;
+  const sign = table.down ? -1 : 1;
+  const used = holders.filter(h => h.blocks > 0);
+  if (key === 'name') {
+    return used.sort((a, b) => sign * (a.label < b.label ? -1 : 1));
+  }
+  return used.sort((a, b) => sign * (a[key] - b[key]) || b.most - a.most);
+}
+
+function nameCell(h) {
+  const cell = element('th');
+  cell.scope = 'row';
+  const button = element('button', undefined, 'frame');
+  button.type = 'button';
+  button.dataset.holder = h.index;
+  button.setAttribute('aria-pressed', view.chosen.includes(h.index));
+  button.title = h.text;
+  const {folder, file, name} =
+      h.index < 2 ? {folder: '', file: '', name: h.text} : splitFrame(h.text);
+  button.append(swatch(h.band), element('span', folder.slice(folder === '' ? 0 : root.length),
+                                     'folder'),
+                element('b', file), file === '' ? '' : ' ', name);
+  cell.append(button);
+  return cell;
+}
+
+function holderRow(h) {
+  const row = element('tr');
+  row.append(nameCell(h));
+  for (const text of [bytesText(h.peak), percentText(h.peak, live[peak]),
+                      bytesText(h.now), countText(h.nowBlocks),
+                      bytesText(h.most), bytesText(h.total),
+                      countText(h.blocks)]) {
+    row.append(element('td', text));
+  }
+  return row;
+}
+
+function writeSums(used) {
+  const sum = key => used.reduce((all, h) => all + h[key], 0);
+  const row = element('tr');
+  const name = element('th', plural(used.length, 'holder'));
+  name.scope = 'row';
+  row.append(name);
+  for (const text of [bytesText(sum('peak')), '100.0 %', bytesText(sum('now')),
+                      countText(sum('nowBlocks')), '', bytesText(sum('total')),
+                      countText(sum('blocks'))]) {
+    row.append(element('td', text));
+  }
+  byId('holders').tFoot.replaceChildren(row);
+}
+
+function writeSortMarks() {
+  for (const button of byId('holders').tHead.querySelectorAll('button')) {
+    const isSorted = button.dataset.sort === table.sort;
+    const order = table.down ? 'descending' : 'ascending';
+    button.parentElement.setAttribute('aria-sort', isSorted ? order : 'none');
+  }
+}
+
+function writeTable() {
+  const used = sortedHolders();
+  byId('holders').tBodies[0].replaceChildren(
+      ...used.slice(0, table.rows).map(holderRow));
+  writeSums(used);
+  writeSortMarks();
+  const more = byId('more');
+  const rows = Math.min(used.length, ROWS_MOST);
+  more.hidden = rows <= table.rows;
+  more.textContent = rows < used.length
+      ? `Show ${countText(rows)} of ${countText(used.length)}`
+      : `Show all ${countText(rows)}`;
+}
+
+// ---------------------------------------------------------------------------
+// The tip
+// ---------------------------------------------------------------------------
+
+function showTip(lines, x, y) {
+  const tip = byId('tip');
+  tip.replaceChildren(...lines.map(text => element('div', text)));
+  tip.hidden = false;
+  const width = tip.offsetWidth, height = tip.offsetHeight;
+  const left = x + 16 + width > innerWidth ? x - 16 - width : x + 16;
+  const top = Math.min(y + 16, innerHeight - height - 4);
+  tip.style.left = `${Math.max(left, 4)}px`;
+  tip.style.top = `${Math.max(top, 4)}px`;
+}
+
+function hideTip() {
+  byId('tip').hidden = true;
+}
+
+function tipOfBlock(b) {
+  return [exactText(size[b]), holders[holder[b]].label, lifeText(b),
+          `lasted ${durationText(b)}`, `at ${addressText(at[b])}`];
+}
+
+function tipOfTimeline(m, bytes) {
+  const lines = [`${bytesText(live[m])} alive`, momentText(m)];
+  let top = 0;
+  for (let i = view.hideBase ? 1 : 0; i < bands.length; i++) {
+    top += bandLive[i][m];
+    if (bytes > top || bytes < 0) continue;
+    lines.push(`${bands[i].label}: ${bytesText(bandLive[i][m])}`);
+    break;
+  }
+  return lines;
+}
