@@ -7,8 +7,8 @@
 extern const tool_verb bench_of_counters;
 extern const tool_verb bench_of_devices;
 extern const tool_verb bench_of_pools;
-extern const tool_verb bench_of_why;
 extern const tool_verb bench_of_recorder;
 extern const tool_verb bench_of_views;
+extern const tool_verb bench_of_why;
 
 #endif  // TARN_TOOL_BENCH_H_

@@ -3,9 +3,9 @@
 //   bench counters  what a pool's counters take of an alloc and a free
 //   bench device    copies, streams and events of devices, against memcpy
 //   bench pool      workloads through allocators
-//   bench why       a large snapshot, read and asked about
 //   bench record    what recording costs a program
 //   bench view      pages in a browser
+//   bench why       a large snapshot, read and asked about
 #include <stdio.h>
 #include <string.h>
 
@@ -16,23 +16,23 @@ static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"
     "       tarn bench device [OPTION]...\n"
     "       tarn bench pool [OPTION]...\n"
-    "       tarn bench why [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
     "       tarn bench view [OPTION]...\n"
+    "       tarn bench why [OPTION]...\n"
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
-    "  why       what reading a large snapshot and asking about it takes\n"
     "  record    what `tarn record` takes of the program that it records\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
+    "  why       what reading a large snapshot and asking about it takes\n"
     "\n"
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
-    &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_why};
-    &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_recorder};
-    &bench_of_counters, &bench_of_devices, &bench_of_pools, &bench_of_views};
+    &bench_of_counters, &bench_of_devices, &bench_of_pools,
+    &bench_of_recorder, &bench_of_views,   &bench_of_why,
+};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 // "device": the name without the verb's.
@@ -43,10 +43,8 @@ static const char *subject_name(size_t index) {
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   if (argc < 2)
-    return tool_misuse(verb, "of what? There are: counters, device, pool, why");
-    return tool_misuse(verb,
-                       "of what? There are: counters, device, pool, record");
-                       "of what? There are: counters, device, pool, view");
+    return tool_misuse(
+        verb, "of what? There are: counters, device, pool, record, view, why");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

@@ -85,7 +85,6 @@ tarn_status tarn__array_fit(tarn__budget *budget, tarn__array *array) {
 }
 
 void tarn__array_drop(tarn__array *array, size_t count) {
-  if (count == 0) return;  // of an empty one there is nothing to be cleared
   if (count == 0) return;  // there may be no items at all
   array->count -= count;
   memset((char *)array->items + array->count * array->item_size, 0,
