@@ -1,5 +1,5 @@
 // The tool's parts, without running it: numbers for people, JSON, tables, the
-// stopwatch, folded addresses, slips of names, lists of pools.
+// stopwatch, folded addresses.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,6 @@
 #include "format.h"
 #include "json.h"
 #include "layout.h"
-#include "options.h"
 #include "replay.h"
 #include "stopwatch.h"
 #include "support/json_check.h"
@@ -445,45 +444,6 @@ START_TEST(layout_passes_over_refused_blocks) {
 }
 END_TEST
 
-// --- names and lists -------------------------------------------------------
-
-static const char *name_of(size_t index) {
-  static const char *const names[] = {"devices", "replay", "page_unit_pool"};
-  return index < 3 ? names[index] : NULL;
-}
-
-START_TEST(nearest_name) {
-  ck_assert_str_eq(tool_nearest("reply", name_of), "replay");
-  ck_assert_str_eq(tool_nearest("device", name_of), "devices");
-  ck_assert_str_eq(tool_nearest("page_unit", name_of), "page_unit_pool");
-  ck_assert_str_eq(tool_nearest("dveices", name_of), "devices");
-  ck_assert_ptr_null(tool_nearest("xyzzy", name_of));
-  ck_assert_ptr_null(tool_nearest("", name_of));
-}
-END_TEST
-
-static void assert_pools(const char *text, const char *expected) {
-  options_list pools = {0};
-  char joined[256] = "";
-  options_pools_split(text, &pools);
-  for (size_t i = 0; i < pools.count; i++) {
-    strcat(joined, i > 0 ? " " : "");
-    strcat(joined, pools.items[i]);
-  }
-  ck_assert_str_eq(joined, expected);
-  options_list_free(&pools);
-}
-
-START_TEST(pools_keep_their_options) {
-  assert_pools("a", "a");
-  assert_pools("a,b", "a b");
-  assert_pools("a:x=1,y=2,b", "a:x=1,y=2 b");
-  assert_pools("a,b:x=1,y=2", "a b:x=1,y=2");
-  assert_pools("a:x=1,b:y=2,z=3,c", "a:x=1 b:y=2,z=3 c");
-  assert_pools("a,,b", "a  b");
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("tool_parts");
   ADD_CASE(suite, "format", bytes_have_units, bytes_are_cut,
@@ -501,6 +461,5 @@ int main(void) {
            stopwatch_takes_its_own_cost_off);
   ADD_CASE(suite, "layout", layout_folds_gaps, layout_keeps_small_gaps,
            layout_passes_over_refused_blocks);
-  ADD_CASE(suite, "names", nearest_name, pools_keep_their_options);
   return run_suite(suite);
 }

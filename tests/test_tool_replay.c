@@ -553,7 +553,8 @@ START_TEST(wrong_numbers) {
   assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
                "--trace-device is for recorded traces: @bert-layer has none");
   static const char *const no_bytes[] = {
-      "0", "-1", "", "G", "1X", "1GB", "18446744073709551616", "99999999T"};
+      "0",   "-1",  "",      "G",   "1X",   "1GB",  "18446744073709551616",
+      "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
   for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
     assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
                  "is no number of bytes");

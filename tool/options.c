@@ -180,15 +180,35 @@ static size_t bytes_of_unit(const char *suffix) {
              : 0;
 }
 
+// The part behind a point, of a unit: ".5G" is 536870912. Reads up to the unit;
+// digits beyond the sixth say less than a byte of what people write.
+static size_t bytes_of_fraction(const char *point, size_t unit) {
+  size_t part = 0;
+  size_t scale = 1;
+  for (const char *at = point + 1; *at >= '0' && *at <= '9'; at++) {
+    if (scale == 1000000) continue;
+    part = part * 10 + (size_t)(*at - '0');
+    scale *= 10;
+  }
+  return part * unit / scale;  // below 2^20 times at most 2^40
+}
+
 bool options_bytes_parse(const tool_verb *verb, const char *option,
                          const char *text, size_t *out) {
   size_t digits = strspn(text, "0123456789");
-  size_t unit = bytes_of_unit(text + digits);
+  const char *point = text[digits] == '.' ? text + digits : NULL;
+  size_t decimals = point != NULL ? strspn(point + 1, "0123456789") : 0;
+  const char *suffix = point != NULL ? point + 1 + decimals : text + digits;
+  size_t unit = bytes_of_unit(suffix);
   bool good = digits > 0 && digits < 20 && unit != 0 &&
-              tarn_size_mul(strtoull(text, NULL, 10), unit, out) && *out > 0;
-  if (good) return true;
-  tool_misuse(verb, "%s %s is no number of bytes: 1073741824, 1G", option,
-              text);
+              (point == NULL || (decimals > 0 && unit > 1)) &&
+              tarn_size_mul(strtoull(text, NULL, 10), unit, out);
+  if (good && point != NULL) {
+    good = tarn_size_add(*out, bytes_of_fraction(point, unit), out);
+  }
+  if (good && *out > 0) return true;
+  tool_misuse(verb, "%s %s is no number of bytes, as 1073741824, 1G or 1.5G",
+              option, text);
   return false;
 }
 

@@ -45,7 +45,8 @@ bool options_number_parse(const tool_verb *verb, const char *option,
                           const char *text, uint64_t least, uint64_t most,
                           uint64_t *out);
 
-// A number of bytes from 1 on, with K, M, G or T behind it or without.
+// A number of bytes from 1 on, with K, M, G or T behind it or without: 4096,
+// 64K, 1.5G.
 bool options_bytes_parse(const tool_verb *verb, const char *option,
                          const char *text, size_t *out);
 
