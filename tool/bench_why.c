@@ -53,7 +53,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 // Bytes and opcodes are whole, times are not.
 static int decimals_of(const why_bench_figure *figure, double value) {
   if (figure->unit[0] == 's') return 3;
-  return value < 1000 && value != floor(value) ? 1 : 0;
+  return value < 1000 && value != (double)(long)value ? 1 : 0;
 }
 
 static void add_row(table *t, why_bench_row row, double value) {

@@ -64,9 +64,9 @@ typedef enum tarn_pool_event_kind {
 // and MAP less those over SHRINK and UNMAP are reserved_bytes.
 typedef struct tarn_pool_event {
   uint64_t number;
-  uint64_t time_ns;   // of a clock that only goes forward; 0: not asked for
-  tarn_addr address;  // of the block, or of the device's memory; 0: it has
-                      // none, as pages that stand nowhere
+  uint64_t time_ns;    // of a clock that only goes forward; 0: not asked for
+  tarn_addr address;   // of the block, or of the device's memory; 0: it has
+                       // none, as pages that stand nowhere
   size_t size;         // bytes: of blocks those that were asked for
   size_t size_before;  // RESIZE; else 0
   uint64_t stream;     // serial: of the request, or in whose order the memory

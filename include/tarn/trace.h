@@ -45,7 +45,7 @@ typedef enum tarn_trace_kind {
 // ALLOC, FREE and FREE_REQUESTED always concern a block; the others never do.
 typedef struct tarn_trace_event {
   tarn_trace_kind kind;
-  uint32_t block;  // index into blocks, or TARN_TRACE_NO_BLOCK
+  uint32_t block;    // index into blocks, or TARN_TRACE_NO_BLOCK
   uint64_t address;  // of OOM: bytes free of the device; 0 where not recorded
   uint64_t size;
   uint64_t time_us;  // as recorded; 0 where the trace has no clock
