@@ -16,27 +16,19 @@
 
 // --- hashing ---------------------------------------------------------------
 
-__extension__ typedef unsigned __int128 uint128;
-
-// Both halves of the product: every bit of the result needs all of both.
-static uint64_t fold(uint64_t a, uint64_t b) {
-  uint128 product = (uint128)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size) {
   const uint64_t odd = 0x9e3779b97f4a7c15u;  // 2^64 over the golden ratio
   const char *from = bytes;
-  uint64_t hash = seed ^ fold(seed ^ size, odd);
+  uint64_t hash = seed ^ tarn__hash_fold(seed ^ size, odd);
   while (size != 0) {
     uint64_t word = 0;
     size_t part = size < sizeof word ? size : sizeof word;
     memcpy(&word, from, part);
-    hash = fold(hash ^ word, seed ^ odd);
+    hash = tarn__hash_fold(hash ^ word, seed ^ odd);
     from += part;
     size -= part;
   }
-  return fold(hash, odd);
+  return tarn__hash_fold(hash, odd);
 }
 
 uint64_t tarn__hash_seed(void) {

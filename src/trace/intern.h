@@ -13,6 +13,13 @@
 // which of its strings collide.
 uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size);
 
+// Both halves of the product: every bit of the result needs all of both.
+static inline uint64_t tarn__hash_fold(uint64_t a, uint64_t b) {
+  __extension__ typedef unsigned __int128 uint128;
+  uint128 product = (uint128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 // A seed that a file's author cannot foresee; results do not depend on it.
 uint64_t tarn__hash_seed(void);
 
