@@ -25,7 +25,8 @@ uint64_t tarn__hash_seed(void);
 
 typedef struct tarn__span {
   size_t first;  // byte
-  size_t size;
+  uint32_t size;
+  uint32_t hash;  // of the bytes, so that they are seldom looked at
 } tarn__span;
 
 // A set of byte strings, numbered 0, 1, 2 ... in order of arrival.
@@ -41,6 +42,9 @@ void tarn__intern_deinit(tarn__intern *set, tarn__budget *budget);
 
 // The number of a string, which is added if it is not there yet. A set whose
 // strings are all arrays of one type keeps them aligned for that type.
+//
+// TARN_E_NOMEM        the budget or the host allocator refused.
+// TARN_E_UNSUPPORTED  a string of 4 GiB or more, or 2^32 - 1 of them.
 TARN_MUST_CHECK tarn_status tarn__intern_put(tarn__intern *set,
                                              tarn__budget *budget,
                                              const void *bytes, size_t size,
