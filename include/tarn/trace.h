@@ -45,7 +45,7 @@ typedef enum tarn_trace_kind {
 // ALLOC, FREE and FREE_REQUESTED always concern a block; the others never do.
 typedef struct tarn_trace_event {
   tarn_trace_kind kind;
-  uint32_t block;  // index into blocks, or TARN_TRACE_NO_BLOCK
+  uint32_t block;    // index into blocks, or TARN_TRACE_NO_BLOCK
   uint64_t address;  // of OOM: bytes free of the device; 0 where not recorded
   uint64_t size;
   uint64_t time_us;  // as recorded; 0 where the trace has no clock
@@ -178,8 +178,9 @@ typedef struct tarn_trace_options {
 // |path| is that of a regular file, or of a link to one: not of a pipe.
 //
 // Lifetime: free it with tarn_trace_destroy.
-// Cost:     linear in the file, but for a logarithm of its pages and mappings; asks for at most 64 x the file's size + 1 MiB
-//           of host memory, the file itself included.
+// Cost:     linear in the file, but for a logarithm of its pages and mappings;
+//           asks for at most 64 x the file's size + 1 MiB of host memory, the
+//           file itself included.
 // TARN_E_IO       the file cannot be read.
 // TARN_E_CORRUPT  damaged, hostile, or of no known format; the text names the
 //                 file, the byte and what stood there.
