@@ -172,6 +172,40 @@ START_TEST(a_file_is_made_and_replaced) {
 }
 END_TEST
 
+// Also one to a file that is open, as /dev/stdout may be.
+START_TEST(a_link_stays_one) {
+  struct stat info;
+  char *target = strdup(tool_file("target"));
+  ck_assert_ptr_nonnull(target);
+  int fd = open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ck_assert_int_ge(fd, 0);
+  char name[64];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  const char *to = _i == 0 ? "target" : name;
+  ck_assert_int_eq(symlink(to, tool_file("link")), 0);
+  assert_ok(
+      tarn_trace_write(trace, TARN_TRACE_FORMAT_PYTORCH, tool_file("link")));
+  close(fd);
+  ck_assert_int_eq(lstat(tool_file("link"), &info), 0);
+  ck_assert(S_ISLNK(info.st_mode));
+  ck_assert_int_eq(lstat(target, &info), 0);
+  ck_assert(S_ISREG(info.st_mode));
+  assert_whole(target, TARN_TRACE_FORMAT_PYTORCH);
+  ck_assert_uint_eq(files_there(), 2);
+  free(target);
+}
+END_TEST
+
+START_TEST(a_link_to_nothing) {
+  ck_assert_int_eq(symlink("nothing", tool_file("link")), 0);
+  assert_status(
+      tarn_trace_write(trace, TARN_TRACE_FORMAT_PYTORCH, tool_file("link")),
+      TARN_E_IO);
+  assert_error_says("link: cannot follow the link: No such file");
+  ck_assert_uint_eq(files_there(), 1);
+}
+END_TEST
+
 START_TEST(modes_follow_the_mask) {
   struct stat info;
   mode_t old = umask(027);
@@ -283,6 +317,8 @@ int main(void) {
   tcase_add_test(all, wrong_arguments);
   tcase_add_test(all, gathering);
   tcase_add_test(all, modes_follow_the_mask);
+  tcase_add_loop_test(all, a_link_stays_one, 0, 2);
+  tcase_add_test(all, a_link_to_nothing);
   tcase_add_test(all, a_folder_is_no_file);
   tcase_add_test(all, an_unwritable_folder);
   tcase_add_loop_test(all, pieces_are_small, 0, FORMATS);

@@ -143,31 +143,44 @@ typedef struct tarn_trace_options {
 
 // Reads the trace in the file at |path|; |options| may be NULL.
 //
-// Today: PyTorch memory snapshots, as torch.cuda.memory._dump_snapshot() and
-// pickle.dump(torch.cuda.memory._snapshot()) write them (pickle protocols 2 to
-// 5). Only the opcodes that build data are obeyed; all others, those that call
-// among them, are refused by name, so that reading is safe by construction.
-// Keys, actions and states that are not known are passed over, since newer
-// versions of PyTorch add some. RMM's CSV and Umpire's replay logs, lines that
-// may still be written while they are read: docs/traces.md says what becomes of
-// them; their errors name a line in place of a byte.
+// What the bytes begin with tells the format; docs/traces.md says what becomes
+// of each:
 //
-// Blocks that are freed without an alloc, and blocks active in the segments
-// at addresses that no alloc or free names, are the baseline, the latter at
-// requested_size where given. A block active where the events saw one freed was
-// allocated after the last event, and is no part of the trace: see
-// ignored_bytes and ignored_count.
+//   Tarn's own     what `tarn record` and tarn_trace_write write. A file that
+//                  still grows, or was cut, is read as far as it is whole.
+//   PyTorch's      memory snapshots, as torch.cuda.memory._dump_snapshot() and
+//                  pickle.dump(torch.cuda.memory._snapshot()) write them
+//                  (pickle protocols 2 to 5). Only the opcodes that build data
+//                  are obeyed; all others, those that call among them, are
+//                  refused by name, so that reading is safe by construction.
+//                  Keys, actions and states that are not known are passed
+//                  over. One that is cut is damaged.
+//   RMM's CSV,     lines that may still be written while they are read: the
+//   Umpire's log   last one counts from its newline on. Their errors name a
+//                  line in place of a byte.
+//
+// Snapshots: blocks that are freed without an alloc, and blocks active in the
+// segments at addresses that no alloc or free names, are the baseline, the
+// latter at requested_size where given. A block active where the events saw one
+// freed was allocated after the last event, and is no part of the trace: see
+// ignored_bytes and ignored_count. In RMM's log a free without an alloc is of
+// the baseline too; in Tarn's and Umpire's, whose frees name no size, it is
+// passed over: see unknown_count.
 //
 // What contradicts itself is damaged: a block of 0 bytes; an alloc where a
-// block lives; a free of what is dead, or of another size than its block's;
-// active blocks of which two stand at one address, or of more requested_size
-// than size; blocks outside their segment, or within the one before it. Not
-// checked: whether blocks of the events, or of two segments, overlap at
-// different addresses.
+// block lives; a free of what is dead, or of another size than its block's,
+// where frees name sizes; of snapshots: active blocks of which two stand at one
+// address, or of more requested_size than size; blocks outside their segment,
+// or within the one before it. Where a recorder lost events, a birth where a
+// block lives ends that block. Not checked: whether blocks of the events, or of
+// two segments, overlap at different addresses.
+//
+// |path| is that of a regular file, or of a link to one: not of a pipe.
 //
 // Lifetime: free it with tarn_trace_destroy.
-// Cost:     linear in the file; asks for at most 64 x the file's size + 1 MiB
-//           of host memory, the file itself included.
+// Cost:     linear in the file, but for a logarithm of its pages and mappings;
+//           asks for at most 64 x the file's size + 1 MiB of host memory, the
+//           file itself included.
 // TARN_E_IO       the file cannot be read.
 // TARN_E_CORRUPT  damaged, hostile, or of no known format; the text names the
 //                 file, the byte and what stood there.

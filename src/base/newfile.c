@@ -1,8 +1,13 @@
 // A file that is whole or not there: written beside its place, then renamed.
+//
+// A link stays one: the place is that of what it leads to. A rename would put
+// the file where the link was, be that /dev/stdout.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,10 +60,24 @@ static tarn_status open_beside(tarn__os_new_file *file) {
   return file->fd >= 0 ? TARN_OK : refuse("make it", file->path);
 }
 
+// The path of what |path| leads to, if it is a link; else its own.
+static tarn_status find_place(const char *path, char **out_place) {
+  char target[PATH_MAX];
+  struct stat found;
+  *out_place = NULL;
+  if (lstat(path, &found) == 0 && S_ISLNK(found.st_mode) && !is_special(path)) {
+    if (realpath(path, target) == NULL) return refuse("follow the link", path);
+    path = target;
+  }
+  *out_place = tarn__host_text(path);
+  return *out_place == NULL ? TARN_E_NOMEM : TARN_OK;
+}
+
 tarn_status tarn__os_file_begin(const char *path, tarn__os_new_file *out_file) {
-  tarn__os_new_file file = {.fd = -1, .path = tarn__host_text(path)};
-  *out_file = (tarn__os_new_file){.fd = -1};
-  if (file.path == NULL) return TARN_E_NOMEM;
+  tarn__os_new_file file = {.fd = -1};
+  *out_file = file;
+  tarn_status found = find_place(path, &file.path);
+  if (found != TARN_OK) return found;
   tarn_status status =
       is_special(path) ? open_special(&file) : open_beside(&file);
   if (status == TARN_OK) {

@@ -353,7 +353,9 @@ static tarn_status read_open_file(int fd, const char *path, size_t most,
   struct stat info;
   if (fstat(fd, &info) != 0) return io_error(path);
   if (!S_ISREG(info.st_mode)) {
-    return tarn__fail(TARN_E_IO, "%s: not a regular file", path);
+    return tarn__fail(TARN_E_IO,
+                      "%s: not a regular file; save what a pipe gives to one",
+                      path);
   }
   size_t size = (size_t)info.st_size;
   if (size > most) {

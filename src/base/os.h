@@ -146,7 +146,8 @@ TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,
                                           size_t size);
 
 // A file that replaces another at once, when it is whole: it is written beside
-// it. What is no regular file, as a pipe, is written to as it is.
+// it. What is no regular file, as a pipe, is written to as it is; of a link,
+// what it leads to is replaced.
 typedef struct tarn__os_new_file {
   int fd;
   char *path;       // where it is to stand

@@ -1,9 +1,9 @@
 // From events to blocks.
 //
 // A block is known by the address at which it lives. |places| holds for each
-// address that was ever seen the newest block there; whether it lives still,
-// its |died| tells. So an address that is not in |places| belonged to nobody
-// yet, and a free of it must be of a block that is older than the trace.
+// address that was ever seen the newest block there, and whether it lives. So
+// an address that is not in |places| belonged to nobody yet, and a free of it
+// must be of a block that is older than the trace.
 //
 //       address seen?   newest block   ALLOC     FREE             held
 //       no              -              birth     baseline, dies   baseline
@@ -28,6 +28,16 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 
+// An address, and the newest block that stood there. The address is here as
+// well as in its block, and whether that lives, so that most lookups are one
+// access to memory.
+typedef struct place {
+  uint64_t address;
+  uint32_t block;  // + 1; 0: nothing stands in this slot
+  bool lives;
+  bool met;  // by a held block
+} place;
+
 void tarn__history_init(tarn__history *history, tarn__budget *budget,
                         const char *name) {
   *history = (tarn__history){.budget = budget,
@@ -37,7 +47,7 @@ void tarn__history_init(tarn__history *history, tarn__budget *budget,
                              .events = TARN__ARRAY_OF(tarn_trace_event),
                              .blocks = TARN__ARRAY_OF(tarn_trace_block),
                              .segments = TARN__ARRAY_OF(tarn_trace_segment),
-                             .places = TARN__ARRAY_OF(uint32_t),
+                             .places = TARN__ARRAY_OF(place),
                              .live_peak_event = TARN_TRACE_BASELINE};
   tarn__intern_init(&history->tags);
   tarn__stacks_init(&history->stacks, budget);
@@ -71,63 +81,60 @@ static tarn_trace_block *block_at(const tarn__history *history,
 
 // --- places ----------------------------------------------------------------
 
-// A place with this bit has been met by a held block; block numbers are below.
-#define MET (UINT32_C(1) << 31)
-
-static uint32_t block_in(uint32_t place) {
-  return (place & ~MET) - 1;
+// One round is enough: nobody who writes a file knows the seed.
+static size_t hash_address(const tarn__history *history, uint64_t address) {
+  return (size_t)tarn__hash_fold(history->seed ^ address, history->seed | 1);
 }
 
 // The slot of |address|, or the empty one where it would stand.
-static uint32_t *find_place(const tarn__history *history, uint64_t address) {
-  uint32_t *places = history->places.items;
+static place *find_place(const tarn__history *history, uint64_t address) {
+  place *places = history->places.items;
   size_t mask = history->places.count - 1;
   assert(places != NULL);
-  size_t at =
-      (size_t)tarn__hash(history->seed, &address, sizeof address) & mask;
-  while (places[at] != 0 &&
-         block_at(history, block_in(places[at]))->address != address) {
+  size_t at = hash_address(history, address) & mask;
+  while (places[at].block != 0 && places[at].address != address)
     at = (at + 1) & mask;
-  }
   return &places[at];
+}
+
+void tarn__history_expect(const tarn__history *history, uint64_t address) {
+  const place *places = history->places.items;
+  if (places == NULL) return;
+  size_t mask = history->places.count - 1;
+  __builtin_prefetch(&places[hash_address(history, address) & mask]);
 }
 
 // Moves all places into an array of |count|.
 static tarn_status rehash(tarn__history *history, size_t count) {
   void *unused = NULL;
   tarn__array old = history->places;
-  tarn__array wider = TARN__ARRAY_OF(uint32_t);
+  tarn__array wider = TARN__ARRAY_OF(place);
   tarn_status status =
       tarn__array_grow(history->budget, &wider, count, &unused);
   if (status != TARN_OK) return status;
   history->places = wider;
-  const uint32_t *places = old.items;
+  const place *places = old.items;
   for (size_t i = 0; i < old.count; i++) {
-    if (places[i] == 0) continue;
-    *find_place(history, block_at(history, block_in(places[i]))->address) =
-        places[i];
+    if (places[i].block == 0) continue;
+    *find_place(history, places[i].address) = places[i];
   }
   tarn__array_free(history->budget, &old);
   return TARN_OK;
 }
 
-// Keeps half of the places empty when one more address comes.
-static tarn_status widen(tarn__history *history) {
+// The place of |address|, where there is room for one more block. It holds
+// until the next call.
+static tarn_status open_place(tarn__history *history, uint64_t address,
+                              place **out_place) {
   enum { LEAST_PLACES = 16 };
   size_t count = history->places.count;
-  if ((history->place_count + 1) * 2 <= count) return TARN_OK;
-  return rehash(history, count == 0 ? LEAST_PLACES : count * 2);
-}
-
-// The newest block that stood at |address|, or NO_BLOCK.
-static uint32_t newest_at(const tarn__history *history, uint64_t address) {
-  if (history->places.count == 0) return TARN_TRACE_NO_BLOCK;
-  uint32_t slot = *find_place(history, address);
-  return slot == 0 ? TARN_TRACE_NO_BLOCK : block_in(slot);
-}
-
-static bool lives(const tarn__history *history, uint32_t block) {
-  return block_at(history, block)->died == TARN_TRACE_NEVER;
+  *out_place = NULL;
+  if ((history->place_count + 1) * 2 > count) {
+    tarn_status status = rehash(history, count == 0 ? LEAST_PLACES : count * 2);
+    if (status != TARN_OK) return status;
+  }
+  *out_place = find_place(history, address);
+  return TARN_OK;
 }
 
 // --- sums ------------------------------------------------------------------
@@ -175,8 +182,8 @@ static tarn_status append_block(tarn__history *history,
                                 uint32_t *out_index) {
   void *fresh = NULL;
   size_t index = history->blocks.count;
-  if (index >= MET - 1) {
-    return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^31 blocks",
+  if (index >= TARN_TRACE_NO_BLOCK - 1) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^32 blocks",
                       history->name);
   }
   tarn_status status =
@@ -204,16 +211,17 @@ static tarn_status check_extent(const tarn__history *history, uint64_t address,
                  (unsigned long long)size);
 }
 
-// Appends |block| and makes it the newest at its address.
-static tarn_status settle_block(tarn__history *history,
+// Appends |block| and makes it the newest at its address, which is |at|.
+static tarn_status settle_block(tarn__history *history, place *at,
                                 const tarn_trace_block *block,
                                 uint32_t *out_index) {
-  tarn_status status = widen(history);
-  if (status == TARN_OK) status = append_block(history, block, out_index);
+  tarn_status status = append_block(history, block, out_index);
   if (status != TARN_OK) return status;
-  uint32_t *place = find_place(history, block->address);
-  if (*place == 0) history->place_count++;
-  *place = *out_index + 1;
+  if (at->block == 0) history->place_count++;
+  *at = (place){.address = block->address,
+                .block = *out_index + 1,
+                .lives = true,
+                .met = at->met};
   return TARN_OK;
 }
 
@@ -248,15 +256,14 @@ static void end_block(tarn__history *history, uint32_t block) {
   history->live_bytes -= block_at(history, block)->size;
 }
 
-static tarn_status find_born(tarn__history *history,
+static tarn_status find_born(tarn__history *history, place *at,
                              const tarn_trace_event *event,
                              uint32_t *out_block) {
-  uint32_t newest = newest_at(history, event->address);
-  if (newest != TARN_TRACE_NO_BLOCK && lives(history, newest)) {
+  if (at->lives) {
     return corrupt(history, event->address,
                    "an alloc of %llu bytes where a block of %llu lives",
                    (unsigned long long)event->size,
-                   (unsigned long long)block_at(history, newest)->size);
+                   (unsigned long long)block_at(history, at->block - 1)->size);
   }
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
@@ -265,14 +272,14 @@ static tarn_status find_born(tarn__history *history,
                             .died = TARN_TRACE_NEVER,
                             .stack = event->stack,
                             .tag = event->tag};
-  return settle_block(history, &block, out_block);
+  return settle_block(history, at, &block, out_block);
 }
 
 // A free names the size that its alloc named.
-static tarn_status check_free(const tarn__history *history,
-                              const tarn_trace_event *event, uint32_t block) {
-  uint64_t size = block_at(history, block)->size;
-  if (!lives(history, block)) {
+static tarn_status check_free(const tarn__history *history, const place *at,
+                              const tarn_trace_event *event) {
+  uint64_t size = block_at(history, at->block - 1)->size;
+  if (!at->lives) {
     return corrupt(history, event->address, "a free of a block freed before");
   }
   if (event->size == size) return TARN_OK;
@@ -283,13 +290,12 @@ static tarn_status check_free(const tarn__history *history,
 
 // The block that a free concerns: one that lives, or one of the baseline that
 // shows itself by this.
-static tarn_status find_freed(tarn__history *history,
+static tarn_status find_freed(tarn__history *history, place *at,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
-  uint32_t newest = newest_at(history, event->address);
-  if (newest != TARN_TRACE_NO_BLOCK) {
-    *out_block = newest;
-    return check_free(history, event, newest);
+  if (at->block != 0) {
+    *out_block = at->block - 1;
+    return check_free(history, at, event);
   }
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
@@ -298,99 +304,99 @@ static tarn_status find_freed(tarn__history *history,
                             .died = TARN_TRACE_NEVER,
                             .stack = TARN_TRACE_NO_STACK,
                             .tag = event->tag};
-  return settle_block(history, &block, out_block);
+  return settle_block(history, at, &block, out_block);
 }
 
-static bool concerns_block(tarn_trace_kind kind) {
-  return kind == TARN_TRACE_ALLOC || kind == TARN_TRACE_FREE ||
-         kind == TARN_TRACE_FREE_REQUESTED;
-}
-
-static tarn_status find_block(tarn__history *history,
+static tarn_status find_block(tarn__history *history, place *at,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
-  *out_block = TARN_TRACE_NO_BLOCK;
-  if (!concerns_block(event->kind)) return TARN_OK;
   tarn_status status = check_extent(history, event->address, event->size);
   if (status != TARN_OK) return status;
   return event->kind == TARN_TRACE_ALLOC
-             ? find_born(history, event, out_block)
-             : find_freed(history, event, out_block);
-}
-
-// Whether |event|, which names no size, concerns a block that is known; then
-// it names that block's.
-static bool find_size(tarn__history *history, tarn_trace_event *event) {
-  uint32_t newest = newest_at(history, event->address);
-  if (newest == TARN_TRACE_NO_BLOCK || !lives(history, newest)) {
-    history->unknown_count++;
-    return false;
-  }
-  event->size = block_at(history, newest)->size;
-  return true;
+             ? find_born(history, at, event, out_block)
+             : find_freed(history, at, event, out_block);
 }
 
 static bool lacks_size(const tarn__history *history,
                        const tarn_trace_event *event) {
   return history->frees_without_size && event->size == 0 &&
-         (event->kind == TARN_TRACE_FREE ||
-          event->kind == TARN_TRACE_FREE_REQUESTED);
+         event->kind != TARN_TRACE_ALLOC;
+}
+
+// Adds |event|, which concerns a block.
+static tarn_status add_to_block(tarn__history *history,
+                                tarn_trace_event *event) {
+  place *at = NULL;
+  tarn_status status = open_place(history, event->address, &at);
+  if (status != TARN_OK) return status;
+  if (lacks_size(history, event)) {
+    if (!at->lives) {
+      history->unknown_count++;
+      return TARN_OK;
+    }
+    event->size = block_at(history, at->block - 1)->size;
+  }
+  status = find_block(history, at, event, &event->block);
+  if (status == TARN_OK) status = append_event(history, event);
+  if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
+    end_block(history, event->block);
+    at->lives = false;
+  }
+  return status;
 }
 
 tarn_status tarn__history_event(tarn__history *history,
                                 const tarn_trace_event *event) {
   tarn_trace_event found = *event;
-  if (lacks_size(history, event) && !find_size(history, &found)) {
-    return TARN_OK;
-  }
   tarn_status status = expect_event(history);
-  if (status == TARN_OK) status = find_block(history, &found, &found.block);
-  if (status == TARN_OK) status = append_event(history, &found);
-  if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
-    end_block(history, found.block);
+  if (status != TARN_OK) return status;
+  found.block = TARN_TRACE_NO_BLOCK;
+  if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE ||
+      event->kind == TARN_TRACE_FREE_REQUESTED) {
+    return add_to_block(history, &found);
   }
-  return status;
+  return append_event(history, &found);
 }
 
 // --- blocks without an event of their own ----------------------------------
 
-tarn_status tarn__history_old(tarn__history *history,
+// Adds |block| to the baseline, where nothing stood: |at|.
+static tarn_status settle_old(tarn__history *history, place *at,
                               const tarn_trace_block *block) {
-  uint32_t index = 0;
+  uint32_t unused = 0;
   tarn_trace_block old = *block;
   old.born = TARN_TRACE_BASELINE;
   old.died = TARN_TRACE_NEVER;
-  tarn_status status = check_extent(history, old.address, old.size);
-  if (status != TARN_OK) return status;
-  if (newest_at(history, old.address) != TARN_TRACE_NO_BLOCK) {
-    return corrupt(history, old.address, "a second block of the baseline");
-  }
-  return settle_block(history, &old, &index);
+  return settle_block(history, at, &old, &unused);
 }
 
-static tarn_status hold_known(tarn__history *history,
-                              const tarn_trace_block *block, uint32_t newest) {
-  uint32_t *place = find_place(history, block->address);
-  if ((*place & MET) != 0) {
-    return corrupt(history, block->address, "a second active block");
+tarn_status tarn__history_old(tarn__history *history,
+                              const tarn_trace_block *block) {
+  place *at = NULL;
+  tarn_status status = check_extent(history, block->address, block->size);
+  if (status == TARN_OK) status = open_place(history, block->address, &at);
+  if (status != TARN_OK) return status;
+  if (at->block != 0) {
+    return corrupt(history, block->address, "a second block of the baseline");
   }
-  *place |= MET;
-  if (lives(history, newest)) return TARN_OK;
-  return count_ignored(history, block);
+  return settle_old(history, at, block);
 }
 
 tarn_status tarn__history_held(tarn__history *history,
                                const tarn_trace_block *block) {
-  uint32_t newest = newest_at(history, block->address);
-  uint32_t index = 0;
+  place *at = NULL;
   tarn_status status = check_extent(history, block->address, block->size);
+  if (status == TARN_OK) status = open_place(history, block->address, &at);
   if (status != TARN_OK) return status;
-  if (newest != TARN_TRACE_NO_BLOCK) return hold_known(history, block, newest);
-  tarn_trace_block held = *block;
-  held.born = TARN_TRACE_BASELINE;
-  held.died = TARN_TRACE_NEVER;
-  status = settle_block(history, &held, &index);
-  if (status == TARN_OK) *find_place(history, block->address) |= MET;
+  if (at->met) {
+    return corrupt(history, block->address, "a second active block");
+  }
+  if (at->block == 0) {
+    status = settle_old(history, at, block);
+  } else if (!at->lives) {
+    status = count_ignored(history, block);
+  }
+  if (status == TARN_OK) at->met = true;
   return status;
 }
 

@@ -21,8 +21,7 @@ typedef struct tarn__history {
   tarn__array events;    // tarn_trace_event
   tarn__array blocks;    // tarn_trace_block, in order of discovery
   tarn__array segments;  // tarn_trace_segment
-  tarn__array places;    // uint32_t: block + 1 by hash of address, 0: empty;
-                         // the highest bit: see history.c
+  tarn__array places;    // by hash of address: see history.c
   tarn__intern tags;     // each with its zero byte; number 0 is ""
   size_t place_count;
 
@@ -60,6 +59,10 @@ void tarn__history_deinit(tarn__history *history);
 //                 address space, or more than 2^64 bytes alive at once.
 TARN_MUST_CHECK tarn_status tarn__history_event(tarn__history *history,
                                                 const tarn_trace_event *event);
+
+// Says that an event at |address| is likely to come soon: its place is fetched
+// from memory meanwhile, which else takes most of an event's time.
+void tarn__history_expect(const tarn__history *history, uint64_t address);
 
 // Adds a block of the baseline. Call it before all events.
 //

@@ -16,27 +16,19 @@
 
 // --- hashing ---------------------------------------------------------------
 
-__extension__ typedef unsigned __int128 uint128;
-
-// Both halves of the product: every bit of the result needs all of both.
-static uint64_t fold(uint64_t a, uint64_t b) {
-  uint128 product = (uint128)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size) {
   const uint64_t odd = 0x9e3779b97f4a7c15u;  // 2^64 over the golden ratio
   const char *from = bytes;
-  uint64_t hash = seed ^ fold(seed ^ size, odd);
+  uint64_t hash = seed ^ tarn__hash_fold(seed ^ size, odd);
   while (size != 0) {
     uint64_t word = 0;
     size_t part = size < sizeof word ? size : sizeof word;
     memcpy(&word, from, part);
-    hash = fold(hash ^ word, seed ^ odd);
+    hash = tarn__hash_fold(hash ^ word, seed ^ odd);
     from += part;
     size -= part;
   }
-  return fold(hash, odd);
+  return tarn__hash_fold(hash, odd);
 }
 
 uint64_t tarn__hash_seed(void) {
@@ -64,26 +56,31 @@ static const tarn__span *span_of(const tarn__intern *set, uint32_t number) {
 }
 
 // The slot that holds the string, or the empty one where it would stand.
-static uint32_t *find_slot(const tarn__intern *set, const void *bytes,
-                           size_t size) {
+static uint32_t *find_slot(const tarn__intern *set, uint32_t hash,
+                           const void *bytes, size_t size) {
   const char *all = set->bytes.items;
   uint32_t *slots = set->slots.items;
   size_t mask = set->slots.count - 1;
   assert(slots != NULL);
-  size_t at = (size_t)tarn__hash(set->seed, bytes, size) & mask;
+  size_t at = hash & mask;
   for (; slots[at] != 0; at = (at + 1) & mask) {
     const tarn__span *span = span_of(set, slots[at] - 1);
-    if (span->size != size) continue;
+    if (span->hash != hash || span->size != size) continue;
     if (memcmp(all + span->first, bytes, size) == 0) break;
   }
   return &slots[at];
 }
 
+// Strings in their slots are all different: no bytes need to be looked at.
 static void fill_slots(tarn__intern *set) {
-  const char *all = set->bytes.items;
+  uint32_t *slots = set->slots.items;
+  size_t mask = set->slots.count - 1;
+  assert(slots != NULL);
   for (uint32_t i = 0; i < set->spans.count; i++) {
-    const tarn__span *span = span_of(set, i);
-    *find_slot(set, all + span->first, span->size) = i + 1;
+    size_t at = span_of(set, i)->hash & mask;
+    while (slots[at] != 0)
+      at = (at + 1) & mask;
+    slots[at] = i + 1;
   }
 }
 
@@ -103,9 +100,14 @@ static tarn_status widen(tarn__intern *set, tarn__budget *budget) {
 }
 
 static tarn_status append(tarn__intern *set, tarn__budget *budget,
-                          const void *bytes, size_t size) {
+                          uint32_t hash, const void *bytes, size_t size) {
   void *copy = NULL;
   void *span = NULL;
+  if (size > UINT32_MAX || set->spans.count >= UINT32_MAX - 1) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: a name of %zu bytes behind %zu others", budget->name,
+                      size, set->spans.count);
+  }
   size_t first = set->bytes.count;
   tarn_status status = tarn__array_reserve(budget, &set->spans, 1);
   if (status == TARN_OK) {
@@ -116,7 +118,8 @@ static tarn_status append(tarn__intern *set, tarn__budget *budget,
   }
   if (status != TARN_OK) return status;
   if (size > 0) memcpy(copy, bytes, size);
-  *(tarn__span *)span = (tarn__span){.first = first, .size = size};
+  *(tarn__span *)span =
+      (tarn__span){.first = first, .size = (uint32_t)size, .hash = hash};
   return TARN_OK;
 }
 
@@ -126,9 +129,10 @@ tarn_status tarn__intern_put(tarn__intern *set, tarn__budget *budget,
   *out_number = 0;
   tarn_status status = widen(set, budget);
   if (status != TARN_OK) return status;
-  uint32_t *slot = find_slot(set, bytes, size);
+  uint32_t hash = (uint32_t)tarn__hash(set->seed, bytes, size);
+  uint32_t *slot = find_slot(set, hash, bytes, size);
   if (*slot == 0) {
-    status = append(set, budget, bytes, size);
+    status = append(set, budget, hash, bytes, size);
     if (status != TARN_OK) return status;
     *slot = (uint32_t)set->spans.count;
   }

@@ -13,12 +13,20 @@
 // which of its strings collide.
 uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size);
 
+// Both halves of the product: every bit of the result needs all of both.
+static inline uint64_t tarn__hash_fold(uint64_t a, uint64_t b) {
+  __extension__ typedef unsigned __int128 uint128;
+  uint128 product = (uint128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 // A seed that a file's author cannot foresee; results do not depend on it.
 uint64_t tarn__hash_seed(void);
 
 typedef struct tarn__span {
   size_t first;  // byte
-  size_t size;
+  uint32_t size;
+  uint32_t hash;  // of the bytes, so that they are seldom looked at
 } tarn__span;
 
 // A set of byte strings, numbered 0, 1, 2 ... in order of arrival.
@@ -34,6 +42,9 @@ void tarn__intern_deinit(tarn__intern *set, tarn__budget *budget);
 
 // The number of a string, which is added if it is not there yet. A set whose
 // strings are all arrays of one type keeps them aligned for that type.
+//
+// TARN_E_NOMEM        the budget or the host allocator refused.
+// TARN_E_UNSUPPORTED  a string of 4 GiB or more, or 2^32 - 1 of them.
 TARN_MUST_CHECK tarn_status tarn__intern_put(tarn__intern *set,
                                              tarn__budget *budget,
                                              const void *bytes, size_t size,

@@ -150,11 +150,18 @@ void tarn__log_names_moment(tarn__log_names *names, uint64_t number) {
 
 tarn_status tarn__log_names_text(tarn__log_names *names, uint64_t number,
                                  uint32_t *out_text) {
-  const tarn__log_entry *text =
+  tarn__stacks *stacks = &names->history->stacks;
+  tarn__log_entry *text =
       tarn__log_entry_find(&names->tables[TARN__LOG_TEXTS], number);
-  const char *bytes = text == NULL ? "" : (const char *)text->at;
-  return tarn__stacks_text(&names->history->stacks, bytes,
-                           text == NULL ? 0 : text->extra, out_text);
+  if (text == NULL) return tarn__stacks_text(stacks, "", 0, out_text);
+  if (text->moment != 0) {
+    *out_text = (uint32_t)(text->moment - 1);
+    return TARN_OK;
+  }
+  tarn_status status =
+      tarn__stacks_text(stacks, (const char *)text->at, text->extra, out_text);
+  if (status == TARN_OK) text->moment = (uint64_t)*out_text + 1;
+  return status;
 }
 
 tarn_status tarn__log_names_tag(tarn__log_names *names, uint64_t number,

@@ -5,14 +5,16 @@
 #include "trace/log_define.h"
 
 // A definition. What |value| and |extra| are depends on the table:
-//   texts    the history's tag, once it is one; bytes at |at|
+//   texts    the history's tag, once it is one; bytes at |at|. |moment| is the
+//            history's text + 1 once it is one: frames name a text by a few
+//            bytes each, however long it is, and it is to be looked at once
 //   frames   the history's frame
 //   stacks   the history's stack; whether it is raw
 //   modules  the history's text of the path
 typedef struct tarn__log_entry {
   uint64_t number;
   const unsigned char *at;  // what stands behind the number; a text's bytes
-  uint64_t moment;          // of a stack
+  uint64_t moment;          // of a stack; of a text, see above
   uint32_t value;
   uint32_t extra;
 } tarn__log_entry;

@@ -112,6 +112,10 @@ tarn_status tarn__log_merge_next(tarn__log_merge *merge,
     *top = top[merge->heap.count - 1];
     tarn__array_drop(&merge->heap, 1);
   }
-  if (merge->heap.count != 0) sink(merge, 0);
+  if (merge->heap.count != 0) {
+    sink(merge, 0);
+    const page *pages = merge->pages.items;
+    merge->soon = pages[top->page].next.event.address;
+  }
   return check_number(merge, out_record);
 }

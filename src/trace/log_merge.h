@@ -11,6 +11,7 @@ typedef struct tarn__log_merge {
   bool gap;         // a number is missing before the event that came last
   bool any;         // one came
   uint64_t number;  // its number
+  uint64_t soon;    // the address of the event that comes next, or any
 } tarn__log_merge;
 
 void tarn__log_merge_init(tarn__log_merge *merge, const tarn__input *input);

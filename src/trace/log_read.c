@@ -193,6 +193,7 @@ static tarn_status read_events(reader *r) {
   while (status == TARN_OK && !tarn__log_merge_is_empty(&r->merge)) {
     status = tarn__log_merge_next(&r->merge, &record);
     if (status != TARN_OK || record.event.device != r->device) continue;
+    tarn__history_expect(&r->history, r->merge.soon);
     r->events.lenient = r->merge.gap || r->header.lost != 0;
     status = tarn__log_events_add(&r->events, &record);
   }
