@@ -12,6 +12,7 @@
 
 #include "record/file.h"
 #include "record/plugins.h"
+#include "record/process.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
@@ -125,13 +126,20 @@ void events_note(const happening *what) {
   }
   int saved = errno;
   me.busy = 1;
+  if (__builtin_expect(file_is_inherited(), 0)) process_forget();
   write_down(what);
   me.busy = 0;
   write_late();
   errno = saved;
 }
 
-void events_forget(void) {
+void events_finish(void) {
+  me.busy = 1;
+  if (!file_is_inherited()) file_finish();
   me.busy = 0;
+  write_late();
+}
+
+void events_forget(void) {
   atomic_store(&me.head, atomic_load(&me.tail));
 }

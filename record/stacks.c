@@ -186,7 +186,7 @@ uint64_t stacks_number(slot *mine) {
   if (count <= 0) return 0;
   uint64_t number = intern(hash_of(addresses + first, count), &is_new);
   if (is_new) {
-    modules_look(mine);
+    modules_look(mine, addresses + first, count);
     define(mine, number, addresses + first, count);
   }
   return number;
