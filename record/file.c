@@ -44,7 +44,7 @@ static struct {
   _Atomic bool busy;  // somebody makes the file, or lets it grow
   _Atomic bool failed;
   bool is_ending;  // pages are had one by one
-  dev_t device;  // of the file, to know it again
+  dev_t device;    // of the file, to know it again
   ino_t inode;
   uint64_t begin_us;
   unsigned generation;
