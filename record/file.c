@@ -49,7 +49,7 @@ static struct {
   uint64_t begin_us;
   unsigned generation;
   char path[PATH_MAX + 32];
-} file;
+} file = {.next = 1};  // the header is page 0
 
 // 0 in the child of a fork, in which the kernel empties the page that it is in.
 static unsigned char always = 1;
@@ -121,22 +121,22 @@ static uint64_t next_window(uint64_t ready) {
 }
 
 // One window more, half as large and so on where the disk is nearly full.
-static bool grow_on(int fd) {
+// Returns what |ready| is to be then, or 0.
+static uint64_t grow_on(int fd) {
   uint64_t ready = atomic_load(&file.ready);
   for (uint64_t pages = next_window(ready); pages > 0; pages /= 2) {
-    if (!map_window(fd, ready, ready + pages)) continue;
-    atomic_store_explicit(&file.ready, ready + pages, memory_order_release);
-    return true;
+    if (map_window(fd, ready, ready + pages)) return ready + pages;
   }
-  return false;
+  return 0;
 }
 
 static bool grow(void) {
   int fd = open_again();
   if (fd < 0) return false;
-  bool grown = grow_on(fd);
+  uint64_t ready = grow_on(fd);
   close(fd);
-  return grown;
+  if (ready != 0) atomic_store(&file.ready, ready);
+  return ready != 0;
 }
 
 // ---------------------------------------------------------------------------
@@ -186,9 +186,10 @@ static bool make_on(int fd) {
   if (fstat(fd, &now) != 0) return false;
   file.device = now.st_dev;
   file.inode = now.st_ino;
-  if (!grow_on(fd)) return false;
+  uint64_t ready = grow_on(fd);
+  if (ready == 0) return false;
   write_header();
-  atomic_store(&file.next, 1);  // the header is page 0
+  atomic_store(&file.ready, ready);  // from here on others write
   return true;
 }
 
@@ -300,7 +301,7 @@ void file_forget(void) {
     (void)real()->munmap(file.windows[i].base, file.windows[i].size);
   memset(file.windows, 0, count * sizeof *file.windows);
   atomic_store(&file.count, 0);
-  atomic_store(&file.next, 0);
+  atomic_store(&file.next, 1);
   atomic_store(&file.ready, 0);
   atomic_store(&file.busy, false);
   atomic_store(&file.failed, false);

@@ -66,6 +66,13 @@ START_TEST(a_thread_of_16_kib) {
 }
 END_TEST
 
+START_TEST(all_threads_begin_at_once) {
+  tool_output o = record("", "begin_at_once", NULL);
+  tarn_trace_destroy(recorded_whole("", 32000));
+  tool_output_free(&o);
+}
+END_TEST
+
 START_TEST(what_libraries_do_at_the_end) {
   tool_output o = record("", "late", NULL);
   tarn_trace *trace = recorded_whole("", 10002);
@@ -85,6 +92,7 @@ int main(void) {
   tcase_add_test(tcase, a_fork_that_tells_nobody);
   tcase_add_test(tcase, a_fork_while_the_loader_is_locked);
   tcase_add_test(tcase, a_thread_of_16_kib);
+  tcase_add_test(tcase, all_threads_begin_at_once);
   tcase_add_test(tcase, what_libraries_do_at_the_end);
   suite_add_tcase(suite, tcase);
   return run_suite(suite);

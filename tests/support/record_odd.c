@@ -101,6 +101,24 @@ static void *churn_once(void *context) {
   return context;
 }
 
+static void *churn_many(void *context) {
+  churn(4000);
+  return context;
+}
+
+// While the one makes the file, the others would write to it.
+static int begin_at_once(void) {
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  record_slow(50000);
+  for (int i = 0; i < THREADS; i++) {
+    if (pthread_create(&threads[i], NULL, churn_many, NULL) != 0) return FAILED;
+  }
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  return 0;
+}
+
 static int small_stack(void) {
   pthread_attr_t attributes;
   pthread_t thread;
@@ -126,6 +144,7 @@ static const struct {
     {"fork_in_a_lock", fork_in_a_lock},
     {"small_stack", small_stack},
     {"late", late},
+    {"begin_at_once", begin_at_once},
 };
 
 int main(int argc, char **argv) {
