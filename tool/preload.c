@@ -36,8 +36,7 @@ static bool has_rights_of_its_own(int fd) {
   if (fstat(fd, &found) != 0) return false;
   if ((found.st_mode & S_ISUID) != 0 && found.st_uid != geteuid()) return true;
   if ((found.st_mode & S_ISGID) != 0 && found.st_gid != getegid()) return true;
-  return geteuid() != 0 &&
-         fgetxattr(fd, "security.capability", NULL, 0) > 0;
+  return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
 // Whether the program asks for a dynamic linker; true where that cannot be

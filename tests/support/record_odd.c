@@ -96,8 +96,11 @@ static int fork_in_a_lock(void) {
   _exit(wait_for(pid));
 }
 
+// Uses some of the stack itself.
 static void *churn_once(void *context) {
-  churn(3);
+  volatile char room[2048];
+  room[0] = 1;
+  churn(3 * room[0]);
   return context;
 }
 
