@@ -12,18 +12,29 @@
 
 #include "record/file.h"
 #include "record/plugins.h"
+#include "record/process.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
 
 enum { WAITING_MOST = 64 };
 
+// An event that waits. There are many, and they stand on each thread's stack.
+typedef struct waiting_event {
+  uint64_t number;
+  uint64_t time_us;
+  const void *address;
+  size_t size;
+  tarn__log_kind kind;
+  uint32_t device;
+} waiting_event;
+
 // |head| and |tail| only count up; handlers add at |tail|.
 typedef struct thread_state {
   volatile sig_atomic_t busy;
   _Atomic unsigned head;
   _Atomic unsigned tail;
-  tarn__log_event waiting[WAITING_MOST];
+  waiting_event waiting[WAITING_MOST];
 } thread_state;
 
 static __thread thread_state me;
@@ -68,9 +79,15 @@ static bool has_waiting(void) {
 static void put_waiting(slot *mine, uint64_t below) {
   while (has_waiting()) {
     unsigned head = atomic_load_explicit(&me.head, memory_order_relaxed);
-    tarn__log_event *event = &me.waiting[head % WAITING_MOST];
-    if (event->number >= below) return;
-    put(mine, event);
+    const waiting_event *next = &me.waiting[head % WAITING_MOST];
+    if (next->number >= below) return;
+    tarn__log_event event = {.kind = next->kind,
+                             .number = next->number,
+                             .time_us = next->time_us,
+                             .address = (uintptr_t)next->address,
+                             .size = next->size,
+                             .device = next->device};
+    put(mine, &event);
     atomic_store_explicit(&me.head, head + 1, memory_order_relaxed);
   }
 }
@@ -84,7 +101,13 @@ static void leave_waiting(const happening *what) {
     return;
   }
   unsigned at = atomic_fetch_add_explicit(&me.tail, 1, memory_order_relaxed);
-  me.waiting[at % WAITING_MOST] = complete(what);
+  tarn__log_event event = complete(what);
+  me.waiting[at % WAITING_MOST] = (waiting_event){.number = event.number,
+                                                  .time_us = event.time_us,
+                                                  .address = what->address,
+                                                  .size = what->size,
+                                                  .kind = what->kind,
+                                                  .device = what->device};
 }
 
 static bool is_birth(tarn__log_kind kind) {
@@ -125,13 +148,20 @@ void events_note(const happening *what) {
   }
   int saved = errno;
   me.busy = 1;
+  if (__builtin_expect(file_is_inherited(), 0)) process_forget();
   write_down(what);
   me.busy = 0;
   write_late();
   errno = saved;
 }
 
-void events_forget(void) {
+void events_finish(void) {
+  me.busy = 1;
+  if (!file_is_inherited()) file_finish();
   me.busy = 0;
+  write_late();
+}
+
+void events_forget(void) {
   atomic_store(&me.head, atomic_load(&me.tail));
 }

@@ -47,6 +47,9 @@ static inline void events_oom(size_t size) {
 // business. Calls nest.
 extern __thread unsigned events_inside;
 
+// At exit: see file_finish.
+void events_finish(void);
+
 // In the child of a fork: the events of the parent are none of its own.
 void events_forget(void);
 

@@ -1,7 +1,8 @@
 // The file: made late, mapped in windows, never longer than its disk allows.
 //
 // |next| counts the pages handed out; those below |ready| are mapped. No file
-// descriptor stays open: a program may close all that it finds.
+// descriptor stays open: a program may close all that it finds. No addresses
+// are held but those of pages: a program may limit its own.
 #include "record/file.h"
 
 #include <errno.h>
@@ -22,28 +23,37 @@
 enum {
   WINDOW_LEAST = 64,   // pages: 256 KiB
   WINDOW_MOST = 4096,  // 16 MiB
+  WINDOWS = 4200,      // so a file has at most 64 GiB
 };
 
-// Of addresses that are reserved for the file, and so its most bytes.
-#define RESERVED_MOST (UINT64_C(64) << 30)
-#define RESERVED_LEAST (UINT64_C(64) << 20)
-
-// |next| from here on: no page is handed out any more.
+// |next| from here on: the file is being cut, and pages have to wait.
 #define OVER (UINT64_C(1) << 62)
 
+// Of the file, as it is mapped: from page |begin| to where the next one begins.
+typedef struct window {
+  unsigned char *base;
+  uint64_t begin;
+  size_t size;
+} window;
+
 static struct {
-  unsigned char *base;  // of the reservation; NULL: no file yet
-  size_t reserved;
+  window windows[WINDOWS];
+  _Atomic size_t count;  // of windows; 0: no file yet
   _Atomic uint64_t next;
   _Atomic uint64_t ready;
   _Atomic bool busy;  // somebody makes the file, or lets it grow
   _Atomic bool failed;
-  dev_t device;  // of the file, to know it again
+  bool is_ending;  // pages are had one by one
+  dev_t device;    // of the file, to know it again
   ino_t inode;
   uint64_t begin_us;
   unsigned generation;
   char path[PATH_MAX + 32];
-} file;
+} file = {.next = 1};  // the header is page 0
+
+// 0 in the child of a fork, in which the kernel empties the page that it is in.
+static unsigned char always = 1;
+static volatile unsigned char *is_own = &always;
 
 static uint64_t clock_us(clockid_t clock) {
   struct timespec now;
@@ -83,54 +93,55 @@ static bool is_within_limit(uint64_t bytes) {
 
 // |begin| and |end| are pages.
 static bool map_window(int fd, uint64_t begin, uint64_t end) {
-  uint64_t at = begin * TARN__LOG_PAGE;
+  off_t at = (off_t)(begin * TARN__LOG_PAGE);
   size_t size = (size_t)((end - begin) * TARN__LOG_PAGE);
-  if (at + size > file.reserved || !is_within_limit(at + size)) return false;
-  if (posix_fallocate(fd, (off_t)at, (off_t)size) != 0) return false;
-  return real()->mmap(file.base + at, size, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED, fd, (off_t)at) != MAP_FAILED;
+  size_t count = atomic_load(&file.count);
+  if (count == WINDOWS || !is_within_limit((uint64_t)at + size)) return false;
+  if (posix_fallocate(fd, at, (off_t)size) != 0) return false;
+  void *base =
+      real()->mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+  if (base == MAP_FAILED) return false;
+  file.windows[count] = (window){base, begin, size};
+  atomic_store(&file.count, count + 1);
+  return true;
+}
+
+// Where |page|, which is below |ready|, is mapped.
+static unsigned char *find_page(uint64_t page) {
+  size_t i = atomic_load_explicit(&file.count, memory_order_acquire) - 1;
+  while (file.windows[i].begin > page)
+    i--;
+  return file.windows[i].base + (page - file.windows[i].begin) * TARN__LOG_PAGE;
 }
 
 static uint64_t next_window(uint64_t ready) {
+  if (file.is_ending) return 1;
   if (ready < WINDOW_LEAST) return WINDOW_LEAST;
   return ready < WINDOW_MOST ? ready : WINDOW_MOST;
 }
 
 // One window more, half as large and so on where the disk is nearly full.
-static bool grow_on(int fd) {
+// Returns what |ready| is to be then, or 0.
+static uint64_t grow_on(int fd) {
   uint64_t ready = atomic_load(&file.ready);
   for (uint64_t pages = next_window(ready); pages > 0; pages /= 2) {
-    if (!map_window(fd, ready, ready + pages)) continue;
-    atomic_store_explicit(&file.ready, ready + pages, memory_order_release);
-    return true;
+    if (map_window(fd, ready, ready + pages)) return ready + pages;
   }
-  return false;
+  return 0;
 }
 
 static bool grow(void) {
   int fd = open_again();
   if (fd < 0) return false;
-  bool grown = grow_on(fd);
+  uint64_t ready = grow_on(fd);
   close(fd);
-  return grown;
+  if (ready != 0) atomic_store(&file.ready, ready);
+  return ready != 0;
 }
 
 // ---------------------------------------------------------------------------
 // Making it
 // ---------------------------------------------------------------------------
-
-static bool reserve(void) {
-  for (uint64_t size = RESERVED_MOST; size >= RESERVED_LEAST; size /= 4) {
-    void *base =
-        real()->mmap(NULL, size, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) continue;
-    file.base = base;
-    file.reserved = size;
-    return true;
-  }
-  return false;
-}
 
 static int create(const char *suffix, int number) {
   if (number == 0) {
@@ -158,7 +169,7 @@ static int create_any(void) {
 }
 
 static void write_header(void) {
-  tarn__log_header *header = (tarn__log_header *)(void *)file.base;
+  tarn__log_header *header = (tarn__log_header *)(void *)find_page(0);
   header->version = TARN__LOG_VERSION;
   header->page_bytes = TARN__LOG_PAGE;
   header->start_us = clock_us(CLOCK_REALTIME) - file_time_us();
@@ -175,9 +186,10 @@ static bool make_on(int fd) {
   if (fstat(fd, &now) != 0) return false;
   file.device = now.st_dev;
   file.inode = now.st_ino;
-  if (!reserve() || !grow_on(fd)) return false;
+  uint64_t ready = grow_on(fd);
+  if (ready == 0) return false;
   write_header();
-  atomic_store(&file.next, 1);  // the header is page 0
+  atomic_store(&file.ready, ready);  // from here on others write
   return true;
 }
 
@@ -221,24 +233,34 @@ static bool make_ready(uint64_t page) {
   return ready;
 }
 
+// While the file is cut, pages are not counted as they are at other times.
+static uint64_t take_page(void) {
+  uint64_t page = atomic_fetch_add(&file.next, 1);
+  while (page >= OVER) {
+    lock();
+    unlock();
+    page = atomic_fetch_add(&file.next, 1);
+  }
+  return page;
+}
+
 tarn__log_page *file_page(void) {
   if (atomic_load_explicit(&file.failed, memory_order_relaxed)) return NULL;
   if (atomic_load_explicit(&file.ready, memory_order_acquire) == 0 &&
       !make_ready(0)) {
     return NULL;
   }
-  uint64_t page = atomic_fetch_add(&file.next, 1);
-  if (page >= OVER) return NULL;
+  uint64_t page = take_page();
   if (page >= atomic_load_explicit(&file.ready, memory_order_acquire) &&
       !make_ready(page)) {
     return NULL;
   }
-  return (tarn__log_page *)(void *)(file.base + page * TARN__LOG_PAGE);
+  return (tarn__log_page *)(void *)find_page(page);
 }
 
 void file_lose(void) {
   if (atomic_load_explicit(&file.ready, memory_order_acquire) == 0) return;
-  tarn__log_header *header = (tarn__log_header *)(void *)file.base;
+  tarn__log_header *header = (tarn__log_header *)(void *)find_page(0);
   atomic_fetch_add_explicit(&header->lost, 1, memory_order_relaxed);
 }
 
@@ -250,28 +272,63 @@ unsigned file_generation(void) {
   return file.generation;
 }
 
-void file_begin(void) {
+bool file_is_inherited(void) {
+  return *is_own == 0;
+}
+
+static bool mark_own(void) {
+  unsigned char *mark =
+      real()->mmap(NULL, TARN__LOG_PAGE, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mark == MAP_FAILED) return false;
+  if (madvise(mark, TARN__LOG_PAGE, MADV_WIPEONFORK) != 0) {
+    (void)real()->munmap(mark, TARN__LOG_PAGE);
+    return false;
+  }
+  *mark = 1;
+  is_own = mark;
+  return true;
+}
+
+bool file_begin(void) {
   file.begin_us = clock_us(CLOCK_MONOTONIC);
+  return mark_own();
 }
 
 void file_forget(void) {
-  if (file.base != NULL) (void)real()->munmap(file.base, file.reserved);
-  unsigned generation = file.generation + 1;
-  memset(&file, 0, sizeof file);
-  file.generation = generation;
-  file_begin();
+  size_t count = atomic_load(&file.count);
+  for (size_t i = 0; i < count; i++)
+    (void)real()->munmap(file.windows[i].base, file.windows[i].size);
+  memset(file.windows, 0, count * sizeof *file.windows);
+  atomic_store(&file.count, 0);
+  atomic_store(&file.next, 1);
+  atomic_store(&file.ready, 0);
+  atomic_store(&file.busy, false);
+  atomic_store(&file.failed, false);
+  file.is_ending = false;
+  file.generation++;
+  file.begin_us = clock_us(CLOCK_MONOTONIC);
+  *is_own = 1;
 }
 
-// Other threads may still write, to pages that they have.
+// Cuts off what no thread has. What is behind it stays mapped and is never
+// touched: pages that are asked for from now on are mapped anew.
+static void cut(void) {
+  uint64_t ready = atomic_load(&file.ready);
+  uint64_t pages = atomic_fetch_add(&file.next, OVER);
+  int fd = pages < ready ? open_again() : -1;
+  file.is_ending = true;
+  if (fd >= 0) {
+    if (ftruncate(fd, (off_t)(pages * TARN__LOG_PAGE)) == 0)
+      atomic_store(&file.ready, pages);
+    close(fd);
+  }
+  atomic_store(&file.next, pages);
+}
+
 void file_finish(void) {
   if (atomic_load(&file.ready) == 0) return;
   lock();
-  uint64_t pages = atomic_fetch_add(&file.next, OVER);
-  int fd = file.failed || pages >= OVER ? -1 : open_again();
-  uint64_t ready = atomic_load(&file.ready);
-  if (fd >= 0) {
-    if (pages < ready) (void)!ftruncate(fd, (off_t)(pages * TARN__LOG_PAGE));
-    close(fd);
-  }
+  if (!file.failed) cut();
   unlock();
 }

@@ -24,8 +24,18 @@ void file_lose(void);
 // Counts the processes of a file: what is defined in one is not in the next.
 unsigned file_generation(void);
 
-void file_begin(void);   // before main
+// Whether the file is the parent's: the process is the child of a fork, by
+// whichever call, and has not forgotten it yet.
+bool file_is_inherited(void);
+
+// Before main. False: the kernel is too old for file_is_inherited, which then
+// never holds.
+bool file_begin(void);
+
 void file_forget(void);  // in the child of a fork: it has a file of its own
-void file_finish(void);  // at exit: cuts off the pages that nobody took
+
+// At exit, by a thread that is not interrupted by events: cuts off the pages
+// that nobody took. What comes behind gets pages one by one.
+void file_finish(void);
 
 #endif  // TARN_RECORD_FILE_H_

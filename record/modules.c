@@ -2,8 +2,13 @@
 //
 // One thread looks at a time; another that finds it looking goes on without,
 // since definitions hold wherever they stand.
+//
+// dl_iterate_phdr locks. In the child of a fork a thread that is not here may
+// have that lock for ever, so there _dl_find_object is asked, address by
+// address, if the C library has it (2.35).
 #include "record/modules.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +36,7 @@ static struct {
   unsigned long long added;  // as the loader counts them
   unsigned long long gone;
   uint64_t number;  // of the next definition
+  bool is_child;
 } modules;
 
 static _Atomic uint64_t texts;
@@ -154,18 +160,56 @@ static int has_changed(struct dl_phdr_info *info, size_t size, void *context) {
   return 1;
 }
 
-void modules_look(slot *mine) {
+static void look_at_all(slot *mine) {
   bool changed = false;
-  if (atomic_exchange(&modules.looking, true)) return;
   (void)real()->dl_iterate_phdr(has_changed, &changed);
-  if (changed) {
-    (void)real()->dl_iterate_phdr(see, mine);
-    drop_unseen();
-  }
+  if (!changed) return;
+  (void)real()->dl_iterate_phdr(see, mine);
+  drop_unseen();
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+
+static void look_at_one(slot *mine, void *address) {
+  struct dl_find_object found;
+  if (real()->_dl_find_object(address, &found) != 0) return;
+  uint64_t begin = (uintptr_t)found.dlfo_map_start;
+  const char *name = found.dlfo_link_map->l_name;
+  module m = {.begin = begin,
+              .bytes = (uintptr_t)found.dlfo_map_end - begin,
+              .bias = found.dlfo_link_map->l_addr,
+              .name_hash = hash_of(name)};
+  if (find_known(&m) != NULL || modules.count == KNOWN_MOST) return;
+  modules.known[modules.count++] = m;
+  define_named(mine, &m, name);
+}
+
+static bool look_at_few(slot *mine, void *const *addresses, int count) {
+  if (!modules.is_child || real()->_dl_find_object == NULL) return false;
+  for (int i = 0; i < count; i++)
+    look_at_one(mine, addresses[i]);
+  return true;
+}
+
+#else
+
+static bool look_at_few(slot *mine, void *const *addresses, int count) {
+  (void)mine;
+  (void)addresses;
+  (void)count;
+  return false;
+}
+
+#endif
+
+void modules_look(slot *mine, void *const *addresses, int count) {
+  if (atomic_exchange(&modules.looking, true)) return;
+  if (!look_at_few(mine, addresses, count)) look_at_all(mine);
   atomic_store(&modules.looking, false);
 }
 
 void modules_forget(void) {
+  modules.is_child = true;
   atomic_store(&modules.looking, false);
   modules.count = 0;
   modules.added = modules.gone = 0;

@@ -6,8 +6,9 @@
 #include "record/slots.h"
 
 // Defines in the page of |mine| what was loaded since the last look. Cheap
-// where nothing was.
-void modules_look(slot *mine);
+// where nothing was. In the child of a fork, where the C library can tell
+// without a lock, only what the |count| |addresses| are in.
+void modules_look(slot *mine, void *const *addresses, int count);
 
 // A number of a TEXT that is defined in the page of |mine|; 0: there is no
 // room for it.

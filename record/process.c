@@ -1,5 +1,9 @@
 // The life of a recording: it begins before main, begins anew in a child of
 // fork, and ends at exit.
+//
+// A child is known by the kernel's own mark, not by pthread_atfork: that would
+// run behind others, which may allocate, and not at all where a program calls
+// the kernel itself. So it begins anew at its first event, if it has one.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +14,7 @@
 #include "record/events.h"
 #include "record/file.h"
 #include "record/modules.h"
+#include "record/process.h"
 #include "record/real.h"
 #include "record/settings.h"
 #include "record/slots.h"
@@ -59,7 +64,7 @@ static void read_settings(void) {
 // From begin to end
 // ---------------------------------------------------------------------------
 
-static void forget(void) {
+void process_forget(void) {
   file_forget();
   slots_forget();
   stacks_forget();
@@ -71,14 +76,13 @@ static void forget(void) {
 __attribute__((constructor)) static void begin(void) {
   if (real()->dlsym == NULL || !read_out()) return;
   read_settings();
-  file_begin();
+  if (!file_begin()) (void)pthread_atfork(NULL, NULL, process_forget);
   slots_begin();
   stacks_begin();
-  (void)pthread_atfork(NULL, NULL, forget);
   record_settings.threshold =
       at_least_one(number_of("TARN_RECORD_THRESHOLD", SETTINGS_THRESHOLD));
 }
 
 __attribute__((destructor)) static void end(void) {
-  file_finish();
+  events_finish();
 }

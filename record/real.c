@@ -80,6 +80,9 @@ static void find_system(find_function *find) {
   FIND(mremap);
   FIND(dl_iterate_phdr);
   FIND(dlclose);
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+  FIND(_dl_find_object);
+#endif
 }
 
 void real_find(void) {

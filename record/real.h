@@ -6,6 +6,7 @@
 #ifndef TARN_RECORD_REAL_H_
 #define TARN_RECORD_REAL_H_
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,9 @@ typedef struct real_functions {
   int (*dl_iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *),
                          void *);
   int (*dlclose)(void *);
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+  int (*_dl_find_object)(void *, struct dl_find_object *);
+#endif
   void *(*dlsym)(void *, const char *);
 } real_functions;
 

@@ -10,6 +10,7 @@
 enum { SLOTS = 16384 };
 
 static slot slots[SLOTS];
+static _Atomic uint32_t used;  // no slot from here on ever was
 static pthread_key_t ends;
 static bool has_key;
 
@@ -21,6 +22,12 @@ static void give_back(void *taken) {
   atomic_store_explicit(&((slot *)taken)->taken, 0, memory_order_release);
 }
 
+static void count_used(uint32_t count) {
+  uint32_t known = atomic_load(&used);
+  while (known < count && !atomic_compare_exchange_weak(&used, &known, count)) {
+  }
+}
+
 static slot *take(void) {
   for (uint32_t i = 0; i < SLOTS; i++) {
     uint32_t free = 0;
@@ -28,6 +35,7 @@ static slot *take(void) {
       continue;
     if (!atomic_compare_exchange_strong(&slots[i].taken, &free, 1)) continue;
     slots[i].thread = i + 1;
+    count_used(i + 1);
     return &slots[i];
   }
   return NULL;
@@ -47,7 +55,8 @@ void slots_begin(void) {
 
 // Only the calling thread lives on.
 void slots_forget(void) {
-  memset(slots, 0, sizeof slots);
+  memset(slots, 0, atomic_load(&used) * sizeof *slots);
+  atomic_store(&used, 0);
   mine = NULL;
 }
 

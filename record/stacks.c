@@ -172,10 +172,9 @@ static void define(slot *mine, uint64_t number, void *const *addresses,
   tarn__log_publish(&mine->writer, at);
 }
 
-uint64_t stacks_number(slot *mine) {
-  void *addresses[FRAMES_MOST + OWN_MOST];
+// |addresses| has room for the frames that are wanted and for the own ones.
+static uint64_t number_in(slot *mine, void **addresses) {
   bool is_new = false;
-  if (table == NULL) return 0;
   walk_stack *way = stacks_in_callback == 0 ? walk : backtrace;
   int count = way(addresses, record_settings.frames + OWN_MOST);
   int first = 0;
@@ -186,10 +185,27 @@ uint64_t stacks_number(slot *mine) {
   if (count <= 0) return 0;
   uint64_t number = intern(hash_of(addresses + first, count), &is_new);
   if (is_new) {
-    modules_look(mine);
+    modules_look(mine, addresses + first, count);
     define(mine, number, addresses + first, count);
   }
   return number;
+}
+
+// Apart, since a thread may have a stack of 16 KiB, and mostly needs less.
+__attribute__((noinline)) static uint64_t number_deep(slot *mine) {
+  void *addresses[FRAMES_MOST + OWN_MOST];
+  return number_in(mine, addresses);
+}
+
+__attribute__((noinline)) static uint64_t number_shallow(slot *mine) {
+  void *addresses[SETTINGS_FRAMES + OWN_MOST];
+  return number_in(mine, addresses);
+}
+
+uint64_t stacks_number(slot *mine) {
+  if (table == NULL) return 0;
+  return record_settings.frames <= SETTINGS_FRAMES ? number_shallow(mine)
+                                                   : number_deep(mine);
 }
 
 void stacks_code_has_gone(void) {

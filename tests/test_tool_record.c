@@ -186,6 +186,27 @@ START_TEST(only_file_takes_the_name) {
 }
 END_TEST
 
+// Finished, it has names, and no room to spare.
+static void finish_when_it_has_ended(const char *child) {
+  struct stat before, after;
+  tarn_trace *trace = NULL;
+  ck_assert_int_eq(stat(child, &before), 0);
+  tool_output o = tool_run("record", "--finish", child);
+  while (strstr(o.err, "still writes it") != NULL) {
+    tool_output_free(&o);
+    usleep(10000);
+    o = tool_run("record", "--finish", child);
+  }
+  assert_ended(o, 0, ": 1 event, live peak 1.00 MiB");
+  ck_assert_int_eq(stat(child, &after), 0);
+  ck_assert_int_lt(after.st_size, before.st_size);
+  assert_ok(tarn_trace_read(child, NULL, &trace));
+#ifdef TARN_HAS_LIBDW
+  ck_assert_str_eq(frame_of(trace, MIB, 0)->function, "keep_one");
+#endif
+  tarn_trace_destroy(trace);
+}
+
 START_TEST(running_child_keeps_its_file) {
   int ends[2], saved = dup(STDIN_FILENO);
   ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -194,11 +215,17 @@ START_TEST(running_child_keeps_its_file) {
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "its process still runs");
   assert_contains(o.err, "x.tarn: 1 event");
+  const char *number = strstr(o.err, "x.tarn.");
+  ck_assert_ptr_nonnull(number);
+  char child[1024];
+  snprintf(child, sizeof child, "%s.%lu", out, strtoul(number + 7, NULL, 10));
   tool_output_free(&o);
+  assert_ended(tool_run("record", "--finish", child), 1, "still writes it");
   close(ends[1]);
   dup2(saved, STDIN_FILENO);
   close(ends[0]);
   close(saved);
+  finish_when_it_has_ended(child);
 }
 END_TEST
 

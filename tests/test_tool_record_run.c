@@ -187,6 +187,27 @@ START_TEST(wrong_use) {
 }
 END_TEST
 
+START_TEST(nothing_else_is_finished) {
+  assert_ended(tool_run("record", "--finish"), 2, "which files");
+  assert_ended(tool_run("record", "--finish", "--out", out, "x"), 2,
+               "--finish");
+  assert_ended(tool_run("record", "--finish", "/no/such/file"), 1, "No such");
+  FILE *file = fopen(out, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(
+      "Thread,Time,Action,Pointer,Size,Stream\n"
+      "1,10:00:00:000001,allocate,0x1000,256,0\n",
+      file);
+  ck_assert_int_eq(fclose(file), 0);
+  struct stat before, after;
+  ck_assert_int_eq(stat(out, &before), 0);
+  assert_ended(tool_run("record", "--finish", out), 1, "was not recorded");
+  ck_assert_int_eq(stat(out, &after), 0);
+  ck_assert_uint_eq(after.st_ino, before.st_ino);
+  ck_assert_int_eq(after.st_size, before.st_size);
+}
+END_TEST
+
 int main(void) {
   return RUN_RECORDED(
       "tool_record_run", status_is_the_programs,
@@ -196,5 +217,5 @@ int main(void) {
       missing_library_is_said, library_is_found_beside_the_tool,
       library_with_a_blank_is_refused, file_is_not_overwritten,
       file_that_cannot_be_made_is_refused, without_out_no_name_is_taken_twice,
-      static_program_is_said, wrong_use);
+      static_program_is_said, nothing_else_is_finished, wrong_use);
 }

@@ -22,6 +22,7 @@
 
 static const char help[] =
     "usage: tarn record [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+    "       tarn record --finish FILE...\n"
     "\n"
     "Runs PROGRAM and records its large allocations, with the calls that led "
     "to\n"
@@ -38,6 +39,11 @@ static const char help[] =
     "                     is its\n"
     "  --no-stacks        without the calls, which is faster\n"
     "  --no-symbols       with addresses in modules for names of functions\n"
+    "  --finish           runs nothing: gives names to what was recorded into "
+    "each\n"
+    "                     FILE by a `tarn record` that could not do so, since "
+    "it\n"
+    "                     was killed, say, or the program ran on\n"
     "  -h, --help         this text\n"
     "\n"
     "Exit status: that of PROGRAM, or 128 + the signal that ended it; 127 if\n"
@@ -54,6 +60,7 @@ typedef struct command {
   const char *out;  // as it was asked for, or NULL
   bool no_stacks;
   bool no_symbols;
+  bool finish_only;
 
   char *path;  // of the trace, from where the tool stands
   char *absolute;
@@ -182,6 +189,25 @@ static void report(command *c, const launch_end *end) {
   say_next(c);
 }
 
+// --- what an earlier one left ----------------------------------------------
+
+static tool_exit finish_named(command *c) {
+  tool_exit done = TOOL_DONE;
+  if (c->out != NULL) {
+    return tool_misuse(c->verb, "--finish writes each FILE in its own place");
+  }
+  if (!c->no_symbols) c->symbols = symbols_open();
+  for (size_t i = 0; i < c->program.count; i++) {
+    const char *path = c->program.items[i];
+    if (recorded_is_in_use(path)) {
+      done = tool_fail(c->verb, "%s: a process still writes it", path);
+    } else if (recorded_finish(c->verb, path, path, c->symbols) != TOOL_DONE) {
+      done = TOOL_NO;
+    }
+  }
+  return done;
+}
+
 // --- the verb --------------------------------------------------------------
 
 static bool prepare(command *c) {
@@ -198,8 +224,11 @@ static bool prepare(command *c) {
 static tool_exit work(void *context) {
   command *c = context;
   if (c->program.count == 0) {
-    return tool_misuse(c->verb, "which program is to be recorded?");
+    return tool_misuse(c->verb, c->finish_only
+                                    ? "which files are to be finished?"
+                                    : "which program is to be recorded?");
   }
+  if (c->finish_only) return finish_named(c);
   if (!prepare(c)) return TOOL_NO;
   launch_end end = launch(c);
   if (end.error != 0) return (tool_exit)say_not_run(c, end.error);
@@ -214,6 +243,9 @@ static bool obey(void *context, int option) {
       return options_bytes_parse(c->verb, "--threshold", optarg, &c->threshold);
     case 'f':
       c->out = optarg;
+      return true;
+    case 'n':
+      c->finish_only = true;
       return true;
     case 's':
       c->no_stacks = true;
@@ -234,6 +266,7 @@ static void take_word(void *context, const char *word) {
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
+      {"finish", no_argument, NULL, 'n'},
       {"help", no_argument, NULL, 'h'},
       {"no-stacks", no_argument, NULL, 's'},
       {"no-symbols", no_argument, NULL, 'y'},

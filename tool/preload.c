@@ -34,8 +34,9 @@ static bool find(const char *program, char out[PATH_MAX]) {
 static bool has_rights_of_its_own(int fd) {
   struct stat found;
   if (fstat(fd, &found) != 0) return false;
-  return (found.st_mode & (S_ISUID | S_ISGID)) != 0 ||
-         fgetxattr(fd, "security.capability", NULL, 0) > 0;
+  if ((found.st_mode & S_ISUID) != 0 && found.st_uid != geteuid()) return true;
+  if ((found.st_mode & S_ISGID) != 0 && found.st_gid != getegid()) return true;
+  return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
 // Whether the program asks for a dynamic linker; true where that cannot be

@@ -95,6 +95,14 @@ static int compare_names(const void *a, const void *b) {
   return strverscmp(*x, *y);
 }
 
+// Whether a line of a process's maps is about that file and no longer name.
+static bool is_about(const char *line, const char *absolute) {
+  const char *path = strchr(line, '/');
+  size_t length = strlen(absolute);
+  return path != NULL && strncmp(path, absolute, length) == 0 &&
+         path[length] == '\n';
+}
+
 // Whether the process has the file mapped. What cannot be seen is not so.
 static bool has_mapped(const char *process, const char *absolute) {
   char *path =
@@ -106,7 +114,7 @@ static bool has_mapped(const char *process, const char *absolute) {
   size_t room = 0;
   bool found = false;
   while (!found && getline(&line, &room, maps) >= 0)
-    found = strstr(line, absolute) != NULL;
+    found = is_about(line, absolute);
   free(line);
   fclose(maps);
   return found;
@@ -119,6 +127,21 @@ bool recorded_is_open(const char *child, const char *path) {
       process != NULL && absolute != NULL && has_mapped(process, absolute);
   free(absolute);
   return is_open;
+}
+
+bool recorded_is_in_use(const char *path) {
+  char *absolute = realpath(path, NULL);
+  DIR *processes = opendir("/proc");
+  const struct dirent *entry;
+  bool found = false;
+  while (absolute != NULL && processes != NULL && !found &&
+         (entry = readdir(processes)) != NULL) {
+    if (strspn(entry->d_name, "0123456789") > 0)
+      found = has_mapped(entry->d_name, absolute);
+  }
+  if (processes != NULL) closedir(processes);
+  free(absolute);
+  return found;
 }
 
 void recorded_children(const char *path, options_list *out_paths) {
@@ -237,6 +260,13 @@ tool_exit recorded_finish(const tool_verb *verb, const char *path,
   tarn_trace *trace = NULL;
   if (tarn_trace_read(path, NULL, &trace) != TARN_OK) {
     return tool_fail(verb, "%s", tarn_last_error());
+  }
+  if (strcmp(trace->format, "tarn") != 0) {
+    tool_exit no =
+        tool_fail(verb, "%s was not recorded: it is of the format %s", path,
+                  trace->format);
+    tarn_trace_destroy(trace);
+    return no;
   }
   tool_exit done = finish_others(&f, trace);
   if (done == TOOL_DONE) done = finish_to(&f, trace, path);

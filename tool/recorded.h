@@ -26,6 +26,9 @@ void recorded_children(const char *path, options_list *out_paths);
 // Whether the child that |child|, a file beside |path|, is of still writes it.
 bool recorded_is_open(const char *child, const char *path);
 
+// Whether any process has the file mapped, as those that write it have.
+bool recorded_is_in_use(const char *path);
+
 // Reads the file, names its frames by |table| (NULL: leaves them) and the whole
 // after |program|, puts the finished one in its place and says what it holds.
 // Where a trace has several devices, each but the one with most events gets a
