@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "format.h"
 #include "moment.h"
 
 enum { ERROR_SIZE = 512, WORKERS_MOST = 4 };
@@ -218,10 +219,18 @@ static uint64_t count_needed(const tarn_trace *trace) {
   return needed;
 }
 
+static void leave_untried(const tool_verb *verb, const tarn_trace *trace,
+                          what_if *out) {
+  char needed[FORMAT_SIZE];
+  out->untried = true;
+  tool_say(verb, "%s: %s were needed at once: too much to try other allocators",
+           trace->name, format_bytes(needed, out->needed_bytes));
+}
+
 bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
                  tarn_device *device, const options_list *pools,
                  uint64_t capacity, what_if *out) {
-  *out = (what_if){.needed_bytes = count_needed(trace)};
+  *out = (what_if){.needed_bytes = count_needed(trace), .asked = capacity > 0};
   out->rows = tool_array(pools->count + 1, sizeof *out->rows);
   add_recorded(trace, capacity, out);
   crew c = {.common = {.trace = trace,
@@ -231,6 +240,10 @@ bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
             .strategies = pools,
             .rows = &out->rows[out->count],
             .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (pools->count > 0 && out->needed_bytes > WHAT_IF_MOST) {
+    leave_untried(verb, trace, out);
+    return true;
+  }
   if (pools->count > 0) run_all(&c);
   out->count += pools->count;
   if (c.error[0] == '\0') return true;
@@ -239,7 +252,7 @@ bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
 }
 
 bool what_if_any_fits(const what_if *w) {
-  bool asked = false;
+  bool asked = w->asked && w->untried;
   for (size_t i = 0; i < w->count; i++) {
     if (w->rows[i].fits == FITS) return true;
     asked |= w->rows[i].fits == FITS_NOT;

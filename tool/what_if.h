@@ -25,7 +25,14 @@ typedef struct what_if {
   // Most that was needed at once: what was alive, and at a refused request
   // that one too.
   uint64_t needed_bytes;
+  bool untried;  // too much was needed for strategies to be tried
+  bool asked;    // for a capacity
 } what_if;
+
+// More than any machine of today has, and a strategy may work for each
+// 2 MiB of it: what needs more is not tried, so that a wrong size in a file
+// does not keep its reader waiting for hours.
+#define WHAT_IF_MOST (UINT64_C(4) << 40)
 
 // Replays |trace| once through each of |pools| in a dry pool on |device|: no
 // memory is asked for, streams count as one. A request that the recorded
@@ -38,12 +45,14 @@ typedef struct what_if {
 // comes first, if the trace tells of its segments; it fits if all that it held
 // does, and at each refused request that one beside it.
 //
+// Nothing is tried, after a message, if more than WHAT_IF_MOST was needed.
+//
 // False after a message if a strategy cannot be had.
 bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
                  tarn_device *device, const options_list *pools,
                  uint64_t capacity, what_if *out);
 
-// Whether anything fits. True if nobody asked.
+// Whether anything fits. True if nobody asked, or nobody named a strategy.
 bool what_if_any_fits(const what_if *w);
 
 void what_if_deinit(what_if *w);

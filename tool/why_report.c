@@ -371,12 +371,16 @@ static void write_holes(const reporter *r) {
     say(r, "The trace does not tell what the allocator held.\n");
     return;
   }
+  if (h->count == 0) {
+    say(r, "%s reserved, none of it free.\n",
+        format_bytes(reserved, h->reserved_bytes));
+    return;
+  }
   say(r, "%s reserved, %s of it free in %s hole%s, the largest %s",
       format_bytes(reserved, h->reserved_bytes),
       format_bytes(free_bytes, h->free_bytes), format_count(count, h->count),
       h->count == 1 ? "" : "s", format_bytes(largest, h->largest));
-  if (h->free_bytes > 0) say(r, ": %.0f%% fragmented", 100 * h->fragmentation);
-  say(r, ".\n");
+  say(r, ": %.0f%% fragmented.\n", 100 * h->fragmentation);
 }
 
 static void write_root(const reporter *r) {
