@@ -355,6 +355,10 @@ START_TEST(two_traces_differ) {
                   "peak of ");
   assert_contains(o.out, "+47.99 MiB  48.00 MiB");
   tool_output_free(&o);
+  o = tool_run("why", step_path, "--diff", step_path, "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out, "That is as much as the peak of ");
+  tool_output_free(&o);
   assert_fails(tool_run("why", step_path, "--diff", "/nowhere"), 1,
                "/nowhere: ");
 }

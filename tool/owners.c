@@ -175,7 +175,6 @@ static bool is_plumbing(const tarn_trace_frame *frame) {
       "at::(anonymous namespace)::(anonymous namespace)::wrapper_CUDA_",
       "at::(anonymous namespace)::create_out",
       "c10::impl::wrap_kernel_functor",
-      "c10::alloc_cpu",
       "tarn_",
       "malloc",
       "calloc",

@@ -179,9 +179,13 @@ static void say_diff(const reporter *r) {
   if (!a->has_diff) return;
   uint64_t mine = a->trace->live_peak_bytes;
   uint64_t theirs = a->diff.other->live_peak_bytes;
+  if (mine == theirs) {
+    say(r, "That is as much as the peak of %s.\n", a->diff.other->name);
+    return;
+  }
   say(r, "That is %s %s than the peak of %s (%s).\n",
       format_bytes_exact(change, mine > theirs ? mine - theirs : theirs - mine),
-      mine >= theirs ? "more" : "less", a->diff.other->name,
+      mine > theirs ? "more" : "less", a->diff.other->name,
       format_bytes(other, theirs));
 }
 
