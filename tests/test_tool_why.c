@@ -107,6 +107,7 @@ static const char golden[] =
     "alive; 64.00 MiB of it (50.0%) was there before the trace began, "
     "most of the rest is net/model.py:12 forward: 48.00 MiB in 2 "
     "blocks (37.5%).\n"
+    "Asked for by net/model.py:12 forward.\n"
     "The allocator held 184.00 MiB, 56.00 MiB of it free in 2 holes, "
     "the largest 32.00 MiB: enough, but not in one piece.\n"
     "\n"
@@ -125,7 +126,8 @@ static const char golden[] =
     "step\n"
     "Files are below /home/me/run/.\n"
     "\n"
-    "What other allocators would have held\n"
+    "What other allocators would have held to serve what was refused "
+    "too\n"
     "reserved peak  over live  allocator\n"
     "   184.00 MiB      1.438  as recorded\n"
     "\n"
@@ -163,7 +165,9 @@ START_TEST(markdown_has_headings) {
   assert_done(&o);
   assert_contains(o.out, "### Who holds it at the peak\n\n| ");
   assert_contains(o.out, "| net/model.py:12 forward ");
-  assert_contains(o.out, "\n### What other allocators would have held\n\n");
+  assert_contains(o.out,
+                  "\n### What other allocators would have held to serve what "
+                  "was refused too\n\n");
   assert_contains(o.out, "| no_pool");
   tool_output_free(&o);
 }
@@ -183,7 +187,8 @@ START_TEST(json_has_the_published_keys) {
   assert_keys(o.out, "holders.0", "frame,bytes,blocks,kind");
   assert_keys(o.out, "what_if.0", "strategy,reserved_bytes,fits");
   assert_keys(o.out, "oom.0",
-              "event,time_us,request_bytes,reason,live_bytes,reserved_bytes,"
+              "event,time_us,request_bytes,frame,tag,device_free_bytes,reason,"
+              "live_bytes,reserved_bytes,"
               "free_bytes,largest_hole_bytes,holes,fragmentation,holders");
   tool_output_free(&o);
 }
@@ -206,6 +211,9 @@ START_TEST(json_has_the_figures) {
   assert_value(o.out, "modules.1.module", "\"net.model\"");
   assert_number(o.out, "churn.bytes", (double)(8 * MIB));
   assert_value(o.out, "oom.0.reason", "\"fragmented\"");
+  assert_value(o.out, "oom.0.frame",
+               "\"/home/me/run/net/model.py:12 forward\"");
+  assert_value(o.out, "oom.0.device_free_bytes", "null");
   assert_number(o.out, "oom.0.request_bytes", (double)(40 * MIB));
   assert_value(o.out, "what_if.0.strategy", "\"as recorded\"");
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(184 * MIB));
@@ -219,24 +227,46 @@ END_TEST
 // Options
 // ---------------------------------------------------------------------------
 
+// 128 MiB are alive when 40 more are refused by an allocator that holds 184.
 START_TEST(capacity_is_answered) {
   tool_output o =
-      tool_run("why", write_step(), "--capacity", "184M", "-o", "json");
+      tool_run("why", write_step(), "--capacity", "224M", "-o", "json");
   assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "true");
   tool_output_free(&o);
-  o = tool_run("why", step_path, "--capacity", "183M", "-o", "json", "--pool",
+  o = tool_run("why", step_path, "--capacity", "184M", "-o", "json", "--pool",
                "arena_pool");
   assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "false");
   assert_value(o.out, "what_if.1.fits", "true");
+  assert_number(o.out, "what_if.1.reserved_bytes", (double)(168 * MIB));
   tool_output_free(&o);
-  o = tool_run("why", step_path, "--capacity", "127M");
+  o = tool_run("why", step_path, "--capacity", "167M");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out,
-                  "No allocator could have fitted it into 127.00 MiB: 128.00 "
-                  "MiB were alive at once.\n");
+                  "No allocator could have fitted it into 167.00 MiB: 168.00 "
+                  "MiB were needed at once.\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A size that is a mistake is not tried for hours.
+START_TEST(what_nobody_has_is_not_tried) {
+  begin();
+  alloc(MIB, 100, TARN_TRACE_NO_STACK);
+  event_at(TARN_TRACE_OOM, 1, 0, UINT64_C(1) << 60, TARN_TRACE_NO_STACK);
+  const char *path = write_built("mistake.tarn");
+  tool_output o = tool_run("why", path, "-o", "json");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
+  assert_contains(o.err,
+                  "mistake.tarn: 1.00 EiB were needed at once: too much "
+                  "to try other allocators\n");
+  tool_output_free(&o);
+  o = tool_run("why", path, "--capacity", "1G");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "No allocator could have fitted it into 1.00 GiB: ");
   tool_output_free(&o);
 }
 END_TEST
@@ -325,6 +355,10 @@ START_TEST(two_traces_differ) {
                   "peak of ");
   assert_contains(o.out, "+47.99 MiB  48.00 MiB");
   tool_output_free(&o);
+  o = tool_run("why", step_path, "--diff", step_path, "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out, "That is as much as the peak of ");
+  tool_output_free(&o);
   assert_fails(tool_run("why", step_path, "--diff", "/nowhere"), 1,
                "/nowhere: ");
 }
@@ -406,6 +440,7 @@ int main(void) {
       json_has_the_published_keys,
       json_has_the_figures,
       capacity_is_answered,
+      what_nobody_has_is_not_tried,
       a_squeeze_is_tried,
       other_moments,
       libraries_can_be_named,

@@ -53,7 +53,9 @@ START_TEST(segments_are_found_backwards) {
   assert_spans(trace, 2, "1000+200 1200+100 9000+10");
   assert_spans(trace, 3, "1200+100 9000+10");
   ck_assert(moment_knows_spans(trace));
-  ck_assert_uint_eq(moment_held_peak(trace), 310);
+  uint64_t wanted = 0;
+  ck_assert_uint_eq(moment_held_peak(trace, &wanted), 310);
+  ck_assert_uint_eq(wanted, 310);
   tarn_trace_destroy(trace);
 }
 END_TEST
@@ -69,7 +71,8 @@ START_TEST(segments_are_found_forwards) {
   assert_spans(trace, 1, "1000+200");
   assert_spans(trace, 2, "1000+200 1200+100");
   assert_spans(trace, 3, "1200+100");
-  ck_assert_uint_eq(moment_held_peak(trace), 300);
+  uint64_t wanted = 0;
+  ck_assert_uint_eq(moment_held_peak(trace, &wanted), 300);
   tarn_trace_destroy(trace);
 }
 END_TEST
@@ -146,11 +149,13 @@ END_TEST
 
 // A request of |size| on |stream|, where 300 bytes in holes of 100 and 200 are
 // free for stream 0, and 50 in one hole for stream 1.
-static why_refused reason_of(uint64_t size, uint64_t stream) {
+static why_refused reason_beside(uint64_t size, uint64_t stream,
+                                 uint64_t device_free) {
   begin();
   alloc(1100, 100, TARN_TRACE_NO_STACK);
   tarn_trace_event refused = {.kind = TARN_TRACE_OOM,
                               .size = size,
+                              .address = device_free,
                               .stream = stream,
                               .stack = TARN_TRACE_NO_STACK};
   assert_ok(tarn_trace_builder_event(builder, &refused));
@@ -162,6 +167,7 @@ static why_refused reason_of(uint64_t size, uint64_t stream) {
   ck_assert_uint_eq(answer.oom_count, 1);
   ck_assert_uint_eq(answer.oom[0].event, 1);
   ck_assert_uint_eq(answer.oom[0].size, size);
+  ck_assert_uint_eq(answer.oom[0].device_free, device_free);
   ck_assert_uint_eq(answer.oom[0].live_bytes, 100);
   ck_assert_uint_eq(answer.oom[0].space.free_bytes, 350);
   why_refused reason = answer.oom[0].reason;
@@ -170,6 +176,19 @@ static why_refused reason_of(uint64_t size, uint64_t stream) {
   tarn_trace_destroy(trace);
   return reason;
 }
+
+static why_refused reason_of(uint64_t size, uint64_t stream) {
+  return reason_beside(size, stream, 0);
+}
+
+// What the device has left counts too.
+START_TEST(a_device_has_a_rest) {
+  ck_assert_int_eq(reason_beside(361, 0, 10), REFUSED_LESS_FREE);
+  ck_assert_int_eq(reason_beside(360, 0, 10), REFUSED_FRAGMENTED);
+  ck_assert_int_eq(reason_beside(360, 0, 360), REFUSED_BY_RULE);
+  ck_assert_int_eq(reason_beside(51, 1, 50), REFUSED_OTHER_STREAM);
+}
+END_TEST
 
 START_TEST(refusals_have_reasons) {
   ck_assert_int_eq(reason_of(351, 0), REFUSED_LESS_FREE);
@@ -304,7 +323,8 @@ int main(void) {
   ADD_CASE(suite, "holes", segments_are_found_backwards,
            segments_are_found_forwards, mapped_ranges_grow_together,
            holes_lie_between_blocks, nothing_free_is_not_fragmented);
-  ADD_CASE(suite, "refused", refusals_have_reasons, the_last_refusals_count);
+  ADD_CASE(suite, "refused", refusals_have_reasons, a_device_has_a_rest,
+           the_last_refusals_count);
   ADD_CASE(suite, "differences", names_have_numbers, frames_are_matched,
            differences_add_up);
   return run_suite(suite);

@@ -221,17 +221,25 @@ void span_list_deinit(span_list *list) {
   *list = (span_list){0};
 }
 
+static void raise_to(uint64_t *most, uint64_t value) {
+  if (value > *most) *most = value;
+}
+
 // From where the sums are known on: the end, or the begin.
-uint64_t moment_held_peak(const tarn_trace *trace) {
+uint64_t moment_held_peak(const tarn_trace *trace, uint64_t *out_wanted) {
   span_list first = moment_spans(trace, TARN_TRACE_BASELINE);
-  uint64_t held = first.bytes, peak = first.bytes;
+  uint64_t held = first.bytes, peak = first.bytes, wanted = 0;
   span_list_deinit(&first);
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
     int way = direction(event);
     if (way > 0) held += event->size;
     if (way < 0) held -= event->size < held ? event->size : held;
-    if (held > peak) peak = held;
+    raise_to(&peak, held);
+    if (event->kind != TARN_TRACE_OOM) continue;
+    bool fits = event->size <= UINT64_MAX - held;
+    raise_to(&wanted, fits ? held + event->size : UINT64_MAX);
   }
+  *out_wanted = wanted > peak ? wanted : peak;
   return peak;
 }

@@ -52,7 +52,9 @@ bool moment_knows_spans(const tarn_trace *trace);
 // Cost: O(n log n) in the events of segments.
 span_list moment_spans(const tarn_trace *trace, moment when);
 
-// The most that it held at once, of the moments of the trace.
-uint64_t moment_held_peak(const tarn_trace *trace);
+// The most that it held at once, of the moments of the trace; |*out_wanted| is
+// what that would have been had it taken each request that it refused of the
+// device.
+uint64_t moment_held_peak(const tarn_trace *trace, uint64_t *out_wanted);
 
 #endif  // TARN_TOOL_MOMENT_H_

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "format.h"
 #include "moment.h"
 
 enum { ERROR_SIZE = 512, WORKERS_MOST = 4 };
@@ -20,6 +21,7 @@ typedef struct trial {
   const tarn_trace *trace;
   tarn_device *device;
   uint64_t capacity;
+  uint64_t needed;
   tarn_block *blocks;      // of each block of the trace; pool NULL: not out
   char error[ERROR_SIZE];  // why a strategy could not be had
 } trial;
@@ -46,6 +48,16 @@ static void give_back(trial *t, uint32_t block, outcome *out) {
   t->blocks[block] = (tarn_block){0};
 }
 
+// What was refused when it was recorded: nobody knows how long it would have
+// been kept.
+static void ask(tarn_pool *pool, uint64_t size, outcome *out) {
+  tarn_block block = {0};
+  if (size == 0) return;
+  tarn_status status = tarn_pool_alloc(pool, size, 0, NULL, &block);
+  if (status == TARN_OK) status = tarn_pool_free(&block, NULL);
+  out->refused += status != TARN_OK;
+}
+
 static void run_events(trial *t, tarn_pool *pool, outcome *out) {
   const tarn_trace *trace = t->trace;
   for (size_t i = 0; i < trace->baseline_count; i++)
@@ -54,6 +66,7 @@ static void run_events(trial *t, tarn_pool *pool, outcome *out) {
     const tarn_trace_event *event = &trace->events[i];
     if (event->kind == TARN_TRACE_ALLOC) take(t, pool, event->block, out);
     if (event->kind == TARN_TRACE_FREE) give_back(t, event->block, out);
+    if (event->kind == TARN_TRACE_OOM) ask(pool, event->size, out);
   }
 }
 
@@ -101,7 +114,7 @@ static what_if_fits compare(uint64_t reserved, uint64_t capacity) {
 // it refuses.
 static bool squeeze(trial *t, what_if_row *row) {
   outcome out;
-  if (t->trace->live_peak_bytes > t->capacity) return true;  // nothing could
+  if (t->needed > t->capacity) return true;  // nothing could
   if (!run_once(t, row->strategy, (size_t)t->capacity, &out)) return false;
   if (out.refused > 0 || out.reserved > t->capacity) return true;
   row->reserved_bytes = out.reserved;
@@ -115,6 +128,7 @@ static bool run_row(trial *t, const char *strategy, what_if_row *row) {
   if (!run_once(t, strategy, 0, &out)) return false;
   *row = (what_if_row){.strategy = strategy,
                        .reserved_bytes = out.reserved,
+                       .served_bytes = t->needed,
                        .fits = compare(out.reserved, t->capacity)};
   if (out.refused > 0 && t->capacity > 0) row->fits = FITS_NOT;
   return row->fits != FITS_NOT || squeeze(t, row);
@@ -177,22 +191,59 @@ static void run_all(crew *c) {
 static void add_recorded(const tarn_trace *trace, uint64_t capacity,
                          what_if *out) {
   if (!moment_knows_spans(trace)) return;
-  uint64_t held = moment_held_peak(trace);
-  out->rows[out->count++] = (what_if_row){.strategy = "as recorded",
-                                          .reserved_bytes = held,
-                                          .fits = compare(held, capacity)};
+  uint64_t wanted = 0;
+  uint64_t held = moment_held_peak(trace, &wanted);
+  out->rows[out->count++] =
+      (what_if_row){.strategy = "as recorded",
+                    .reserved_bytes = held,
+                    .served_bytes = trace->live_peak_bytes,
+                    .fits = compare(wanted, capacity)};
+}
+
+static uint64_t add_sizes(uint64_t a, uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t count_needed(const tarn_trace *trace) {
+  uint64_t live = trace->baseline_bytes, needed = trace->live_peak_bytes;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_ALLOC)
+      live += trace->blocks[event->block].size;
+    if (event->kind == TARN_TRACE_FREE)
+      live -= trace->blocks[event->block].size;
+    if (event->kind != TARN_TRACE_OOM) continue;
+    uint64_t then = add_sizes(live, event->size);
+    if (then > needed) needed = then;
+  }
+  return needed;
+}
+
+static void leave_untried(const tool_verb *verb, const tarn_trace *trace,
+                          what_if *out) {
+  char needed[FORMAT_SIZE];
+  out->untried = true;
+  tool_say(verb, "%s: %s were needed at once: too much to try other allocators",
+           trace->name, format_bytes(needed, out->needed_bytes));
 }
 
 bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
                  tarn_device *device, const options_list *pools,
                  uint64_t capacity, what_if *out) {
-  *out = (what_if){0};
+  *out = (what_if){.needed_bytes = count_needed(trace), .asked = capacity > 0};
   out->rows = tool_array(pools->count + 1, sizeof *out->rows);
   add_recorded(trace, capacity, out);
-  crew c = {.common = {.trace = trace, .device = device, .capacity = capacity},
+  crew c = {.common = {.trace = trace,
+                       .device = device,
+                       .capacity = capacity,
+                       .needed = out->needed_bytes},
             .strategies = pools,
             .rows = &out->rows[out->count],
             .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (pools->count > 0 && out->needed_bytes > WHAT_IF_MOST) {
+    leave_untried(verb, trace, out);
+    return true;
+  }
   if (pools->count > 0) run_all(&c);
   out->count += pools->count;
   if (c.error[0] == '\0') return true;
@@ -201,7 +252,7 @@ bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
 }
 
 bool what_if_any_fits(const what_if *w) {
-  bool asked = false;
+  bool asked = w->asked && w->untried;
   for (size_t i = 0; i < w->count; i++) {
     if (w->rows[i].fits == FITS) return true;
     asked |= w->rows[i].fits == FITS_NOT;

@@ -14,6 +14,7 @@ typedef enum what_if_fits {
 typedef struct what_if_row {
   const char *strategy;  // as in the options, or "as recorded"
   uint64_t reserved_bytes;
+  uint64_t served_bytes;  // most that was out at once of what was asked for
   what_if_fits fits;
   bool squeezed;  // it fits because it gave memory back in time
 } what_if_row;
@@ -21,21 +22,37 @@ typedef struct what_if_row {
 typedef struct what_if {
   what_if_row *rows;
   size_t count;
+  // Most that was needed at once: what was alive, and at a refused request
+  // that one too.
+  uint64_t needed_bytes;
+  bool untried;  // too much was needed for strategies to be tried
+  bool asked;    // for a capacity
 } what_if;
 
+// More than any machine of today has, and a strategy may work for each
+// 2 MiB of it: what needs more is not tried, so that a wrong size in a file
+// does not keep its reader waiting for hours.
+#define WHAT_IF_MOST (UINT64_C(4) << 40)
+
 // Replays |trace| once through each of |pools| in a dry pool on |device|: no
-// memory is asked for, streams count as one. What holds more than |capacity|
-// (0: none was asked for) is replayed again with that as its limit, and fits
-// if every request is then served; |reserved_bytes| is of the run that counts.
-// The recorded allocator's own row comes first, if the trace tells of its
-// segments.
+// memory is asked for, streams count as one. A request that the recorded
+// allocator refused is asked for too, and given back at once: who ran out of
+// memory wants to know whether another would have served it.
+//
+// What holds more than |capacity| (0: none was asked for) is replayed again
+// with that as its limit, and fits if every request is then served;
+// |reserved_bytes| is of the run that counts. The recorded allocator's own row
+// comes first, if the trace tells of its segments; it fits if all that it held
+// does, and at each refused request that one beside it.
+//
+// Nothing is tried, after a message, if more than WHAT_IF_MOST was needed.
 //
 // False after a message if a strategy cannot be had.
 bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
                  tarn_device *device, const options_list *pools,
                  uint64_t capacity, what_if *out);
 
-// Whether anything fits. True if nobody asked.
+// Whether anything fits. True if nobody asked, or nobody named a strategy.
 bool what_if_any_fits(const what_if *w);
 
 void what_if_deinit(what_if *w);

@@ -11,12 +11,16 @@
 // Refused requests
 // ---------------------------------------------------------------------------
 
-static why_refused judge(uint64_t size, const holes *space) {
+// An allocator that finds no hole asks the device.
+static why_refused judge(uint64_t size, uint64_t device_free,
+                         const holes *space) {
   if (!space->known) return REFUSED_UNKNOWN;
-  if (space->free_bytes < size) return REFUSED_LESS_FREE;
-  if (space->largest_of_stream >= size) return REFUSED_BY_RULE;
+  if (space->largest_of_stream >= size || device_free >= size) {
+    return REFUSED_BY_RULE;
+  }
   if (space->largest >= size) return REFUSED_OTHER_STREAM;
-  return REFUSED_FRAGMENTED;
+  return space->free_bytes < size - device_free ? REFUSED_LESS_FREE
+                                                : REFUSED_FRAGMENTED;
 }
 
 static why_oom look_into(const tarn_trace *trace, owners *o, uint32_t event) {
@@ -24,11 +28,13 @@ static why_oom look_into(const tarn_trace *trace, owners *o, uint32_t event) {
   block_set live = moment_live(trace, event);
   why_oom oom = {.event = event,
                  .size = refused->size,
+                 .device_free = refused->address,
+                 .asker = owners_of(o, refused->stack),
                  .live_bytes = live.bytes,
                  .live_blocks = live.count,
                  .space = holes_find(trace, &live, event, refused->stream),
                  .holders = holders_by_frame(o, trace, &live)};
-  oom.reason = judge(oom.size, &oom.space);
+  oom.reason = judge(oom.size, oom.device_free, &oom.space);
   block_set_deinit(&live);
   return oom;
 }
@@ -58,33 +64,57 @@ const char *why_refused_word(why_refused reason) {
   return words[reason];
 }
 
+// "; the device had 1.00 GiB left", if that was recorded.
+static void add_device(const why_oom *oom, char *out, size_t out_size) {
+  char left[FORMAT_SIZE];
+  out[0] = '\0';
+  if (oom->device_free == 0) return;
+  snprintf(out, out_size, "; the device had %s left",
+           format_bytes(left, oom->device_free));
+}
+
+static const char *explain(const why_oom *oom) {
+  bool device = oom->device_free > 0;
+  switch (oom->reason) {
+    case REFUSED_LESS_FREE:
+      return device ? "together less than was asked for"
+                    : "less than was asked for, and the device or a limit "
+                      "gave no more";
+    case REFUSED_FRAGMENTED:
+      return device ? "together enough, but not in one piece"
+                    : "enough, but not in one piece";
+    case REFUSED_OTHER_STREAM:
+      return "the hole is large enough, but of another stream";
+    case REFUSED_BY_RULE:
+      return "large enough, so a limit or a rule of the allocator refused it";
+    case REFUSED_UNKNOWN:
+      break;
+  }
+  return "";
+}
+
 char *why_refused_text(const why_oom *oom, char *out, size_t out_size) {
-  static const char *const ends[] = {
-      [REFUSED_UNKNOWN] = "",
-      [REFUSED_LESS_FREE] =
-          "less than was asked for, and the device or a "
-          "limit gave no more",
-      [REFUSED_FRAGMENTED] = "enough, but not in one piece",
-      [REFUSED_OTHER_STREAM] = "large enough, but of another stream",
-      [REFUSED_BY_RULE] =
-          "large enough, so a limit or a rule of the "
-          "allocator refused it",
-  };
   char held[FORMAT_SIZE], free_bytes[FORMAT_SIZE], largest[FORMAT_SIZE];
-  char count[FORMAT_SIZE];
+  char count[FORMAT_SIZE], device[2 * FORMAT_SIZE];
   const holes *h = &oom->space;
+  add_device(oom, device, sizeof device);
   if (!h->known) {
     snprintf(out, out_size,
-             "The trace does not tell what the allocator held then.");
+             "The trace does not tell what the allocator held then%s.", device);
+    return out;
+  }
+  format_bytes(held, h->reserved_bytes);
+  if (h->count == 0) {
+    snprintf(out, out_size, "The allocator held %s, none of it free%s: %s.",
+             held, device, explain(oom));
     return out;
   }
   snprintf(out, out_size,
-           "The allocator held %s, %s of it free in %s hole%s, the largest %s: "
-           "%s.",
-           format_bytes(held, h->reserved_bytes),
-           format_bytes(free_bytes, h->free_bytes),
+           "The allocator held %s, %s of it free in %s hole%s, the largest "
+           "%s%s: %s.",
+           held, format_bytes(free_bytes, h->free_bytes),
            format_count(count, h->count), h->count == 1 ? "" : "s",
-           format_bytes(largest, h->largest), ends[oom->reason]);
+           format_bytes(largest, h->largest), device, explain(oom));
   return out;
 }
 

@@ -14,7 +14,8 @@
 typedef enum why_refused {
   REFUSED_UNKNOWN = 0,   // the trace does not tell what was held
   REFUSED_LESS_FREE,     // less was free than was asked for
-  REFUSED_FRAGMENTED,    // enough was free, but not in one piece
+  REFUSED_FRAGMENTED,    // enough was free, the device's rest included, but
+                         // not in one piece
   REFUSED_OTHER_STREAM,  // the holes that are large enough are of others
   REFUSED_BY_RULE,       // a hole was large enough: a limit, or a rule
 } why_refused;
@@ -23,6 +24,8 @@ typedef enum why_refused {
 typedef struct why_oom {
   uint32_t event;
   uint64_t size;
+  uint64_t device_free;  // bytes that the device had left; 0: not recorded
+  uint32_t asker;        // frame that owns the request, or NO_STACK
   uint64_t live_bytes;
   size_t live_blocks;
   holes space;

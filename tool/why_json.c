@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "json.h"
+#include "tool.h"
 #include "why.h"
 
 static void put_uint(json *out, const char *key, uint64_t value) {
@@ -111,11 +112,22 @@ static void put_space(json *out, const holes *space) {
   put_known(out, "holes", space->known, space->count);
 }
 
+static void put_asker(json *out, const tarn_trace *trace, const why_oom *oom) {
+  char *name = oom->asker == TARN_TRACE_NO_STACK
+                   ? tool_text("(no stack)")
+                   : frame_names_frame(&trace->frames[oom->asker]);
+  put_text(out, "frame", name);
+  put_text(out, "tag", trace->tags[trace->events[oom->event].tag]);
+  free(name);
+}
+
 static void put_oom(json *out, const tarn_trace *trace, const why_oom *oom) {
   json_begin_object(out);
   put_uint(out, "event", oom->event);
   put_uint(out, "time_us", trace->events[oom->event].time_us);
   put_uint(out, "request_bytes", oom->size);
+  put_asker(out, trace, oom);
+  put_known(out, "device_free_bytes", oom->device_free > 0, oom->device_free);
   put_text(out, "reason", why_refused_word(oom->reason));
   put_uint(out, "live_bytes", oom->live_bytes);
   put_space(out, &oom->space);

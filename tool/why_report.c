@@ -108,6 +108,20 @@ static void say_own(const reporter *r, const holder_list *list) {
 // The answer
 // ---------------------------------------------------------------------------
 
+// The line that asked, and what for.
+static void say_asker(const reporter *r, const why_oom *oom) {
+  const why_answer *a = r->answer;
+  const char *tag = a->trace->tags[a->trace->events[oom->event].tag];
+  if (oom->asker == TARN_TRACE_NO_STACK && *tag == '\0') return;
+  holder row = {.kind = HOLDER_OWN, .frame = oom->asker};
+  char *name = oom->asker == TARN_TRACE_NO_STACK
+                   ? NULL
+                   : frame_names_short(a->trace, &row, a->root);
+  say(r, "Asked for%s%s%s%s.\n", *tag ? " as " : "", tag, name ? " by " : "",
+      name ? name : "");
+  free(name);
+}
+
 static void say_oom(const reporter *r, const why_oom *oom) {
   char when[WHY_TEXT_SIZE], size[FORMAT_SIZE], live[FORMAT_SIZE];
   char reason[2 * WHY_TEXT_SIZE];
@@ -116,7 +130,9 @@ static void say_oom(const reporter *r, const why_oom *oom) {
       format_bytes_exact(size, oom->size), oom->size == 1 ? "as" : "ere",
       format_bytes(live, oom->live_bytes), oom->live_bytes == 1 ? "as" : "ere");
   say_most(r, &oom->holders);
-  say(r, ".\n%s\n", why_refused_text(oom, reason, sizeof reason));
+  say(r, ".\n");
+  say_asker(r, oom);
+  say(r, "%s\n", why_refused_text(oom, reason, sizeof reason));
   say_own(r, &oom->holders);
 }
 
@@ -163,9 +179,13 @@ static void say_diff(const reporter *r) {
   if (!a->has_diff) return;
   uint64_t mine = a->trace->live_peak_bytes;
   uint64_t theirs = a->diff.other->live_peak_bytes;
+  if (mine == theirs) {
+    say(r, "That is as much as the peak of %s.\n", a->diff.other->name);
+    return;
+  }
   say(r, "That is %s %s than the peak of %s (%s).\n",
       format_bytes_exact(change, mine > theirs ? mine - theirs : theirs - mine),
-      mine >= theirs ? "more" : "less", a->diff.other->name,
+      mine > theirs ? "more" : "less", a->diff.other->name,
       format_bytes(other, theirs));
 }
 
@@ -174,10 +194,11 @@ static void say_fits(const reporter *r) {
   char capacity[FORMAT_SIZE], peak[FORMAT_SIZE];
   if (a->capacity == 0) return;
   format_bytes(capacity, a->capacity);
-  if (a->trace->live_peak_bytes > a->capacity) {
-    say(r,
-        "No allocator could have fitted it into %s: %s were alive at once.\n",
-        capacity, format_bytes(peak, a->trace->live_peak_bytes));
+  uint64_t needed = a->strategies.needed_bytes;
+  if (needed > a->capacity) {
+    say(r, "No allocator could have fitted it into %s: %s %s %s at once.\n",
+        capacity, format_bytes(peak, needed), needed == 1 ? "was" : "were",
+        needed > a->trace->live_peak_bytes ? "needed" : "alive");
     return;
   }
   for (size_t i = 0; i < a->strategies.count; i++) {
@@ -330,14 +351,17 @@ static void write_what_if(const reporter *r) {
   if (w->count == 0) return;
   table *t = table_create(columns, a->capacity > 0 ? 4 : 3);
   for (size_t i = 0; i < w->count; i++) {
-    uint64_t live = a->trace->live_peak_bytes;
+    uint64_t live = w->rows[i].served_bytes;
     double over = (double)w->rows[i].reserved_bytes / (double)live;
     table_bytes(t, w->rows[i].reserved_bytes);
     table_fixed(t, live > 0 ? over : NAN, 3);
     table_text(t, w->rows[i].strategy);
     if (a->capacity > 0) table_text(t, fits_word(&w->rows[i]));
   }
-  title(r, "What other allocators would have held");
+  title(r, a->oom_total > 0
+               ? "What other allocators would have held to serve what was "
+                 "refused too"
+               : "What other allocators would have held");
   table_write(t, r->style, stdout);
   table_destroy(t);
 }
@@ -351,12 +375,16 @@ static void write_holes(const reporter *r) {
     say(r, "The trace does not tell what the allocator held.\n");
     return;
   }
+  if (h->count == 0) {
+    say(r, "%s reserved, none of it free.\n",
+        format_bytes(reserved, h->reserved_bytes));
+    return;
+  }
   say(r, "%s reserved, %s of it free in %s hole%s, the largest %s",
       format_bytes(reserved, h->reserved_bytes),
       format_bytes(free_bytes, h->free_bytes), format_count(count, h->count),
       h->count == 1 ? "" : "s", format_bytes(largest, h->largest));
-  if (h->free_bytes > 0) say(r, ": %.0f%% fragmented", 100 * h->fragmentation);
-  say(r, ".\n");
+  say(r, ": %.0f%% fragmented.\n", 100 * h->fragmentation);
 }
 
 static void write_root(const reporter *r) {
