@@ -110,10 +110,13 @@ function rasterScale(width, height) {
           width, height, version: raster.version, position};
 }
 
+// A call of fill costs as much as writing so many pixels.
+const NARROW = 16;
+
 function fillRow(row, x0, x1, y, tile, pixels, s) {
   const side = tile.side;
   const line = ((y - s.oy) % side + side) % side * side;
-  if (tile.solid) {
+  if (tile.solid && x1 - x0 > NARROW) {
     raster.pixels.fill(pixels[line], row + x0, row + x1);
     return;
   }
