@@ -21,15 +21,6 @@ static void assert_contains(const char *text, const char *part) {
   ck_assert_msg(strstr(text, part) != NULL, "'%s' is missing", part);
 }
 
-static size_t count_of(const char *text, const char *part) {
-  size_t count = 0;
-  while ((text = strstr(text, part)) != NULL) {
-    count++;
-    text += strlen(part);
-  }
-  return count;
-}
-
 static char *draw(const char *name) {
   char *trace = strdup(name);  // it may stand where tool_file writes
   char *path = strdup(tool_file("out.html"));
@@ -42,16 +33,6 @@ static char *draw(const char *name) {
   free(path);
   free(trace);
   return page;
-}
-
-// The JSON that the page's script draws. Free it.
-static char *data_of(const char *page) {
-  const char *begin = strstr(page, "id=\"data\">");
-  ck_assert_ptr_nonnull(begin);
-  begin += strlen("id=\"data\">");
-  char *data = strndup(begin, strcspn(begin, "<"));
-  ck_assert_msg(json_valid(data), "%s", data);
-  return data;
 }
 
 START_TEST(page_stands_alone) {

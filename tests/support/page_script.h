@@ -59,6 +59,25 @@
   "document.body.append(pre); hold.contentDocument.close();\n"            \
   "})();</script>"
 
+static inline size_t count_of(const char *text, const char *part) {
+  size_t count = 0;
+  while ((text = strstr(text, part)) != NULL) {
+    count++;
+    text += strlen(part);
+  }
+  return count;
+}
+
+// The JSON that the page's script reads. Free it.
+static inline char *data_of(const char *page) {
+  const char *begin = strstr(page, "id=\"data\">");
+  ck_assert_ptr_nonnull(begin);
+  begin += strlen("id=\"data\">");
+  char *data = strndup(begin, strcspn(begin, "<"));
+  ck_assert_msg(json_valid(data), "%s", data);
+  return data;
+}
+
 enum { PAGE_SECONDS = 100 };
 
 // |page| as a file, with the script |use| after its own. Free it.
