@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "support/json_check.h"
+#include "support/page_script.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
 #include "support/tool_run.h"
@@ -18,15 +19,6 @@
 
 static void assert_contains(const char *text, const char *part) {
   ck_assert_msg(strstr(text, part) != NULL, "'%s' is missing", part);
-}
-
-static size_t count_of(const char *text, const char *part) {
-  size_t count = 0;
-  while ((text = strstr(text, part)) != NULL) {
-    count++;
-    text += strlen(part);
-  }
-  return count;
 }
 
 static char *draw(const char *name) {
@@ -41,16 +33,6 @@ static char *draw(const char *name) {
   free(path);
   free(trace);
   return page;
-}
-
-// The JSON that the page's script draws. Free it.
-static char *data_of(const char *page) {
-  const char *begin = strstr(page, "id=\"data\">");
-  ck_assert_ptr_nonnull(begin);
-  begin += strlen("id=\"data\">");
-  char *data = strndup(begin, strcspn(begin, "<"));
-  ck_assert_msg(json_valid(data), "%s", data);
-  return data;
 }
 
 START_TEST(page_stands_alone) {
@@ -240,7 +222,11 @@ START_TEST(hostile_file_names_are_inert) {
   assert_contains(page, "&lt;img src=x onerror=alert(3)&gt;&amp;&quot;.pickle");
   ck_assert_uint_eq(count_of(page, "<img"), 0);
   free(page);
-  page = draw(write_hostile("a\x1b[2J\xe2\x80\xae.pickle"));
+  static const char turned[] = {'a',        0x1b,       '[',        '2', 'J',
+                                (char)0xe2, (char)0x80, (char)0xae, '\0'};
+  char name[32];
+  snprintf(name, sizeof name, "%s.pickle", turned);
+  page = draw(write_hostile(name));
   assert_contains(page, "<h1>a?[2J?.pickle</h1>");
   ck_assert_ptr_null(strchr(page, 0x1b));
   free(page);
@@ -404,6 +390,71 @@ START_TEST(a_new_page_has_the_usual_rights) {
 }
 END_TEST
 
+// --- in a browser ----------------------------------------------------------
+
+// Each drawing shows something and obeys keys and mouse.
+static const char use_page[] =
+    "const maps = [...document.querySelectorAll('canvas.map')];\n"
+    "const map = maps[0];\n"
+    "const colours = c => new Set(pixels(c)).size;\n"
+    "out.panels = maps.length;\n"
+    "out.maps = Math.min(...maps.map(colours));\n"
+    "out.charts = Math.min(...[...document.querySelectorAll(\n"
+    "    'canvas.chart')].map(colours));\n"
+    "out.notes = document.querySelector('.note').textContent;\n"
+    "const first = print(map);\n"
+    "await press('+', map); out.zoomed = print(map) !== first;\n"
+    "const near = print(map);\n"
+    "await press('ArrowRight', map); out.panned = print(map) !== near;\n"
+    "await press('0', map); out.restored = print(map) === first;\n"
+    "await press('n', map); out.block = text('details');\n"
+    "out.tip = !$('tip').hidden; await press('Escape', map);\n"
+    "const asFirst = print(map);\n"
+    "await press('+', map); const still = print(map);\n"
+    "await point('pointerdown', map, 300, 100);\n"
+    "await point('pointermove', map, 200, 100, {movementX: -100});\n"
+    "out.dragged = print(map) !== still;\n"
+    "await point('pointercancel', map, 200, 100);\n"
+    "await point('pointerleave', map, 200, 100);\n"
+    "const after = print(map);\n"
+    "await point('pointermove', map, 400, 100, {movementX: 200});\n"
+    "await point('pointerleave', map, 400, 100);\n"
+    "out.let_go = print(map) === after; out.as_first = asFirst === "
+    "first;\n";
+
+START_TEST(page_works_in_a_browser) {
+  char *page = draw("@bert-layer");
+  char *json = page_check(page, "tarn replay --html in a browser", use_page);
+  if (json != NULL) {
+    ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
+    ck_assert_double_eq(json_number(json, "panels"), 3);
+    ck_assert_double_gt(json_number(json, "maps"), 4);
+    ck_assert_double_gt(json_number(json, "charts"), 3);
+    assert_contains(json, "\"notes\":\"peak 50.13 MiB asked, ");
+    assert_contains(json, "\"block\":\"Block 0size");
+    static const char *const yes[] = {"zoomed",  "panned", "restored", "tip",
+                                      "dragged", "let_go", "as_first"};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+      ck_assert_msg(json_is(json, yes[i], "true"), "%s: %s", yes[i], json);
+  }
+  free(json);
+  free(page);
+}
+END_TEST
+
+START_TEST(hostile_names_run_nothing) {
+  char *page = draw(write_hostile("h.pickle"));
+  char *json = page_check(page, "a hostile replay page in a browser",
+                          "out.images = document.images.length;\n");
+  if (json != NULL) {
+    ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
+    ck_assert(json_is(json, "images", "0"));
+  }
+  free(json);
+  free(page);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("tool_picture");
   TCase *pages = tcase_create("pages");
@@ -423,6 +474,8 @@ int main(void) {
   tcase_add_test(pages, a_failure_keeps_the_old_page);
   tcase_add_test(pages, a_page_takes_the_place_of_the_old_one);
   tcase_add_test(pages, a_new_page_has_the_usual_rights);
+  tcase_add_test(pages, page_works_in_a_browser);
+  tcase_add_test(pages, hostile_names_run_nothing);
   suite_add_tcase(suite, pages);
   return run_suite(suite);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/browser.h"
+#include "format.h"
 #include "support/json_check.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
@@ -17,16 +17,7 @@
 #define HOSTILE \
   "</script><script>window.hacked=true</script><img src=x onerror=hacked()>"
 
-enum { MIB = 1 << 20, BROWSER_SECONDS = 100 };
-
-static size_t count_of(const char *text, const char *part) {
-  size_t count = 0;
-  while ((text = strstr(text, part)) != NULL) {
-    count++;
-    text += strlen(part);
-  }
-  return count;
-}
+#define MIB ((uint64_t)1 << 20)
 
 static char *view(const char *name) {
   char *trace = strdup(name);  // it may stand where tool_file writes
@@ -40,16 +31,6 @@ static char *view(const char *name) {
   free(path);
   free(trace);
   return page;
-}
-
-// The JSON that the page's script reads. Free it.
-static char *data_of(const char *page) {
-  const char *begin = strstr(page, "id=\"data\">");
-  ck_assert_ptr_nonnull(begin);
-  begin += strlen("id=\"data\">");
-  char *data = strndup(begin, strcspn(begin, "<"));
-  ck_assert_msg(json_valid(data), "%s", data);
-  return data;
 }
 
 // --- snapshots made by hand ------------------------------------------------
@@ -136,8 +117,8 @@ START_TEST(data_are_complete) {
   ck_assert_str_eq(
       json_keys(data, "", keys, sizeof keys),
       "events,baseline,born,died,stack,size,time,frames,stacks,kind,block,"
-      "holder,holders,tag,tags,refused,peak_bytes,peak_event,placed,height,"
-      "ranges,at,segments");
+      "holder,holders,tag,tags,refused,peak_bytes,peak_event,unit,placed,"
+      "height,ranges,at,segments");
   ck_assert(json_is(data, "placed", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
   ck_assert_double_gt(json_number(data, "height"), MIB);
@@ -206,7 +187,7 @@ START_TEST(segments_come_and_go) {
                  (double[]){4 * MIB, 4 * MIB, 4 * MIB, 4 * MIB});
   assert_doubles(data, "segments.at", 4,
                  (double[]){12 * MIB, 4 * MIB, 0, 8 * MIB});
-  assert_uints(data, "segments.born", 4, (uint32_t[]){0, 1, 1, 1});
+  assert_uints(data, "segments.born", 4, (uint32_t[]){UINT32_MAX, 1, 1, 1});
   assert_uints(data, "segments.died", 4, (uint32_t[]){0, 2, 4, 4});
   free(data);
   free(page);
@@ -257,6 +238,30 @@ START_TEST(hostile_frames_are_inert) {
   ck_assert_uint_eq(count_of(page, "</script>"), 2);
   ck_assert_uint_eq(count_of(page, "<img"), 0);
   ck_assert_ptr_null(strchr(page, 0x1b));
+  free(page);
+}
+END_TEST
+
+// Marks that turn text around would turn the figures beside it as well; a name
+// is not cut within a character.
+START_TEST(names_turn_nothing_around) {
+  const char turned[] = {'/',        'a',        'p',        'p', '/', 'a',
+                         (char)0xe2, (char)0x80, (char)0xae, 't', 'x', 't',
+                         '.',        'p',        'y',        '\0'};
+  const char isolated[] = {(char)0xe2, (char)0x81, (char)0xa7, '\0'};
+  char name[256];
+  memset(name, 'x', sizeof name);
+  snprintf(name + 199, sizeof name - 199, "\xc3\xa9\xc3\xa9");
+  begin_snapshot();
+  event_by("alloc", 64 * MIB, MIB, turned, isolated);
+  event_by("alloc", 96 * MIB, MIB, "/app/b.py", name);
+  char *page = view(write_snapshot("turned.pickle"));
+  char *data = data_of(page);
+  assert_contains(data, "\"?  /app/a?txt.py:7\"");
+  assert_contains(data, "xxx?  /app/b.py:7\"");
+  ck_assert_ptr_null(strstr(data, "\\u202e"));
+  ck_assert_ptr_null(strstr(data, "\\ufffd"));
+  free(data);
   free(page);
 }
 END_TEST
@@ -316,43 +321,6 @@ START_TEST(what_cannot_be_done) {
 END_TEST
 
 // --- in a browser ----------------------------------------------------------
-
-// The page with the test's scripts in it, beside it.
-static char *write_checked(const char *page) {
-  char *path = strdup(tool_file("checked.html"));
-  const char *body = strstr(page, "<body>");
-  ck_assert_ptr_nonnull(body);
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fwrite(page, 1, (size_t)(body - page), out);
-  fputs("<body>" VIEW_SCRIPT_BEFORE, out);
-  const char *end = strstr(body, "</body>");
-  ck_assert_ptr_nonnull(end);
-  fwrite(body + 6, 1, (size_t)(end - body - 6), out);
-  fputs(VIEW_SCRIPT_AFTER "</body></html>", out);
-  fclose(out);
-  return path;
-}
-
-// What the scripts saw; NULL without a browser.
-static char *check_page(const char *page) {
-  char program[BROWSER_PATH_SIZE], why[BROWSER_PATH_SIZE + 64];
-  if (!browser_find(program)) {
-    note_skipped("tarn view in a browser", "there is no Chromium");
-    return NULL;
-  }
-  char *path = write_checked(page);
-  char *dom = browser_dump(program, path, "", BROWSER_SECONDS, why, sizeof why);
-  ck_assert_msg(dom != NULL, "%s", why);
-  const char *begin = strstr(dom, "<pre id=\"checked\">");
-  ck_assert_msg(begin != NULL, "%.2000s", dom);
-  begin += strlen("<pre id=\"checked\">");
-  char *json = strndup(begin, strcspn(begin, "<"));
-  ck_assert_msg(json_valid(json), "%s", json);
-  free(dom);
-  free(path);
-  return json;
-}
 
 static void assert_says(const char *json, const char *path, const char *text) {
   const char *at = json_at(json, path);
@@ -417,9 +385,62 @@ static void assert_table(const char *json) {
   assert_says(json, "facts", "largest hole6.00 MiB");
 }
 
+// --- the page and `tarn why` tell the same ----------------------------------
+
+static void assert_bytes(const char *json, size_t moment, int fact,
+                         const char *why, const char *key) {
+  char path[64], text[64];
+  format_bytes(text, (uint64_t)json_number(why, key));
+  snprintf(path, sizeof path, "moments.%zu.%d", moment, fact);
+  assert_says(json, path, text);
+}
+
+// The facts of the page: alive, blocks, held, free, largest hole.
+static void assert_moment(const char *json, const char *trace, size_t event) {
+  char number[16];
+  snprintf(number, sizeof number, "%zu", event);
+  tool_output o =
+      tool_run("why", trace, "--pool", "none", "-o", "json", "--at", number);
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  assert_bytes(json, event, 0, o.out, "at.live_bytes");
+  assert_bytes(json, event, 2, o.out, "reserved_bytes");
+  assert_bytes(json, event, 3, o.out, "free_bytes");
+  assert_bytes(json, event, 4, o.out, "largest_hole_bytes");
+  tool_output_free(&o);
+}
+
+// A block of 5000 bytes takes 5120: what is left over of its unit is no hole.
+START_TEST(page_says_what_why_says) {
+  begin_snapshot();
+  event_by("segment_alloc", 64 * MIB, 16 * MIB, NULL, NULL);
+  event_by("alloc", 64 * MIB, 5000, "/app/model.py", "forward");
+  event_by("alloc", 64 * MIB + 5120, 7000, "/app/model.py", "forward");
+  event_by("segment_alloc", 96 * MIB, 2 * MIB, NULL, NULL);
+  event_by("alloc", 96 * MIB, 2 * MIB, "/app/optim.py", "step");
+  event_by("free_completed", 64 * MIB, 5000, NULL, NULL);
+  event_by("oom", 0, 32 * MIB, NULL, NULL);
+  char *trace = strdup(write_snapshot("same.pickle"));
+  char *page = view(trace);
+  char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT_MOMENTS);
+  for (size_t i = 0; json != NULL && i < 7; i++)
+    assert_moment(json, trace, i);
+  if (json != NULL) {
+    ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
+    assert_says(json, "moments.2.3", " in 1 hole\"");
+    assert_says(json, "home_facts", "held of the device0 B");
+    assert_is(json, "dragged", "true");
+    assert_is(json, "let_go", "true");
+    assert_says(json, "brushed", "events ");
+  }
+  free(json);
+  free(page);
+  free(trace);
+}
+END_TEST
+
 START_TEST(page_works_in_a_browser) {
   char *page = view(write_known());
-  char *json = check_page(page);
+  char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT);
   if (json != NULL) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     ck_assert_double_gt(json_number(json, "timeline"), 8);
@@ -443,7 +464,7 @@ START_TEST(small_pages_work_in_a_browser) {
   begin_snapshot();
   event_by("alloc", 64 * MIB, 4 * MIB, NULL, NULL);
   char *page = view(write_snapshot("one.pickle"));
-  char *json = check_page(page);
+  char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT);
   if (json != NULL) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     assert_says(json, "answer", "Held by without a stack 4.00 MiB, 100.0 %");
@@ -469,6 +490,8 @@ int main(void) {
   tcase_add_test(pages, titles_are_inert);
   tcase_add_test(pages, wrong_use);
   tcase_add_test(pages, what_cannot_be_done);
+  tcase_add_test(pages, names_turn_nothing_around);
+  tcase_add_test(pages, page_says_what_why_says);
   tcase_add_test(pages, page_works_in_a_browser);
   tcase_add_test(pages, small_pages_work_in_a_browser);
   suite_add_tcase(suite, pages);

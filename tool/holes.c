@@ -32,10 +32,14 @@ static bool is_sorted(const range *ranges, size_t count) {
   return true;
 }
 
+uint64_t holes_unit(const tarn_trace *trace) {
+  bool pytorch = strcmp(trace->format, "pytorch-snapshot") == 0;
+  return pytorch ? UNIT_OF_PYTORCH : 1;
+}
+
 // What the blocks occupy, by address.
 static range *occupied(const tarn_trace *trace, const block_set *live) {
-  bool pytorch = strcmp(trace->format, "pytorch-snapshot") == 0;
-  uint64_t unit = pytorch ? UNIT_OF_PYTORCH : 1;
+  uint64_t unit = holes_unit(trace);
   range *ranges = tool_array(live->count + 1, sizeof *ranges);
   for (size_t i = 0; i < live->count; i++) {
     const tarn_trace_block *block = &trace->blocks[live->items[i]];

@@ -18,6 +18,9 @@ typedef struct holes {
   double fragmentation;
 } holes;
 
+// The least that a block of |trace| occupies: it takes multiples of it.
+uint64_t holes_unit(const tarn_trace *trace);
+
 // The holes between |live| blocks of |trace| in what was held at |when|. Holes
 // do not reach over the ends of segments. A block of a PyTorch snapshot
 // occupies whole units of 512 bytes, as that allocator hands them out.

@@ -213,6 +213,11 @@ function onUp(panel, event) {
   if (!panel.moved) select(blockAt(panel, event));
 }
 
+// The browser took the pointer away.
+function onCancel(panel) {
+  panel.drag = null;
+}
+
 function onLeave() {
   view.cursor = null;
   hideTip();
@@ -227,6 +232,7 @@ function listen(panel) {
   on('pointermove', onMove);
   on('pointerdown', onDown);
   on('pointerup', onUp);
+  on('pointercancel', onCancel);
   on('pointerleave', onLeave);
   on('blur', hideTip);
   on('dblclick', () => {

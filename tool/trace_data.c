@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
 #include "tool.h"
 
 enum { PATH_SHOWN = 250 };  // bytes of the path of a frame
@@ -119,7 +120,8 @@ static const char *end_of_path(const char *file, bool *out_cut) {
   return end;
 }
 
-// "function  file:7", without what is not known.
+// "function  file:7", without what is not known. Marks that turn the direction
+// of text are taken out: they would turn the figures beside it as well.
 static void write_frame(json *out, const tarn_trace_frame *frame) {
   char text[512], line[16] = "";
   bool cut = false;
@@ -129,6 +131,7 @@ static void write_frame(json *out, const tarn_trace_frame *frame) {
   if (frame->line > 0) snprintf(line, sizeof line, ":%" PRIu32, frame->line);
   snprintf(text, sizeof text, "%.200s%s%s%.250s%s", frame->function, gap,
            cut ? "\xe2\x80\xa6" : "", file, line);
+  text_neutralise(text, "");
   json_text(out, text);
 }
 

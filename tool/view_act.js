@@ -268,6 +268,11 @@ function begin(what, canvas, event) {
   hideTip();
 }
 
+// The browser took the pointer away: for scrolling, or for another window.
+function endDrag() {
+  drag.what = null;
+}
+
 function dragTimeline(x) {
   const {from} = drag, there = timeline.toPosition(x);
   const by = there - timeline.toPosition(drag.x);
@@ -381,6 +386,7 @@ function listenToDrawings() {
         byId('timeline-over'), event),
     pointermove: onTimelineMove,
     pointerup: onTimelineUp,
+    pointercancel: endDrag,
     pointerleave: hideTip,
     dblclick: showAll,
   });
@@ -388,6 +394,7 @@ function listenToDrawings() {
     pointerdown: event => begin('map', byId('map-over'), event),
     pointermove: onMapMove,
     pointerup: onMapUp,
+    pointercancel: endDrag,
     pointerleave: hideTip,
     wheel: onMapWheel,
     dblclick: showAll,

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "holes.h"
 #include "json.h"
 #include "layout.h"
+#include "text.h"
 #include "tool.h"
 #include "trace_data.h"
 #include "view_holders.h"
@@ -85,6 +87,14 @@ static uint32_t tag_of(const void *context, size_t index) {
   return trace->blocks[index].tag;
 }
 
+// The beginning of a long one is enough.
+static void write_tag(json *out, const char *tag) {
+  char text[256];
+  snprintf(text, sizeof text, "%s", tag);
+  text_neutralise(text, "");
+  json_text(out, text);
+}
+
 static void write_tags(json *out, const tarn_trace *trace) {
   if (trace->tag_count > 1) {
     trace_data_uints(out, "tag", trace->block_count, tag_of, trace);
@@ -95,7 +105,7 @@ static void write_tags(json *out, const tarn_trace *trace) {
   json_key(out, "tags");
   json_begin_array(out);
   for (size_t i = 0; i < trace->tag_count; i++)
-    json_text(out, trace->tags[i]);
+    write_tag(out, trace->tags[i]);
   json_end_array(out);
 }
 
@@ -202,6 +212,8 @@ void view_data_write(const view_data *v, FILE *out) {
   write_tags(&writer, v->trace);
   write_refused(&writer, v->trace);
   write_peak(&writer, v->trace);
+  json_key(&writer, "unit");
+  json_uint(&writer, holes_unit(v->trace));
   write_addresses(&writer, v);
   json_end_object(&writer);
 }

@@ -239,12 +239,15 @@ function drawFound(context) {
   strokeColumns(context, found.live, style('--text'), 1.5);
 }
 
-// Requests that were refused: a mark over their column, the word over the
-// first.
+// Requests that were refused: a mark over their column, one for all that share
+// it, which may be many.
 function drawRefused(context) {
   context.fillStyle = style('--mark');
+  let last = -1;
   for (const [event] of data.refused) {
-    const x = timeline.toX(position[event]);
+    const x = Math.round(timeline.toX(position[event]));
+    if (x === last) continue;
+    last = x;
     context.beginPath();
     context.moveTo(x - 5, TIMELINE.top - 9);
     context.lineTo(x + 5, TIMELINE.top - 9);

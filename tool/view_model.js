@@ -34,18 +34,21 @@ const KINDS = {
   8: 'out of memory', 9: 'snapshot',
 };
 
+const BEFORE = 2 ** 32 - 1;  // born: held before the first event
 const segments = {
   at: decode(data.segments.at, Float64Array),
   size: decode(data.segments.size, Float64Array),
-  born: decode(data.segments.born, Uint32Array),
+  first: decode(data.segments.born, Uint32Array)
+      .map(e => (e === BEFORE ? 0 : e + 1)),
   died: endAt(decode(data.segments.died, Uint32Array)),
 };
 const segmentCount = segments.at.length;
+segments.born = segments.first.map(m => Math.max(m - 1, 0));
 
 const firstMoment = b => (b < data.baseline ? 0 : born[b] + 1);
 const isAlive = (b, m) => firstMoment(b) <= m && died[b] >= m;
 const segmentIsHeld = (s, m) =>
-    (segments.born[s] < m || segments.born[s] === 0) && segments.died[s] >= m;
+    segments.first[s] <= m && segments.died[s] >= m;
 
 // At each moment, the sum of amounts that last from one moment to another.
 function sumUp(count, amountOf, fromOf, toOf) {
@@ -61,8 +64,7 @@ function sumUp(count, amountOf, fromOf, toOf) {
 const liveBlocks = sumUp(blockCount, () => 1, firstMoment, b => died[b]);
 const held = segmentCount === 0 ? null : sumUp(
     segmentCount, s => segments.size[s],
-    s => (segments.born[s] === 0 ? 0 : segments.born[s] + 1),
-    s => segments.died[s]);
+    s => segments.first[s], s => segments.died[s]);
 
 // ---------------------------------------------------------------------------
 // Frames
@@ -230,6 +232,9 @@ const byHeight = sortedBy(at).filter(b => at[b] >= 0);
 const segmentsByHeight = sortedBy(segments.at);
 const bySize = Uint32Array.from(size.keys()).sort((a, b) => size[b] - size[a]);
 
+// A block takes whole units of its allocator.
+const occupied = b => Math.ceil(size[b] / data.unit) * data.unit;
+
 // Calls |use| with what is free between the blocks alive within a range.
 function walkHoles(range, m, from, use) {
   let end = range.at, i = from;
@@ -237,7 +242,7 @@ function walkHoles(range, m, from, use) {
     const b = byHeight[i];
     if (at[b] < range.at || !isAlive(b, m)) continue;
     if (at[b] > end) use(end, at[b] - end);
-    end = Math.max(end, at[b] + size[b]);
+    end = Math.max(end, at[b] + occupied(b));
   }
   if (range.end > end) use(end, range.end - end);
   return i;

@@ -110,10 +110,13 @@ function rasterScale(width, height) {
           width, height, version: raster.version, position};
 }
 
+// A call of fill costs as much as writing so many pixels.
+const NARROW = 16;
+
 function fillRow(row, x0, x1, y, tile, pixels, s) {
   const side = tile.side;
   const line = ((y - s.oy) % side + side) % side * side;
-  if (tile.solid) {
+  if (tile.solid && x1 - x0 > NARROW) {
     raster.pixels.fill(pixels[line], row + x0, row + x1);
     return;
   }
@@ -163,20 +166,37 @@ function paintSegments(s, clip) {
   }
 }
 
+// Blocks in runs, so that a strip looks only at those that may be in it: the
+// first event and the last of each run.
+const RUN = 64;
+const runs = Array.from({length: Math.ceil(blockCount / RUN)}, (_, i) => {
+  const first = i * RUN, end = Math.min(first + RUN, blockCount);
+  return {first, end, born: largest(born.subarray(first, end)),
+          from: born.subarray(first, end).reduce((a, b) => Math.min(a, b)),
+          died: largest(died.subarray(first, end))};
+});
+
+const columnOf = (event, s) => Math.round(position[event] * s.sx) - s.ox;
+const mayBeIn = (run, s, clip) => columnOf(run.from, s) < clip.x1 &&
+    Math.max(columnOf(run.died, s), columnOf(run.born, s) + 1) > clip.x0;
+
 // Low and high ends of a block in pixels, at least one apart.
+function paintBlock(b, s, clip) {
+  const x0 = columnOf(born[b], s);
+  if (x0 >= clip.x1 || at[b] < 0) return;
+  const x1 = Math.max(columnOf(died[b], s), x0 + 1);
+  if (x1 <= clip.x0) return;
+  const y1 = s.height - (Math.round(at[b] * s.sy) - s.oy);
+  if (y1 <= clip.y0) return;
+  const y0 = Math.min(
+      s.height - (Math.round((at[b] + size[b]) * s.sy) - s.oy), y1 - 1);
+  if (y0 < clip.y1) fillBox(x0, y0, x1, y1, b, s, clip);
+}
+
 function paintBlocks(s, clip) {
-  const {sx, sy, ox, oy, height} = s;
-  for (let b = 0; b < blockCount; b++) {
-    const x0 = Math.round(position[born[b]] * sx) - ox;
-    if (x0 >= clip.x1 || at[b] < 0) continue;
-    const x1 = Math.max(Math.round(position[died[b]] * sx) - ox, x0 + 1);
-    if (x1 <= clip.x0) continue;
-    const y1 = height - (Math.round(at[b] * sy) - oy);
-    if (y1 <= clip.y0) continue;
-    const y0 =
-        Math.min(height - (Math.round((at[b] + size[b]) * sy) - oy), y1 - 1);
-    if (y0 >= clip.y1) continue;
-    fillBox(x0, y0, x1, y1, b, s, clip);
+  for (const run of runs) {
+    if (!mayBeIn(run, s, clip)) continue;
+    for (let b = run.first; b < run.end; b++) paintBlock(b, s, clip);
   }
 }
 

@@ -129,7 +129,9 @@ static void take(history *h, view_segment range) {
 }
 
 static void obey(history *h, const tarn_trace_event *event, uint32_t index) {
-  view_segment range = {.address = event->address, .size = event->size};
+  view_segment range = {.address = event->address,
+                        .size = event->size,
+                        .born = TARN_TRACE_BASELINE};
   if (range.size == 0 || range.address > UINT64_MAX - range.size) return;
   switch (event->kind) {
     case TARN_TRACE_SEGMENT_ALLOC:
@@ -159,7 +161,8 @@ static void add_end(history *h, const tarn_trace *trace) {
   list fresh = {0};
   for (size_t i = 0; i < trace->segment_count; i++) {
     const tarn_trace_segment *s = &trace->segments[i];
-    view_segment range = {.address = s->address, .size = s->size};
+    view_segment range = {
+        .address = s->address, .size = s->size, .born = TARN_TRACE_BASELINE};
     if (s->size == 0 || s->address > UINT64_MAX - s->size) continue;
     collect_gaps(h, &range, &fresh);
     for (size_t k = 0; k < fresh.count; k++)

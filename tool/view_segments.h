@@ -11,7 +11,7 @@
 typedef struct view_segment {
   uint64_t address;
   uint64_t size;
-  uint32_t born;  // event from which on it was held; 0: from the beginning
+  uint32_t born;  // event that took it; TARN_TRACE_BASELINE: from before
   uint32_t died;  // event at which it was given back; event_count: never
 } view_segment;
 

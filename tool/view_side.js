@@ -33,7 +33,9 @@ function writeAnswer() {
   const answer = byId('answer');
   answer.replaceChildren(
       element('strong', `Peak ${bytesText(live[peak])}`),
-      ` ${momentText(peak).replace(/^./, c => c.toLowerCase())}.`);
+      data.events === 0
+          ? ', before anything was recorded.'
+          : ` ${momentText(peak).replace(/^./, c => c.toLowerCase())}.`);
   const first = holders.filter(h => h.peak > 0)
       .sort((a, b) => b.peak - a.peak).slice(0, 3);
   first.forEach((h, i) => {
@@ -49,12 +51,14 @@ function writeAnswer() {
 // The moment
 // ---------------------------------------------------------------------------
 
+const refusedAt = new Map(data.refused);  // bytes that were asked for
+
 function whatHappened(m) {
   if (m === 0 || data.events === 0) return 'What was alive from the beginning.';
   const word = KINDS[kind[m - 1]], b = eventBlock[m - 1];
-  const refused = data.refused.find(r => r[0] === m - 1);
+  const refused = refusedAt.get(m - 1);
   if (refused !== undefined) {
-    return `Out of memory: ${bytesText(refused[1])} were asked for.`;
+    return `Out of memory: ${bytesText(refused)} were asked for.`;
   }
   if (b >= blockCount) return `This event: ${word}.`;
   return `This event: ${bytesText(size[b])} ${word}, ` +
