@@ -204,10 +204,14 @@ static void note_request(tarn_pool *pool, const tarn__note *what,
 __attribute__((cold, noinline)) static tarn_status refuse(
     tarn_pool *pool, const tarn__request *request, tarn_tag tag,
     tarn_status why) {
+  tarn__refusal refusal = {.size = request->size - request->guard,
+                           .serial = request->serial,
+                           .tag = tag,
+                           .noted = true};
   tarn__full_shot *shot =
-      why == TARN_FULL ? tarn__full_shot_take(pool, request, tag) : NULL;
+      why == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
   tarn__front_leave(pool);
-  if (shot != NULL) tarn__full_shot_write(shot);
+  tarn__full_shot_write(shot);
   return why;
 }
 

@@ -14,9 +14,10 @@
 
 // A request that was refused just now.
 typedef struct tarn__refusal {
-  size_t size;  // as asked for
+  size_t size;  // as asked for; of blocks that grow or wake what they lack
   uint64_t serial;
   tarn_tag tag;
+  bool noted;  // where events are on, one tells of it
 } tarn__refusal;
 
 typedef struct tarn__picture_block {
@@ -44,8 +45,8 @@ typedef struct tarn__picture {
 } tarn__picture;
 
 // Copies; the pool's lock is held, and stays so. |refusal|: what has just been
-// refused, and noted where events are on; NULL: nothing. Free it with
-// tarn__picture_deinit whatever the status.
+// refused; NULL: nothing. Free it with tarn__picture_deinit whatever the
+// status.
 //
 // Memory that is on its way to or from the device at this moment may be missing
 // or still be there.
