@@ -103,6 +103,8 @@ static void let_rest(tarn_pool *pool, tarn__strategy *strategy) {
 
 static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
   tarn_status status = check_blocks(pool, tag);
+  // Blocks of tags that are not counted sleep too, and that is counted.
+  if (status == TARN_OK) status = tarn__front_prepare_tag(pool, tag);
   if (status != TARN_OK) return status;
   tarn__strategy *strategy = pool->current;
   bool asleep = false;
