@@ -7,7 +7,7 @@
 #include "tarn/snapshot.h"
 #include "test_pool_kit.h"
 
-enum { THREADS = 4, SLOTS = 24, SNAPSHOTS = 150, PER_ROUND = 50, NAMES = 4 };
+enum { THREADS = 4, SLOTS = 24, SNAPSHOTS = 60, PER_ROUND = 50, NAMES = 4 };
 
 static tarn_device *device;
 static tarn_pool *pool;
@@ -151,7 +151,7 @@ START_TEST(each_is_as_of_one_moment) {
   all_is_kept = _i == 0;
   memset(workers, 0, sizeof workers);
   if (all_is_kept) {
-    assert_ok(tarn_pool_account_ring(pool, (size_t)1 << 16));
+    assert_ok(tarn_pool_account_ring(pool, (size_t)1 << 12));
     assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   }
   for (size_t i = 0; i <= THREADS; i++) {

@@ -87,34 +87,6 @@ static tarn_status copy_memory(const tarn_pool *pool, tarn__picture *out) {
   return TARN_OK;
 }
 
-static size_t nowhere_in(const tarn__picture *picture) {
-  size_t count = picture->segment_count;
-  const tarn_trace_segment *last = picture->segments + count - 1;
-  return count != 0 && last->address == 0 ? (size_t)last->size : 0;
-}
-
-static bool concerns_memory(const tarn_pool_event *event) {
-  return event->kind == TARN_POOL_EVENT_MAP ||
-         event->kind == TARN_POOL_EVENT_UNMAP ||
-         event->kind == TARN_POOL_EVENT_SHRINK;
-}
-
-// Pages that stand nowhere lie one behind the other, from 0 on, and the last to
-// come is the first to go: else two would be at one place, and whoever adds up
-// what is held would miss one. Backwards, since how many there are is known at
-// the end. What is on its way just now is missed, so it may be less than none.
-static void stack_up_nowhere(tarn__picture *picture) {
-  size_t height = nowhere_in(picture);
-  for (size_t i = picture->event_count; i-- > 0;) {
-    tarn_pool_event *event = &picture->events[i];
-    if (event->address != 0 || !concerns_memory(event)) continue;
-    bool comes = event->kind == TARN_POOL_EVENT_MAP;
-    if (comes) height -= height < event->size ? height : event->size;
-    event->address = height;
-    if (!comes) height += event->size;
-  }
-}
-
 static tarn_status copy_events(const tarn_pool *pool, tarn__picture *out) {
   const tarn__events *events = &pool->events;
   uint64_t next = 0;
@@ -153,9 +125,7 @@ tarn_status tarn__picture_take(tarn_pool *pool, const tarn__refusal *refusal,
   }
   tarn_status status = copy_blocks(pool, out);
   if (status == TARN_OK) status = copy_memory(pool, out);
-  if (status == TARN_OK) status = copy_events(pool, out);
-  if (status == TARN_OK) stack_up_nowhere(out);
-  return status;
+  return status == TARN_OK ? copy_events(pool, out) : status;
 }
 
 void tarn__picture_deinit(tarn__picture *picture) {
@@ -166,6 +136,37 @@ void tarn__picture_deinit(tarn__picture *picture) {
   tarn__host_free_array(picture->events, picture->event_count,
                         sizeof *picture->events);
   *picture = (tarn__picture){.blocks = NULL};
+}
+
+// --- pages that stand nowhere ----------------------------------------------
+
+static size_t nowhere_in(const tarn__picture *picture) {
+  size_t count = picture->segment_count;
+  if (count == 0) return 0;
+  const tarn_trace_segment *last = &picture->segments[count - 1];
+  return last->address == 0 ? (size_t)last->size : 0;
+}
+
+static bool concerns_memory(const tarn_pool_event *event) {
+  return event->kind == TARN_POOL_EVENT_MAP ||
+         event->kind == TARN_POOL_EVENT_UNMAP ||
+         event->kind == TARN_POOL_EVENT_SHRINK;
+}
+
+// Pages that stand nowhere lie one behind the other, from 0 on, and the last to
+// come is the first to go: else two would be at one place, and whoever adds up
+// what is held would miss one. Backwards, since how many there are is known at
+// the end. What is on its way just now is missed, so it may be less than none.
+static void stack_up_nowhere(tarn__picture *picture) {
+  size_t height = nowhere_in(picture);
+  for (size_t i = picture->event_count; i-- > 0;) {
+    tarn_pool_event *event = &picture->events[i];
+    if (event->address != 0 || !concerns_memory(event)) continue;
+    bool comes = event->kind == TARN_POOL_EVENT_MAP;
+    if (comes) height -= height < event->size ? height : event->size;
+    event->address = height;
+    if (!comes) height += event->size;
+  }
 }
 
 // --- tags ------------------------------------------------------------------
@@ -295,10 +296,11 @@ static tarn_status put_all(maker *m) {
   return status;
 }
 
-tarn_status tarn__picture_trace(const tarn__picture *picture,
+tarn_status tarn__picture_trace(tarn__picture *picture,
                                 tarn_trace **out_trace) {
   maker m = {.picture = picture, .tag_count = count_tags(picture)};
   *out_trace = NULL;
+  stack_up_nowhere(picture);
   m.tags = tarn__host_array(m.tag_count, sizeof *m.tags);
   if (m.tags == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn_trace_builder_create(picture->name, &m.builder);

@@ -56,8 +56,9 @@ TARN_MUST_CHECK tarn_status tarn__picture_take(tarn_pool *pool,
                                                const tarn__refusal *refusal,
                                                tarn__picture *out);
 
-// Makes the trace; no lock is held.
-TARN_MUST_CHECK tarn_status tarn__picture_trace(const tarn__picture *picture,
+// Makes the trace, once; no lock is held. Events of pages that stand nowhere
+// get their places.
+TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__picture *picture,
                                                 tarn_trace **out_trace);
 
 void tarn__picture_deinit(tarn__picture *picture);
