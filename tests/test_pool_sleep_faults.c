@@ -374,7 +374,7 @@ START_TEST(blocks_that_no_tag_counts_sleep_too) {
   }
   arena_place p = open_arena("sim:0", "arena_pool:small=4K");
   assert_ok(tarn_pool_account(p.pool, 0));
-  tarn_block block = take_tagged(p.pool, 8 * MIB, last);
+  tarn_block block = take_tagged(p.pool, (size_t)8 * MIB, last);
   assert_ok(tarn_pool_sleep(p.pool, last, TARN_SLEEP_SAVE));
   ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_blocks, 1);
   ck_assert_uint_eq(tag_stats_of(p.pool, last).live_blocks, 0);

@@ -49,11 +49,11 @@ static void check_refusal(size_t least, size_t most, size_t live) {
 
 START_TEST(a_block_that_cannot_grow) {
   open_pool(_i == 1);
-  tarn_block block = take_tagged(pool, 8 * MIB, weights);
-  assert_ok(tarn_pool_limit(pool, 12 * MIB));
-  assert_status(tarn_pool_resize(&block, 20 * MIB, NULL), TARN_FULL);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
+  assert_ok(tarn_pool_limit(pool, (size_t)12 * MIB));
+  assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
   assert_error_says("limit");
-  check_refusal(12 * MIB, 12 * MIB, 8 * MIB);
+  check_refusal((size_t)12 * MIB, (size_t)12 * MIB, (size_t)8 * MIB);
   give(block);
 }
 END_TEST
@@ -61,10 +61,10 @@ END_TEST
 // There is memory, and it is not where it would have to be.
 START_TEST(a_place_that_is_taken_is_no_want_of_memory) {
   open_pool(false);
-  tarn_block block = take_tagged(pool, 8 * MIB, weights);
-  tarn_block behind = take_tagged(pool, 8 * MIB, weights);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
+  tarn_block behind = take_tagged(pool, (size_t)8 * MIB, weights);
   tarn_block *first = block.address < behind.address ? &block : &behind;
-  assert_status(tarn_pool_resize(first, 20 * MIB, NULL), TARN_FULL);
+  assert_status(tarn_pool_resize(first, (size_t)20 * MIB, NULL), TARN_FULL);
   ck_assert_uint_eq(count_files(), 0);
   give(block);
   give(behind);
@@ -73,15 +73,15 @@ END_TEST
 
 START_TEST(blocks_that_cannot_wake) {
   open_pool(_i == 1);
-  tarn_block block = take_tagged(pool, 8 * MIB, weights);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   assert_ok(tarn_pool_sleep(pool, weights, TARN_SLEEP_DROP));
   size_t asleep = stats_of(pool).asleep_bytes;
   ck_assert_uint_gt(asleep, 0);
-  tarn_block other = take(pool, 8 * MIB);
-  assert_ok(tarn_pool_limit(pool, 10 * MIB));
+  tarn_block other = take(pool, (size_t)8 * MIB);
+  assert_ok(tarn_pool_limit(pool, (size_t)10 * MIB));
   assert_status(tarn_pool_wake(pool, weights), TARN_FULL);
   assert_error_says("limit");
-  check_refusal(asleep, asleep, 16 * MIB);
+  check_refusal(asleep, asleep, (size_t)16 * MIB);
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_wake(pool, weights));
   ck_assert_uint_eq(count_files(), 1);

@@ -51,7 +51,7 @@ START_TEST(sleeping_blocks_are_held) {
   scene s;
   open_arena_scene(&s, _i);
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
-  tarn_block weights = take_tagged(s.pool, 8 * MIB, tags[1]);
+  tarn_block weights = take_tagged(s.pool, (size_t)8 * MIB, tags[1]);
   tarn_block other = take_tagged(s.pool, 100, tags[2]);
   assert_ok(tarn_pool_sleep(s.pool, tags[1], TARN_SLEEP_DROP));
   ck_assert_uint_gt(stats_of(s.pool).asleep_bytes, 0);
@@ -210,11 +210,11 @@ START_TEST(pages_that_move_are_told) {
   assert_ok(tarn_pool_create(tarn_place_on(s.device), &tight, &s.pool));
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   for (size_t i = 0; i < 8; i++)
-    blocks[i] = take_tagged(s.pool, 4 * MIB, tags[1]);
+    blocks[i] = take_tagged(s.pool, (size_t)4 * MIB, tags[1]);
   size_t held = stats_of(s.pool).reserved_bytes;
   for (size_t i = 0; i < 8; i += 2)
     give(blocks[i]);
-  tarn_block large = take_tagged(s.pool, 12 * MIB, tags[2]);
+  tarn_block large = take_tagged(s.pool, (size_t)12 * MIB, tags[2]);
   ck_assert_uint_eq(stats_of(s.pool).reserved_bytes, held);
   tarn_trace *trace = trace_of(s.pool);
   ck_assert_uint_ge(count_kind(trace, TARN_TRACE_SEGMENT_UNMAP), 3);
