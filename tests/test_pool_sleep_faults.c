@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "support/faults.h"
+#include "tarn/account.h"
 #include "test_pool_sleep_kit.h"
 
 enum { TAGS = 3, BLOCKS = 40 };
@@ -363,6 +364,28 @@ START_TEST(what_could_not_be_unmapped_can_be_woken) {
 }
 END_TEST
 
+// Nothing was counted by tag when they were taken; what sleeps is.
+START_TEST(blocks_that_no_tag_counts_sleep_too) {
+  tarn_tag last = 0;
+  for (int i = 0; i < 40; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "uncounted-%d", i);
+    last = tag_of(name);
+  }
+  arena_place p = open_arena("sim:0", "arena_pool:small=4K");
+  assert_ok(tarn_pool_account(p.pool, 0));
+  tarn_block block = take_tagged(p.pool, (size_t)8 * MIB, last);
+  assert_ok(tarn_pool_sleep(p.pool, last, TARN_SLEEP_SAVE));
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_blocks, 1);
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).live_blocks, 0);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_pool_wake(p.pool, last));
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_bytes, 0);
+  give(block);
+  close_arena(&p);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: sleep, and what may happen to it");
   ADD_CASE(suite, "order", any_order_will_do_on_the_host,
@@ -370,5 +393,6 @@ int main(void) {
   ADD_CASE(suite, "faults", any_call_may_fail, all_calls_may_fail,
            host_memory_may_fail, too_much_to_save_is_refused,
            what_could_not_be_unmapped_can_be_woken);
+  ADD_CASE(suite, "tags", blocks_that_no_tag_counts_sleep_too);
   return run_pool_suite(suite);
 }

@@ -34,20 +34,21 @@ extern "C" {
 //   resize            the one and the other, at the same address
 //   refused, FULL     TARN_TRACE_OOM
 //   memory came       TARN_TRACE_SEGMENT_ALLOC; pages of ranges
-//                     TARN_TRACE_SEGMENT_MAP, at address 0 if they stand
-//                     nowhere
+//                     TARN_TRACE_SEGMENT_MAP
 //   ... and went      TARN_TRACE_SEGMENT_FREE, TARN_TRACE_SEGMENT_UNMAP
 //   at the end        TARN_TRACE_SNAPSHOT
 //
 // Segments are what the pool holds of the device: reserved_bytes in all, but
 // for what other threads are just taking or giving back. Idle pages that stand
-// nowhere are one at address 0. A block that sleeps is held, and may stand
+// nowhere are one at address 0, and in events they lie there one behind the
+// other. A block that sleeps is held, and may stand
 // where no segment is. A block of the baseline that is still out has the stream
 // for whose end it waits, and 0 if there is none; nothing has a stack.
 //
 // Lifetime: free it with tarn_trace_destroy; it does not need the pool.
 // Threads:  others wait for the pool while its blocks and events are copied.
-// Cost:     linear in blocks, in what is held, and in events.
+// Cost:     linear in blocks, in what is held, and in events. Others waited for
+//           40 to 130 ms with 100,000 blocks, on a machine that was busy.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_trace(tarn_pool *pool,
                                                      tarn_trace **out_trace);
 
@@ -84,11 +85,17 @@ tarn_pool_snapshot_all(tarn_trace_format format, const char *path);
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_snapshot_on_signal(
     int signal, tarn_trace_format format, const char *path);
 
-// From now on the first request of each pool that is refused with TARN_FULL by
-// tarn_pool_alloc, after all that the pool can do about it, writes a snapshot
-// of it, as of that moment; of later ones those that come a second or more
-// after the snapshot before. It ends with the refused request, be events on or
-// not. NULL: no more. The environment's TARN_SNAPSHOT_ON_FULL=PATH says the
+// From now on the first request of each pool that is refused with TARN_FULL for
+// want of memory, after all that the pool can do about it, writes a snapshot of
+// it, as of that moment; of later ones those that come a second or more after
+// the snapshot before. It ends with the refused request, be events on or not:
+//
+//   tarn_pool_alloc    what was asked for, and its tag
+//   tarn_pool_resize   what the block lacks, and its tag; not if the place
+//                      behind it is taken, for which memory is no remedy
+//   tarn_pool_wake     what the tag's blocks lack, and the tag
+//
+// NULL: no more. The environment's TARN_SNAPSHOT_ON_FULL=PATH says the
 // same, of format TARN_TRACE_FORMAT_TARN, when the first pool is made, but not
 // in programs that run with rights beyond their user's; a wrong PATH is
 // TARN_E_INVALID there.

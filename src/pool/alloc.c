@@ -12,8 +12,7 @@
 
 // --- counting --------------------------------------------------------------
 
-// Room for |tag|, before anything is taken for it.
-static tarn_status prepare_tag(tarn_pool *pool, tarn_tag tag) {
+tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
   if (tag < pool->tag_count) return TARN_OK;
   size_t count = pool->tag_count ? pool->tag_count : 8;
   while (count <= tag)
@@ -104,7 +103,7 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
   // As it is now: it may be switched while the lock is let go.
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = tarn__capture_admit(pool, request);
-  if (status == TARN_OK && counted) status = prepare_tag(pool, tag);
+  if (status == TARN_OK && counted) status = tarn__front_prepare_tag(pool, tag);
   if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
   if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
   if (request->asked) pool->stats.misses++;
@@ -204,10 +203,14 @@ static void note_request(tarn_pool *pool, const tarn__note *what,
 __attribute__((cold, noinline)) static tarn_status refuse(
     tarn_pool *pool, const tarn__request *request, tarn_tag tag,
     tarn_status why) {
+  tarn__refusal refusal = {.size = request->size - request->guard,
+                           .serial = request->serial,
+                           .tag = tag,
+                           .noted = true};
   tarn__full_shot *shot =
-      why == TARN_FULL ? tarn__full_shot_take(pool, request, tag) : NULL;
+      why == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
   tarn__front_leave(pool);
-  if (shot != NULL) tarn__full_shot_write(shot);
+  tarn__full_shot_write(shot);
   return why;
 }
 

@@ -312,7 +312,7 @@ static tarn_status no_room(const tarn__extent *e, size_t size) {
 // Whatever lets go of the lock begins anew, or ends here. What is mapped behind
 // |e| is a block of its own until it becomes part of |e|.
 static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
-                       size_t size, const tarn__request *request) {
+                       size_t size, tarn__request *request) {
   tarn__request more = *request;
   tarn__arena_need need = {.zone = zone, .request = &more, .sparing = true};
   for (;;) {
@@ -328,7 +328,10 @@ static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
     uint64_t last = 0;
     tarn_status status = tarn__arena_map(self, &need, &p, &tail, &last);
     if (status == TARN_OK) tarn__extents_join(zone, e);
-    if (status != TARN_FULL || !need.sparing) return status;
+    if (status != TARN_FULL || !need.sparing) {
+      request->lacks = status == TARN_FULL;
+      return status;
+    }
     need.sparing = false;
   }
 }

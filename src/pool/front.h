@@ -173,6 +173,11 @@ void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
                             bool asked);
 void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece);
 
+// Makes room for the books of |tag|, before anything is taken or sleeps under
+// it. TARN_E_NOMEM.
+TARN_MUST_CHECK tarn_status tarn__front_prepare_tag(tarn_pool *pool,
+                                                    tarn_tag tag);
+
 // Takes a piece off the books and gives it to its owner. |serial|: of the
 // stream of its last use.
 tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,

@@ -53,10 +53,16 @@ static tarn_status copy_blocks(const tarn_pool *pool, tarn__picture *out) {
 typedef struct writer {
   tarn_trace_segment *segments;
   size_t count;
+  size_t nowhere;  // bytes at no address
 } writer;
 
+// Pages that stand nowhere are one, whichever strategies have them.
 static void write_segment(void *context, tarn_addr address, size_t size) {
   writer *w = context;
+  if (address == 0) {
+    w->nowhere += size;
+    return;
+  }
   if (w->segments != NULL) {
     w->segments[w->count] =
         (tarn_trace_segment){.address = address, .size = size};
@@ -65,15 +71,19 @@ static void write_segment(void *context, tarn_addr address, size_t size) {
 }
 
 static tarn_status copy_memory(const tarn_pool *pool, tarn__picture *out) {
-  writer counted = {NULL, 0};
+  writer counted = {.segments = NULL};
   tarn__front_visit_memory(pool, write_segment, &counted);
-  tarn_status status =
-      make_array(counted.count, sizeof *out->segments, &out->segments);
-  if (status != TARN_OK || counted.count == 0) return status;
-  writer written = {out->segments, 0};
-  out->segment_count = counted.count;
+  size_t count = counted.count + (counted.nowhere != 0 ? 1 : 0);
+  tarn_status status = make_array(count, sizeof *out->segments, &out->segments);
+  if (status != TARN_OK || count == 0) return status;
+  writer written = {.segments = out->segments};
+  out->segment_count = count;
   tarn__front_visit_memory(pool, write_segment, &written);
   assert(written.count == counted.count);
+  if (written.nowhere != 0) {
+    out->segments[written.count] =
+        (tarn_trace_segment){.size = written.nowhere};
+  }
   return TARN_OK;
 }
 
@@ -107,7 +117,9 @@ tarn_status tarn__picture_take(tarn_pool *pool, const tarn__refusal *refusal,
   *out = (tarn__picture){.thread = tarn__events_thread(),
                          .time_ns = timed ? tarn__os_now_ns() : 0};
   copy_names(pool, out);
-  if (refusal != NULL && !tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+  bool told = refusal != NULL && refusal->noted &&
+              tarn__front_counts(pool, TARN_COUNT_EVENTS);
+  if (refusal != NULL && !told) {
     out->has_refusal = true;
     out->refusal = *refusal;
   }
@@ -124,6 +136,37 @@ void tarn__picture_deinit(tarn__picture *picture) {
   tarn__host_free_array(picture->events, picture->event_count,
                         sizeof *picture->events);
   *picture = (tarn__picture){.blocks = NULL};
+}
+
+// --- pages that stand nowhere ----------------------------------------------
+
+static size_t nowhere_in(const tarn__picture *picture) {
+  size_t count = picture->segment_count;
+  if (count == 0) return 0;
+  const tarn_trace_segment *last = &picture->segments[count - 1];
+  return last->address == 0 ? (size_t)last->size : 0;
+}
+
+static bool concerns_memory(const tarn_pool_event *event) {
+  return event->kind == TARN_POOL_EVENT_MAP ||
+         event->kind == TARN_POOL_EVENT_UNMAP ||
+         event->kind == TARN_POOL_EVENT_SHRINK;
+}
+
+// Pages that stand nowhere lie one behind the other, from 0 on, and the last to
+// come is the first to go: else two would be at one place, and whoever adds up
+// what is held would miss one. Backwards, since how many there are is known at
+// the end. What is on its way just now is missed, so it may be less than none.
+static void stack_up_nowhere(tarn__picture *picture) {
+  size_t height = nowhere_in(picture);
+  for (size_t i = picture->event_count; i-- > 0;) {
+    tarn_pool_event *event = &picture->events[i];
+    if (event->address != 0 || !concerns_memory(event)) continue;
+    bool comes = event->kind == TARN_POOL_EVENT_MAP;
+    if (comes) height -= height < event->size ? height : event->size;
+    event->address = height;
+    if (!comes) height += event->size;
+  }
 }
 
 // --- tags ------------------------------------------------------------------
@@ -253,10 +296,11 @@ static tarn_status put_all(maker *m) {
   return status;
 }
 
-tarn_status tarn__picture_trace(const tarn__picture *picture,
+tarn_status tarn__picture_trace(tarn__picture *picture,
                                 tarn_trace **out_trace) {
   maker m = {.picture = picture, .tag_count = count_tags(picture)};
   *out_trace = NULL;
+  stack_up_nowhere(picture);
   m.tags = tarn__host_array(m.tag_count, sizeof *m.tags);
   if (m.tags == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn_trace_builder_create(picture->name, &m.builder);

@@ -14,9 +14,10 @@
 
 // A request that was refused just now.
 typedef struct tarn__refusal {
-  size_t size;  // as asked for
+  size_t size;  // as asked for; of blocks that grow or wake what they lack
   uint64_t serial;
   tarn_tag tag;
+  bool noted;  // where events are on, one tells of it
 } tarn__refusal;
 
 typedef struct tarn__picture_block {
@@ -44,8 +45,8 @@ typedef struct tarn__picture {
 } tarn__picture;
 
 // Copies; the pool's lock is held, and stays so. |refusal|: what has just been
-// refused, and noted where events are on; NULL: nothing. Free it with
-// tarn__picture_deinit whatever the status.
+// refused; NULL: nothing. Free it with tarn__picture_deinit whatever the
+// status.
 //
 // Memory that is on its way to or from the device at this moment may be missing
 // or still be there.
@@ -55,8 +56,9 @@ TARN_MUST_CHECK tarn_status tarn__picture_take(tarn_pool *pool,
                                                const tarn__refusal *refusal,
                                                tarn__picture *out);
 
-// Makes the trace; no lock is held.
-TARN_MUST_CHECK tarn_status tarn__picture_trace(const tarn__picture *picture,
+// Makes the trace, once; no lock is held. Events of pages that stand nowhere
+// get their places.
+TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__picture *picture,
                                                 tarn_trace **out_trace);
 
 void tarn__picture_deinit(tarn__picture *picture);

@@ -65,10 +65,21 @@ static tarn_status order(tarn_pool *pool, tarn__piece *piece, size_t size,
   return TARN_OK;
 }
 
-// |guard|: bytes more, which the block does not get.
+// What a block has it keeps: it lacks the rest.
+static tarn__full_shot *picture_of(tarn_pool *pool, const tarn__piece *piece,
+                                   size_t size, uint64_t serial) {
+  tarn__refusal refusal = {
+      .size = size > piece->requested ? size - piece->requested : size,
+      .serial = serial,
+      .tag = piece->tag};
+  return tarn__full_shot_take(pool, &refusal);
+}
+
+// |guard|: bytes more, which the block does not get. |*out_shot| stays as it is
+// unless memory was lacking.
 static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
                                 size_t size, size_t guard, tarn_stream *stream,
-                                uint64_t serial) {
+                                uint64_t serial, tarn__full_shot **out_shot) {
   uint64_t first = piece->waits_on;
   size_t in_all = 0;
   if (!tarn_size_add(size, guard, &in_all)) {
@@ -87,6 +98,7 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   };
   tarn_status status = order(pool, piece, in_all, stream, &request.serial);
   if (status == TARN_OK) status = ask_strategy(pool, &request, piece);
+  if (request.lacks) *out_shot = picture_of(pool, piece, size, serial);
   if (status != TARN_OK) return status;
   if (!grows) pool->cuts++;
   // What it grew into may be behind work of that stream, which whoever gets the
@@ -103,7 +115,7 @@ static tarn_status refuse_sleeping(const tarn__piece *piece) {
 
 static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  size_t size, tarn_stream *stream,
-                                 uint64_t serial) {
+                                 uint64_t serial, tarn__full_shot **out_shot) {
   tarn__piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
   if (status == TARN_OK) {
@@ -114,10 +126,11 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
   if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
   piece->resizing = true;
   if (piece->marks == 0) {
-    status = resize_piece(pool, piece, size, 0, stream, serial);
+    status = resize_piece(pool, piece, size, 0, stream, serial, out_shot);
   } else {
     tarn__debug_resizing resizing = tarn__debug_before_resize(pool, piece);
-    status = resize_piece(pool, piece, size, resizing.guard, stream, serial);
+    status = resize_piece(pool, piece, size, resizing.guard, stream, serial,
+                          out_shot);
     tarn__debug_after_resize(pool, piece, &resizing, serial);
   }
   piece->resizing = false;
@@ -133,9 +146,11 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
+  tarn__full_shot *shot = NULL;
   tarn__front_enter(pool);
-  status = resize_locked(pool, block, size, stream, serial);
+  status = resize_locked(pool, block, size, stream, serial, &shot);
   tarn__front_leave(pool);
+  tarn__full_shot_write(shot);
   return status != TARN_E_INVALID ? status
                                   : tarn__whose_explain(pool, block->address);
 }

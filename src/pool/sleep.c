@@ -103,6 +103,8 @@ static void let_rest(tarn_pool *pool, tarn__strategy *strategy) {
 
 static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
   tarn_status status = check_blocks(pool, tag);
+  // Blocks of tags that are not counted sleep too, and that is counted.
+  if (status == TARN_OK) status = tarn__front_prepare_tag(pool, tag);
   if (status != TARN_OK) return status;
   tarn__strategy *strategy = pool->current;
   bool asleep = false;
@@ -189,11 +191,20 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
   return status;
 }
 
+// What was woken sleeps again.
+static tarn__full_shot *picture_of(tarn_pool *pool, tarn_tag tag) {
+  size_t lacking = tag < pool->tag_count ? pool->tags[tag].asleep_bytes : 0;
+  tarn__refusal refusal = {.size = lacking, .tag = tag};
+  return tarn__full_shot_take(pool, &refusal);
+}
+
 tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
   tarn_status status = check_tag(pool, "wake", tag);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
   status = wake_locked(pool, tag);
+  tarn__full_shot *shot = status == TARN_FULL ? picture_of(pool, tag) : NULL;
   tarn__front_leave(pool);
+  tarn__full_shot_write(shot);
   return status;
 }

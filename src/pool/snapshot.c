@@ -120,7 +120,7 @@ static unsigned next_number(void) {
   return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 }
 
-tarn_status tarn__snapshot_write_picture(const tarn__picture *picture,
+tarn_status tarn__snapshot_write_picture(tarn__picture *picture,
                                          tarn_trace_format format,
                                          const char *path) {
   char device[LETTER_SIZE];

@@ -152,17 +152,13 @@ static tarn_status begin(tarn_pool *pool, tarn__full_shot **out_shot) {
 }
 
 tarn__full_shot *tarn__full_shot_take(tarn_pool *pool,
-                                      const tarn__request *request,
-                                      tarn_tag tag) {
+                                      const tarn__refusal *refusal) {
   char said[512];
   tarn__full_shot *shot = NULL;
   snprintf(said, sizeof said, "%s", tarn_last_error());
   tarn_status status = begin(pool, &shot);
   if (shot != NULL) {
-    tarn__refusal refusal = {.size = request->size - request->guard,
-                             .serial = request->serial,
-                             .tag = tag};
-    status = tarn__picture_take(pool, &refusal, &shot->picture);
+    status = tarn__picture_take(pool, refusal, &shot->picture);
   }
   if (status == TARN_OK) return shot;
   tell(tarn_last_error());
@@ -190,6 +186,7 @@ static void end_writing(void) {
 
 void tarn__full_shot_write(tarn__full_shot *shot) {
   char said[512];
+  if (shot == NULL) return;
   snprintf(said, sizeof said, "%s", tarn_last_error());
   begin_writing();
   tarn_status status =

@@ -4,7 +4,7 @@
 #ifndef TARN_POOL_SNAPSHOT_FULL_H_
 #define TARN_POOL_SNAPSHOT_FULL_H_
 
-#include "pool/strategy.h"
+#include "pool/picture.h"
 
 // When a pool was last taken, guarded by its lock.
 typedef struct tarn__full_shots {
@@ -20,13 +20,14 @@ typedef struct tarn__full_shot tarn__full_shot;
 // TARN_E_INVALID  TARN_SNAPSHOT_ON_FULL is no path as there can be.
 TARN_MUST_CHECK tarn_status tarn__full_shots_begin(void);
 
-// Copies what |pool| holds now that |request| was refused, which was noted.
-// NULL: no snapshot is wanted of it, or not yet again, or it failed, which the
-// log was told. The lock is held; the last error stays as it is.
+// Copies what |pool| holds now that something was refused with TARN_FULL. NULL:
+// no snapshot is wanted of it, or not yet again, or it failed, which the log
+// was told. The lock is held; the last error stays as it is.
 __attribute__((cold)) tarn__full_shot *tarn__full_shot_take(
-    tarn_pool *pool, const tarn__request *request, tarn_tag tag);
+    tarn_pool *pool, const tarn__refusal *refusal);
 
-// Writes and frees it. No lock is held; the last error stays as it is.
+// Writes and frees it; NULL is allowed. No lock is held; the last error stays
+// as it is.
 __attribute__((cold)) void tarn__full_shot_write(tarn__full_shot *shot);
 
 // Nanoseconds from one shot of a pool to the next, for tests to change.

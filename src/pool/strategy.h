@@ -32,6 +32,7 @@ struct tarn__request {
   size_t align;     // a power of two, at least the device's min_chunk
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
+  bool lacks;       // of a resize: refused for want of memory, not of a place
   size_t guard;     // bytes of |size| that the block does not get
   bool own_only;    // memory that another stream used last will not do
 };
