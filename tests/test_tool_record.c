@@ -207,6 +207,25 @@ static void finish_when_it_has_ended(const char *child) {
   tarn_trace_destroy(trace);
 }
 
+// The shell records nothing; of its two children one holds 2 MiB.
+START_TEST(largest_is_asked_about_next) {
+  tool_output o =
+      tool_run("record", "--out", out, "--", "/bin/sh", "-c",
+               TARN_PROGRAM " keep; " TARN_PROGRAM " inlined; exit 0");
+  ck_assert_int_eq(o.status, 0);
+  const char *held = strstr(o.err, ": 1 event, live peak 2.00 MiB");
+  const char *next = strstr(o.err, "next: tarn why ");
+  ck_assert_msg(held != NULL && next != NULL, "%s", o.err);
+  const char *begin = held;
+  while (begin > o.err && begin[-1] != ' ')
+    begin--;
+  next += strlen("next: tarn why ");
+  ck_assert_uint_eq(strcspn(next, "\n"), (size_t)(held - begin));
+  ck_assert_int_eq(strncmp(next, begin, (size_t)(held - begin)), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
 START_TEST(running_child_keeps_its_file) {
   int ends[2], saved = dup(STDIN_FILENO);
   ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -271,6 +290,6 @@ int main(void) {
       "tool_record", NAMES, records_what_is_large, threshold_says_what_is_large,
       file_can_be_replayed, no_symbols_keeps_offsets, no_stacks_records_none,
       hostile_program_is_neutralised, children_have_files_of_their_own,
-      only_file_takes_the_name, running_child_keeps_its_file,
-      devices_have_files_of_their_own);
+      only_file_takes_the_name, largest_is_asked_about_next,
+      running_child_keeps_its_file, devices_have_files_of_their_own);
 }

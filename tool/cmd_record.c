@@ -69,6 +69,8 @@ typedef struct command {
   symbols *symbols;
   size_t found;
   size_t finished;
+  uint64_t most_peak;
+  char *most;  // the finished file with that peak: the one to ask about
 } command;
 
 // --- running it ------------------------------------------------------------
@@ -116,16 +118,25 @@ static options_list new_children(const command *c) {
   return children;
 }
 
+static void note_finished(command *c, const char *path, uint64_t peak) {
+  c->finished++;
+  if (c->most != NULL && peak <= c->most_peak) return;
+  free(c->most);
+  c->most = tool_text(path);
+  c->most_peak = peak;
+}
+
 static void finish(command *c, const char *path) {
+  uint64_t peak = 0;
   c->found++;
   if (recorded_is_open(path, c->path)) {
     tool_say(c->verb,
              "%s: its process still runs; what it records stays without "
              "names",
              path);
-  } else if (recorded_finish(c->verb, path, c->program.items[0], c->symbols) ==
-             TOOL_DONE) {
-    c->finished++;
+  } else if (recorded_finish(c->verb, path, c->program.items[0], c->symbols,
+                             &peak) == TOOL_DONE) {
+    note_finished(c, path, peak);
   }
 }
 
@@ -164,8 +175,8 @@ static void say_nothing(const command *c) {
 
 // As a word of a shell, where that needs no more than quotes.
 static void say_next(const command *c) {
-  const char *path = access(c->path, F_OK) == 0 ? c->path : NULL;
-  if (c->finished == 0 || path == NULL) return;
+  const char *path = c->most;
+  if (path == NULL) return;
   bool plain = strpbrk(path, " \t\n\"'\\$`&;|<>()*?[]#~!{}") == NULL;
   const char *dot = path[0] == '-' ? "./" : "";
   const char *quote = plain ? "" : "'";
@@ -199,9 +210,11 @@ static tool_exit finish_named(command *c) {
   if (!c->no_symbols) c->symbols = symbols_open();
   for (size_t i = 0; i < c->program.count; i++) {
     const char *path = c->program.items[i];
+    uint64_t peak = 0;
     if (recorded_is_in_use(path)) {
       done = tool_fail(c->verb, "%s: a process still writes it", path);
-    } else if (recorded_finish(c->verb, path, path, c->symbols) != TOOL_DONE) {
+    } else if (recorded_finish(c->verb, path, path, c->symbols, &peak) !=
+               TOOL_DONE) {
       done = TOOL_NO;
     }
   }
@@ -285,6 +298,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   symbols_close(c.symbols);
   options_list_free(&c.before);
   options_list_free(&c.program);
+  free(c.most);
   free(c.library);
   free(c.absolute);
   free(c.path);

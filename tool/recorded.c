@@ -255,9 +255,11 @@ static tool_exit finish_others(const finishing *f, const tarn_trace *most) {
 }
 
 tool_exit recorded_finish(const tool_verb *verb, const char *path,
-                          const char *program, symbols *table) {
+                          const char *program, symbols *table,
+                          uint64_t *out_peak) {
   const finishing f = {verb, path, program, table};
   tarn_trace *trace = NULL;
+  *out_peak = 0;
   if (tarn_trace_read(path, NULL, &trace) != TARN_OK) {
     return tool_fail(verb, "%s", tarn_last_error());
   }
@@ -270,6 +272,7 @@ tool_exit recorded_finish(const tool_verb *verb, const char *path,
   }
   tool_exit done = finish_others(&f, trace);
   if (done == TOOL_DONE) done = finish_to(&f, trace, path);
+  if (done == TOOL_DONE) *out_peak = trace->live_peak_bytes;
   tarn_trace_destroy(trace);
   return done;
 }
