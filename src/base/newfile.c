@@ -2,6 +2,7 @@
 //
 // A link stays one: the place is that of what it leads to. A rename would put
 // the file where the link was, be that /dev/stdout.
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -78,6 +79,7 @@ tarn_status tarn__os_file_begin(const char *path, tarn__os_new_file *out_file) {
   *out_file = file;
   tarn_status found = find_place(path, &file.path);
   if (found != TARN_OK) return found;
+  assert(file.path != NULL);
   tarn_status status =
       is_special(path) ? open_special(&file) : open_beside(&file);
   if (status == TARN_OK) {

@@ -40,7 +40,7 @@ static inline tarn_status decode(const tarn__pickle *tree, size_t at,
 static tarn_status run(tarn__machine *m) {
   size_t at = 0;
   while (!m->stopped) {
-    tarn__instruction step;
+    tarn__instruction step = {0};
     tarn_status status = decode(m->tree, at, &step);
     if (status != TARN_OK) return status;
     assert(step.code != NULL);
