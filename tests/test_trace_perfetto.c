@@ -22,12 +22,13 @@ static void end(void) {
   trace = NULL;
 }
 
-// By hand: with ASan strstr looks at all that follows, each time.
+// By hand: with ASan functions of strings look at all that follows, each time.
 static size_t count(const char *part) {
   size_t found = 0;
   size_t length = strlen(part);
-  for (const char *at = w.bytes; *at != '\0'; at++)
-    found += *at == *part && strncmp(at, part, length) == 0;
+  const char *end = w.bytes + strlen(w.bytes);
+  for (const char *at = w.bytes; (size_t)(end - at) >= length; at++)
+    found += memcmp(at, part, length) == 0;
   return found;
 }
 
