@@ -12,8 +12,24 @@ enum { DEPTH_MAX = 64 };
 
 static const char *skip_value(const char *p, int depth);
 
+// The library's strspn and its like, but that these look at no more than they
+// have to: checked by a sanitizer, those of the C library read all that
+// follows, and a document would cost the square of its size.
+static size_t span_of(const char *p, const char *set) {
+  size_t count = 0;
+  while (p[count] != '\0' && strchr(set, p[count]) != NULL)
+    count++;
+  return count;
+}
+
+static bool begins_with(const char *p, const char *word) {
+  while (*word != '\0' && *p == *word)
+    p++, word++;
+  return *word == '\0';
+}
+
 static const char *skip_space(const char *p) {
-  return p + strspn(p, " \t\r\n");
+  return p + span_of(p, " \t\r\n");
 }
 
 // ---------------------------------------------------------------------------
@@ -21,12 +37,11 @@ static const char *skip_space(const char *p) {
 // ---------------------------------------------------------------------------
 
 static const char *skip_word(const char *p, const char *word) {
-  size_t length = strlen(word);
-  return strncmp(p, word, length) == 0 ? p + length : NULL;
+  return begins_with(p, word) ? p + strlen(word) : NULL;
 }
 
 static const char *skip_digits(const char *p) {
-  size_t count = strspn(p, "0123456789");
+  size_t count = span_of(p, "0123456789");
   return count > 0 ? p + count : NULL;
 }
 
@@ -41,7 +56,7 @@ static const char *skip_number(const char *p) {
 
 static const char *skip_escape(const char *p) {
   if (*p == 'u') {
-    return strspn(p + 1, "0123456789abcdefABCDEF") >= 4 ? p + 5 : NULL;
+    return span_of(p + 1, "0123456789abcdefABCDEF") >= 4 ? p + 5 : NULL;
   }
   return *p != '\0' && strchr("\"\\/bfnrt", *p) != NULL ? p + 1 : NULL;
 }
