@@ -100,11 +100,7 @@ static void put_snapshot(const char *path) {
   pickle_middle(&w);
   pickle_event(&w, "alloc", 4096, 100);
   pickle_finish(&w);
-  FILE *out = fopen(path, "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, out), w.size);
-  ck_assert_int_eq(fclose(out), 0);
-  pickle_free(&w);
+  pickle_save(&w, path);
 }
 
 START_TEST(which_device) {

@@ -112,11 +112,7 @@ static void framed_event(const char *file, const char *function) {
 static const char *write_snapshot(const char *name) {
   pickle_finish(&w);
   const char *path = tool_file(name);
-  FILE *out = fopen(path, "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, out), w.size);
-  fclose(out);
-  pickle_free(&w);
+  pickle_save(&w, path);
   return path;
 }
 

@@ -71,11 +71,7 @@ static void event_by(const char *action, uint64_t address, uint64_t size,
 static const char *write_snapshot(const char *name) {
   pickle_finish(&w);
   const char *path = tool_file(name);
-  FILE *out = fopen(path, "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, out), w.size);
-  fclose(out);
-  pickle_free(&w);
+  pickle_save(&w, path);
   return path;
 }
 

@@ -20,12 +20,9 @@ static pickle_writer w;
 
 static const char *write_snapshot(const char *name) {
   pickle_finish(&w);
-  FILE *out = fopen(tool_file(name), "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, out), w.size);
-  ck_assert_int_eq(fclose(out), 0);
-  pickle_free(&w);
-  return tool_file(name);
+  const char *path = tool_file(name);
+  pickle_save(&w, path);
+  return path;
 }
 
 static const char *write_built(const char *name) {

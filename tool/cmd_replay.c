@@ -177,32 +177,11 @@ static void write_list(void) {
 // ---------------------------------------------------------------------------
 
 // In a dry run the device's own pool stays as it is.
-static tarn_status try_pool(const command *c, const char *pool) {
+static tarn_status try_pool(const void *context, const char *pool) {
+  const command *c = context;
   tarn_place place = tarn_place_on(c->device);
-  tarn_pool_options dry = {.struct_size = sizeof dry,
-                           .strategy = pool,
-                           .limit = c->limit,
-                           .flags = TARN_POOL_DRY};
-  tarn_pool *tried = NULL;
-  if (!c->dry) return tarn_pool_use(place, pool);
-  tarn_status status = tarn_pool_create(place, &dry, &tried);
-  return status == TARN_OK ? tarn_pool_destroy(tried) : status;
-}
-
-// Their names, and, by trying each once, their options.
-static tool_exit check_pools(const command *c) {
-  for (size_t i = 0; i < c->pools.count; i++) {
-    char *pool = c->pools.items[i];
-    if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
-      return options_unknown(c->verb, "pool", pool, tarn_pool_strategy_name);
-    }
-    tarn_status status = try_pool(c, pool);
-    if (status == TARN_E_INVALID) {
-      return tool_misuse(c->verb, "%s", tarn_last_error());
-    }
-    if (status != TARN_OK) return tool_fail(c->verb, "%s", tarn_last_error());
-  }
-  return TOOL_DONE;
+  return c->dry ? options_pool_try_dry(place, pool, c->limit)
+                : tarn_pool_use(place, pool);
 }
 
 static tool_exit open_device(command *c) {
@@ -251,7 +230,9 @@ static tool_exit prepare(command *c) {
   if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
   if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
   if (status == TOOL_DONE) status = open_device(c);
-  if (status == TOOL_DONE) status = check_pools(c);
+  if (status == TOOL_DONE) {
+    status = options_pools_check(c->verb, &c->pools, try_pool, c);
+  }
   if (status == TOOL_DONE) status = load_traces(c);
   if (status == TOOL_DONE) status = prepare_pictures(c);
   return status;

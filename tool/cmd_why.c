@@ -182,20 +182,9 @@ static void choose_pools(command *c) {
   }
 }
 
-static tool_exit try_pool(const command *c, const char *pool) {
-  tarn_pool_options dry = {
-      .struct_size = sizeof dry, .strategy = pool, .flags = TARN_POOL_DRY};
-  tarn_pool *tried = NULL;
-  if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
-    return options_unknown(c->verb, "pool", pool, tarn_pool_strategy_name);
-  }
-  tarn_status status = tarn_pool_create(tarn_place_on(c->device), &dry, &tried);
-  if (status == TARN_OK) status = tarn_pool_destroy(tried);
-  if (status == TARN_E_INVALID) {
-    return tool_misuse(c->verb, "%s", tarn_last_error());
-  }
-  return status == TARN_OK ? TOOL_DONE
-                           : tool_fail(c->verb, "%s", tarn_last_error());
+static tarn_status try_pool(const void *context, const char *pool) {
+  const command *c = context;
+  return options_pool_try_dry(tarn_place_on(c->device), pool, 0);
 }
 
 static tool_exit check_pools(command *c) {
@@ -207,9 +196,7 @@ static tool_exit check_pools(command *c) {
   if (tarn_device_open("cpu:0", &c->device) != TARN_OK) {
     return tool_fail(c->verb, "%s", tarn_last_error());
   }
-  for (size_t i = 0; status == TOOL_DONE && i < c->pools.count; i++)
-    status = try_pool(c, c->pools.items[i]);
-  return status;
+  return options_pools_check(c->verb, &c->pools, try_pool, c);
 }
 
 static tool_exit check_names(const command *c) {

@@ -332,3 +332,33 @@ void options_pools_split(const char *text, options_list *out_pools) {
     begin = end + 1;
   }
 }
+
+static tool_exit check_pool(const tool_verb *verb, const char *pool,
+                            options_try_fn *try_pool, const void *context) {
+  if (!options_is_known(pool, strcspn(pool, ":"), tarn_pool_strategy_name)) {
+    return options_unknown(verb, "pool", pool, tarn_pool_strategy_name);
+  }
+  tarn_status status = try_pool(context, pool);
+  if (status == TARN_OK) return TOOL_DONE;
+  return status == TARN_E_INVALID ? tool_misuse(verb, "%s", tarn_last_error())
+                                  : tool_fail(verb, "%s", tarn_last_error());
+}
+
+tool_exit options_pools_check(const tool_verb *verb, const options_list *pools,
+                              options_try_fn *try_pool, const void *context) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; status == TOOL_DONE && i < pools->count; i++)
+    status = check_pool(verb, pools->items[i], try_pool, context);
+  return status;
+}
+
+tarn_status options_pool_try_dry(tarn_place place, const char *pool,
+                                 size_t limit) {
+  tarn_pool_options dry = {.struct_size = sizeof dry,
+                           .strategy = pool,
+                           .limit = limit,
+                           .flags = TARN_POOL_DRY};
+  tarn_pool *tried = NULL;
+  tarn_status status = tarn_pool_create(place, &dry, &tried);
+  return status == TARN_OK ? tarn_pool_destroy(tried) : status;
+}

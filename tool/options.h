@@ -86,4 +86,17 @@ tool_exit options_strategies_load(const tool_verb *verb,
 // front of key=value goes on with the options of the pool before it.
 void options_pools_split(const char *text, options_list *out_pools);
 
+// Whether a pool of that name and with these options can be had: TARN_OK, or
+// TARN_E_INVALID, which is wrong use, or another error.
+typedef tarn_status options_try_fn(const void *context, const char *pool);
+
+// Looks |pools| up by their names and tries each once, which checks their
+// options. TOOL_DONE, or TOOL_MISUSE or TOOL_NO after a message.
+tool_exit options_pools_check(const tool_verb *verb, const options_list *pools,
+                              options_try_fn *try_pool, const void *context);
+
+// Makes a pool without memory at |place| and destroys it. |limit|: 0 for none.
+tarn_status options_pool_try_dry(tarn_place place, const char *pool,
+                                 size_t limit);
+
 #endif  // TARN_TOOL_OPTIONS_H_

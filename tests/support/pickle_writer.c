@@ -1,6 +1,7 @@
 // Pickles for tests; out of memory ends the test program.
 #include "support/pickle_writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,4 +152,14 @@ void pickle_frame(pickle_writer *w, const char *file, uint64_t line,
   entry(w, "line", line);
   text_entry(w, "name", function);
   pickle_close_dict(w);
+}
+
+void pickle_save(pickle_writer *w, const char *path) {
+  FILE *out = fopen(path, "wb");
+  if (out == NULL || fwrite(w->bytes, 1, w->size, out) != w->size ||
+      fclose(out) != 0) {
+    perror(path);
+    abort();
+  }
+  pickle_free(w);
 }

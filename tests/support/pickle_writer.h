@@ -58,4 +58,8 @@ void pickle_event(pickle_writer *w, const char *action, uint64_t address,
 void pickle_frame(pickle_writer *w, const char *file, uint64_t line,
                   const char *function);
 
+// Writes what there is to the file at |path|, and begins anew; what cannot be
+// written ends the test program.
+void pickle_save(pickle_writer *w, const char *path);
+
 #endif  // TARN_TESTS_SUPPORT_PICKLE_WRITER_H_
