@@ -31,8 +31,8 @@ bool recorded_is_in_use(const char *path);
 
 // Reads the file, names its frames by |table| (NULL: leaves them) and the whole
 // after |program|, puts the finished one in its place and says what it holds;
-// |*out_peak| is its live peak, 0 after a message. Where a trace has several devices, each but the one with most events gets a
-// file of its own,
+// |*out_peak| is its live peak, 0 after a message. Where a trace has several
+// devices, each but the one with most events gets a file of its own,
 // "<path>.device-N". After a message the file is as it was.
 tool_exit recorded_finish(const tool_verb *verb, const char *path,
                           const char *program, symbols *table,
