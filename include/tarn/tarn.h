@@ -9,6 +9,8 @@
 #include "tarn/capture.h"
 #include "tarn/device.h"
 #include "tarn/misuse.h"
+#include "tarn/plan.h"
+#include "tarn/plan_csv.h"
 #include "tarn/pool.h"
 #include "tarn/range.h"
 #include "tarn/rows.h"

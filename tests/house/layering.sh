@@ -43,7 +43,7 @@ include/tarn/compat_awnn.h model                               -
 include/tarn/tarn.h        users                               -
 src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
-src/plan/                  base,plan                           base,plan
+src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
 src/pool/                  account,arena,base,capture,device,misuse,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,pool
 src/synced/                base,device,pool,synced             base,synced

@@ -1,0 +1,87 @@
+// plan_csv.h - problems and plans in files.
+//
+// The format is a table with a first line that names the columns, in any
+// order; times are half-open, lines that are empty are passed over:
+//
+//   id,lower,upper,size[,alignment][,gaps][,offset][,in_place_of][,arena]
+//
+//   id           of the buffer: any text without a comma or a quote, once
+//   lower,upper  needed in the steps [lower, upper)
+//   size         in bytes, more than 0
+//   alignment    of the offset; empty: none
+//   gaps         "3-5 8-9": steps in which it is not needed, [3, 5) and [8, 9)
+//   offset       where it lies: read as TARN_PLAN_FIXED; empty: to be chosen
+//   in_place_of  ids, apart by blanks, in whose place it may begin
+//   arena        number of the arena it must lie in; empty: any
+//
+// "begin" and "end" are other names of lower and upper. A plan is written as
+// the same table, all columns as they were, with the column offset (and arena,
+// where there are several) filled in.
+#ifndef TARN_PLAN_CSV_H_
+#define TARN_PLAN_CSV_H_
+
+#include "tarn/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_plan_table tarn_plan_table;
+
+typedef struct tarn_plan_csv_options {
+  size_t struct_size;
+  // Offsets in the file are an answer, to be checked, and nothing fixed: see
+  // tarn_plan_table_offsets.
+  bool offsets_are_answers;
+  // The least alignment of all buffers; 0: 1.
+  uint64_t alignment;
+} tarn_plan_csv_options;
+
+// Reads the file |path|; "-" is the standard input. |options| NULL: all zero.
+//
+// Lifetime:        free it with tarn_plan_table_destroy.
+// Cost:            O(bytes), at most 64 times the file's size + 1 MiB of
+//                  memory.
+// TARN_E_CORRUPT   the text is "path:line:column: what is wrong".
+// TARN_E_IO        the system refused; the text names the file.
+// TARN_E_NOMEM     no host memory.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_plan_table_read(const char *path, const tarn_plan_csv_options *options,
+                     tarn_plan_table **out_table);
+
+// NULL is allowed.
+TARN_API void tarn_plan_table_destroy(tarn_plan_table *table);
+
+// What was read, with no capacities: copy it and set them.
+//
+// Lifetime: the table's.
+TARN_API const tarn_plan_problem *tarn_plan_table_problem(
+    const tarn_plan_table *table);
+
+// The id of a buffer; "" where |index| is none.
+//
+// Lifetime: the table's.
+TARN_API const char *tarn_plan_table_id(const tarn_plan_table *table,
+                                        size_t index);
+
+// Offsets that were read as answers; NULL unless the options asked for them
+// and each line has one.
+//
+// Lifetime: the table's.
+TARN_API const uint64_t *tarn_plan_table_offsets(const tarn_plan_table *table);
+
+// Writes the table with |offsets| and |arenas| (NULL: no such column) to
+// |path|, which is replaced only when all is written; "-" is the standard
+// output.
+//
+// TARN_E_INVALID  an argument is NULL.
+// TARN_E_IO       the system refused; the file is as it was.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_plan_table_write(const tarn_plan_table *table, const uint64_t *offsets,
+                      const uint32_t *arenas, const char *path);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TARN_PLAN_CSV_H_

@@ -1,0 +1,309 @@
+// A problem becomes an instance in three passes: buffers are joined to items
+// and items cut into pieces by time; pieces' ends, in order, make sections;
+// sizes are divided by the unit.
+//
+// A section ends where something ends after something has begun since the last
+// section did: what is live then is in no larger set. So a piece is in at
+// least one section, and two pieces share one exactly if they share a step.
+//
+// The unit divides all sizes and fixed offsets. Some plan of least height has
+// only offsets that are multiples of it: push everything down as far as it
+// goes, and each offset is an end, a fixed offset or such a number rounded up
+// to an alignment; so an alignment must divide the unit or be divided by it.
+#include "plan/instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+
+// While an instance is made, a piece's first and last are steps, beside it.
+typedef struct end {
+  uint64_t step;
+  uint32_t piece;
+  bool opens;
+} end;
+
+typedef struct making {
+  const tarn_plan_problem *problem;
+  const tarn__plan_choice *choice;
+  uint32_t *taker_of;  // by buffer: who takes its place; UINT32_MAX: nobody
+  bool *takes;         // by buffer
+  tarn__plan_instance *in;
+  end *ends;  // two by two, by piece, before they are sorted
+} making;
+
+// --- items and pieces --------------------------------------------------------
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static bool is_in(const making *m, size_t buffer) {
+  return m->choice->left_out == NULL || !m->choice->left_out[buffer];
+}
+
+static tarn_status join_pairs(making *m) {
+  size_t count = m->problem->count;
+  m->taker_of = tarn__host_array(count + 1, sizeof *m->taker_of);
+  m->takes = tarn__host_array(count + 1, sizeof *m->takes);
+  if (m->taker_of == NULL || m->takes == NULL) return TARN_E_NOMEM;
+  memset(m->taker_of, 0xff, count * sizeof *m->taker_of);
+  for (size_t i = 0; i < m->problem->pair_count; i++) {
+    if (m->choice->merged == NULL || !m->choice->merged[i]) continue;
+    const tarn_plan_pair *pair = &m->problem->pairs[i];
+    m->taker_of[pair->giver] = (uint32_t)pair->taker;
+    m->takes[pair->taker] = true;
+  }
+  return TARN_OK;
+}
+
+// A buffer has a piece more than gaps; a merged pair shares a step, which is a
+// piece of its own: no more than one for each of the two.
+static tarn_status make_room(making *m) {
+  size_t pieces = 0;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    if (is_in(m, i)) pieces += 2 + m->problem->buffers[i].gap_count;
+    if (pieces >= UINT32_MAX / 2) {
+      return tarn__fail(TARN_E_INVALID, "plan: more than 2^31 pieces");
+    }
+  }
+  tarn__plan_instance *in = m->in;
+  in->buffer_count = m->problem->count;
+  in->item_room = m->problem->count + 1;
+  in->piece_room = pieces + 1;
+  in->items = tarn__host_array(in->item_room, sizeof *in->items);
+  in->pieces = tarn__host_array(in->piece_room, sizeof *in->pieces);
+  in->item_of = tarn__host_array(in->buffer_count + 1, sizeof *in->item_of);
+  m->ends = tarn__host_array(2 * in->piece_room, sizeof *m->ends);
+  bool made = in->items != NULL && in->pieces != NULL && in->item_of != NULL &&
+              m->ends != NULL;
+  return made ? TARN_OK : TARN_E_NOMEM;
+}
+
+static void add_piece(making *m, tarn__plan_item *item, uint64_t first,
+                      uint64_t last, uint64_t size) {
+  uint32_t number = item->piece + item->piece_count++;
+  m->in->pieces[number].size = size;
+  m->ends[2 * number] = (end){first, number, true};
+  m->ends[2 * number + 1] = (end){last, number, false};
+  item->length += last - first;
+  if (item->size < size) item->size = size;
+}
+
+// The pieces of one buffer, from the step |from| up to |to|.
+static void add_pieces(making *m, tarn__plan_item *item,
+                       const tarn_plan_buffer *b, uint64_t from, uint64_t to) {
+  for (size_t i = 0; i < b->gap_count; i++) {
+    if (from < b->gaps[i].first) {
+      add_piece(m, item, from, b->gaps[i].first, b->size);
+    }
+    from = b->gaps[i].last;
+  }
+  if (from < to) add_piece(m, item, from, to, b->size);
+}
+
+static bool join_place(tarn__plan_item *item, const tarn_plan_buffer *b) {
+  uint64_t alignment = tarn__plan_alignment(b);
+  uint64_t times = alignment / gcd(item->alignment, alignment);
+  if (item->alignment > (UINT64_C(1) << 62) / times) return false;
+  item->alignment *= times;
+  if ((b->flags & TARN_PLAN_FIXED) != 0) {
+    item->fixed = true;
+    item->offset = b->offset;
+  }
+  return true;
+}
+
+// |buffer| and those that take its place one after another, as one item.
+static tarn_status add_item(making *m, size_t buffer) {
+  uint32_t number = (uint32_t)m->in->item_count++;
+  tarn__plan_item *item = &m->in->items[number];
+  *item =
+      (tarn__plan_item){.alignment = 1, .piece = (uint32_t)m->in->piece_count};
+  const tarn_plan_buffer *before = NULL;
+  for (uint32_t at = (uint32_t)buffer; at != UINT32_MAX; at = m->taker_of[at]) {
+    const tarn_plan_buffer *b = &m->problem->buffers[at];
+    bool gives = m->taker_of[at] != UINT32_MAX;
+    m->in->item_of[at] = number;
+    if (!join_place(item, b)) {
+      return tarn__fail(TARN_E_INVALID,
+                        "buffer %u: its alignment and those of what it shares "
+                        "a place with are too much together",
+                        at);
+    }
+    if (before != NULL) {  // the step of both
+      add_piece(m, item, b->first, b->first + 1,
+                before->size > b->size ? before->size : b->size);
+    }
+    add_pieces(m, item, b, b->first + (before != NULL), b->last - gives);
+    before = b;
+  }
+  m->in->piece_count += item->piece_count;
+  return TARN_OK;
+}
+
+static tarn_status add_items(making *m) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < m->problem->count; i++) {
+    if (!is_in(m, i)) {
+      m->in->item_of[i] = TARN__PLAN_NO_ITEM;
+    } else if (!m->takes[i]) {
+      status = add_item(m, i);
+    }
+  }
+  return status;
+}
+
+// --- sections
+// ------------------------------------------------------------------
+
+// By step; at one step, what ends comes before what begins.
+static int by_step(const void *x, const void *y) {
+  const end *a = x;
+  const end *b = y;
+  if (a->step != b->step) return a->step < b->step ? -1 : 1;
+  if (a->opens != b->opens) return a->opens ? 1 : -1;
+  return (a->piece > b->piece) - (a->piece < b->piece);
+}
+
+static void cut_sections(making *m) {
+  tarn__plan_instance *in = m->in;
+  size_t count = 2 * in->piece_count;
+  uint32_t section = 0;
+  bool begun = false;
+  qsort(m->ends, count, sizeof *m->ends, by_step);
+  for (size_t i = 0; i < count; i++) {
+    const end *e = &m->ends[i];
+    if (e->opens) {
+      in->pieces[e->piece].first = section;
+      begun = true;
+      continue;
+    }
+    section += begun;
+    begun = false;
+    in->pieces[e->piece].last = section;
+  }
+  in->section_count = section;
+}
+
+static void span_items(tarn__plan_instance *in) {
+  for (size_t i = 0; i < in->item_count; i++) {
+    tarn__plan_item *item = &in->items[i];
+    const tarn__plan_piece *pieces = tarn__plan_pieces(in, item);
+    item->first = pieces[0].first;
+    item->last = pieces[item->piece_count - 1].last;
+  }
+}
+
+// --- units and sums
+// --------------------------------------------------------------
+
+static void choose_unit(tarn__plan_instance *in) {
+  uint64_t unit = 0;
+  for (size_t i = 0; i < in->piece_count; i++) {
+    unit = gcd(unit, in->pieces[i].size);
+  }
+  for (size_t i = 0; i < in->item_count; i++) {
+    if (in->items[i].fixed) unit = gcd(unit, in->items[i].offset);
+  }
+  uint64_t whole = unit;
+  for (size_t i = 0; whole != 0 && i < in->item_count; i++) {
+    uint64_t alignment = in->items[i].alignment;
+    if (whole % alignment != 0) unit = gcd(unit, alignment);
+  }
+  in->unit = unit == 0 ? 1 : unit;
+}
+
+static void divide(tarn__plan_instance *in) {
+  for (size_t i = 0; i < in->piece_count; i++)
+    in->pieces[i].size /= in->unit;
+  for (size_t i = 0; i < in->item_count; i++) {
+    tarn__plan_item *item = &in->items[i];
+    item->size /= in->unit;
+    item->offset /= in->unit;
+    item->alignment /= gcd(item->alignment, in->unit);
+  }
+}
+
+static tarn_status sum_up(tarn__plan_instance *in) {
+  in->live = tarn__host_array(in->section_count + 1, sizeof *in->live);
+  if (in->live == NULL) return TARN_E_NOMEM;
+  // Differences from section to section first: sums that wrap come back.
+  for (size_t i = 0; i < in->piece_count; i++) {
+    in->live[in->pieces[i].first] += in->pieces[i].size;
+    in->live[in->pieces[i].last] -= in->pieces[i].size;
+  }
+  uint64_t live = 0;
+  for (size_t i = 0; i < in->section_count; i++) {
+    live = in->live[i] += live;
+    if (in->bound < live) in->bound = live;
+  }
+  for (size_t i = 0; i < in->item_count; i++) {
+    const tarn__plan_item *item = &in->items[i];
+    uint64_t top = item->fixed ? item->offset + item->size : 0;
+    if (in->bound < top) in->bound = top;
+  }
+  return TARN_OK;
+}
+
+// --- the whole
+// -------------------------------------------------------------------
+
+static tarn_status make(making *m) {
+  tarn_status status = join_pairs(m);
+  if (status == TARN_OK) status = make_room(m);
+  if (status == TARN_OK) status = add_items(m);
+  if (status != TARN_OK) return status;
+  cut_sections(m);
+  span_items(m->in);
+  choose_unit(m->in);
+  divide(m->in);
+  return sum_up(m->in);
+}
+
+tarn_status tarn__plan_instance_make(const tarn_plan_problem *problem,
+                                     const tarn__plan_choice *choice,
+                                     tarn__plan_instance *out_instance) {
+  static const tarn__plan_choice all = {0};
+  *out_instance = (tarn__plan_instance){0};
+  making m = {.problem = problem,
+              .choice = choice == NULL ? &all : choice,
+              .in = out_instance};
+  size_t buffers = problem->count + 1;
+  tarn_status status = make(&m);
+  tarn__host_free_array(m.ends, 2 * out_instance->piece_room, sizeof *m.ends);
+  tarn__host_free_array(m.taker_of, buffers, sizeof *m.taker_of);
+  tarn__host_free_array(m.takes, buffers, sizeof *m.takes);
+  if (status != TARN_OK) tarn__plan_instance_free(out_instance);
+  return status;
+}
+
+void tarn__plan_instance_free(tarn__plan_instance *in) {
+  tarn__host_free_array(in->items, in->item_room, sizeof *in->items);
+  tarn__host_free_array(in->pieces, in->piece_room, sizeof *in->pieces);
+  tarn__host_free_array(in->live, in->section_count + 1, sizeof *in->live);
+  tarn__host_free_array(in->item_of, in->buffer_count + 1, sizeof *in->item_of);
+  *in = (tarn__plan_instance){0};
+}
+
+uint64_t tarn__plan_units(const tarn__plan_instance *instance,
+                          uint64_t capacity) {
+  return capacity == 0 ? UINT64_MAX : capacity / instance->unit;
+}
+
+uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
+                                    const uint64_t *offsets) {
+  uint64_t height = 0;
+  for (size_t i = 0; i < instance->item_count; i++) {
+    uint64_t top = offsets[i] + instance->items[i].size;
+    if (height < top) height = top;
+  }
+  return height;
+}

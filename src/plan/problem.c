@@ -1,0 +1,147 @@
+// What is wrong with a problem is said once, here; whoever works on one later
+// takes it as it is.
+#include "plan/problem.h"
+
+#include <inttypes.h>
+
+#include "base/status.h"
+
+// The sum of all sizes, alignments and fixed ends stays below this.
+#define MOST (UINT64_C(1) << 63)
+
+static tarn_status check_gaps(const tarn_plan_buffer *b, size_t index) {
+  if (b->gap_count > 0 && b->gaps == NULL) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: %zu gaps at NULL", index,
+                      b->gap_count);
+  }
+  uint64_t after = b->first;
+  for (size_t i = 0; i < b->gap_count; i++) {
+    const tarn_plan_gap *gap = &b->gaps[i];
+    if (gap->first <= after || gap->last <= gap->first ||
+        gap->last >= b->last) {
+      return tarn__fail(TARN_E_INVALID,
+                        "buffer %zu: gap %zu, [%" PRIu64 ", %" PRIu64
+                        "), is empty, or does not lie in order within "
+                        "[%" PRIu64 ", %" PRIu64 ") with steps on both sides",
+                        index, i, gap->first, gap->last, b->first, b->last);
+    }
+    after = gap->last;
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_place(const tarn_plan_problem *problem, size_t index) {
+  const tarn_plan_buffer *b = &problem->buffers[index];
+  size_t arenas = tarn__plan_arena_count(problem);
+  if ((b->flags & TARN_PLAN_IN_ARENA) != 0 && b->arena >= arenas) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: arena %u of %zu", index,
+                      b->arena, arenas);
+  }
+  if ((b->flags & TARN_PLAN_FIXED) == 0) return TARN_OK;
+  if (arenas > 1 && (b->flags & TARN_PLAN_IN_ARENA) == 0) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buffer %zu: at a fixed offset of no arena", index);
+  }
+  if (b->offset % tarn__plan_alignment(b) != 0) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buffer %zu: the fixed offset %" PRIu64
+                      " is no multiple of its alignment %" PRIu64,
+                      index, b->offset, b->alignment);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_buffer(const tarn_plan_problem *problem,
+                                size_t index) {
+  const uint32_t known = TARN_PLAN_FIXED | TARN_PLAN_IN_ARENA;
+  const tarn_plan_buffer *b = &problem->buffers[index];
+  if (b->size == 0) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: its size is 0", index);
+  }
+  if (b->last <= b->first) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buffer %zu: needed in no step of [%" PRIu64 ", %" PRIu64
+                      ")",
+                      index, b->first, b->last);
+  }
+  if ((b->flags & ~known) != 0) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: unknown flags %#x", index,
+                      b->flags & ~known);
+  }
+  tarn_status status = check_gaps(b, index);
+  return status == TARN_OK ? check_place(problem, index) : status;
+}
+
+// Adds what the buffer can make offsets grow by.
+static bool count_in(const tarn_plan_buffer *b, uint64_t *sum) {
+  uint64_t fixed = (b->flags & TARN_PLAN_FIXED) != 0 ? b->offset : 0;
+  const uint64_t parts[] = {b->size, tarn__plan_alignment(b) - 1, fixed};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (parts[i] >= MOST - *sum) return false;
+    *sum += parts[i];
+  }
+  return true;
+}
+
+static tarn_status check_pair(const tarn_plan_problem *problem, size_t index) {
+  const tarn_plan_pair *pair = &problem->pairs[index];
+  if (pair->giver >= problem->count || pair->taker >= problem->count) {
+    return tarn__fail(TARN_E_INVALID, "pair %zu: buffers %zu and %zu of %zu",
+                      index, pair->giver, pair->taker, problem->count);
+  }
+  const tarn_plan_buffer *giver = &problem->buffers[pair->giver];
+  const tarn_plan_buffer *taker = &problem->buffers[pair->taker];
+  if (pair->giver == pair->taker || giver->last - 1 != taker->first ||
+      giver->first == taker->first) {
+    return tarn__fail(
+        TARN_E_INVALID,
+        "pair %zu: the last step of buffer %zu, %" PRIu64
+        ", is not the first of buffer %zu, %" PRIu64 ", after one of its own",
+        index, pair->giver, giver->last - 1, pair->taker, taker->first);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_parts(const tarn_plan_problem *problem) {
+  if (problem->count > 0 && problem->buffers == NULL) {
+    return tarn__fail(TARN_E_INVALID, "plan: %zu buffers at NULL",
+                      problem->count);
+  }
+  if (problem->pair_count > 0 && problem->pairs == NULL) {
+    return tarn__fail(TARN_E_INVALID, "plan: %zu pairs at NULL",
+                      problem->pair_count);
+  }
+  if (problem->arena_count > 0 && problem->capacities == NULL) {
+    return tarn__fail(TARN_E_INVALID, "plan: %zu arenas at NULL",
+                      problem->arena_count);
+  }
+  if (problem->count >= UINT32_MAX || problem->arena_count >= UINT32_MAX) {
+    return tarn__fail(TARN_E_INVALID, "plan: more than 2^32 buffers or arenas");
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__plan_problem_check(const tarn_plan_problem *problem) {
+  size_t known;
+  if (problem == NULL ||
+      !tarn__struct_size(problem->struct_size,
+                         TARN__SIZE_UP_TO(tarn_plan_problem, arena_count),
+                         sizeof *problem, &known)) {
+    return tarn__fail(TARN_E_INVALID, "plan problem: NULL or struct_size");
+  }
+  tarn_status status = check_parts(problem);
+  uint64_t sum = 0;
+  for (size_t i = 0; status == TARN_OK && i < problem->count; i++) {
+    status = check_buffer(problem, i);
+    if (status == TARN_OK && !count_in(&problem->buffers[i], &sum)) {
+      status = tarn__fail(TARN_E_INVALID,
+                          "buffer %zu: with it, sizes, alignments and fixed "
+                          "offsets are 2^63 or more in all",
+                          i);
+    }
+  }
+  for (size_t i = 0; status == TARN_OK && i < problem->pair_count; i++) {
+    status = check_pair(problem, i);
+  }
+  return status;
+}
