@@ -229,7 +229,7 @@ bool model_is_plan(const tarn_plan_problem *problem, const uint64_t *offsets,
   for (uint32_t a = 0; a == 0 || a < problem->arena_count; a++) {
     uint64_t height = 0;
     for (size_t i = 0; i < problem->count; i++) {
-      if (arenas != NULL && arenas[i] != a) continue;
+      if ((arenas == NULL ? 0 : arenas[i]) != a) continue;
       uint64_t end = offsets[i] + problem->buffers[i].size;
       if (end > height) height = end;
     }
