@@ -129,6 +129,8 @@ void tarn__plan_beam_destroy(tarn__plan_beam *b) {
   tarn__host_free(b, sizeof *b);
 }
 
+uint32_t tarn__plan_beam_width(const tarn__plan_beam *b) { return b->width; }
+
 // --- a level ----------------------------------------------------------------
 // -------------------------------------------------------------------
 
