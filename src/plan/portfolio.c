@@ -53,17 +53,24 @@ static tarn_status search_in_depth(worker *w) {
                                &w->outcome, &w->nodes);
 }
 
-// After each order has had its turn it comes again with another ease, and when
-// all of these have had theirs, disturbed.
+// After each order has had its turn with each ease it comes again, disturbed.
 static tarn_status search_in_breadth(worker *w) {
-  static const uint32_t eases[] = {8, 4, 16};
-  const uint64_t ease_count = sizeof eases / sizeof *eases;
-  uint64_t turn = w->member / TARN__PLAN_ORDERS;
+  static const struct {
+    tarn__plan_order order;
+    uint32_t ease;
+  } members[] = {
+      {TARN__PLAN_BY_CROWD_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
+      {TARN__PLAN_BY_CROWD, 16},      {TARN__PLAN_BY_AREA, 16},
+      {TARN__PLAN_BY_CROWD_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
+      {TARN__PLAN_BY_CROWD, 4},       {TARN__PLAN_BY_AREA, 4},
+  };
+  const uint64_t count = sizeof members / sizeof *members;
+  uint64_t turn = w->member % count;
   tarn__plan_beam_run run = {.capacity = w->step->capacity,
                              .width = w->step->width,
-                             .ease = eases[turn % ease_count],
-                             .order = orders[w->member % TARN__PLAN_ORDERS],
-                             .seed = turn / ease_count,
+                             .ease = members[turn].ease,
+                             .order = members[turn].order,
+                             .seed = w->member / count,
                              .node_limit = w->step->node_limit,
                              .stop = w->stop};
   return tarn__plan_beam_run_once(w->beam, &run, w->offsets, &w->outcome,
