@@ -1,7 +1,6 @@
 // Traces as inputs of `tarn plan`, and what is asked about them.
 #include "plan_trace.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "load.h"
 
 // ---------------------------------------------------------------------------
-// The input
+// Names and the end
 // ---------------------------------------------------------------------------
 
 // The number of the block in the trace, or of the event that was refused.
@@ -36,7 +35,66 @@ static void destroy(void *source) {
   free(t);
 }
 
+// ---------------------------------------------------------------------------
+// What is asked
+// ---------------------------------------------------------------------------
+
+static const double shortest = 0.05, longest = 2;  // seconds of each question
+
+// Each of the few questions may take a tenth of what the plan may.
+static double seconds_of(const plan_answer *answer) {
+  double seconds = answer->time_limit / 10;
+  if (!(seconds > shortest)) return shortest;
+  return seconds < longest ? seconds : longest;
+}
+
+// The height of any plan, of those that are too high too.
+static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
+  uint64_t height = plan_fit_height(&t->buffers.problem, seconds_of(answer));
+  if (answer->offsets == NULL) return height;
+  bool lower = height == 0 || answer->info.height < height;
+  return lower ? answer->info.height : height;
+}
+
+static bool ask_pools(plan_trace *t) {
+  what_if_question question = {.trace = t->trace,
+                               .device = t->device,
+                               .pools = &t->pools,
+                               .capacity = t->capacity};
+  return what_if_run(t->verb, &question, &t->strategies);
+}
+
+static void ask_scale(plan_trace *t, const plan_answer *answer) {
+  size_t count = t->buffers.problem.count;
+  bool *old = tool_array(count + 1, sizeof *old);
+  for (size_t i = 0; i < count; i++)
+    old[i] = trace_problem_is_old(&t->buffers, i);
+  double seconds = seconds_of(answer);
+  t->scale = plan_fit_factor(&answer->problem, NULL, t->height, seconds);
+  if (t->trace->baseline_count > 0) {
+    t->scale_young = plan_fit_factor(&answer->problem, old, t->height, seconds);
+  }
+  free(old);
+}
+
+static bool ask(const plan_input *input, const plan_answer *answer) {
+  plan_trace *t = input->source;
+  t->capacity = plan_fit_capacity(&answer->problem);
+  t->height = find_height(t, answer);
+  t->pressed = answer->offsets == NULL && t->capacity > 0;
+  if (t->pressed) {
+    t->moves = plan_fit_moves(&answer->problem, seconds_of(answer));
+    ask_scale(t, answer);
+  }
+  return ask_pools(t);
+}
+
+// ---------------------------------------------------------------------------
+// The input
+// ---------------------------------------------------------------------------
+
 static const plan_input_kind trace_kind = {.id = id_of,
+                                           .ask = ask,
                                            .tell = plan_trace_tell,
                                            .tell_json = plan_trace_tell_json,
                                            .destroy = destroy};
@@ -88,57 +146,4 @@ tool_exit plan_trace_load(const plan_input_options *options, plan_input *out) {
   out->source = t;
   out->kind = &trace_kind;
   return load(options, out);
-}
-
-// ---------------------------------------------------------------------------
-// What is asked
-// ---------------------------------------------------------------------------
-
-static const double shortest = 0.05, longest = 2;  // seconds of each question
-
-// Each of the few questions may take a tenth of what the plan may.
-static double seconds_of(const plan_answer *answer) {
-  double seconds = answer->time_limit / 10;
-  if (!(seconds > shortest)) return shortest;
-  return seconds < longest ? seconds : longest;
-}
-
-// The height of any plan, of those that are too high too.
-static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
-  uint64_t height = plan_fit_height(&t->buffers.problem, seconds_of(answer));
-  if (answer->offsets == NULL) return height;
-  bool lower = height == 0 || answer->info.height < height;
-  return lower ? answer->info.height : height;
-}
-
-static void ask_pools(plan_trace *t) {
-  if (!what_if_run(t->verb, t->trace, t->device, &t->pools, t->capacity,
-                   &t->strategies)) {
-    t->strategies.count = 0;
-  }
-}
-
-static void ask_scale(plan_trace *t, const plan_answer *answer) {
-  size_t count = t->buffers.problem.count;
-  bool *old = tool_array(count + 1, sizeof *old);
-  for (size_t i = 0; i < count; i++)
-    old[i] = trace_problem_is_old(&t->buffers, i);
-  double seconds = seconds_of(answer);
-  t->scale = plan_fit_factor(&answer->problem, NULL, t->height, seconds);
-  if (t->trace->baseline_count > 0) {
-    t->scale_young = plan_fit_factor(&answer->problem, old, t->height, seconds);
-  }
-  free(old);
-}
-
-void plan_trace_ask(plan_trace *t, const plan_answer *answer) {
-  if (t->asked) return;
-  t->asked = true;
-  t->capacity = plan_fit_capacity(&answer->problem);
-  t->height = find_height(t, answer);
-  t->pressed = answer->offsets == NULL && t->capacity > 0;
-  ask_pools(t);
-  if (!t->pressed) return;
-  t->moves = plan_fit_moves(&answer->problem, seconds_of(answer));
-  ask_scale(t, answer);
 }

@@ -18,8 +18,7 @@ typedef struct plan_trace {
   tarn_device *device;
   char id[32];  // the last that was asked for
 
-  // Below: what was found out of one answer.
-  bool asked;
+  // What was found out about an answer.
   uint64_t capacity;  // 0: none was given
   // Of a plan, whether it fits or not; 0: there is none.
   uint64_t height;
@@ -29,9 +28,6 @@ typedef struct plan_trace {
   double scale;        // of all sizes; 0: unknown
   double scale_young;  // of those that are not older than the trace
 } plan_trace;
-
-// Finds out all that is below |asked|, once.
-void plan_trace_ask(plan_trace *t, const plan_answer *answer);
 
 // As of plan_input_kind.
 void plan_trace_tell(const plan_input *input, const plan_answer *answer,

@@ -183,8 +183,8 @@ static void tell_savings(const plan_trace *t, FILE *out) {
 
 void plan_trace_tell(const plan_input *input, const plan_answer *answer,
                      FILE *out) {
-  plan_trace *t = input->source;
-  plan_trace_ask(t, answer);
+  const plan_trace *t = input->source;
+  (void)answer;
   if (t->pressed) {
     tell_moves(input, out);
     tell_scale(t, out);
@@ -257,8 +257,8 @@ static void put_moves(const plan_input *input, json *out) {
 
 void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
                           json *out) {
-  plan_trace *t = input->source;
-  plan_trace_ask(t, answer);
+  const plan_trace *t = input->source;
+  (void)answer;
   json_key(out, "what_if");
   json_begin_array(out);
   for (size_t i = 0; i < t->strategies.count; i++)
