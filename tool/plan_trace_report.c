@@ -222,8 +222,12 @@ static void put_saving(const plan_trace *t, const what_if_row *row, json *out) {
   } else {
     json_bool(out, row->fits == FITS);
   }
-  put_number(out, "saved_bytes", t->height > 0,
-             (double)row->reserved_bytes - (double)t->height);
+  json_key(out, "saved_bytes");
+  if (t->height > 0) {
+    json_int(out, (int64_t)(row->reserved_bytes - t->height));
+  } else {
+    json_double(out, NAN);
+  }
   json_end_object(out);
 }
 
