@@ -315,7 +315,7 @@ static void write_name(drawing *d, size_t index, box b) {
   double middle = b.x + b.width / 2, y = b.y + b.height / 2;
   bool is_whole = (double)strlen(id) * LETTER_TENTHS / 10 + 6 <= b.width;
   if (b.height < 14 || (!is_whole && b.width < 44)) return;
-  format_bytes(size, buffer_of(d, index)->size);
+  plan_picture_bytes(size, buffer_of(d, index)->size);
   double size_width = (double)strlen(size) * LETTER_TENTHS / 10 + 6;
   bool both = b.height >= 32 && b.width >= size_width;
   write_label(d, "n", middle, both ? y - 2 : y + 4, b.width, id);

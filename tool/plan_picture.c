@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "plan_changes.h"
 
 enum {
@@ -129,6 +130,14 @@ uint64_t plan_picture_step_bytes(uint64_t range, uint64_t count) {
   return step;
 }
 
+// "512 KiB": without a fraction that is none.
+char *plan_picture_bytes(char *out, uint64_t bytes) {
+  format_bytes(out, bytes);
+  char *fraction = strstr(out, ".00 ");
+  if (fraction != NULL) memmove(fraction, fraction + 3, strlen(fraction + 2));
+  return out;
+}
+
 // ---------------------------------------------------------------------------
 // Colours
 // ---------------------------------------------------------------------------
@@ -141,26 +150,43 @@ static unsigned bits_of(uint64_t size) {
   return bits;
 }
 
-static void find_classes(plan_picture *p) {
-  const tarn_plan_problem *problem = &p->answer->problem;
-  unsigned low = 63, high = 0;
+// How much of the picture each power of two takes.
+static double weigh(const tarn_plan_problem *problem, double *areas) {
+  double all = 0;
   for (size_t i = 0; i < problem->count; i++) {
-    unsigned bits = bits_of(problem->buffers[i].size);
-    if (bits < low) low = bits;
-    if (bits > high) high = bits;
+    const tarn_plan_buffer *b = &problem->buffers[i];
+    double area = (double)b->size * (double)(b->last - b->first);
+    areas[bits_of(b->size)] += area;
+    all += area;
   }
-  unsigned range = high >= low ? high - low + 1 : 1;
-  p->class_bits = (range + PICTURE_CLASSES - 1) / PICTURE_CLASSES;
-  p->low_bits = low;
+  return all;
+}
+
+// Each class takes as much of the picture as the others, as far as powers of
+// two allow it.
+static void find_classes(plan_picture *p) {
+  double areas[64] = {0}, seen = 0;
+  double all = weigh(&p->answer->problem, areas);
+  for (int bits = 0; bits < 64; bits++) {
+    double middle = seen + areas[bits] / 2;
+    int class = all > 0 ? (int)(PICTURE_CLASSES * middle / all) : 0;
+    if (class >= PICTURE_CLASSES) class = PICTURE_CLASSES - 1;
+    p->class_of[bits] = (unsigned char)class;
+    seen += areas[bits];
+  }
 }
 
 int plan_picture_class(const plan_picture *p, uint64_t size) {
-  return (int)((bits_of(size) - p->low_bits) / p->class_bits);
+  return p->class_of[bits_of(size)];
 }
 
 uint64_t plan_picture_class_most(const plan_picture *p, int class) {
-  unsigned bits = p->low_bits + ((unsigned)class + 1) * p->class_bits - 1;
-  return UINT64_C(1) << (bits < 63 ? bits : 63);
+  uint64_t most = 0;
+  for (size_t i = 0; i < p->answer->problem.count; i++) {
+    uint64_t size = p->answer->problem.buffers[i].size;
+    if (size > most && plan_picture_class(p, size) == class) most = size;
+  }
+  return most;
 }
 
 // ---------------------------------------------------------------------------

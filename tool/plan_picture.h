@@ -43,13 +43,11 @@ typedef struct plan_picture {
   size_t panels_left_out;
   int needed_top;  // of the strip below the panels
   int needed_height;
-  int bottom;      // below it: ticks and legend
-  int height;      // of the whole
-  uint64_t first;  // steps at the left and at the right
-  uint64_t last;   // more than |first|
-  // Class c has sizes up to 2^(low_bits + (c + 1) * class_bits).
-  unsigned low_bits;
-  unsigned class_bits;
+  int bottom;                  // below it: ticks and legend
+  int height;                  // of the whole
+  uint64_t first;              // steps at the left and at the right
+  uint64_t last;               // more than |first|
+  unsigned char class_of[64];  // by the bits of a size
 } plan_picture;
 
 // Of an answer that has offsets.
@@ -74,5 +72,8 @@ enum { PICTURE_COLUMNS = PICTURE_RIGHT - PICTURE_LEFT };
 // so that there are at most |count| of them.
 uint64_t plan_picture_step(uint64_t range, uint64_t count);
 uint64_t plan_picture_step_bytes(uint64_t range, uint64_t count);
+
+// "512 KiB" into |out|, FORMAT_SIZE bytes: without a fraction that is none.
+char *plan_picture_bytes(char *out, uint64_t bytes);
 
 #endif  // TARN_TOOL_PLAN_PICTURE_H_

@@ -48,14 +48,6 @@ static void write_area(const canvas *c, const char *class, int x, int y,
           class, x, y, width, height);
 }
 
-// "512 KiB": without a fraction that is none.
-static char *short_bytes(char *out, uint64_t bytes) {
-  format_bytes(out, bytes);
-  char *fraction = strstr(out, ".00 ");
-  if (fraction != NULL) memmove(fraction, fraction + 3, strlen(fraction + 2));
-  return out;
-}
-
 // Without its folders, as in other pictures.
 static const char *title_of(const plan_answer *answer) {
   const char *slash = strrchr(answer->input->path, '/');
@@ -101,7 +93,7 @@ static void write_offsets(const canvas *c, const picture_panel *panel) {
   for (uint64_t at = 0; at <= panel->most; at += step) {
     double y = plan_picture_y(panel, at);
     write_line(c, "grid", PICTURE_LEFT, y, PICTURE_RIGHT, y);
-    write_text(c, "t e", PICTURE_LEFT - 8, y + 4, short_bytes(text, at));
+    write_text(c, "t e", PICTURE_LEFT - 8, y + 4, plan_picture_bytes(text, at));
     if (at > panel->most - step) return;
   }
 }
@@ -179,7 +171,7 @@ static size_t write_marks(const canvas *c, const picture_panel *panel,
     write_text(c, "b", LABEL_X, at, text);
     at += LABEL_LINE;
   }
-  write_text(c, "t", LABEL_X, at, short_bytes(text, marks[0].value));
+  write_text(c, "t", LABEL_X, at, plan_picture_bytes(text, marks[0].value));
   if (!shown)
     write_text(c, "t", LABEL_X, at += LABEL_LINE, "(above the picture)");
   *y = at + LABEL_LINE + 6;
@@ -229,7 +221,7 @@ static void write_needed(const canvas *c) {
   write_profile(c, needed, most);
   write_text(c, "b", LABEL_X, p->needed_top + 12, "needed at once");
   write_text(c, "t e", PICTURE_LEFT - 8, p->needed_top + 9,
-             short_bytes(text, most));
+             plan_picture_bytes(text, most));
   write_text(c, "t e", PICTURE_LEFT - 8, p->bottom + 3, "0 B");
   free(needed);
 }
@@ -252,7 +244,7 @@ static void write_classes(const canvas *c, const plan_boxes *boxes, int y) {
     if (!boxes->has_class[i]) continue;
     snprintf(class, sizeof class, "c%d", i);
     snprintf(text, sizeof text, "up to %s",
-             short_bytes(bytes, plan_picture_class_most(c->picture, i)));
+             plan_picture_bytes(bytes, plan_picture_class_most(c->picture, i)));
     x = write_swatch(c, class, x, y, text);
   }
   if (boxes->gaps > 0) write_swatch(c, "gap", x, y, "not needed meanwhile");
