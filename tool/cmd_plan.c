@@ -403,6 +403,8 @@ static bool write_files(command *c) {
 }
 
 static tool_exit tell(command *c) {
+  const plan_input_kind *kind = c->input.kind;
+  if (kind->ask != NULL && !kind->ask(&c->input, &c->answer)) return TOOL_NO;
   bool written = write_files(c);
   const plan_answer *answer = &c->answer;
   bool stdout_is_taken =

@@ -26,7 +26,10 @@ typedef struct plan_input_kind {
   // written. A status of the library.
   tarn_status (*write)(const plan_input *input, const uint64_t *offsets,
                        const uint32_t *arenas, const char *path);
-  // What only this kind can tell of an answer: lines behind the table, and keys
+  // Finds out what only this kind can tell of an answer, before anything is
+  // told. False after a message.
+  bool (*ask)(const plan_input *input, const struct plan_answer *answer);
+  // Tells it: lines behind the table, and keys
   // behind those that all have.
   void (*tell)(const plan_input *input, const struct plan_answer *answer,
                FILE *out);
