@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "format.h"
+#include "plan_changes.h"
 #include "table.h"
 
 enum { ROWS = 20 };  // more buffers than that tell a person nothing
@@ -17,61 +18,20 @@ enum { ROWS = 20 };  // more buffers than that tell a person nothing
 // How much, and when
 // ---------------------------------------------------------------------------
 
-typedef struct change {
-  uint64_t step;
-  uint64_t size;
-  bool begins;
-} change;
-
-// Ends before beginnings: lifetimes are half-open.
-static int compare_changes(const void *a, const void *b) {
-  const change *x = a, *y = b;
-  if (x->step != y->step) return x->step < y->step ? -1 : 1;
-  return (int)x->begins - (int)y->begins;
-}
-
-static size_t count_changes(const plan_answer *answer) {
-  size_t count = 0;
-  for (size_t i = 0; i < answer->info.conflict_count; i++) {
-    count += 2 + 2 * answer->problem.buffers[answer->conflict[i]].gap_count;
-  }
-  return count;
-}
-
-static size_t add_changes(const tarn_plan_buffer *b, change *out) {
-  size_t count = 0;
-  out[count++] = (change){b->first, b->size, true};
-  for (size_t i = 0; i < b->gap_count; i++) {
-    out[count++] = (change){b->gaps[i].first, b->size, false};
-    out[count++] = (change){b->gaps[i].last, b->size, true};
-  }
-  out[count++] = (change){b->last, b->size, false};
-  return count;
-}
-
 // The step in which most is live. Sizes sum up to less than 2^63.
-static plan_crowd sweep(const change *changes, size_t count) {
+static plan_crowd most_live(const plan_answer *answer) {
+  plan_changes changes = plan_changes_make(&answer->problem, answer->conflict,
+                                           answer->info.conflict_count, NULL);
   plan_crowd most = {.has_step = true};
   uint64_t live = 0;
-  for (size_t i = 0; i < count; i++) {
-    live = changes[i].begins ? live + changes[i].size : live - changes[i].size;
+  for (size_t i = 0; i < changes.count; i++) {
+    const plan_change *change = &changes.items[i];
+    live = change->begins ? live + change->size : live - change->size;
     if (live <= most.bytes) continue;
     most.bytes = live;
-    most.step = changes[i].step;
+    most.step = change->step;
   }
-  return most;
-}
-
-static plan_crowd most_live(const plan_answer *answer) {
-  size_t count = 0;
-  change *changes = tool_array(count_changes(answer), sizeof *changes);
-  for (size_t i = 0; i < answer->info.conflict_count; i++) {
-    count += add_changes(&answer->problem.buffers[answer->conflict[i]],
-                         changes + count);
-  }
-  qsort(changes, count, sizeof *changes, compare_changes);
-  plan_crowd most = sweep(changes, count);
-  free(changes);
+  plan_changes_deinit(&changes);
   return most;
 }
 
