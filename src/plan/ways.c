@@ -18,9 +18,9 @@ static uint64_t most_live(const uint64_t *tree, size_t sections, size_t first,
   last += sections;
   for (; first < last; first /= 2, last /= 2) {
     if (first % 2 == 1 && most < tree[first]) most = tree[first];
+    if (last % 2 == 1 && most < tree[last - 1]) most = tree[last - 1];
     first += first % 2;
     last -= last % 2;
-    if (last >= first && most < tree[last]) most = tree[last];
   }
   return most;
 }
@@ -28,7 +28,7 @@ static uint64_t most_live(const uint64_t *tree, size_t sections, size_t first,
 static tarn_status measure_crowds(tarn__plan_ways *ways) {
   const tarn__plan_instance *in = ways->in;
   size_t sections = in->section_count;
-  uint64_t *tree = tarn__host_array(2 * sections + 1, sizeof *tree);
+  uint64_t *tree = tarn__host_array(2 * sections, sizeof *tree);
   if (tree == NULL) return TARN_E_NOMEM;
   memcpy(tree + sections, in->live, sections * sizeof *tree);
   for (size_t i = sections; i-- > 1;) {
@@ -38,7 +38,7 @@ static tarn_status measure_crowds(tarn__plan_ways *ways) {
     const tarn__plan_item *item = &in->items[i];
     ways->crowd[i] = most_live(tree, sections, item->first, item->last);
   }
-  tarn__host_free_array(tree, 2 * sections + 1, sizeof *tree);
+  tarn__host_free_array(tree, 2 * sections, sizeof *tree);
   return TARN_OK;
 }
 
@@ -115,7 +115,7 @@ static double key_of(const tarn__plan_ways *ways, uint32_t index,
     case TARN__PLAN_WIDEST:
       return size * length;
     case TARN__PLAN_SPREAD:
-      return sections_of(item) + size / bound;
+      return sections_of(item) + size / (bound + 1);
     default:
       return (double)ways->crowd[index] / bound * 4294967296.0 +
              sections_of(item) / ((double)in->section_count + 1);
