@@ -184,10 +184,6 @@ static void list_changes(const tarn__plan_pairs *pairs, change *out) {
   }
 }
 
-static void raise(uint64_t *most, uint64_t value) {
-  if (*most < value) *most = value;
-}
-
 // A meeting is one step: its givers end after it.
 static void sum_changes(tarn__plan_pairs *pairs, const change *changes,
                         size_t count) {
@@ -201,8 +197,9 @@ static void sum_changes(tarn__plan_pairs *pairs, const change *changes,
         pairs->mates[next->first].step == changes[i].step) {
       next->live = live;
       meeting++;
-    } else {
-      raise(&pairs->floor, live);
+    } else if (pairs->floor < live) {
+      pairs->floor = live;
+      pairs->floor_step = changes[i].step;
     }
   }
 }
@@ -218,8 +215,9 @@ static tarn_status sum_live(tarn__plan_pairs *pairs) {
   tarn__host_free_array(changes, count + 1, sizeof *changes);
   for (size_t i = 0; i < problem->count; i++) {
     const tarn_plan_buffer *b = &problem->buffers[i];
-    bool fixed = (b->flags & TARN_PLAN_FIXED) != 0;
-    if (fixed && is_in(pairs, i)) raise(&pairs->floor, b->offset + b->size);
+    if ((b->flags & TARN_PLAN_FIXED) == 0 || !is_in(pairs, i)) continue;
+    uint64_t end = b->offset + b->size;
+    if (pairs->floor < end) pairs->floor = end;
   }
   return TARN_OK;
 }

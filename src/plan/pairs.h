@@ -57,10 +57,11 @@ typedef struct tarn__plan_pairs {
   size_t count;            // of mates: pairs that may merge
   tarn__plan_meeting *meetings;
   size_t meeting_count;
-  uint64_t floor;  // bytes: what no merging lowers
-  bool *gives;     // by buffer: it is merged with a taker
-  bool *takes;     // by buffer: with a giver
-  bool *merged;    // by pair of the problem: as tarn__plan_choice has it
+  uint64_t floor;       // bytes: what no merging lowers
+  uint64_t floor_step;  // where that much is live, if it is no fixed end
+  bool *gives;          // by buffer: it is merged with a taker
+  bool *takes;          // by buffer: with a giver
+  bool *merged;         // by pair of the problem: as tarn__plan_choice has it
   // What is merged one after another is a row, from its head to its tail.
   uint32_t *head_of;               // by tail
   uint32_t *tail_of;               // by head
