@@ -17,7 +17,7 @@ START_TEST(words) {
   assert_misuse(tool_run("plan"), "which file?");
   assert_misuse(tool_run("plan", "a.csv", "b.csv"), "'b.csv' is too much");
   assert_misuse(tool_run("plan", "@bert"), "'@bert'");
-  assert_misuse(tool_run("plan", "a.csv", "--capasity", "1"), "--capacity");
+  assert_misuse(tool_run("plan", "a.csv", "--capasity", "1"), "'--capasity'");
   assert_misuse(tool_run("plan", "a.csv", "--capacity"), "needs a value");
 }
 END_TEST
@@ -153,12 +153,12 @@ END_TEST
 
 // What comes out of a file does not reach the terminal as it is.
 START_TEST(names_are_neutralised) {
-  char *path = plan_file("hostile.csv",
-                         "id,lower,upper,size\n\x1b[2Ja,0,3,1024\nb,0,3,8\n");
+  char *path = plan_file(
+      "hostile.csv", "id,lower,upper,size\n\xe2\x80\xaea,0,3,1024\nb,0,3,8\n");
   tool_output o = tool_run("plan", path, "--capacity", "1K");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(o.out, "?[2Ja");
-  ck_assert_ptr_null(strchr(o.out, '\x1b'));
+  assert_contains(o.out, "?a");
+  ck_assert_ptr_null(strstr(o.out, "\xe2\x80\xae"));
   tool_output_free(&o);
   free(path);
 }

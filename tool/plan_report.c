@@ -53,6 +53,7 @@ static uint64_t height_of(const plan_answer *answer, size_t arena) {
 
 // How the search ended, where that is not by a proof.
 static void write_end(const plan_answer *answer, FILE *out) {
+  if (answer->plan == NULL) return;  // there was no search
   if (answer->info.cancelled) {
     fputs(" The search was ended by Ctrl-C.", out);
   } else if (answer->info.seconds >= 0.9 * answer->time_limit) {
@@ -89,14 +90,14 @@ static void write_plan_sentence(const plan_answer *answer, FILE *out) {
 }
 
 static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
-  char capacity[FORMAT_SIZE];
-  format_bytes_exact(capacity, plan_capacity(answer));
+  char room[FORMAT_SIZE] = "what there is";
+  uint64_t capacity = plan_capacity(answer);
+  if (capacity > 0) format_bytes_exact(room, capacity);
   if (answer->info.answer == TARN_PLAN_INFEASIBLE) {
-    fprintf(out, "It does not fit into %s: that is proved.", capacity);
+    fprintf(out, "It does not fit into %s: that is proved.", room);
     return;
   }
-  fprintf(out, "No plan within %s was found in time; there may be one.",
-          capacity);
+  fprintf(out, "No plan within %s was found in time; there may be one.", room);
   write_end(answer, out);
 }
 

@@ -24,11 +24,14 @@ double tarn__plan_call_seconds(const tarn__plan_call *call) {
   return (double)(tarn__os_now_ns() - call->began_ns) * 1e-9;
 }
 
+bool tarn__plan_call_late(tarn__plan_call *call) {
+  return atomic_load_explicit(&call->asked, memory_order_relaxed) ||
+         tarn__os_now_ns() >= call->deadline_ns;
+}
+
 bool tarn__plan_call_over(tarn__plan_call *call) {
   uint64_t limit = call->options.node_limit;
-  return (limit != 0 && call->nodes >= limit) ||
-         atomic_load_explicit(&call->asked, memory_order_relaxed) ||
-         tarn__os_now_ns() >= call->deadline_ns;
+  return (limit != 0 && call->nodes >= limit) || tarn__plan_call_late(call);
 }
 
 static bool tell(void *user, uint64_t height, uint64_t bound, uint64_t nodes) {

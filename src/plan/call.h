@@ -39,7 +39,11 @@ void tarn__plan_call_begin(tarn__plan_call *call,
 
 double tarn__plan_call_seconds(const tarn__plan_call *call);
 
-// Whether to return with what there is.
+// Whether the time is over, or the caller has had enough: nothing more is to
+// be done, however little.
+bool tarn__plan_call_late(tarn__plan_call *call);
+
+// Whether to return with what there is: late, or all nodes are spent.
 bool tarn__plan_call_over(tarn__plan_call *call);
 
 // As tarn__plan_solve, with what |share| allows. Fixed items that collide are

@@ -21,6 +21,7 @@
 #include "base/hostmem.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
+#include "plan/room.h"
 
 // How many nodes more than the first proof a proof without a part may take.
 enum { MORE_NODES = 10000 };
@@ -39,24 +40,11 @@ typedef struct finding {
 
 // --- one, and two ------------------------------------------------------------
 
-static bool may_lie_in(const tarn_plan_buffer *b, size_t arena) {
-  return (b->flags & TARN_PLAN_IN_ARENA) == 0 || b->arena == arena;
-}
-
-static bool fits_somewhere(const tarn_plan_problem *problem, size_t buffer) {
-  const tarn_plan_buffer *b = &problem->buffers[buffer];
-  uint64_t end = (b->flags & TARN_PLAN_FIXED) != 0 ? b->offset : 0;
-  end += b->size;
-  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
-    uint64_t capacity = tarn__plan_capacity(problem, i);
-    if (may_lie_in(b, i) && (capacity == 0 || end <= capacity)) return true;
-  }
-  return false;
-}
-
 static bool find_one(finding *f) {
+  uint64_t largest = tarn__plan_largest(f->problem);
   for (uint32_t i = 0; i < f->problem->count; i++) {
-    if (fits_somewhere(f->problem, i)) continue;
+    const tarn_plan_buffer *b = &f->problem->buffers[i];
+    if (tarn__plan_fits(f->problem, b, largest)) continue;
     f->members[0] = i;
     f->count = 1;
     f->minimal = true;
@@ -138,7 +126,8 @@ static tarn_status find_two(finding *f, size_t arena) {
   size_t fixed = 0;
   for (size_t i = 0; i < f->problem->count; i++) {
     const tarn_plan_buffer *b = &f->problem->buffers[i];
-    bool in = (b->flags & TARN_PLAN_FIXED) != 0 && may_lie_in(b, arena);
+    bool in =
+        (b->flags & TARN_PLAN_FIXED) != 0 && tarn__plan_may_lie_in(b, arena);
     f->left_out[i] = !in;
     fixed += in;
   }
@@ -158,17 +147,6 @@ static tarn_status find_two(finding *f, size_t arena) {
 }
 
 // --- a step ------------------------------------------------------------------
-
-// All that there is to lie in; UINT64_MAX: no limit.
-static uint64_t room_of(const tarn_plan_problem *problem) {
-  uint64_t room = 0;
-  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
-    uint64_t capacity = tarn__plan_capacity(problem, i);
-    if (capacity == 0 || room + capacity < room) return UINT64_MAX;
-    room += capacity;
-  }
-  return room;
-}
 
 static bool worst_step(const tarn__plan_pairs *pairs, uint64_t room,
                        uint64_t *step) {
@@ -239,7 +217,7 @@ static tarn_status keep_largest(finding *f, uint64_t room) {
 
 // All that is live in the worst step, if that is too much; else all there is.
 static tarn_status find_step(finding *f) {
-  uint64_t room = room_of(f->problem);
+  uint64_t room = tarn__plan_room(f->problem);
   uint64_t step = 0;
   tarn__plan_pairs pairs;
   tarn_status status = tarn__plan_pairs_make(f->problem, NULL, &pairs);
