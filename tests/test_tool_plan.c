@@ -207,7 +207,8 @@ START_TEST(one_buffer_alone_is_too_large) {
   tool_output o = tool_run("plan", path, "--capacity", "2K");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "This buffer alone does not fit:");
-  assert_contains(o.out, "4,096  1..5");
+  assert_contains(o.out, "\nb       4,096   1..5");
+  assert_contains(o.out, "It needs 4.00 KiB (4096 bytes); the capacity is 2");
   tool_output_free(&o);
   free(path);
 }
@@ -354,6 +355,7 @@ START_TEST(arenas_fill_in_order) {
   tool_output_free(&o);
   o = tool_run("plan", "--check", out);
   assert_done(&o);
+  assert_contains(o.out, "All have a place: 5.00 KiB (5120 bytes) in 2 arenas");
   assert_contains(o.out, "arena 0      1.00 KiB (1024 bytes), 2 buffers\n");
   assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffers\n");
   tool_output_free(&o);

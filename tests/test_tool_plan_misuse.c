@@ -153,8 +153,9 @@ END_TEST
 
 // What comes out of a file does not reach the terminal as it is.
 START_TEST(names_are_neutralised) {
-  char *path = plan_file(
-      "hostile.csv", "id,lower,upper,size\n\xe2\x80\xaea,0,3,1024\nb,0,3,8\n");
+  char *path = plan_file("hostile.csv",
+                         "id,lower,upper,size\n\xe2\x80\xae"
+                         "a,0,3,1024\nb,0,3,8\n");
   tool_output o = tool_run("plan", path, "--capacity", "1K");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "?a");

@@ -73,11 +73,25 @@ static void write_how_low(const plan_answer *answer, FILE *out) {
   write_end(answer, out);
 }
 
+// Of several arenas the first is to be used most, and no height says how well
+// that was done.
+static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
+  char height[FORMAT_SIZE];
+  fprintf(out, "All have a place: %s in %zu arenas.",
+          format_bytes_exact(height, answer->info.height),
+          answer->problem.arena_count);
+  if (answer->info.answer != TARN_PLAN_OPTIMAL) write_end(answer, out);
+}
+
 static void write_plan_sentence(const plan_answer *answer, FILE *out) {
   char height[FORMAT_SIZE], capacity[FORMAT_SIZE];
   uint64_t room = plan_capacity(answer);
   if (answer->problem.count == 0) {
     fputs("There are no buffers: 0 bytes are enough.", out);
+    return;
+  }
+  if (answer->problem.arena_count > 1) {
+    write_arenas_sentence(answer, out);
     return;
   }
   format_bytes_exact(height, answer->info.height);
