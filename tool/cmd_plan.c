@@ -84,7 +84,6 @@ typedef struct command {
   plan_input input;
   uint64_t *capacities;
   plan_previous previous;
-  uint32_t *arenas_said;
   tarn_plan *plan;
   char *wrong;
   plan_answer answer;
@@ -248,22 +247,21 @@ static tool_exit check_places(const command *c) {
 // ---------------------------------------------------------------------------
 
 // Offsets that are only checked may lie in as many arenas as the file names.
-static size_t arenas_named(const tarn_plan_problem *problem) {
+static size_t arenas_named(const plan_input *input) {
   size_t count = 1;
-  for (size_t i = 0; i < problem->count; i++) {
-    const tarn_plan_buffer *b = &problem->buffers[i];
-    bool names = (b->flags & TARN_PLAN_IN_ARENA) != 0;
-    if (names && (size_t)b->arena + 1 > count) count = (size_t)b->arena + 1;
+  if (input->answer_arenas == NULL) return count;
+  for (size_t i = 0; i < input->problem.count; i++) {
+    size_t needed = (size_t)input->answer_arenas[i] + 1;
+    if (needed > count) count = needed;
   }
-  return count;
+  return count <= input->problem.count ? count : 1;  // else it is no plan's
 }
 
 static void set_capacities(command *c) {
   tarn_plan_problem *problem = &c->answer.problem;
   size_t count = c->arenas.count > 0 ? c->arenas.count : 1;
   bool free_count = c->check && c->arenas.count == 0 && c->capacity == 0;
-  if (free_count) count = arenas_named(problem);
-  if (count > problem->count + c->arenas.count + 1) count = 1;  // no plan's
+  if (free_count) count = arenas_named(&c->input);
   c->capacities = tool_array(count, sizeof *c->capacities);
   c->capacities[0] = c->capacity;
   for (size_t i = 0; i < c->arenas.count; i++) {
@@ -341,9 +339,7 @@ static tool_exit take_answers(command *c) {
   }
   answer->info.count = answer->problem.count;
   answer->offsets = c->input.answers;
-  if (answer->problem.arena_count > 1) {
-    answer->arenas = c->arenas_said = plan_arenas_said(&answer->problem);
-  }
+  answer->arenas = c->input.answer_arenas;
   return TOOL_DONE;
 }
 
@@ -430,7 +426,6 @@ static tool_exit work(void *context) {
 static void deinit(command *c) {
   free(c->wrong);
   tarn_plan_destroy(c->plan);
-  free(c->arenas_said);
   plan_previous_deinit(&c->previous);
   free(c->capacities);
   plan_input_deinit(&c->input);

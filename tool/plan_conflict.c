@@ -138,25 +138,32 @@ static void write_rows(const plan_answer *answer, FILE *out) {
   fputc('\n', out);
 }
 
+static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
+                           uint64_t capacity, FILE *out) {
+  char needed[FORMAT_SIZE], there[FORMAT_SIZE];
+  bool one = answer->info.conflict_count == 1;
+  fprintf(out, "%s %s", one ? "It needs" : "They need",
+          format_bytes_exact(needed, crowd->bytes));
+  if (crowd->has_step && !one) {
+    fprintf(out, " together in step %" PRIu64, crowd->step);
+  } else if (!one) {
+    fputs(" at least", out);
+  }
+  fprintf(out, "; the capacity is %s.\n", format_bytes_exact(there, capacity));
+}
+
 static void write_reason(const plan_answer *answer, FILE *out) {
   plan_crowd crowd = plan_conflict_crowd(answer);
   uint64_t capacity = plan_capacity(answer);
-  char needed[FORMAT_SIZE], there[FORMAT_SIZE];
-  format_bytes_exact(needed, crowd.bytes);
-  format_bytes_exact(there, capacity);
-  bool too_much = capacity > 0 && crowd.bytes > capacity;
-  if (too_much && crowd.has_step) {
-    fprintf(out,
-            "They need %s together in step %" PRIu64 "; the capacity is %s.\n",
-            needed, crowd.step, there);
-  } else if (too_much) {
-    fprintf(out, "They need %s at least; the capacity is %s.\n", needed, there);
-  } else {
-    fprintf(out,
-            "No step needs more than %s of theirs, and so much there is. "
-            "But no way to\narrange them fits: all were tried.\n",
-            needed);
+  char needed[FORMAT_SIZE];
+  if (capacity > 0 && crowd.bytes > capacity) {
+    write_too_much(answer, &crowd, capacity, out);
+    return;
   }
+  fprintf(out,
+          "No step needs more than %s of theirs, and so much there is. But no "
+          "way to\narrange them fits: all were tried.\n",
+          format_bytes_exact(needed, crowd.bytes));
 }
 
 void plan_conflict_write(const plan_answer *answer, FILE *out) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "load.h"
 #include "page.h"
@@ -16,33 +17,35 @@ enum { LOOK_SIZE = 4096 };  // how much of a file is looked at
 // ---------------------------------------------------------------------------
 
 static bool is_column(const char *text, size_t length) {
-  static const char *const columns[] = {"id",    "lower", "upper",
-                                        "begin", "end",   "size"};
+  static const char *const columns[] = {"id",    "buffer", "buffer_id",
+                                        "lower", "upper",  "begin",
+                                        "start", "end",    "size"};
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
     if (strlen(columns[i]) == length &&
-        strncmp(columns[i], text, length) == 0) {
+        strncasecmp(columns[i], text, length) == 0) {
       return true;
     }
   }
   return false;
 }
 
-// Whether a column of a table of buffers stands in the first line that is not
-// empty.
-static bool has_column(const char *text) {
-  text += strspn(text, " \t\r\n");
-  if (strncmp(text, "\xef\xbb\xbf", 3) == 0) text += 3;
-  for (;;) {
-    size_t length = strcspn(text, ",\r\n");
-    if (is_column(text, length)) return true;
-    if (text[length] != ',') return false;
-    text += length + 1;
-  }
-}
-
 // RMM's logs are CSV too.
 static bool looks_like_rmm(const char *text) {
-  return strncmp(text + strspn(text, "\r\n"), "Thread,", 7) == 0;
+  return strncmp(text, "Thread,", 7) == 0;
+}
+
+// Whether a column of a table of buffers stands in |line|.
+static bool has_column(const char *line) {
+  for (const char *at = line;; at++) {
+    at += strspn(at, " \t");
+    size_t length = strcspn(at, ",\r\n");
+    size_t used = length;
+    while (used > 0 && (at[used - 1] == ' ' || at[used - 1] == '\t'))
+      used--;
+    if (is_column(at, used)) return true;
+    at += length;
+    if (*at != ',') return false;
+  }
 }
 
 static bool is_named_csv(const char *path) {
@@ -60,7 +63,9 @@ static bool is_table(const char *path) {
   size_t size = fread(text, 1, LOOK_SIZE, in);
   (void)fclose(in);
   text[size] = '\0';
-  return has_column(text) || (is_named_csv(path) && !looks_like_rmm(text));
+  const char *line = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+  line += strspn(line, " \t\r\n");
+  return !looks_like_rmm(line) && (has_column(line) || is_named_csv(path));
 }
 
 tool_exit plan_input_load(const tool_verb *verb, const char *path,
@@ -120,6 +125,7 @@ tool_exit plan_table_load(const plan_input_options *options, plan_input *out) {
   out->source = table;
   out->problem = *tarn_plan_table_problem(table);
   out->answers = tarn_plan_table_offsets(table);
+  out->answer_arenas = tarn_plan_table_arenas(table);
   return TOOL_DONE;
 }
 

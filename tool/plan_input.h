@@ -42,7 +42,10 @@ struct plan_input {
   const tool_verb *verb;
   const char *path;           // as the command line names it; borrowed
   tarn_plan_problem problem;  // without capacities
-  const uint64_t *answers;    // offsets in the file, where they are answers
+  // Offsets and arenas in the file, where they are answers; NULL: not all
+  // buffers have one.
+  const uint64_t *answers;
+  const uint32_t *answer_arenas;
   const plan_input_kind *kind;
   void *source;  // what |problem| lies in
 };

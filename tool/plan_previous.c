@@ -13,15 +13,6 @@ static int compare_entries(const void *a, const void *b) {
   return strcmp(((const entry *)a)->id, ((const entry *)b)->id);
 }
 
-uint32_t *plan_arenas_said(const tarn_plan_problem *problem) {
-  uint32_t *arenas = tool_array(problem->count, sizeof *arenas);
-  for (size_t i = 0; i < problem->count; i++) {
-    const tarn_plan_buffer *b = &problem->buffers[i];
-    if ((b->flags & TARN_PLAN_IN_ARENA) != 0) arenas[i] = b->arena;
-  }
-  return arenas;
-}
-
 static entry *sort_ids(const tarn_plan_table *table, size_t count) {
   entry *entries = tool_array(count, sizeof *entries);
   for (size_t i = 0; i < count; i++)
@@ -35,7 +26,7 @@ static tool_exit look_up(const plan_input *input, const char *path,
   const tarn_plan_problem *old = tarn_plan_table_problem(table);
   const uint64_t *offsets = tarn_plan_table_offsets(table);
   entry *entries = sort_ids(table, old->count);
-  uint32_t *arenas = plan_arenas_said(old);
+  const uint32_t *arenas = tarn_plan_table_arenas(table);
   tool_exit status = TOOL_DONE;
   for (size_t i = 0; status == TOOL_DONE && i < input->problem.count; i++) {
     entry wanted = {.id = plan_input_id(input, i)};
@@ -49,9 +40,8 @@ static tool_exit look_up(const plan_input *input, const char *path,
       continue;
     }
     out->offsets[i] = offsets[found->index];
-    out->arenas[i] = arenas[found->index];
+    if (arenas != NULL) out->arenas[i] = arenas[found->index];
   }
-  free(arenas);
   free(entries);
   return status;
 }

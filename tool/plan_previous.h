@@ -7,7 +7,7 @@
 
 typedef struct plan_previous {
   uint64_t *offsets;  // by buffer of the new input
-  uint32_t *arenas;
+  uint32_t *arenas;   // 0 where the file says none
 } plan_previous;
 
 // Reads the plan at |path| and looks each buffer of |input| up by its id.
@@ -17,8 +17,5 @@ tool_exit plan_previous_read(const plan_input *input, const char *path,
 
 // One that is zero is allowed.
 void plan_previous_deinit(plan_previous *previous);
-
-// The arena of each buffer as the table says it, 0 where it says none. Free it.
-uint32_t *plan_arenas_said(const tarn_plan_problem *problem);
 
 #endif  // TARN_TOOL_PLAN_PREVIOUS_H_

@@ -53,6 +53,7 @@ static uint64_t height_of(const plan_answer *answer, size_t arena) {
 
 // How the search ended, where that is not by a proof.
 static void write_end(const plan_answer *answer, FILE *out) {
+  if (answer->plan == NULL) return;  // there was no search
   if (answer->info.cancelled) {
     fputs(" The search was ended by Ctrl-C.", out);
   } else if (answer->info.seconds >= 0.9 * answer->time_limit) {
@@ -72,11 +73,25 @@ static void write_how_low(const plan_answer *answer, FILE *out) {
   write_end(answer, out);
 }
 
+// Of several arenas the first is to be used most, and no height says how well
+// that was done.
+static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
+  char height[FORMAT_SIZE];
+  fprintf(out, "All have a place: %s in %zu arenas.",
+          format_bytes_exact(height, answer->info.height),
+          answer->problem.arena_count);
+  if (answer->info.answer != TARN_PLAN_OPTIMAL) write_end(answer, out);
+}
+
 static void write_plan_sentence(const plan_answer *answer, FILE *out) {
   char height[FORMAT_SIZE], capacity[FORMAT_SIZE];
   uint64_t room = plan_capacity(answer);
   if (answer->problem.count == 0) {
     fputs("There are no buffers: 0 bytes are enough.", out);
+    return;
+  }
+  if (answer->problem.arena_count > 1) {
+    write_arenas_sentence(answer, out);
     return;
   }
   format_bytes_exact(height, answer->info.height);
@@ -89,14 +104,14 @@ static void write_plan_sentence(const plan_answer *answer, FILE *out) {
 }
 
 static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
-  char capacity[FORMAT_SIZE];
-  format_bytes_exact(capacity, plan_capacity(answer));
+  char room[FORMAT_SIZE] = "what there is";
+  uint64_t capacity = plan_capacity(answer);
+  if (capacity > 0) format_bytes_exact(room, capacity);
   if (answer->info.answer == TARN_PLAN_INFEASIBLE) {
-    fprintf(out, "It does not fit into %s: that is proved.", capacity);
+    fprintf(out, "It does not fit into %s: that is proved.", room);
     return;
   }
-  fprintf(out, "No plan within %s was found in time; there may be one.",
-          capacity);
+  fprintf(out, "No plan within %s was found in time; there may be one.", room);
   write_end(answer, out);
 }
 

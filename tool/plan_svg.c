@@ -61,7 +61,10 @@ static const char *title_of(const plan_answer *answer) {
 static void describe(const plan_answer *answer, char *out, size_t size) {
   char count[FORMAT_SIZE], height[FORMAT_SIZE], ratio[64] = "";
   double bound = (double)answer->info.lower_bound;
-  if (answer->info.answer == TARN_PLAN_OPTIMAL) {
+  if (answer->problem.arena_count > 1) {
+    snprintf(ratio, sizeof ratio, " in %zu arenas",
+             answer->problem.arena_count);
+  } else if (answer->info.answer == TARN_PLAN_OPTIMAL) {
     snprintf(ratio, sizeof ratio, ": no plan is lower");
   } else if (bound > 0) {
     snprintf(ratio, sizeof ratio, ", %.2f%% above the lower bound",
