@@ -174,8 +174,7 @@ static void take_trace(void *context, const char *name) {
 
 static void choose_pools(command *c) {
   if (c->pools.count == 0) {
-    options_pools_split("no_pool,page_unit_pool,buddy_pool,arena_pool",
-                        &c->pools);
+    options_pools_split(WHAT_IF_POOLS, &c->pools);
   }
   if (c->pools.count == 1 && strcmp(c->pools.items[0], "none") == 0) {
     options_list_free(&c->pools);
@@ -296,10 +295,12 @@ static tool_exit answer(command *c) {
   c->owners = owners_create(c->trace, &c->libraries);
   c->answer = why_ask(c->trace, c->owners, at, c->depth);
   c->answer.capacity = c->capacity;
-  if (!what_if_run(c->verb, c->trace, c->device, &c->pools, c->capacity,
-                   &c->answer.strategies)) {
-    return TOOL_NO;
-  }
+  what_if_question question = {.trace = c->trace,
+                               .device = c->device,
+                               .pools = &c->pools,
+                               .capacity = c->capacity,
+                               .with_plan = c->pools.count > 0};
+  if (!what_if_run(c->verb, &question, &c->answer.strategies)) return TOOL_NO;
   if (c->other != NULL) compare(c);
   why_cut(&c->answer, c->top);
   tell(c);

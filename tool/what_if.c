@@ -2,7 +2,8 @@
 //
 // `tarn replay` runs the same requests, but times each of them. Nothing is
 // timed here, so that somebody who waits for an answer has it at once: a few
-// workers take one strategy after the other, each with blocks of its own.
+// workers take one strategy after the other, each with blocks of its own. One
+// of them makes the plan.
 #include "what_if.h"
 
 #include <assert.h>
@@ -14,8 +15,14 @@
 
 #include "format.h"
 #include "moment.h"
+#include "trace_problem.h"
 
 enum { ERROR_SIZE = 512, WORKERS_MOST = 4 };
+
+// Of the plan: as many nodes as are searched in some hundredths of a second, so
+// that the same trace gives the same figure, and a limit for what is slow.
+static const uint64_t plan_nodes = 5000;
+static const double plan_seconds = 1;
 
 typedef struct trial {
   const tarn_trace *trace;
@@ -134,6 +141,27 @@ static bool run_row(trial *t, const char *strategy, what_if_row *row) {
   return row->fits != FITS_NOT || squeeze(t, row);
 }
 
+static bool run_plan(trial *t, what_if_row *row) {
+  trace_problem p = trace_problem_make(t->trace, 0);
+  tarn_plan_options options = {.struct_size = sizeof options,
+                               .node_limit = plan_nodes,
+                               .time_limit = plan_seconds};
+  tarn_plan *plan = NULL;
+  tarn_status status = tarn_plan_solve(&p.problem, &options, &plan);
+  if (status == TARN_OK) {
+    uint64_t height = tarn_plan_height(plan, 0);
+    *row = (what_if_row){.strategy = "plan",
+                         .reserved_bytes = height,
+                         .served_bytes = t->needed,
+                         .fits = compare(height, t->capacity)};
+  } else {
+    snprintf(t->error, sizeof t->error, "plan: %s", tarn_last_error());
+  }
+  tarn_plan_destroy(plan);
+  trace_problem_deinit(&p);
+  return status == TARN_OK;
+}
+
 // ---------------------------------------------------------------------------
 // Workers
 // ---------------------------------------------------------------------------
@@ -142,10 +170,15 @@ typedef struct crew {
   trial common;  // what each worker begins with
   const options_list *strategies;
   what_if_row *rows;  // of each strategy
+  bool with_plan;     // the row behind them
   atomic_size_t next;
   pthread_mutex_t lock;    // of error
   char error[ERROR_SIZE];  // the last one; "": none
 } crew;
+
+static size_t count_jobs(const crew *c) {
+  return c->strategies->count + (c->with_plan ? 1 : 0);
+}
 
 static void note_error(crew *c, const trial *t) {
   (void)pthread_mutex_lock(&c->lock);
@@ -153,32 +186,39 @@ static void note_error(crew *c, const trial *t) {
   (void)pthread_mutex_unlock(&c->lock);
 }
 
+// The plan comes first: it may take longest.
+static bool run_job(crew *c, trial *own, size_t job) {
+  if (c->with_plan && job == 0) {
+    return run_plan(own, &c->rows[c->strategies->count]);
+  }
+  if (c->with_plan) job--;
+  return run_row(own, c->strategies->items[job], &c->rows[job]);
+}
+
 static void *work(void *context) {
   crew *c = context;
   trial own = c->common;
   own.blocks = tool_array(own.trace->block_count + 1, sizeof *own.blocks);
   for (;;) {
-    size_t i = atomic_fetch_add(&c->next, 1);
-    if (i >= c->strategies->count) break;
-    if (!run_row(&own, c->strategies->items[i], &c->rows[i])) {
-      note_error(c, &own);
-    }
+    size_t job = atomic_fetch_add(&c->next, 1);
+    if (job >= count_jobs(c)) break;
+    if (!run_job(c, &own, job)) note_error(c, &own);
   }
   free(own.blocks);
   return NULL;
 }
 
-static size_t count_workers(size_t strategies) {
+static size_t count_workers(size_t jobs) {
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   size_t most = processors > 1 ? (size_t)processors : 1;
   if (most > WORKERS_MOST) most = WORKERS_MOST;
-  return strategies < most ? strategies : most;
+  return jobs < most ? jobs : most;
 }
 
 // This thread is one of the workers, and does it all if there are no others.
 static void run_all(crew *c) {
   pthread_t others[WORKERS_MOST];
-  size_t begun = 0, wanted = count_workers(c->strategies->count);
+  size_t begun = 0, wanted = count_workers(count_jobs(c));
   while (begun + 1 < wanted &&
          pthread_create(&others[begun], NULL, work, c) == 0) {
     begun++;
@@ -227,27 +267,51 @@ static void leave_untried(const tool_verb *verb, const tarn_trace *trace,
            trace->name, format_bytes(needed, out->needed_bytes));
 }
 
-bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
-                 tarn_device *device, const options_list *pools,
-                 uint64_t capacity, what_if *out) {
-  *out = (what_if){.needed_bytes = count_needed(trace), .asked = capacity > 0};
-  out->rows = tool_array(pools->count + 1, sizeof *out->rows);
-  add_recorded(trace, capacity, out);
-  crew c = {.common = {.trace = trace,
-                       .device = device,
-                       .capacity = capacity,
+// About what a plan takes: each block is fitted in among those that live.
+static uint64_t work_of_plan(const tarn_trace *trace) {
+  uint64_t live = 0, work = trace->baseline_count;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_ALLOC) work += ++live;
+    if (event->kind != TARN_TRACE_FREE) continue;
+    live -= trace->blocks[event->block].born != TARN_TRACE_BASELINE;
+  }
+  return work;
+}
+
+static bool can_plan(const tool_verb *verb, const what_if_question *q) {
+  if (!q->with_plan || work_of_plan(q->trace) <= WHAT_IF_PLAN_MOST) {
+    return q->with_plan;
+  }
+  tool_say(verb,
+           "%s: too large to be planned at once: tarn plan takes its time",
+           q->trace->name);
+  return false;
+}
+
+bool what_if_run(const tool_verb *verb, const what_if_question *q,
+                 what_if *out) {
+  *out = (what_if){.needed_bytes = count_needed(q->trace),
+                   .asked = q->capacity > 0};
+  out->rows = tool_array(q->pools->count + 2, sizeof *out->rows);
+  add_recorded(q->trace, q->capacity, out);
+  crew c = {.common = {.trace = q->trace,
+                       .device = q->device,
+                       .capacity = q->capacity,
                        .needed = out->needed_bytes},
-            .strategies = pools,
+            .strategies = q->pools,
             .rows = &out->rows[out->count],
             .lock = PTHREAD_MUTEX_INITIALIZER};
-  if (pools->count > 0 && out->needed_bytes > WHAT_IF_MOST) {
-    leave_untried(verb, trace, out);
+  if (q->pools->count == 0 && !q->with_plan) return true;
+  if (out->needed_bytes > WHAT_IF_MOST) {
+    leave_untried(verb, q->trace, out);
     return true;
   }
-  if (pools->count > 0) run_all(&c);
-  out->count += pools->count;
+  c.with_plan = can_plan(verb, q);
+  run_all(&c);
+  out->count += count_jobs(&c);
   if (c.error[0] == '\0') return true;
-  tool_say(verb, "%s: %s", trace->name, c.error);
+  tool_say(verb, "%s: %s", q->trace->name, c.error);
   return false;
 }
 

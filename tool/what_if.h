@@ -12,7 +12,7 @@ typedef enum what_if_fits {
 } what_if_fits;
 
 typedef struct what_if_row {
-  const char *strategy;  // as in the options, or "as recorded"
+  const char *strategy;  // as in the options, "as recorded", or "plan"
   uint64_t reserved_bytes;
   uint64_t served_bytes;  // most that was out at once of what was asked for
   what_if_fits fits;
@@ -34,23 +34,43 @@ typedef struct what_if {
 // does not keep its reader waiting for hours.
 #define WHAT_IF_MOST (UINT64_C(4) << 40)
 
-// Replays |trace| once through each of |pools| in a dry pool on |device|: no
-// memory is asked for, streams count as one. A request that the recorded
+// The pools that are tried where nobody names some.
+#define WHAT_IF_POOLS "no_pool,page_unit_pool,buddy_pool,arena_pool"
+
+// A plan is made of no more than that: the sum, over all allocations, of the
+// blocks of the trace that lived then. Some 10 million take a second.
+#define WHAT_IF_PLAN_MOST UINT64_C(8000000)
+
+// What to try, all of it borrowed.
+typedef struct what_if_question {
+  const tarn_trace *trace;
+  tarn_device *device;
+  const options_list *pools;
+  uint64_t capacity;  // 0: none was asked for
+  bool with_plan;     // the last row is to be that of a plan
+} what_if_question;
+
+// Replays the trace once through each of the pools in a dry pool on the device:
+// no memory is asked for, streams count as one. A request that the recorded
 // allocator refused is asked for too, and given back at once: who ran out of
 // memory wants to know whether another would have served it.
 //
-// What holds more than |capacity| (0: none was asked for) is replayed again
-// with that as its limit, and fits if every request is then served;
-// |reserved_bytes| is of the run that counts. The recorded allocator's own row
-// comes first, if the trace tells of its segments; it fits if all that it held
-// does, and at each refused request that one beside it.
+// What holds more than the capacity is replayed again with that as its limit,
+// and fits if every request is then served; |reserved_bytes| is of the run that
+// counts. The recorded allocator's own row comes first, if the trace tells of
+// its segments; it fits if all that it held does, and at each refused request
+// that one beside it.
+//
+// The row "plan" is what one would need who knew all requests beforehand: the
+// height of a plan as of trace_problem.h, made at once and not searched for
+// long. It is left out, after a message, if that would take
+// longer than all else.
 //
 // Nothing is tried, after a message, if more than WHAT_IF_MOST was needed.
 //
 // False after a message if a strategy cannot be had.
-bool what_if_run(const tool_verb *verb, const tarn_trace *trace,
-                 tarn_device *device, const options_list *pools,
-                 uint64_t capacity, what_if *out);
+bool what_if_run(const tool_verb *verb, const what_if_question *question,
+                 what_if *out);
 
 // Whether anything fits. True if nobody asked, or nobody named a strategy.
 bool what_if_any_fits(const what_if *w);

@@ -1,0 +1,110 @@
+// `tarn plan` on a terminal: the line of progress, and Ctrl-C.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test_tool_plan_kit.h"
+
+typedef struct running {
+  pid_t child;
+  int terminal;  // what it says on stderr
+  char text[65536];
+  size_t used;
+} running;
+
+// The tool with stderr on a terminal of its own, which is not its controlling
+// one, and stdout to |out|.
+static void start(running *r, const char *out, const char *const *argv) {
+  *r = (running){.terminal = posix_openpt(O_RDWR | O_NOCTTY)};
+  ck_assert_int_ge(r->terminal, 0);
+  ck_assert_int_eq(grantpt(r->terminal), 0);
+  ck_assert_int_eq(unlockpt(r->terminal), 0);
+  int err = open(ptsname(r->terminal), O_RDWR | O_NOCTTY);
+  ck_assert_int_ge(err, 0);
+  r->child = fork();
+  if (r->child == 0) {
+    int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(fd, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    execv(TARN_TOOL, (char *const *)argv);
+    _exit(127);
+  }
+  close(err);
+}
+
+// Reads on until |part| was said.
+static void wait_for_text(running *r, const char *part) {
+  while (strstr(r->text, part) == NULL) {
+    ssize_t got =
+        read(r->terminal, r->text + r->used, sizeof r->text - 1 - r->used);
+    if (got < 0 && errno == EINTR) continue;
+    ck_assert_msg(got > 0, "it ended without '%s': %s", part, r->text);
+    r->used += (size_t)got;
+  }
+}
+
+static int finish(running *r) {
+  int status = 0;
+  ck_assert_int_eq(waitpid(r->child, &status, 0), r->child);
+  close(r->terminal);
+  ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
+  return WEXITSTATUS(status);
+}
+
+START_TEST(interrupted) {
+  char *table = plan_random_file("random.csv", 150, 64);
+  char *plan = plan_path("out.csv");
+  char *said = plan_path("said");
+  running r;
+  start(&r, said,
+        (const char *const[]){"tarn", "plan", table, "--time-limit", "none",
+                              "--out", plan, NULL});
+  wait_for_text(&r, " nodes, ");
+  assert_contains(r.text, "\r\033[Kbest ");
+  assert_contains(r.text, ", bound ");
+  ck_assert_int_eq(kill(r.child, SIGINT), 0);
+  ck_assert_int_eq(finish(&r), 0);
+  char *text = tool_read_file(said);
+  assert_contains(text, "The search was ended by Ctrl-C.");
+  ck_assert_uint_gt(assert_plan(plan), 0);
+  free(text);
+  free(said);
+  free(plan);
+  free(table);
+}
+END_TEST
+
+// Started to ignore the signal, as a job in the background: it goes on until
+// its nodes are used up.
+START_TEST(ignored_stays_ignored) {
+  char *table = plan_random_file("random.csv", 150, 64);
+  char *said = plan_path("said");
+  running r;
+  signal(SIGINT, SIG_IGN);
+  start(&r, said,
+        (const char *const[]){"tarn", "plan", table, "--time-limit", "none",
+                              "--nodes", "100000", "-o", "json", NULL});
+  wait_for_text(&r, " nodes, ");
+  ck_assert_int_eq(kill(r.child, SIGINT), 0);
+  ck_assert_int_eq(finish(&r), 0);
+  char *text = tool_read_file(said);
+  ck_assert(json_is(text, "cancelled", "false"));
+  ck_assert_double_ge(json_number(text, "nodes"), 100000);
+  free(text);
+  free(said);
+  free(table);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_plan_interrupt");
+  TCase *all = tcase_create("all");
+  tcase_set_timeout(all, 120);
+  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
+  tcase_add_test(all, interrupted);
+  tcase_add_test(all, ignored_stays_ignored);
+  suite_add_tcase(suite, all);
+  return run_suite(suite);
+}

@@ -1,0 +1,474 @@
+// tarn plan: offsets for buffers whose lifetimes are known.
+//
+//   options ─► places to write to ─► table or trace ─► solve, or take the
+//   offsets of the file ─► check ─► write the plan, draw it ─► report
+//
+// Nothing is written before all is known.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "page.h"
+#include "plan_previous.h"
+#include "plan_progress.h"
+#include "plan_report.h"
+#include "plan_svg.h"
+
+static const char help[] =
+    "usage: tarn plan FILE.csv|TRACE|@WORKLOAD [OPTION]...\n"
+    "\n"
+    "Gives each buffer an offset, so that buffers which are never needed at "
+    "the\n"
+    "same time share bytes and the whole is as low as can be. FILE.csv is a\n"
+    "table: id,lower,upper,size, needed in the steps from lower to before\n"
+    "upper, and, where wanted, alignment, gaps, offset, in_place_of, arena;\n"
+    "'-' is the standard input. Of a trace, the iteration that was recorded "
+    "is\n"
+    "planned.\n"
+    "\n"
+    "  --capacity BYTES    does it fit into so much, as in 1M? Otherwise the\n"
+    "                      lowest plan is looked for\n"
+    "  --minimise          with a capacity: the lowest plan all the same\n"
+    "  --arena BYTES       a piece of memory to lie in; may be given several\n"
+    "                      times, the best one first; 'any' has no limit\n"
+    "  --align BYTES       all offsets are multiples of it\n"
+    "  --previous PLAN.csv keep what can stay where that plan has it\n"
+    "  --time-limit S      end with the best so far after so many seconds\n"
+    "                      (default: 10; 'none': when it is proved)\n"
+    "  --nodes N           the same after N nodes of the search: two runs "
+    "that\n"
+    "                      end by it are equal\n"
+    "  --threads N         search on so many threads (default: 1)\n"
+    "  --out FILE.csv      write the table with the offsets; '-' is stdout\n"
+    "  --svg FILE          draw the plan\n"
+    "  --verify            check the plan by other code than made it\n"
+    "  --check             solve nothing: are the offsets in the file a plan?\n"
+    "  --pool A,B          of a trace: pools to compare with\n"
+    "  --trace-device N    of a snapshot of several devices, this one\n"
+    "  -o FORMAT           table (default) or json\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "The answer is 'optimal', no plan is lower; 'feasible', a plan which may "
+    "not\n"
+    "be the lowest; 'infeasible', proved not to fit; or 'out_of_time', "
+    "nothing\n"
+    "found that fits. Ctrl-C ends the search with the best so far.\n"
+    "\n"
+    "Exit status: 0 there is a plan; 1 there is none within the capacity, or\n"
+    "the file is wrong; 2 if the command line is wrong.\n";
+
+static const double default_seconds = 10;
+
+enum { MOST_THREADS = 1024 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list inputs;
+  options_list arenas;  // as given, checked
+  size_t capacity;
+  bool has_time_limit;
+  double time_limit;
+  uint64_t threads;
+  uint64_t nodes;
+  bool minimise;
+  bool verify;
+  bool check;
+  const char *previous_path;
+  const char *out_path;
+  const char *svg_path;
+  plan_input_options load;
+  options_output output;
+
+  plan_input input;
+  uint64_t *capacities;
+  plan_previous previous;
+  tarn_plan *plan;
+  char *wrong;
+  plan_answer answer;
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+// Digits with a point or without: none of what else strtod reads.
+static bool is_decimal(const char *text) {
+  size_t whole = strspn(text, "0123456789");
+  const char *rest = text + whole;
+  if (*rest == '.') rest += 1 + strspn(rest + 1, "0123456789");
+  return whole > 0 && *rest == '\0';
+}
+
+static bool parse_seconds(command *c, const char *text) {
+  c->has_time_limit = true;
+  c->time_limit = INFINITY;
+  if (strcmp(text, "none") == 0) return true;
+  c->time_limit = is_decimal(text) ? strtod(text, NULL) : 0;
+  if (c->time_limit > 0 && c->time_limit <= 1e9) return true;
+  tool_misuse(c->verb,
+              "--time-limit wants seconds, more than 0 and at most "
+              "1000000000, as in 0.5, or 'none', not '%s'",
+              text);
+  return false;
+}
+
+static bool parse_arena(command *c, const char *text) {
+  size_t bytes = 0;
+  options_list_add(&c->arenas, text, strlen(text));
+  return strcmp(text, "any") == 0 ||
+         options_bytes_parse(c->verb, "--arena, where not 'any',", text,
+                             &bytes);
+}
+
+static bool parse_trace_device(command *c, const char *text) {
+  uint64_t device = 0;
+  c->load.trace.choose_device = options_number_parse(
+      c->verb, "--trace-device", text, 0, UINT32_MAX, &device);
+  c->load.trace.device = (uint32_t)device;
+  return c->load.trace.choose_device;
+}
+
+static bool parse_output(command *c, const char *text) {
+  if (!options_output_parse(c->verb, text, &c->output)) return false;
+  if (c->output == OUTPUT_TABLE || c->output == OUTPUT_JSON) return true;
+  tool_misuse(c->verb, "the answer is told as table or json, not %s", text);
+  return false;
+}
+
+static bool obey_number(command *c, int option) {
+  switch (option) {
+    case 'c':
+      return options_bytes_parse(c->verb, "--capacity", optarg, &c->capacity);
+    case 'g':
+      return options_bytes_parse(c->verb, "--align", optarg,
+                                 &c->load.alignment);
+    case 't':
+      return parse_seconds(c, optarg);
+    case 'j':
+      return options_number_parse(c->verb, "--threads", optarg, 1, MOST_THREADS,
+                                  &c->threads);
+    case 'n':
+      return options_number_parse(c->verb, "--nodes", optarg, 1, UINT64_MAX,
+                                  &c->nodes);
+    case 'a':
+      return parse_arena(c, optarg);
+    case 'T':
+      return parse_trace_device(c, optarg);
+    default:
+      return false;
+  }
+}
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'm':
+      c->minimise = true;
+      return true;
+    case 'v':
+      c->verify = true;
+      return true;
+    case 'k':
+      c->check = true;
+      return true;
+    case 'p':
+      c->previous_path = optarg;
+      return true;
+    case 'w':
+      c->out_path = optarg;
+      return true;
+    case 's':
+      c->svg_path = optarg;
+      return true;
+    case 'P':
+      options_pools_split(optarg, &c->load.pools);
+      return true;
+    case 'o':
+      return parse_output(c, optarg);
+    default:
+      return obey_number(c, option);
+  }
+}
+
+static void take_input(void *context, const char *name) {
+  command *c = context;
+  options_list_add(&c->inputs, name, strlen(name));
+}
+
+// ---------------------------------------------------------------------------
+// Does it go together?
+// ---------------------------------------------------------------------------
+
+static tool_exit check_check(const command *c) {
+  if (!c->check) return TOOL_DONE;
+  if (c->out_path != NULL || c->previous_path != NULL) {
+    return tool_misuse(c->verb,
+                       "--check makes no plan: no --out, no --previous");
+  }
+  if (c->minimise || c->has_time_limit || c->nodes > 0 || c->threads > 0) {
+    return tool_misuse(c->verb,
+                       "--check solves nothing: no --minimise, --time-limit, "
+                       "--nodes, --threads");
+  }
+  return TOOL_DONE;
+}
+
+static tool_exit check_words(const command *c) {
+  if (c->inputs.count == 0) return tool_misuse(c->verb, "which file?");
+  if (c->inputs.count > 1) {
+    return tool_misuse(c->verb, "one file at a time: '%s' is too much",
+                       c->inputs.items[1]);
+  }
+  if (c->capacity > 0 && c->arenas.count > 0) {
+    return tool_misuse(c->verb,
+                       "--capacity is that of one piece of memory; with "
+                       "--arena each has its own");
+  }
+  if (c->out_path != NULL && strcmp(c->out_path, "-") == 0 &&
+      c->output == OUTPUT_JSON) {
+    return tool_misuse(c->verb, "--out - and -o json both want stdout");
+  }
+  return check_check(c);
+}
+
+// A search of minutes should not end at a place that cannot be written to.
+static tool_exit check_places(const command *c) {
+  bool to_file = c->out_path != NULL && strcmp(c->out_path, "-") != 0;
+  if (to_file && !page_try(c->verb, c->out_path)) return TOOL_NO;
+  if (c->svg_path != NULL && !page_try(c->verb, c->svg_path)) return TOOL_NO;
+  return TOOL_DONE;
+}
+
+// ---------------------------------------------------------------------------
+// The problem
+// ---------------------------------------------------------------------------
+
+// Offsets that are only checked may lie in as many arenas as the file names.
+static size_t arenas_named(const plan_input *input) {
+  size_t count = 1;
+  if (input->answer_arenas == NULL) return count;
+  for (size_t i = 0; i < input->problem.count; i++) {
+    size_t needed = (size_t)input->answer_arenas[i] + 1;
+    if (needed > count) count = needed;
+  }
+  return count <= input->problem.count ? count : 1;  // else it is no plan's
+}
+
+static void set_capacities(command *c) {
+  tarn_plan_problem *problem = &c->answer.problem;
+  size_t count = c->arenas.count > 0 ? c->arenas.count : 1;
+  bool free_count = c->check && c->arenas.count == 0 && c->capacity == 0;
+  if (free_count) count = arenas_named(&c->input);
+  c->capacities = tool_array(count, sizeof *c->capacities);
+  c->capacities[0] = c->capacity;
+  for (size_t i = 0; i < c->arenas.count; i++) {
+    size_t bytes = 0;
+    if (strcmp(c->arenas.items[i], "any") != 0) {
+      (void)options_bytes_parse(c->verb, "--arena", c->arenas.items[i], &bytes);
+    }
+    c->capacities[i] = bytes;
+  }
+  problem->capacities = c->capacities;
+  problem->arena_count = count;
+}
+
+static tool_exit load(command *c) {
+  const char *path = c->inputs.items[0];
+  c->load.trace.struct_size = sizeof c->load.trace;
+  c->load.offsets_are_answers = c->check;
+  c->load.capacity = c->capacity;
+  tool_exit status = plan_input_load(c->verb, path, &c->load, &c->input);
+  if (status != TOOL_DONE) return status;
+  c->answer.input = &c->input;
+  c->answer.problem = c->input.problem;
+  set_capacities(c);
+  return TOOL_DONE;
+}
+
+// ---------------------------------------------------------------------------
+// The answer
+// ---------------------------------------------------------------------------
+
+static tool_exit solve(command *c) {
+  plan_progress progress = {.verb = c->verb};
+  bool has_previous = c->previous.offsets != NULL;
+  tarn_plan_options options = {.struct_size = sizeof options,
+                               .time_limit = c->time_limit,
+                               .node_limit = c->nodes,
+                               .threads = (uint32_t)c->threads,
+                               .minimise = c->minimise,
+                               .previous = c->previous.offsets,
+                               .previous_arenas = c->previous.arenas,
+                               .progress = plan_progress_tell,
+                               .user = &progress};
+  plan_progress_begin(&progress);
+  tarn_status status = tarn_plan_solve(&c->answer.problem, &options, &c->plan);
+  plan_progress_end(&progress);
+  plan_answer *answer = &c->answer;
+  answer->info.struct_size = sizeof answer->info;
+  if (status == TARN_OK) status = tarn_plan_query(c->plan, &answer->info);
+  if (status != TARN_OK) {
+    return tool_fail(c->verb, "%s: %s", c->input.path, tarn_last_error());
+  }
+  answer->plan = c->plan;
+  answer->offsets = tarn_plan_offsets(c->plan);
+  answer->conflict = tarn_plan_conflict(c->plan);
+  answer->has_previous = has_previous;
+  answer->time_limit = c->time_limit;
+  if (c->answer.problem.arena_count > 1) {
+    answer->arenas = tarn_plan_arenas(c->plan);
+  }
+  return TOOL_DONE;
+}
+
+// The offsets of the file as an answer.
+static tool_exit take_answers(command *c) {
+  plan_answer *answer = &c->answer;
+  if (c->input.answers == NULL) {
+    return tool_fail(c->verb,
+                     "%s: nothing to check: not all of its lines have an "
+                     "offset",
+                     c->input.path);
+  }
+  if (tarn_plan_lower_bound(&answer->problem, &answer->info.lower_bound) !=
+      TARN_OK) {
+    return tool_fail(c->verb, "%s: %s", c->input.path, tarn_last_error());
+  }
+  answer->info.count = answer->problem.count;
+  answer->offsets = c->input.answers;
+  answer->arenas = c->input.answer_arenas;
+  return TOOL_DONE;
+}
+
+static void verify(command *c) {
+  plan_answer *answer = &c->answer;
+  uint64_t height = 0;
+  if (answer->offsets == NULL) return;
+  tarn_status status = tarn_plan_verify(&answer->problem, answer->offsets,
+                                        answer->arenas, &height);
+  if (status == TARN_OK && !c->check && height != answer->info.height) {
+    c->wrong = tool_text("its height is not what was told");
+  } else if (status != TARN_OK) {
+    c->wrong = tool_text(tarn_last_error());
+  }
+  answer->checked = c->wrong == NULL ? PLAN_GOOD : PLAN_WRONG;
+  answer->wrong = c->wrong;
+  if (!c->check) return;
+  answer->info.height = height;
+  answer->info.answer = height <= answer->info.lower_bound ? TARN_PLAN_OPTIMAL
+                                                           : TARN_PLAN_FEASIBLE;
+}
+
+static tool_exit find_answer(command *c) {
+  tool_exit status = TOOL_DONE;
+  if (c->check) {
+    status = take_answers(c);
+  } else {
+    if (c->previous_path != NULL) {
+      status = plan_previous_read(&c->input, c->previous_path, &c->previous);
+    }
+    if (status == TOOL_DONE) status = solve(c);
+  }
+  if (status == TOOL_DONE && (c->check || c->verify)) verify(c);
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// Telling
+// ---------------------------------------------------------------------------
+
+// What was not written is no plan's place; what is wrong is not written.
+static bool write_files(command *c) {
+  plan_answer *answer = &c->answer;
+  bool written = true;
+  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
+  if (is_plan && c->out_path != NULL) {
+    written = plan_input_write(&c->input, answer->offsets, answer->arenas,
+                               c->out_path);
+    if (written) answer->out_path = c->out_path;
+  }
+  if (is_plan && c->svg_path != NULL) {
+    bool drawn = plan_svg_write(c->verb, answer, c->svg_path);
+    if (drawn) answer->svg_path = c->svg_path;
+    written = written && drawn;
+  }
+  return written;
+}
+
+static tool_exit tell(command *c) {
+  const plan_input_kind *kind = c->input.kind;
+  if (kind->ask != NULL && !kind->ask(&c->input, &c->answer)) return TOOL_NO;
+  bool written = write_files(c);
+  const plan_answer *answer = &c->answer;
+  bool stdout_is_taken =
+      answer->out_path != NULL && strcmp(answer->out_path, "-") == 0;
+  if (c->output == OUTPUT_JSON) {
+    plan_write_json(answer, stdout);
+  } else {
+    plan_write_report(answer, stdout_is_taken ? stderr : stdout);
+  }
+  if (!written || answer->checked == PLAN_WRONG) return TOOL_NO;
+  return answer->offsets != NULL ? TOOL_DONE : TOOL_NO;
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tool_exit status = check_words(c);
+  if (status == TOOL_DONE) status = check_places(c);
+  if (status == TOOL_DONE) status = load(c);
+  if (status == TOOL_DONE) status = find_answer(c);
+  return status == TOOL_DONE ? tell(c) : status;
+}
+
+static void deinit(command *c) {
+  free(c->wrong);
+  tarn_plan_destroy(c->plan);
+  plan_previous_deinit(&c->previous);
+  free(c->capacities);
+  plan_input_deinit(&c->input);
+  options_list_free(&c->inputs);
+  options_list_free(&c->arenas);
+  options_list_free(&c->load.pools);
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"capacity", required_argument, NULL, 'c'},
+      {"minimise", no_argument, NULL, 'm'},
+      {"minimize", no_argument, NULL, 'm'},
+      {"arena", required_argument, NULL, 'a'},
+      {"align", required_argument, NULL, 'g'},
+      {"previous", required_argument, NULL, 'p'},
+      {"time-limit", required_argument, NULL, 't'},
+      {"nodes", required_argument, NULL, 'n'},
+      {"threads", required_argument, NULL, 'j'},
+      {"out", required_argument, NULL, 'w'},
+      {"svg", required_argument, NULL, 's'},
+      {"verify", no_argument, NULL, 'v'},
+      {"check", no_argument, NULL, 'k'},
+      {"pool", required_argument, NULL, 'P'},
+      {"trace-device", required_argument, NULL, 'T'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb, .time_limit = default_seconds};
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_input,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  deinit(&c);
+  return status;
+}
+
+const tool_verb verb_plan = {
+    .name = "plan",
+    .summary = "offsets for buffers whose lifetimes are known, ahead of time",
+    .help = help,
+    .run = run,
+};

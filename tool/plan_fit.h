@@ -1,0 +1,41 @@
+// plan_fit.h - what to change about buffers that do not fit.
+//
+// Both answers are verified: a plan was made of what is left, and checked.
+// Neither is proved to be the least that would do.
+#ifndef TARN_TOOL_PLAN_FIT_H_
+#define TARN_TOOL_PLAN_FIT_H_
+
+#include <tarn/tarn.h>
+
+// Buffers that have to lie elsewhere, so that the others fit.
+typedef struct plan_moves {
+  bool known;     // false: no set was found in time
+  size_t *items;  // indices, the largest first
+  size_t count;
+  uint64_t bytes;
+  uint64_t height;  // of a plan of the others
+} plan_moves;
+
+// A small set, of those that take most of the room at the moments at which
+// there is too little. |problem| has capacities. |seconds| is about how long it
+// may take.
+//
+// Cost: O(n log n) for each of up to some hundred buffers, and a few plans.
+plan_moves plan_fit_moves(const tarn_plan_problem *problem, double seconds);
+void plan_moves_deinit(plan_moves *moves);
+
+// The height of a plan that knows no capacities, as low as is found in time; 0:
+// there is none.
+uint64_t plan_fit_height(const tarn_plan_problem *problem, double seconds);
+
+// How much smaller sizes would have to be: the factor, cut to four digits, at
+// which a plan fits; 0: none was found in time, or none can be. |kept|, by
+// buffer, NULL for none: those whose sizes stay. |height| is that of a plan of
+// the sizes as they are, or about that.
+double plan_fit_factor(const tarn_plan_problem *problem, const bool *kept,
+                       uint64_t height, double seconds);
+
+// The capacities of all arenas together; 0: no limit.
+uint64_t plan_fit_capacity(const tarn_plan_problem *problem);
+
+#endif  // TARN_TOOL_PLAN_FIT_H_

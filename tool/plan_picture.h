@@ -1,0 +1,79 @@
+// plan_picture.h - where in a picture of a plan things stand.
+//
+// Steps go from left to right, offsets from bottom to top. Each arena in which
+// something lies is a panel of its own; below them stands what is needed at
+// once, over the same steps.
+//
+//     left             right
+//   top +----------------+
+//       |  panel         |  its lines' labels
+//       +----------------+
+//       |  panel         |
+//       +----------------+
+//       |  needed        |
+//       +----------------+
+//        steps, legend
+#ifndef TARN_TOOL_PLAN_PICTURE_H_
+#define TARN_TOOL_PLAN_PICTURE_H_
+
+#include "plan_report.h"
+
+enum {
+  PICTURE_WIDTH = 1280,
+  PICTURE_LEFT = 92,
+  PICTURE_RIGHT = 1136,  // of the panels
+  PICTURE_TOP = 92,
+  PICTURE_CLASSES = 6,  // of sizes, each with a colour
+  PICTURE_MOST_PANELS = 16,
+};
+
+typedef struct picture_panel {
+  size_t arena;
+  int top;  // pixels
+  int height;
+  uint64_t used;      // bytes: the highest end
+  uint64_t capacity;  // 0: none
+  uint64_t most;      // bytes at its upper edge, more than 0
+} picture_panel;
+
+typedef struct plan_picture {
+  const plan_answer *answer;
+  picture_panel panels[PICTURE_MOST_PANELS];
+  size_t panel_count;
+  size_t panels_left_out;
+  int needed_top;  // of the strip below the panels
+  int needed_height;
+  int bottom;                  // below it: ticks and legend
+  int height;                  // of the whole
+  uint64_t first;              // steps at the left and at the right
+  uint64_t last;               // more than |first|
+  unsigned char class_of[64];  // by the bits of a size
+} plan_picture;
+
+// Of an answer that has offsets.
+void plan_picture_init(plan_picture *picture, const plan_answer *answer);
+
+uint32_t plan_picture_arena(const plan_answer *answer, size_t buffer);
+
+double plan_picture_x(const plan_picture *picture, uint64_t step);
+double plan_picture_y(const picture_panel *panel, uint64_t offset);
+
+// The colour of a size, and the largest size of a colour.
+int plan_picture_class(const plan_picture *picture, uint64_t size);
+uint64_t plan_picture_class_most(const plan_picture *picture, int class);
+
+// What is needed at once in each pixel's steps, at most: |columns| values from
+// the left edge on.
+void plan_picture_needed(const plan_picture *picture, uint64_t *columns);
+
+enum { PICTURE_COLUMNS = PICTURE_RIGHT - PICTURE_LEFT };
+
+// The distance of ticks: 1, 2 or 5 times a power of ten, or a power of two,
+// so that there are at most |count| of them.
+uint64_t plan_picture_step(uint64_t range, uint64_t count);
+uint64_t plan_picture_step_bytes(uint64_t range, uint64_t count);
+
+// "512 KiB" into |out|, FORMAT_SIZE bytes: without a fraction that is none.
+char *plan_picture_bytes(char *out, uint64_t bytes);
+
+#endif  // TARN_TOOL_PLAN_PICTURE_H_

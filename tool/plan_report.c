@@ -1,0 +1,341 @@
+// The answer, told: one sentence first, then the figures, then what was
+// written where.
+#include "plan_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "format.h"
+#include "plan_conflict.h"
+#include "text.h"
+
+enum { LABEL_WIDTH = 13 };
+
+uint64_t plan_capacity(const plan_answer *answer) {
+  const tarn_plan_problem *problem = &answer->problem;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < problem->arena_count; i++) {
+    uint64_t one = problem->capacities[i];
+    if (one == 0) return 0;
+    sum = one > UINT64_MAX - sum ? UINT64_MAX : sum + one;
+  }
+  return sum;
+}
+
+static double ratio_of(const plan_answer *answer) {
+  if (answer->info.lower_bound == 0) return NAN;
+  return (double)answer->info.height / (double)answer->info.lower_bound;
+}
+
+static size_t count_in(const plan_answer *answer, size_t arena) {
+  size_t count = 0;
+  for (size_t i = 0; i < answer->problem.count; i++) {
+    count += (answer->arenas != NULL ? answer->arenas[i] : 0) == arena;
+  }
+  return count;
+}
+
+static uint64_t height_of(const plan_answer *answer, size_t arena) {
+  if (answer->plan != NULL) return tarn_plan_height(answer->plan, arena);
+  uint64_t height = 0;
+  for (size_t i = 0; i < answer->problem.count; i++) {
+    bool in = (answer->arenas != NULL ? answer->arenas[i] : 0) == arena;
+    uint64_t end = answer->offsets[i] + answer->problem.buffers[i].size;
+    if (in && end > height) height = end;
+  }
+  return height;
+}
+
+// ---------------------------------------------------------------------------
+// The sentence in front
+// ---------------------------------------------------------------------------
+
+// How the search ended, where that is not by a proof.
+static void write_end(const plan_answer *answer, FILE *out) {
+  if (answer->plan == NULL) return;  // there was no search
+  if (answer->info.cancelled) {
+    fputs(" The search was ended by Ctrl-C.", out);
+  } else if (answer->info.seconds >= 0.9 * answer->time_limit) {
+    fprintf(out, " The search ended after %.1f s.", answer->info.seconds);
+  }
+}
+
+static void write_how_low(const plan_answer *answer, FILE *out) {
+  char bound[FORMAT_SIZE];
+  if (answer->info.answer == TARN_PLAN_OPTIMAL) {
+    fputs(" No plan is lower.", out);
+    return;
+  }
+  fprintf(out, " No plan is below %s; this one is %.2f%% above.",
+          format_bytes(bound, answer->info.lower_bound),
+          100 * (ratio_of(answer) - 1));
+  write_end(answer, out);
+}
+
+// Of several arenas the first is to be used most, and no height says how well
+// that was done.
+static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
+  char height[FORMAT_SIZE];
+  fprintf(out, "All have a place: %s in %zu arenas.",
+          format_bytes_exact(height, answer->info.height),
+          answer->problem.arena_count);
+  if (answer->info.answer != TARN_PLAN_OPTIMAL) write_end(answer, out);
+}
+
+static void write_plan_sentence(const plan_answer *answer, FILE *out) {
+  char height[FORMAT_SIZE], capacity[FORMAT_SIZE];
+  uint64_t room = plan_capacity(answer);
+  if (answer->problem.count == 0) {
+    fputs("There are no buffers: 0 bytes are enough.", out);
+    return;
+  }
+  if (answer->problem.arena_count > 1) {
+    write_arenas_sentence(answer, out);
+    return;
+  }
+  format_bytes_exact(height, answer->info.height);
+  if (room > 0) {
+    fprintf(out, "It fits: %s of %s.", height, format_bytes(capacity, room));
+  } else {
+    fprintf(out, "%s are enough.", height);
+  }
+  write_how_low(answer, out);
+}
+
+static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
+  char room[FORMAT_SIZE] = "what there is";
+  uint64_t capacity = plan_capacity(answer);
+  if (capacity > 0) format_bytes_exact(room, capacity);
+  if (answer->info.answer == TARN_PLAN_INFEASIBLE) {
+    fprintf(out, "It does not fit into %s: that is proved.", room);
+    return;
+  }
+  fprintf(out, "No plan within %s was found in time; there may be one.", room);
+  write_end(answer, out);
+}
+
+static void write_sentence(const plan_answer *answer, FILE *out) {
+  if (answer->checked == PLAN_WRONG) {
+    fputs(answer->plan == NULL ? "The offsets are no plan: "
+                               : "The plan is WRONG, which is an error of "
+                                 "tarn's: ",
+          out);
+    text_write(answer->wrong, out);
+  } else if (answer->offsets != NULL) {
+    write_plan_sentence(answer, out);
+  } else {
+    write_no_plan_sentence(answer, out);
+  }
+  fputs("\n\n", out);
+}
+
+// ---------------------------------------------------------------------------
+// Figures
+// ---------------------------------------------------------------------------
+
+static void label(const char *name, FILE *out) {
+  fprintf(out, "  %-*s", LABEL_WIDTH, name);
+}
+
+static void write_bytes(const char *name, uint64_t bytes, FILE *out) {
+  char text[FORMAT_SIZE];
+  label(name, out);
+  fprintf(out, "%s\n", format_bytes_exact(text, bytes));
+}
+
+static void write_name(const char *name, const char *path, FILE *out) {
+  label(name, out);
+  text_write(path, out);
+  fputc('\n', out);
+}
+
+static void write_file(const plan_answer *answer, FILE *out) {
+  char count[FORMAT_SIZE];
+  label("file", out);
+  text_write(answer->input->path, out);
+  fprintf(out, ", %s buffer%s\n", format_count(count, answer->problem.count),
+          answer->problem.count == 1 ? "" : "s");
+}
+
+static void write_height(const plan_answer *answer, FILE *out) {
+  if (answer->offsets == NULL || answer->checked == PLAN_WRONG) return;
+  write_bytes("height", answer->info.height, out);
+}
+
+static void write_ratio(const plan_answer *answer, FILE *out) {
+  char text[FORMAT_SIZE];
+  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
+  if (!is_plan || answer->info.lower_bound == 0) return;
+  label("ratio", out);
+  fprintf(out, "%s, %s\n", format_fixed(text, ratio_of(answer), 4),
+          tarn_plan_answer_name(answer->info.answer));
+}
+
+static void write_arena(const plan_answer *answer, size_t arena, FILE *out) {
+  char name[FORMAT_SIZE], height[FORMAT_SIZE], room[FORMAT_SIZE];
+  char count[FORMAT_SIZE];
+  uint64_t capacity = answer->problem.capacities[arena];
+  snprintf(name, sizeof name, "arena %zu", arena);
+  label(name, out);
+  fprintf(out, "%s", format_bytes_exact(height, height_of(answer, arena)));
+  if (capacity > 0) fprintf(out, " of %s", format_bytes(room, capacity));
+  fprintf(out, ", %s buffers\n", format_count(count, count_in(answer, arena)));
+}
+
+static void write_room(const plan_answer *answer, FILE *out) {
+  uint64_t capacity = plan_capacity(answer);
+  if (capacity > 0) write_bytes("capacity", capacity, out);
+  if (answer->problem.arena_count < 2 || answer->offsets == NULL) return;
+  for (size_t i = 0; i < answer->problem.arena_count; i++)
+    write_arena(answer, i, out);
+}
+
+static void write_search(const plan_answer *answer, FILE *out) {
+  char nodes[FORMAT_SIZE];
+  if (answer->plan == NULL) return;
+  label("search", out);
+  fprintf(out, "%s nodes in %.3f s\n", format_count(nodes, answer->info.nodes),
+          answer->info.seconds);
+}
+
+static void write_moved(const plan_answer *answer, FILE *out) {
+  char moved[FORMAT_SIZE], count[FORMAT_SIZE];
+  if (!answer->has_previous || answer->offsets == NULL) return;
+  label("moved", out);
+  fprintf(out, "%s of %s buffers lie elsewhere than before\n",
+          format_count(moved, answer->info.moved_count),
+          format_count(count, answer->problem.count));
+}
+
+static void write_places(const plan_answer *answer, FILE *out) {
+  if (answer->offsets == NULL || answer->checked == PLAN_WRONG) return;
+  if (answer->checked == PLAN_GOOD) {
+    label("verified", out);
+    fputs("yes: no two buffers share a byte while both are needed\n", out);
+  }
+  if (answer->out_path != NULL) write_name("plan", answer->out_path, out);
+  if (answer->out_path == NULL && answer->plan != NULL) {
+    write_name("plan", "not written: --out FILE.csv says where to", out);
+  }
+  if (answer->svg_path != NULL) write_name("picture", answer->svg_path, out);
+}
+
+void plan_write_report(const plan_answer *answer, FILE *out) {
+  write_sentence(answer, out);
+  if (answer->offsets == NULL) plan_conflict_write(answer, out);
+  if (answer->offsets == NULL && answer->conflict != NULL) fputc('\n', out);
+  write_file(answer, out);
+  write_height(answer, out);
+  write_bytes("lower bound", answer->info.lower_bound, out);
+  write_ratio(answer, out);
+  write_room(answer, out);
+  write_search(answer, out);
+  write_moved(answer, out);
+  write_places(answer, out);
+  const plan_input_kind *kind = answer->input->kind;
+  if (kind->tell != NULL) kind->tell(answer->input, answer, out);
+}
+
+// ---------------------------------------------------------------------------
+// JSON
+// ---------------------------------------------------------------------------
+
+static void key_null(json *writer, const char *key) {
+  json_key(writer, key);
+  json_double(writer, NAN);
+}
+
+static void key_uint(json *writer, const char *key, uint64_t value, bool has) {
+  if (!has) {
+    key_null(writer, key);
+    return;
+  }
+  json_key(writer, key);
+  json_uint(writer, value);
+}
+
+static void key_text(json *writer, const char *key, const char *text) {
+  if (text == NULL) {
+    key_null(writer, key);
+    return;
+  }
+  json_key(writer, key);
+  json_text(writer, text);
+}
+
+static void json_answer(json *w, const plan_answer *answer) {
+  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
+  const char *status = answer->checked == PLAN_WRONG
+                           ? "wrong"
+                           : tarn_plan_answer_name(answer->info.answer);
+  key_text(w, "file", answer->input->path);
+  key_uint(w, "buffers", answer->problem.count, true);
+  key_uint(w, "height", answer->info.height, is_plan);
+  key_uint(w, "lower_bound", answer->info.lower_bound, true);
+  key_text(w, "status", status);
+  json_key(w, "seconds");
+  json_double(w, answer->info.seconds);
+  key_uint(w, "nodes", answer->info.nodes, true);
+}
+
+static void json_checks(json *w, const plan_answer *answer) {
+  uint64_t capacity = plan_capacity(answer);
+  key_uint(w, "capacity", capacity, capacity > 0);
+  json_key(w, "cancelled");
+  json_bool(w, answer->info.cancelled);
+  if (answer->checked == PLAN_UNCHECKED) {
+    key_null(w, "verified");
+  } else {
+    json_key(w, "verified");
+    json_bool(w, answer->checked == PLAN_GOOD);
+  }
+  key_text(w, "wrong", answer->wrong);
+  key_uint(w, "moved", answer->info.moved_count,
+           answer->has_previous && answer->offsets != NULL);
+}
+
+static void json_arenas(json *w, const plan_answer *answer) {
+  json_key(w, "arenas");
+  json_begin_array(w);
+  size_t count = answer->offsets != NULL ? answer->problem.arena_count : 0;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t capacity = answer->problem.capacities[i];
+    json_begin_object(w);
+    key_uint(w, "capacity", capacity, capacity > 0);
+    key_uint(w, "height", height_of(answer, i), true);
+    key_uint(w, "buffers", count_in(answer, i), true);
+    json_end_object(w);
+  }
+  json_end_array(w);
+}
+
+static void json_conflict(json *w, const plan_answer *answer) {
+  bool has = answer->conflict != NULL;
+  plan_crowd crowd = plan_conflict_crowd(answer);
+  json_key(w, "conflict");
+  json_begin_array(w);
+  for (size_t i = 0; has && i < answer->info.conflict_count; i++) {
+    json_text(w, plan_input_id(answer->input, answer->conflict[i]));
+  }
+  json_end_array(w);
+  json_key(w, "conflict_minimal");
+  json_bool(w, has && answer->info.conflict_minimal);
+  key_uint(w, "conflict_bytes", crowd.bytes, has);
+  key_uint(w, "conflict_step", crowd.step, crowd.has_step);
+}
+
+void plan_write_json(const plan_answer *answer, FILE *out) {
+  json writer = json_to(out);
+  json_begin_object(&writer);
+  json_answer(&writer, answer);
+  json_checks(&writer, answer);
+  json_arenas(&writer, answer);
+  json_conflict(&writer, answer);
+  key_text(&writer, "out", answer->out_path);
+  key_text(&writer, "svg", answer->svg_path);
+  const plan_input_kind *kind = answer->input->kind;
+  if (kind->tell_json != NULL) kind->tell_json(answer->input, answer, &writer);
+  json_end_object(&writer);
+  json_finish(&writer);
+}

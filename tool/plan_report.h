@@ -1,0 +1,41 @@
+// plan_report.h - what there is to say of a plan, and saying it.
+#ifndef TARN_TOOL_PLAN_REPORT_H_
+#define TARN_TOOL_PLAN_REPORT_H_
+
+#include "plan_input.h"
+
+// Whether the plan was checked by tarn_plan_verify.
+typedef enum plan_checked {
+  PLAN_UNCHECKED = 0,  // nobody asked, or there is none
+  PLAN_GOOD,
+  PLAN_WRONG,  // |plan_answer.wrong| says why
+} plan_checked;
+
+typedef struct plan_answer {
+  const plan_input *input;
+  tarn_plan_problem problem;  // the input's, with capacities
+  // How it came out. Where offsets of the file were only checked: how good
+  // they are, no nodes, and OPTIMAL or FEASIBLE.
+  tarn_plan_info info;
+  const tarn_plan *plan;    // NULL where offsets were only checked
+  const uint64_t *offsets;  // NULL: there is no plan
+  const uint32_t *arenas;   // NULL: all lie in the first
+  const size_t *conflict;   // info.conflict_count buffers; NULL: none named
+  bool has_previous;        // then info.moved_count says something
+  double time_limit;        // seconds; INFINITY
+  plan_checked checked;
+  const char *wrong;
+  const char *out_path;  // where it was written; NULL: nowhere
+  const char *svg_path;
+} plan_answer;
+
+// The capacity of all arenas together; 0: no limit.
+uint64_t plan_capacity(const plan_answer *answer);
+
+// For people, the answer first.
+void plan_write_report(const plan_answer *answer, FILE *out);
+
+// One line.
+void plan_write_json(const plan_answer *answer, FILE *out);
+
+#endif  // TARN_TOOL_PLAN_REPORT_H_

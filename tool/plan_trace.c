@@ -1,0 +1,151 @@
+// Traces as inputs of `tarn plan`, and what is asked about them.
+#include "plan_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load.h"
+
+// ---------------------------------------------------------------------------
+// Names and the end
+// ---------------------------------------------------------------------------
+
+// The number of the block in the trace, or of the event that was refused.
+static const char *id_of(const plan_input *input, size_t index) {
+  plan_trace *t = input->source;
+  if (trace_problem_is_refused(&t->buffers, index)) {
+    size_t refused = index - t->trace->block_count;
+    snprintf(t->id, sizeof t->id, "refused-%u", t->buffers.refused[refused]);
+  } else {
+    snprintf(t->id, sizeof t->id, "block-%zu", index);
+  }
+  return t->id;
+}
+
+static void destroy(void *source) {
+  plan_trace *t = source;
+  if (t == NULL) return;
+  plan_moves_deinit(&t->moves);
+  what_if_deinit(&t->strategies);
+  trace_problem_deinit(&t->buffers);
+  tarn_trace_destroy(t->trace);
+  if (t->device != NULL) (void)tarn_device_close(t->device);
+  options_list_free(&t->pools);
+  free(t);
+}
+
+// ---------------------------------------------------------------------------
+// What is asked
+// ---------------------------------------------------------------------------
+
+static const double shortest = 0.05, longest = 2;  // seconds of each question
+
+// Each of the few questions may take a tenth of what the plan may.
+static double seconds_of(const plan_answer *answer) {
+  double seconds = answer->time_limit / 10;
+  if (!(seconds > shortest)) return shortest;
+  return seconds < longest ? seconds : longest;
+}
+
+// The height of a plan that is as low as can be, or too high. One that has to
+// fit need not be low.
+static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
+  if (t->capacity == 0) return answer->info.height;
+  uint64_t height = plan_fit_height(&t->buffers.problem, seconds_of(answer));
+  if (answer->offsets == NULL) return height;
+  bool lower = height == 0 || answer->info.height < height;
+  return lower ? answer->info.height : height;
+}
+
+static bool ask_pools(plan_trace *t) {
+  what_if_question question = {.trace = t->trace,
+                               .device = t->device,
+                               .pools = &t->pools,
+                               .capacity = t->capacity};
+  return what_if_run(t->verb, &question, &t->strategies);
+}
+
+static void ask_scale(plan_trace *t, const plan_answer *answer) {
+  size_t count = t->buffers.problem.count;
+  bool *old = tool_array(count + 1, sizeof *old);
+  for (size_t i = 0; i < count; i++)
+    old[i] = trace_problem_is_old(&t->buffers, i);
+  double seconds = seconds_of(answer);
+  t->scale = plan_fit_factor(&answer->problem, NULL, t->height, seconds);
+  if (t->trace->baseline_count > 0) {
+    t->scale_young = plan_fit_factor(&answer->problem, old, t->height, seconds);
+  }
+  free(old);
+}
+
+static bool ask(const plan_input *input, const plan_answer *answer) {
+  plan_trace *t = input->source;
+  t->capacity = plan_fit_capacity(&answer->problem);
+  t->height = find_height(t, answer);
+  t->pressed = answer->offsets == NULL && t->capacity > 0;
+  if (t->pressed) {
+    t->moves = plan_fit_moves(&answer->problem, seconds_of(answer));
+    ask_scale(t, answer);
+  }
+  return ask_pools(t);
+}
+
+// ---------------------------------------------------------------------------
+// The input
+// ---------------------------------------------------------------------------
+
+static const plan_input_kind trace_kind = {.id = id_of,
+                                           .ask = ask,
+                                           .tell = plan_trace_tell,
+                                           .tell_json = plan_trace_tell_json,
+                                           .destroy = destroy};
+
+static void choose_pools(plan_trace *t, const options_list *named) {
+  for (size_t i = 0; i < named->count; i++)
+    options_list_add(&t->pools, named->items[i], strlen(named->items[i]));
+  if (t->pools.count == 0) options_pools_split(WHAT_IF_POOLS, &t->pools);
+  if (t->pools.count == 1 && strcmp(t->pools.items[0], "none") == 0) {
+    options_list_free(&t->pools);
+  }
+}
+
+static tarn_status try_pool(const void *context, const char *pool) {
+  const plan_trace *t = context;
+  return options_pool_try_dry(tarn_place_on(t->device), pool, 0);
+}
+
+static tool_exit check_pools(plan_trace *t) {
+  tool_exit status = options_once(t->verb, "pool", &t->pools);
+  if (status != TOOL_DONE || t->pools.count == 0) return status;
+  if (tarn_device_open("cpu:0", &t->device) != TARN_OK) {
+    return tool_fail(t->verb, "%s", tarn_last_error());
+  }
+  return options_pools_check(t->verb, &t->pools, try_pool, t);
+}
+
+static tool_exit load(const plan_input_options *options, plan_input *out) {
+  plan_trace *t = out->source;
+  tool_exit status = load_check(out->verb, out->path, &options->trace);
+  if (status != TOOL_DONE) return status;
+  if (options->offsets_are_answers) {
+    return tool_misuse(out->verb, "%s is a trace: it has no plan to check",
+                       out->path);
+  }
+  choose_pools(t, &options->pools);
+  status = check_pools(t);
+  if (status != TOOL_DONE) return status;
+  status = load_trace(out->verb, out->path, &options->trace, &t->trace);
+  if (status != TOOL_DONE) return status;
+  t->buffers = trace_problem_make(t->trace, options->alignment);
+  out->problem = t->buffers.problem;
+  return TOOL_DONE;
+}
+
+tool_exit plan_trace_load(const plan_input_options *options, plan_input *out) {
+  plan_trace *t = tool_array(1, sizeof *t);
+  t->verb = out->verb;
+  out->source = t;
+  out->kind = &trace_kind;
+  return load(options, out);
+}

@@ -1,0 +1,38 @@
+// plan_trace.h - what a plan means for the program that was recorded: what has
+// to go for it to fit, and what it would save.
+#ifndef TARN_TOOL_PLAN_TRACE_H_
+#define TARN_TOOL_PLAN_TRACE_H_
+
+#include "owners.h"
+#include "plan_fit.h"
+#include "plan_report.h"
+#include "trace_problem.h"
+#include "what_if.h"
+
+// The source of a plan_input that is a trace.
+typedef struct plan_trace {
+  const tool_verb *verb;
+  tarn_trace *trace;
+  trace_problem buffers;
+  options_list pools;  // to compare with
+  tarn_device *device;
+  char id[32];  // the last that was asked for
+
+  // What was found out about an answer.
+  uint64_t capacity;  // 0: none was given
+  // Of a plan, whether it fits or not; 0: there is none.
+  uint64_t height;
+  what_if strategies;
+  bool pressed;  // it does not fit: the next three say something
+  plan_moves moves;
+  double scale;        // of all sizes; 0: unknown
+  double scale_young;  // of those that are not older than the trace
+} plan_trace;
+
+// As of plan_input_kind.
+void plan_trace_tell(const plan_input *input, const plan_answer *answer,
+                     FILE *out);
+void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
+                          json *out);
+
+#endif  // TARN_TOOL_PLAN_TRACE_H_

@@ -1,0 +1,280 @@
+// What a plan means for a program, told.
+//
+//   what must lie elsewhere ─► or shrink ─► what a plan saves
+//
+// Sentences hold numbers only; names out of the trace are cells of tables,
+// which neutralise them, or texts of JSON.
+#include <math.h>
+#include <stdlib.h>
+
+#include "format.h"
+#include "frame_names.h"
+#include "plan_trace.h"
+#include "table.h"
+
+enum { MOST_MOVES = 20 };  // that a table shows
+
+// The event at which a block was born or died; -1: before the first, or never.
+static int64_t event_of(uint32_t event) {
+  return event == TARN_TRACE_BASELINE ? -1 : (int64_t)event;
+}
+
+// What there is to say of a buffer.
+typedef struct moved {
+  const char *id;
+  char *frame;  // free it
+  const char *tag;
+  uint64_t bytes;
+  int64_t born;
+  int64_t died;
+} moved;
+
+static char *frame_of(owners *o, const tarn_trace *trace, uint32_t stack,
+                      bool is_old) {
+  holder row = {.kind = HOLDER_OWN, .frame = owners_of(o, stack)};
+  if (row.frame == TARN_TRACE_NO_STACK) {
+    row.kind = is_old ? HOLDER_BASELINE : HOLDER_NO_STACK;
+  }
+  return frame_names_holder(trace, &row);
+}
+
+static moved describe(const plan_input *input, owners *o, size_t buffer) {
+  const plan_trace *t = input->source;
+  const tarn_trace *trace = t->trace;
+  moved m = {.id = input->kind->id(input, buffer)};
+  if (trace_problem_is_refused(&t->buffers, buffer)) {
+    uint32_t event = t->buffers.refused[buffer - trace->block_count];
+    m.frame = frame_of(o, trace, trace->events[event].stack, false);
+    m.tag = trace->tags[trace->events[event].tag];
+    m.bytes = trace->events[event].size;
+    m.born = m.died = event_of(event);
+    return m;
+  }
+  const tarn_trace_block *block = &trace->blocks[buffer];
+  m.frame = frame_of(o, trace, block->stack,
+                     trace_problem_is_old(&t->buffers, buffer));
+  m.tag = trace->tags[block->tag];
+  m.bytes = block->size;
+  m.born = event_of(block->born);
+  m.died = event_of(block->died);
+  return m;
+}
+
+// ---------------------------------------------------------------------------
+// For people
+// ---------------------------------------------------------------------------
+
+static const table_column move_columns[] = {
+    {"bytes", "bytes", true},
+    {"born at event", "born", true},
+    {"freed at event", "died", true},
+    {"id", "id", false},
+    {"tag", "tag", false},
+    {"frame", "frame", false},
+};
+
+static void add_event(table *t, int64_t event, const char *otherwise) {
+  if (event < 0) {
+    table_text(t, otherwise);
+  } else {
+    table_count(t, (uint64_t)event);
+  }
+}
+
+static void add_move(table *t, const moved *m) {
+  table_bytes(t, m->bytes);
+  add_event(t, m->born, "before");
+  add_event(t, m->died, "never");
+  table_text(t, m->id);
+  table_text(t, m->tag);
+  table_text(t, m->frame);
+}
+
+static void write_moves(const plan_input *input, FILE *out) {
+  const plan_trace *t = input->source;
+  owners *o = owners_create(t->trace, &(options_list){0});
+  table *rows = table_create(move_columns, 6);
+  for (size_t i = 0; i < t->moves.count && i < MOST_MOVES; i++) {
+    moved m = describe(input, o, t->moves.items[i]);
+    add_move(rows, &m);
+    free(m.frame);
+  }
+  table_write(rows, TABLE_PLAIN, out);
+  table_destroy(rows);
+  owners_destroy(o);
+  if (t->moves.count > MOST_MOVES) {
+    char more[FORMAT_SIZE];
+    fprintf(out, "and %s smaller ones; -o json names all\n",
+            format_count(more, t->moves.count - MOST_MOVES));
+  }
+}
+
+static void tell_moves(const plan_input *input, FILE *out) {
+  const plan_trace *t = input->source;
+  char capacity[FORMAT_SIZE], count[FORMAT_SIZE], bytes[FORMAT_SIZE];
+  char height[FORMAT_SIZE];
+  format_bytes(capacity, t->capacity);
+  if (!t->moves.known) {
+    fprintf(out,
+            "\nNothing was found in time that could lie elsewhere for the "
+            "rest to fit into %s.\n",
+            capacity);
+    return;
+  }
+  fprintf(out,
+          "\nTo make it fit into %s, %s block%s of %s could lie elsewhere: "
+          "a plan of all others needs %s.\n",
+          capacity, format_count(count, t->moves.count),
+          t->moves.count == 1 ? "" : "s", format_bytes(bytes, t->moves.bytes),
+          format_bytes(height, t->moves.height));
+  write_moves(input, out);
+}
+
+static void tell_scale(const plan_trace *t, FILE *out) {
+  char factor[FORMAT_SIZE];
+  if (t->scale > 0) {
+    fprintf(out, "\nOr all sizes could be smaller: %s of what they are.\n",
+            format_fixed(factor, t->scale, 4));
+  }
+  if (t->scale_young > 0) {
+    fprintf(out, "%sf all but what is older than the trace, %s.\n",
+            t->scale > 0 ? "O" : "\nOr smaller sizes o",
+            format_fixed(factor, t->scale_young, 4));
+  }
+}
+
+static const char *fits_word(const what_if_row *row) {
+  if (row->fits == FITS_NOT) return "no";
+  return row->squeezed ? "yes, giving back what is idle" : "yes";
+}
+
+static void add_saving(const plan_trace *t, table *rows,
+                       const what_if_row *row) {
+  double saved = (double)row->reserved_bytes - (double)t->height;
+  table_bytes(rows, row->reserved_bytes);
+  if (saved < 0) {
+    table_text(rows, "nothing");
+  } else {
+    table_bytes(rows, row->reserved_bytes - t->height);
+  }
+  table_percent(rows, saved > 0 ? saved : 0, (double)row->reserved_bytes);
+  table_text(rows, row->strategy);
+  if (t->capacity > 0) table_text(rows, fits_word(row));
+}
+
+static void tell_savings(const plan_trace *t, FILE *out) {
+  static const table_column columns[] = {
+      {"reserved peak", "reserved_bytes", true},
+      {"saved", "saved_bytes", true},
+      {"share", "share", true},
+      {"allocator", "strategy", false},
+      {"fits", "fits", false},
+  };
+  char height[FORMAT_SIZE];
+  if (t->strategies.count == 0 || t->height == 0) return;
+  table *rows = table_create(columns, t->capacity > 0 ? 5 : 4);
+  for (size_t i = 0; i < t->strategies.count; i++)
+    add_saving(t, rows, &t->strategies.rows[i]);
+  fprintf(out, "\nWhat a plan of %s would save\n",
+          format_bytes(height, t->height));
+  table_write(rows, TABLE_PLAIN, out);
+  table_destroy(rows);
+}
+
+void plan_trace_tell(const plan_input *input, const plan_answer *answer,
+                     FILE *out) {
+  const plan_trace *t = input->source;
+  (void)answer;
+  if (t->pressed) {
+    tell_moves(input, out);
+    tell_scale(t, out);
+  }
+  tell_savings(t, out);
+}
+
+// ---------------------------------------------------------------------------
+// For programs
+// ---------------------------------------------------------------------------
+
+static void put_number(json *out, const char *key, bool known, double value) {
+  json_key(out, key);
+  json_double(out, known ? value : NAN);  // null
+}
+
+static void put_event(json *out, const char *key, int64_t event) {
+  json_key(out, key);
+  if (event < 0) {
+    json_double(out, NAN);
+  } else {
+    json_int(out, event);
+  }
+}
+
+static void put_saving(const plan_trace *t, const what_if_row *row, json *out) {
+  json_begin_object(out);
+  json_key(out, "strategy");
+  json_text(out, row->strategy);
+  json_key(out, "reserved_bytes");
+  json_uint(out, row->reserved_bytes);
+  json_key(out, "fits");
+  if (row->fits == FITS_UNASKED) {
+    json_double(out, NAN);
+  } else {
+    json_bool(out, row->fits == FITS);
+  }
+  json_key(out, "saved_bytes");
+  if (t->height > 0) {
+    json_int(out, (int64_t)(row->reserved_bytes - t->height));
+  } else {
+    json_double(out, NAN);
+  }
+  json_end_object(out);
+}
+
+static void put_move(const moved *m, json *out) {
+  json_begin_object(out);
+  json_key(out, "id");
+  json_text(out, m->id);
+  json_key(out, "frame");
+  json_text(out, m->frame);
+  json_key(out, "tag");
+  json_text(out, m->tag);
+  json_key(out, "bytes");
+  json_uint(out, m->bytes);
+  put_event(out, "born", m->born);
+  put_event(out, "died", m->died);
+  json_end_object(out);
+}
+
+static void put_moves(const plan_input *input, json *out) {
+  const plan_trace *t = input->source;
+  owners *o = owners_create(t->trace, &(options_list){0});
+  json_begin_array(out);
+  for (size_t i = 0; i < t->moves.count; i++) {
+    moved m = describe(input, o, t->moves.items[i]);
+    put_move(&m, out);
+    free(m.frame);
+  }
+  json_end_array(out);
+  owners_destroy(o);
+}
+
+void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
+                          json *out) {
+  const plan_trace *t = input->source;
+  (void)answer;
+  json_key(out, "what_if");
+  json_begin_array(out);
+  for (size_t i = 0; i < t->strategies.count; i++)
+    put_saving(t, &t->strategies.rows[i], out);
+  json_end_array(out);
+  json_key(out, "must_move");
+  if (t->pressed && !t->moves.known) {
+    json_double(out, NAN);
+  } else {
+    put_moves(input, out);
+  }
+  put_number(out, "scale", t->pressed && t->scale > 0, t->scale);
+  put_number(out, "scale_young", t->pressed && t->scale_young > 0,
+             t->scale_young);
+}

@@ -1,0 +1,43 @@
+// trace_problem.h - the history of a program as a planning problem.
+//
+// Each block of the trace is a buffer, needed from its birth to its death;
+// what is older than the trace, or never freed in it, is needed up to that end.
+// A request that was refused is a buffer too, for the moment at which it was
+// asked for: a plan has to have room for it then, to be better.
+//
+//       events        0   1   2   3
+//       steps       0 │ 1 │ 2 │ 3 │ 4        step k: after k events
+//       baseline    [===========)            freed at event 2
+//       a block         [===========...      taken at event 0, never freed
+//       refused             [===)            at event 1
+//
+// A buffer takes whole units of the alignment, as pools' blocks do, so that
+// what is left of the last unit is never counted as usable.
+#ifndef TARN_TOOL_TRACE_PROBLEM_H_
+#define TARN_TOOL_TRACE_PROBLEM_H_
+
+#include <tarn/tarn.h>
+
+// What an arena of the library aligns to.
+#define TRACE_PROBLEM_ALIGNMENT 256
+
+typedef struct trace_problem {
+  const tarn_trace *trace;    // borrowed
+  tarn_plan_buffer *buffers;  // the trace's blocks, then what was refused
+  uint32_t *refused;          // events, of the buffers behind the blocks
+  tarn_plan_problem problem;  // of |buffers|, without capacities
+} trace_problem;
+
+// |alignment| 0: TRACE_PROBLEM_ALIGNMENT.
+//
+// Cost: O(blocks + events).
+trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment);
+void trace_problem_deinit(trace_problem *p);
+
+// Whether a buffer is a request that was refused, and no block of the trace.
+bool trace_problem_is_refused(const trace_problem *p, size_t buffer);
+
+// Whether it is older than the trace.
+bool trace_problem_is_old(const trace_problem *p, size_t buffer);
+
+#endif  // TARN_TOOL_TRACE_PROBLEM_H_
