@@ -14,9 +14,20 @@
 //   in_place_of  ids, apart by blanks, in whose place it may begin
 //   arena        number of the arena it must lie in; empty: any
 //
-// "begin" and "end" are other names of lower and upper. A plan is written as
-// the same table, all columns as they were, with the column offset (and arena,
-// where there are several) filled in.
+// This is what google/minimalloc reads and writes, and two columns more. As
+// there, "buffer" and "buffer_id" are other names of id, "begin" and "start" of
+// lower; and "end" in the place of upper is the last step itself, also in gaps:
+// with "end", the 5 of "3-5" is a step in which the buffer is not needed. Gaps
+// with a window, "3-5@0:16", are refused.
+//
+// Names of columns may be in capitals, blanks around fields are passed over,
+// nothing is quoted. Columns of other names are kept and mean nothing. Lines
+// may end in "\r\n", the last one also without a newline, and a byte order mark
+// may stand in front.
+//
+// A plan is written as the same table, all columns as they were, with the
+// column offset (and arena, where there are several) filled in, or added as the
+// last. Lines end in "\n".
 #ifndef TARN_PLAN_CSV_H_
 #define TARN_PLAN_CSV_H_
 
@@ -30,10 +41,10 @@ typedef struct tarn_plan_table tarn_plan_table;
 
 typedef struct tarn_plan_csv_options {
   size_t struct_size;
-  // Offsets in the file are an answer, to be checked, and nothing fixed: see
-  // tarn_plan_table_offsets.
+  // Offsets and arenas in the file are an answer, to be checked, and nothing
+  // fixed: see tarn_plan_table_offsets.
   bool offsets_are_answers;
-  // The least alignment of all buffers; 0: 1.
+  // All offsets are multiples of it, besides of their own alignment; 0: 1.
   uint64_t alignment;
 } tarn_plan_csv_options;
 
@@ -42,9 +53,12 @@ typedef struct tarn_plan_csv_options {
 // Lifetime:        free it with tarn_plan_table_destroy.
 // Cost:            O(bytes), at most 64 times the file's size + 1 MiB of
 //                  memory.
-// TARN_E_CORRUPT   the text is "path:line:column: what is wrong".
+// TARN_E_CORRUPT   the text is "path:line:column: what is wrong"; this is also
+//                  what a wrong problem is, but for arenas.
+// TARN_E_UNSUPPORTED  the same, of a gap with a window.
+// TARN_E_INVALID   an argument is NULL, or struct_size unknown.
 // TARN_E_IO        the system refused; the text names the file.
-// TARN_E_NOMEM     no host memory.
+// TARN_E_NOMEM     no host memory, or more than the file's size allows.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_table_read(const char *path, const tarn_plan_csv_options *options,
                      tarn_plan_table **out_table);
@@ -70,11 +84,17 @@ TARN_API const char *tarn_plan_table_id(const tarn_plan_table *table,
 // Lifetime: the table's.
 TARN_API const uint64_t *tarn_plan_table_offsets(const tarn_plan_table *table);
 
-// Writes the table with |offsets| and |arenas| (NULL: no such column) to
-// |path|, which is replaced only when all is written; "-" is the standard
-// output.
+// The same of arenas.
 //
-// TARN_E_INVALID  an argument is NULL.
+// Lifetime: the table's.
+TARN_API const uint32_t *tarn_plan_table_arenas(const tarn_plan_table *table);
+
+// Writes the table with |offsets| and |arenas|, by buffer, to |path|, which is
+// replaced only when all is written; "-" is the standard output. NULL for one
+// of them: that column stays as it is, if it is there.
+//
+// TARN_E_INVALID  |table| or |path| is NULL.
+// TARN_E_NOMEM    no host memory.
 // TARN_E_IO       the system refused; the file is as it was.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_table_write(const tarn_plan_table *table, const uint64_t *offsets,

@@ -47,6 +47,14 @@ static void forget(tarn__os_new_file *file) {
   *file = (tarn__os_new_file){.fd = -1};
 }
 
+// Closing it leaves the standard output open.
+static tarn_status open_standard(tarn__os_new_file *file) {
+  file->path = tarn__host_text("standard output");
+  if (file->path == NULL) return TARN_E_NOMEM;
+  file->fd = tarn__os_duplicate(STDOUT_FILENO);
+  return file->fd >= 0 ? TARN_OK : refuse("write to it", file->path);
+}
+
 static tarn_status open_special(tarn__os_new_file *file) {
   file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
   return file->fd >= 0 ? TARN_OK : refuse("write to it", file->path);
@@ -74,20 +82,30 @@ static tarn_status find_place(const char *path, char **out_place) {
   return *out_place == NULL ? TARN_E_NOMEM : TARN_OK;
 }
 
+static tarn_status open_place(const char *path, tarn__os_new_file *file) {
+  tarn_status status = find_place(path, &file->path);
+  if (status != TARN_OK) return status;
+  assert(file->path != NULL);
+  return is_special(path) ? open_special(file) : open_beside(file);
+}
+
+static tarn_status begun(tarn_status status, tarn__os_new_file *file,
+                         tarn__os_new_file *out_file) {
+  if (status != TARN_OK) forget(file);
+  *out_file = *file;
+  return status;
+}
+
 tarn_status tarn__os_file_begin(const char *path, tarn__os_new_file *out_file) {
   tarn__os_new_file file = {.fd = -1};
-  *out_file = file;
-  tarn_status found = find_place(path, &file.path);
-  if (found != TARN_OK) return found;
-  assert(file.path != NULL);
-  tarn_status status =
-      is_special(path) ? open_special(&file) : open_beside(&file);
-  if (status == TARN_OK) {
-    *out_file = file;
-  } else {
-    forget(&file);
-  }
-  return status;
+  return begun(open_place(path, &file), &file, out_file);
+}
+
+tarn_status tarn__os_output_begin(const char *path,
+                                  tarn__os_new_file *out_file) {
+  tarn__os_new_file file = {.fd = -1};
+  if (strcmp(path, "-") != 0) return tarn__os_file_begin(path, out_file);
+  return begun(open_standard(&file), &file, out_file);
 }
 
 tarn_status tarn__os_file_write(const tarn__os_new_file *file,

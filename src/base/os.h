@@ -140,6 +140,12 @@ TARN_MUST_CHECK tarn_status tarn__os_read_file(const char *path, size_t most,
                                                unsigned char **out_bytes,
                                                size_t *out_size);
 
+// The same for a file of any size, or for the standard input, to its end, if
+// |path| is "-".
+TARN_MUST_CHECK tarn_status tarn__os_read_input(const char *path,
+                                                unsigned char **out_bytes,
+                                                size_t *out_size);
+
 // Appends |size| bytes to the file at |path|, which is made if need be, in one
 // write. False if the system refuses.
 TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,
@@ -158,6 +164,10 @@ typedef struct tarn__os_new_file {
 // TARN_E_NOMEM.   In both cases there is nothing to end.
 TARN_MUST_CHECK tarn_status tarn__os_file_begin(const char *path,
                                                 tarn__os_new_file *out_file);
+
+// The same, but "-" is the standard output, which stays open.
+TARN_MUST_CHECK tarn_status tarn__os_output_begin(const char *path,
+                                                  tarn__os_new_file *out_file);
 
 // TARN_E_IO  not all could be written; go on with tarn__os_file_cancel.
 TARN_MUST_CHECK tarn_status tarn__os_file_write(const tarn__os_new_file *file,

@@ -9,7 +9,7 @@
 // The sum of all sizes, alignments and fixed ends stays below this.
 #define MOST (UINT64_C(1) << 63)
 
-static tarn_status check_gaps(const tarn_plan_buffer *b, size_t index) {
+tarn_status tarn__plan_check_gaps(const tarn_plan_buffer *b, size_t index) {
   if (b->gap_count > 0 && b->gaps == NULL) {
     return tarn__fail(TARN_E_INVALID, "buffer %zu: %zu gaps at NULL", index,
                       b->gap_count);
@@ -30,6 +30,15 @@ static tarn_status check_gaps(const tarn_plan_buffer *b, size_t index) {
   return TARN_OK;
 }
 
+tarn_status tarn__plan_check_offset(const tarn_plan_buffer *b, size_t index) {
+  if ((b->flags & TARN_PLAN_FIXED) == 0) return TARN_OK;
+  if (b->offset % tarn__plan_alignment(b) == 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "buffer %zu: the fixed offset %" PRIu64
+                    " is no multiple of its alignment %" PRIu64,
+                    index, b->offset, b->alignment);
+}
+
 static tarn_status check_place(const tarn_plan_problem *problem, size_t index) {
   const tarn_plan_buffer *b = &problem->buffers[index];
   size_t arenas = tarn__plan_arena_count(problem);
@@ -37,53 +46,59 @@ static tarn_status check_place(const tarn_plan_problem *problem, size_t index) {
     return tarn__fail(TARN_E_INVALID, "buffer %zu: arena %u of %zu", index,
                       b->arena, arenas);
   }
-  if ((b->flags & TARN_PLAN_FIXED) == 0) return TARN_OK;
-  if (arenas > 1 && (b->flags & TARN_PLAN_IN_ARENA) == 0) {
+  if ((b->flags & TARN_PLAN_FIXED) != 0 && arenas > 1 &&
+      (b->flags & TARN_PLAN_IN_ARENA) == 0) {
     return tarn__fail(TARN_E_INVALID,
                       "buffer %zu: at a fixed offset of no arena", index);
   }
-  if (b->offset % tarn__plan_alignment(b) != 0) {
-    return tarn__fail(TARN_E_INVALID,
-                      "buffer %zu: the fixed offset %" PRIu64
-                      " is no multiple of its alignment %" PRIu64,
-                      index, b->offset, b->alignment);
-  }
-  return TARN_OK;
+  return tarn__plan_check_offset(b, index);
+}
+
+tarn_status tarn__plan_check_size(const tarn_plan_buffer *b, size_t index) {
+  if (b->size > 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "buffer %zu: its size is 0", index);
+}
+
+tarn_status tarn__plan_check_steps(const tarn_plan_buffer *b, size_t index) {
+  if (b->last > b->first) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "buffer %zu: needed in no step of [%" PRIu64 ", %" PRIu64
+                    ")",
+                    index, b->first, b->last);
 }
 
 static tarn_status check_buffer(const tarn_plan_problem *problem,
                                 size_t index) {
   const uint32_t known = TARN_PLAN_FIXED | TARN_PLAN_IN_ARENA;
   const tarn_plan_buffer *b = &problem->buffers[index];
-  if (b->size == 0) {
-    return tarn__fail(TARN_E_INVALID, "buffer %zu: its size is 0", index);
-  }
-  if (b->last <= b->first) {
-    return tarn__fail(TARN_E_INVALID,
-                      "buffer %zu: needed in no step of [%" PRIu64 ", %" PRIu64
-                      ")",
-                      index, b->first, b->last);
-  }
   if ((b->flags & ~known) != 0) {
     return tarn__fail(TARN_E_INVALID, "buffer %zu: unknown flags %#x", index,
                       b->flags & ~known);
   }
-  tarn_status status = check_gaps(b, index);
+  tarn_status status = tarn__plan_check_size(b, index);
+  if (status == TARN_OK) status = tarn__plan_check_steps(b, index);
+  if (status == TARN_OK) status = tarn__plan_check_gaps(b, index);
   return status == TARN_OK ? check_place(problem, index) : status;
 }
 
-// Adds what the buffer can make offsets grow by.
-static bool count_in(const tarn_plan_buffer *b, uint64_t *sum) {
+tarn_status tarn__plan_check_sum(const tarn_plan_buffer *b, size_t index,
+                                 uint64_t *sum) {
   uint64_t fixed = (b->flags & TARN_PLAN_FIXED) != 0 ? b->offset : 0;
   const uint64_t parts[] = {b->size, tarn__plan_alignment(b) - 1, fixed};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    if (parts[i] >= MOST - *sum) return false;
+    if (parts[i] >= MOST - *sum) {
+      return tarn__fail(TARN_E_INVALID,
+                        "buffer %zu: with it, sizes, alignments and fixed "
+                        "offsets are 2^63 or more in all",
+                        index);
+    }
     *sum += parts[i];
   }
-  return true;
+  return TARN_OK;
 }
 
-static tarn_status check_pair(const tarn_plan_problem *problem, size_t index) {
+tarn_status tarn__plan_check_pair(const tarn_plan_problem *problem,
+                                  size_t index) {
   const tarn_plan_pair *pair = &problem->pairs[index];
   if (pair->giver >= problem->count || pair->taker >= problem->count) {
     return tarn__fail(TARN_E_INVALID, "pair %zu: buffers %zu and %zu of %zu",
@@ -133,15 +148,12 @@ tarn_status tarn__plan_problem_check(const tarn_plan_problem *problem) {
   uint64_t sum = 0;
   for (size_t i = 0; status == TARN_OK && i < problem->count; i++) {
     status = check_buffer(problem, i);
-    if (status == TARN_OK && !count_in(&problem->buffers[i], &sum)) {
-      status = tarn__fail(TARN_E_INVALID,
-                          "buffer %zu: with it, sizes, alignments and fixed "
-                          "offsets are 2^63 or more in all",
-                          i);
+    if (status == TARN_OK) {
+      status = tarn__plan_check_sum(&problem->buffers[i], i, &sum);
     }
   }
   for (size_t i = 0; status == TARN_OK && i < problem->pair_count; i++) {
-    status = check_pair(problem, i);
+    status = tarn__plan_check_pair(problem, i);
   }
   return status;
 }

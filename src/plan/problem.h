@@ -12,6 +12,21 @@
 TARN_MUST_CHECK tarn_status
 tarn__plan_problem_check(const tarn_plan_problem *problem);
 
+// Its parts, for who can say where in a file a buffer's size, steps, gaps and
+// offset stand. |*sum| is of the buffers before, and counts this one in.
+TARN_MUST_CHECK tarn_status
+tarn__plan_check_size(const tarn_plan_buffer *buffer, size_t index);
+TARN_MUST_CHECK tarn_status
+tarn__plan_check_steps(const tarn_plan_buffer *buffer, size_t index);
+TARN_MUST_CHECK tarn_status
+tarn__plan_check_gaps(const tarn_plan_buffer *buffer, size_t index);
+TARN_MUST_CHECK tarn_status
+tarn__plan_check_offset(const tarn_plan_buffer *buffer, size_t index);
+TARN_MUST_CHECK tarn_status tarn__plan_check_sum(const tarn_plan_buffer *buffer,
+                                                 size_t index, uint64_t *sum);
+TARN_MUST_CHECK tarn_status
+tarn__plan_check_pair(const tarn_plan_problem *problem, size_t index);
+
 // The alignment of a buffer, at least 1.
 static inline uint64_t tarn__plan_alignment(const tarn_plan_buffer *buffer) {
   return buffer->alignment == 0 ? 1 : buffer->alignment;

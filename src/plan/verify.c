@@ -1,12 +1,329 @@
-// STUB: to be replaced.
+// A plan is checked by a sweep over time, with what the solvers believe left
+// out of it: of this room only the check of problems is used.
+//
+// Buffers are ranked by arena, then offset. The sweep keeps the ranks of those
+// that are needed in the present step; one that begins is compared with its
+// neighbours among them:
+//
+//     offset ^   |  d  |
+//            |   +-----+  <- the next one above must begin no lower
+//            |   |  new one begins here
+//            |   +-----+
+//            |   |c|b|    <- those below must end no higher
+//            +--------------> time
+//
+// Invariant: no two of the live share a byte, but for two of a pair, which
+// begin at one offset in the one step that they share. No three are pairs of
+// each other: who gives in a step ends with it, and began before. So at one
+// offset there are two at most, and three neighbours below and two above are
+// all that the new one can meet first.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
 #include "base/status.h"
+#include "plan/live.h"
 #include "plan/problem.h"
+
+enum { NEIGHBOURS_BELOW = 3, NEIGHBOURS_ABOVE = 2 };
+
+typedef struct place {
+  uint64_t offset;
+  uint32_t arena;
+  uint32_t buffer;
+} place;
+
+// A rank is needed from here on, or until here.
+typedef struct event {
+  uint64_t step;
+  uint32_t rank;
+  bool begins;
+} event;
+
+typedef struct sweep {
+  const tarn_plan_problem *problem;
+  const uint64_t *offsets;
+  const uint32_t *arenas;  // NULL: all in the first
+  place *places;           // by rank
+  event *events;
+  size_t event_count;
+  size_t event_room;
+  tarn_plan_pair *pairs;  // in order
+  tarn__live live;        // ranks
+} sweep;
+
+// --- each buffer by itself ---------------------------------------------------
+
+static uint32_t arena_of(const sweep *s, size_t index) {
+  return s->arenas == NULL ? 0 : s->arenas[index];
+}
+
+static tarn_status check_arena(const sweep *s, size_t index) {
+  const tarn_plan_buffer *b = &s->problem->buffers[index];
+  uint32_t arena = arena_of(s, index);
+  size_t arenas = tarn__plan_arena_count(s->problem);
+  if (arena >= arenas) {
+    return tarn__fail(TARN_E_CORRUPT, "buffer %zu: in arena %u of %zu", index,
+                      arena, arenas);
+  }
+  if ((b->flags & TARN_PLAN_IN_ARENA) != 0 && b->arena != arena) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buffer %zu: in arena %u, but it must lie in %u", index,
+                      arena, b->arena);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_offset(const sweep *s, size_t index) {
+  const tarn_plan_buffer *b = &s->problem->buffers[index];
+  uint64_t offset = s->offsets[index];
+  if ((b->flags & TARN_PLAN_FIXED) != 0 && b->offset != offset) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buffer %zu: at offset %" PRIu64
+                      ", but it is fixed at %" PRIu64,
+                      index, offset, b->offset);
+  }
+  if (offset % tarn__plan_alignment(b) != 0) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buffer %zu: its offset %" PRIu64
+                      " is no multiple of its alignment %" PRIu64,
+                      index, offset, b->alignment);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_end(const sweep *s, size_t index) {
+  uint64_t size = s->problem->buffers[index].size;
+  uint64_t offset = s->offsets[index];
+  uint32_t arena = arena_of(s, index);
+  uint64_t capacity = tarn__plan_capacity(s->problem, arena);
+  if (size > UINT64_MAX - offset) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buffer %zu: its offset %" PRIu64 " and size %" PRIu64
+                      " are 2^64 or more",
+                      index, offset, size);
+  }
+  if (capacity != 0 && offset + size > capacity) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "buffer %zu: at [%" PRIu64 ", %" PRIu64
+                      ") in arena %u, which has %" PRIu64 " bytes",
+                      index, offset, offset + size, arena, capacity);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_each(const sweep *s) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < s->problem->count; i++) {
+    status = check_arena(s, i);
+    if (status == TARN_OK) status = check_offset(s, i);
+    if (status == TARN_OK) status = check_end(s, i);
+  }
+  return status;
+}
+
+// --- ranks and pairs ---------------------------------------------------------
+
+static int compare(uint64_t a, uint64_t b) {
+  return (a > b) - (a < b);
+}
+
+static int by_place(const void *a, const void *b) {
+  const place *x = a;
+  const place *y = b;
+  if (x->arena != y->arena) return compare(x->arena, y->arena);
+  if (x->offset != y->offset) return compare(x->offset, y->offset);
+  return compare(x->buffer, y->buffer);
+}
+
+static int by_giver(const void *a, const void *b) {
+  const tarn_plan_pair *x = a;
+  const tarn_plan_pair *y = b;
+  if (x->giver != y->giver) return compare(x->giver, y->giver);
+  return compare(x->taker, y->taker);
+}
+
+static tarn_status rank_all(sweep *s) {
+  size_t count = s->problem->count;
+  s->places = tarn__host_array(count + 1, sizeof *s->places);
+  if (s->places == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++) {
+    s->places[i] = (place){s->offsets[i], arena_of(s, i), (uint32_t)i};
+  }
+  qsort(s->places, count, sizeof *s->places, by_place);
+  return TARN_OK;
+}
+
+static tarn_status sort_pairs(sweep *s) {
+  size_t count = s->problem->pair_count;
+  if (count == 0) return TARN_OK;
+  s->pairs = tarn__host_array(count, sizeof *s->pairs);
+  if (s->pairs == NULL) return TARN_E_NOMEM;
+  memcpy(s->pairs, s->problem->pairs, count * sizeof *s->pairs);
+  qsort(s->pairs, count, sizeof *s->pairs, by_giver);
+  return TARN_OK;
+}
+
+static bool is_pair(const sweep *s, uint32_t giver, uint32_t taker) {
+  const tarn_plan_pair key = {giver, taker};
+  return s->pairs != NULL && bsearch(&key, s->pairs, s->problem->pair_count,
+                                     sizeof key, by_giver) != NULL;
+}
+
+// --- the sweep ---------------------------------------------------------------
+
+// Who ends in a step is gone before others begin.
+static int by_step(const void *a, const void *b) {
+  const event *x = a;
+  const event *y = b;
+  if (x->step != y->step) return compare(x->step, y->step);
+  if (x->begins != y->begins) return x->begins ? 1 : -1;
+  return compare(x->rank, y->rank);
+}
+
+static tarn_status make_room(sweep *s) {
+  size_t parts = 1;
+  for (size_t i = 0; i < s->problem->count; i++) {
+    const tarn_plan_buffer *b = &s->problem->buffers[i];
+    if (!tarn_size_add(parts, b->gap_count, &parts) ||
+        !tarn_size_add(parts, 1, &parts)) {
+      return tarn__fail(TARN_E_NOMEM, "plan: too many gaps");
+    }
+  }
+  if (!tarn_size_mul(parts, 2, &s->event_room)) {
+    return tarn__fail(TARN_E_NOMEM, "plan: too many gaps");
+  }
+  s->events = tarn__host_array(s->event_room, sizeof *s->events);
+  return s->events == NULL ? TARN_E_NOMEM : TARN_OK;
+}
+
+static void add_part(sweep *s, uint32_t rank, uint64_t first, uint64_t last) {
+  s->events[s->event_count++] = (event){first, rank, true};
+  s->events[s->event_count++] = (event){last, rank, false};
+}
+
+static tarn_status make_events(sweep *s) {
+  tarn_status status = make_room(s);
+  if (status != TARN_OK) return status;
+  for (uint32_t rank = 0; rank < s->problem->count; rank++) {
+    const tarn_plan_buffer *b = &s->problem->buffers[s->places[rank].buffer];
+    uint64_t from = b->first;
+    for (size_t i = 0; i < b->gap_count; i++) {
+      add_part(s, rank, from, b->gaps[i].first);
+      from = b->gaps[i].last;
+    }
+    add_part(s, rank, from, b->last);
+  }
+  qsort(s->events, s->event_count, sizeof *s->events, by_step);
+  return TARN_OK;
+}
+
+static uint64_t end_of(const sweep *s, const place *at) {
+  return at->offset + s->problem->buffers[at->buffer].size;
+}
+
+// Of two that are needed in one step.
+static bool may_both_lie(const sweep *s, const place *a, const place *b) {
+  if (a->arena != b->arena) return true;
+  if (a->offset >= end_of(s, b) || b->offset >= end_of(s, a)) return true;
+  return a->offset == b->offset &&
+         (is_pair(s, a->buffer, b->buffer) || is_pair(s, b->buffer, a->buffer));
+}
+
+static tarn_status check_two(const sweep *s, uint64_t step, const place *a,
+                             const place *b) {
+  if (may_both_lie(s, a, b)) return TARN_OK;
+  const place *one = a->buffer < b->buffer ? a : b;
+  const place *other = one == a ? b : a;
+  return tarn__fail(TARN_E_CORRUPT,
+                    "buffer %u at [%" PRIu64 ", %" PRIu64
+                    ") and buffer %u at [%" PRIu64 ", %" PRIu64
+                    ") share bytes in step %" PRIu64,
+                    one->buffer, one->offset, end_of(s, one), other->buffer,
+                    other->offset, end_of(s, other), step);
+}
+
+static tarn_status begin(sweep *s, const event *e) {
+  tarn_status status = TARN_OK;
+  const place *here = &s->places[e->rank];
+  uint32_t at = tarn__live_below(&s->live, e->rank);
+  for (int i = 0; i < NEIGHBOURS_BELOW && status == TARN_OK; i++) {
+    if (at == TARN__LIVE_NONE) break;
+    status = check_two(s, e->step, here, &s->places[at]);
+    at = tarn__live_below(&s->live, at);
+  }
+  at = tarn__live_above(&s->live, e->rank);
+  for (int i = 0; i < NEIGHBOURS_ABOVE && status == TARN_OK; i++) {
+    if (at == TARN__LIVE_NONE) break;
+    status = check_two(s, e->step, here, &s->places[at]);
+    at = tarn__live_above(&s->live, at);
+  }
+  tarn__live_add(&s->live, e->rank);
+  return status;
+}
+
+static tarn_status sweep_over(sweep *s) {
+  tarn_status status = tarn__live_make(&s->live, s->problem->count);
+  for (size_t i = 0; status == TARN_OK && i < s->event_count; i++) {
+    const event *e = &s->events[i];
+    if (e->begins) {
+      status = begin(s, e);
+    } else {
+      tarn__live_remove(&s->live, e->rank);
+    }
+  }
+  return status;
+}
+
+// --- the whole ---------------------------------------------------------------
+
+// Places are in the order of arenas.
+static tarn_status add_heights(const sweep *s, uint64_t *out_height) {
+  uint64_t sum = 0;
+  uint64_t height = 0;
+  for (size_t i = 0; i < s->problem->count; i++) {
+    const place *at = &s->places[i];
+    uint64_t end = end_of(s, at);
+    if (height < end) height = end;
+    if (i + 1 < s->problem->count && at[1].arena == at->arena) continue;
+    if (__builtin_add_overflow(sum, height, &sum)) {
+      return tarn__fail(TARN_E_CORRUPT,
+                        "arena %u: with its height, %" PRIu64
+                        ", all arenas are 2^64 bytes or more",
+                        at->arena, height);
+    }
+    height = 0;
+  }
+  *out_height = sum;
+  return TARN_OK;
+}
+
+static void free_sweep(sweep *s) {
+  tarn__live_free(&s->live);
+  tarn__host_free_array(s->pairs, s->problem->pair_count, sizeof *s->pairs);
+  tarn__host_free_array(s->events, s->event_room, sizeof *s->events);
+  tarn__host_free_array(s->places, s->problem->count + 1, sizeof *s->places);
+}
 
 tarn_status tarn_plan_verify(const tarn_plan_problem *problem,
                              const uint64_t *offsets, const uint32_t *arenas,
                              uint64_t *out_height) {
-  (void)offsets, (void)arenas;
+  if (out_height == NULL) return tarn__fail(TARN_E_INVALID, "verify: NULL");
   *out_height = 0;
-  (void)problem;
-  return tarn__fail(TARN_E_UNSUPPORTED, "plan verify: not built yet");
+  tarn_status status = tarn__plan_problem_check(problem);
+  if (status != TARN_OK) return status;
+  if (offsets == NULL && problem->count > 0) {
+    return tarn__fail(TARN_E_INVALID, "verify: %zu offsets at NULL",
+                      problem->count);
+  }
+  sweep s = {.problem = problem, .offsets = offsets, .arenas = arenas};
+  status = check_each(&s);
+  if (status == TARN_OK) status = rank_all(&s);
+  if (status == TARN_OK) status = sort_pairs(&s);
+  if (status == TARN_OK) status = make_events(&s);
+  if (status == TARN_OK) status = sweep_over(&s);
+  if (status == TARN_OK) status = add_heights(&s, out_height);
+  free_sweep(&s);
+  return status;
 }

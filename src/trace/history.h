@@ -8,8 +8,8 @@
 #define TARN_TRACE_HISTORY_H_
 
 #include "tarn/trace.h"
-#include "trace/budget.h"
-#include "trace/intern.h"
+#include "base/budget.h"
+#include "trace/stacks.h"
 
 typedef struct tarn__history {
   tarn__budget *budget;

@@ -14,7 +14,7 @@
 //
 // Numbers of stacks, frames and texts are those of the trace plus 1.
 #include "base/status.h"
-#include "trace/intern.h"
+#include "base/intern.h"
 #include "trace/log.h"
 #include "trace/write.h"
 

@@ -20,7 +20,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "trace/intern.h"
+#include "base/intern.h"
 #include "trace/utf8.h"
 #include "trace/write.h"
 

@@ -17,7 +17,7 @@
 #ifndef TARN_TRACE_PICKLE_H_
 #define TARN_TRACE_PICKLE_H_
 
-#include "trace/budget.h"
+#include "base/budget.h"
 
 // The most bytes that a value's 32 bits can tell places in.
 #define TARN__PICKLE_MOST ((size_t)UINT32_MAX - 1)

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 #include "base/status.h"
-#include "trace/intern.h"
+#include "base/intern.h"
 
 typedef struct node {
   tarn__range_of range;

@@ -4,7 +4,7 @@
 #ifndef TARN_TRACE_RANGES_H_
 #define TARN_TRACE_RANGES_H_
 
-#include "trace/budget.h"
+#include "base/budget.h"
 
 // From |first| to |last|, both within it, so that one may end where the address
 // space does.

@@ -3,7 +3,7 @@
 #define TARN_TRACE_READERS_H_
 
 #include "tarn/trace.h"
-#include "trace/budget.h"
+#include "base/budget.h"
 
 // A whole file in memory, which the budget counts already.
 typedef struct tarn__input {

@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 #include "trace/history.h"
-#include "trace/lines.h"
+#include "base/lines.h"
 #include "trace/readers.h"
 
 enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };

@@ -3,7 +3,7 @@
 #define TARN_TRACE_SNAPSHOT_H_
 
 #include "tarn/trace.h"
-#include "trace/budget.h"
+#include "base/budget.h"
 
 // As tarn_trace_read_bytes, within |budget|; |options| are whole.
 TARN_MUST_CHECK tarn_status tarn__snapshot_read(

@@ -26,7 +26,7 @@
 #include "base/status.h"
 #include "trace/frames.h"
 #include "trace/held.h"
-#include "trace/intern.h"
+#include "base/intern.h"
 #include "trace/pickler.h"
 #include "trace/places.h"
 #include "trace/write.h"

@@ -8,7 +8,7 @@
 #include "trace/umpire_line.h"
 
 #include "base/status.h"
-#include "trace/lines.h"
+#include "base/lines.h"
 
 typedef enum object { TOP, PAYLOAD, RESULT, NUMBERS, TEXTS, TAGS } object;
 

@@ -25,7 +25,7 @@
 
 #include "base/status.h"
 #include "trace/history.h"
-#include "trace/lines.h"
+#include "base/lines.h"
 #include "trace/readers.h"
 #include "trace/umpire_line.h"
 

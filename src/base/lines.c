@@ -1,7 +1,7 @@
 // A file as lines, and the numbers that stand in them.
 //
 // Invariant: |at| stands at the begin of a line, or at the end of the file.
-#include "trace/lines.h"
+#include "base/lines.h"
 
 #include <string.h>
 
@@ -26,13 +26,14 @@ bool tarn__lines_next(tarn__lines *lines, const char **out_text,
     size_t left = lines->size - lines->at;
     const char *end = memchr(text, '\n', left);
     lines->number++;
+    if (end == NULL && lines->takes_last) end = text + left;
     if (end == NULL) {
       lines->at = lines->size;
       lines->unfinished = !is_blank(text, left);
       return false;
     }
     size_t size = (size_t)(end - text);
-    lines->at += size + 1;
+    lines->at += size < left ? size + 1 : size;
     if (is_blank(text, size)) continue;
     *out_text = text;
     *out_size = size - (text[size - 1] == '\r');

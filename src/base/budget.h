@@ -3,8 +3,8 @@
 // Whoever reads a file that may be hostile asks for memory through one budget,
 // so that no length written in the file can make it ask for more than a
 // constant times what the file itself weighs.
-#ifndef TARN_TRACE_BUDGET_H_
-#define TARN_TRACE_BUDGET_H_
+#ifndef TARN_BASE_BUDGET_H_
+#define TARN_BASE_BUDGET_H_
 
 #include "tarn/base.h"
 
@@ -77,4 +77,4 @@ void tarn__array_drop(tarn__array *array, size_t count);
 // Frees the memory and leaves an empty array.
 void tarn__array_free(tarn__budget *budget, tarn__array *array);
 
-#endif  // TARN_TRACE_BUDGET_H_
+#endif  // TARN_BASE_BUDGET_H_

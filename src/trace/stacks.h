@@ -1,54 +1,13 @@
-// intern.h - equal things once: byte strings, and stacks of frames on top.
+// stacks.h - equal stacks of frames once.
 //
 // A trace repeats itself: of thousands of events most come from a few hundred
 // stacks, and these out of a few hundred frames. Each is kept once and known
 // by a number from then on.
-#ifndef TARN_TRACE_INTERN_H_
-#define TARN_TRACE_INTERN_H_
+#ifndef TARN_TRACE_STACKS_H_
+#define TARN_TRACE_STACKS_H_
 
+#include "base/intern.h"
 #include "tarn/trace.h"
-#include "trace/budget.h"
-
-// Mixes |size| bytes into 64 bits. The seed keeps a hostile file from knowing
-// which of its strings collide.
-uint64_t tarn__hash(uint64_t seed, const void *bytes, size_t size);
-
-// Both halves of the product: every bit of the result needs all of both.
-static inline uint64_t tarn__hash_fold(uint64_t a, uint64_t b) {
-  __extension__ typedef unsigned __int128 uint128;
-  uint128 product = (uint128)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-// A seed that a file's author cannot foresee; results do not depend on it.
-uint64_t tarn__hash_seed(void);
-
-typedef struct tarn__span {
-  size_t first;  // byte
-  uint32_t size;
-  uint32_t hash;  // of the bytes, so that they are seldom looked at
-} tarn__span;
-
-// A set of byte strings, numbered 0, 1, 2 ... in order of arrival.
-typedef struct tarn__intern {
-  uint64_t seed;
-  tarn__array bytes;  // char: all strings, one behind the other
-  tarn__array spans;  // tarn__span, by number
-  tarn__array slots;  // uint32_t: number + 1, 0: empty; a power of two
-} tarn__intern;
-
-void tarn__intern_init(tarn__intern *set);
-void tarn__intern_deinit(tarn__intern *set, tarn__budget *budget);
-
-// The number of a string, which is added if it is not there yet. A set whose
-// strings are all arrays of one type keeps them aligned for that type.
-//
-// TARN_E_NOMEM        the budget or the host allocator refused.
-// TARN_E_UNSUPPORTED  a string of 4 GiB or more, or 2^32 - 1 of them.
-TARN_MUST_CHECK tarn_status tarn__intern_put(tarn__intern *set,
-                                             tarn__budget *budget,
-                                             const void *bytes, size_t size,
-                                             uint32_t *out_number);
 
 // A frame by the numbers of its texts.
 typedef struct tarn__frame {
@@ -96,4 +55,4 @@ TARN_MUST_CHECK tarn_status tarn__stacks_named(tarn__stacks *stacks,
                                                const char *function,
                                                uint32_t *out_stack);
 
-#endif  // TARN_TRACE_INTERN_H_
+#endif  // TARN_TRACE_STACKS_H_

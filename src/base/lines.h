@@ -1,9 +1,10 @@
 // lines.h - a file as lines, and the numbers that stand in them.
 //
-// Formats of lines are written while programs run, so the last line may be cut
-// at any byte: one without a newline is passed over, whatever stands in it.
-#ifndef TARN_TRACE_LINES_H_
-#define TARN_TRACE_LINES_H_
+// Logs are written while programs run, so the last line may be cut at any byte:
+// one without a newline is passed over, whatever stands in it, unless asked
+// for.
+#ifndef TARN_BASE_LINES_H_
+#define TARN_BASE_LINES_H_
 
 #include "tarn/base.h"
 
@@ -12,6 +13,7 @@ typedef struct tarn__lines {
   size_t size;
   size_t at;
   size_t number;    // of the line read last, from 1 on; blank ones count
+  bool takes_last;  // also without a newline; set it after init
   bool unfinished;  // set when the last line turns out to have no newline
 } tarn__lines;
 
@@ -36,4 +38,4 @@ TARN_MUST_CHECK bool tarn__text_address(const char *text, size_t size,
 // Whether |size| bytes of |text| are |literal|.
 bool tarn__text_is(const char *text, size_t size, const char *literal);
 
-#endif  // TARN_TRACE_LINES_H_
+#endif  // TARN_BASE_LINES_H_

@@ -3,7 +3,7 @@
 // Invariant: |used| is the sum over the budget's arrays of capacity times item
 // size, plus what was charged by hand (the file itself, for one). While an
 // array grows, its old and its new block are both counted, for both are held.
-#include "trace/budget.h"
+#include "base/budget.h"
 
 #include <string.h>
 

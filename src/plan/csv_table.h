@@ -1,0 +1,95 @@
+// csv_table.h - what a table of buffers is, between reader and writer.
+#ifndef TARN_PLAN_CSV_TABLE_H_
+#define TARN_PLAN_CSV_TABLE_H_
+
+#include "base/budget.h"
+#include "base/intern.h"
+#include "tarn/plan_csv.h"
+
+typedef enum tarn__csv_column {
+  TARN__CSV_ID,
+  TARN__CSV_LOWER,
+  TARN__CSV_UPPER,
+  TARN__CSV_SIZE,
+  TARN__CSV_ALIGNMENT,
+  TARN__CSV_GAPS,
+  TARN__CSV_OFFSET,
+  TARN__CSV_IN_PLACE_OF,
+  TARN__CSV_ARENA,
+  TARN__CSV_COLUMNS,
+} tarn__csv_column;
+
+#define TARN__CSV_ABSENT SIZE_MAX
+
+// What the first line says.
+typedef struct tarn__csv_header {
+  size_t field_count;
+  size_t at[TARN__CSV_COLUMNS];  // number of the field, TARN__CSV_ABSENT: none
+  // The known columns in the order in which they stand.
+  tarn__csv_column order[TARN__CSV_COLUMNS];
+  size_t known_count;
+  // The last step itself, and no step behind it: the column is named "end".
+  bool last_is_in;
+} tarn__csv_header;
+
+// Without the blanks around it.
+typedef struct tarn__csv_field {
+  const char *text;
+  size_t size;
+  size_t column;  // byte of the line at which it begins, from 1 on
+} tarn__csv_field;
+
+// A line as it is read.
+typedef struct tarn__csv_line {
+  const char *path;
+  size_t number;
+  const char *text;
+  size_t size;
+} tarn__csv_line;
+
+// "path:line:column: ..." by TARN_E_CORRUPT.
+__attribute__((format(printf, 3, 4), cold)) tarn_status tarn__csv_fail(
+    const tarn__csv_line *line, size_t column, const char *format, ...);
+
+// How much of a field is shown in an error's text, for "%.*s".
+int tarn__csv_shown(size_t size);
+
+// Reads the names of columns.
+//
+// TARN_E_CORRUPT  one that is needed is missing, one is there twice, or the
+//                 line cannot be split.
+TARN_MUST_CHECK tarn_status tarn__csv_read_header(const tarn__csv_line *line,
+                                                  tarn__csv_header *out);
+
+// Splits a line into the fields of known columns; those that are absent are
+// empty.
+//
+// TARN_E_CORRUPT  another number of fields than the header has, a quote, or a
+//                 control character.
+TARN_MUST_CHECK tarn_status
+tarn__csv_split(const tarn__csv_line *line, const tarn__csv_header *header,
+                tarn__csv_field out_fields[TARN__CSV_COLUMNS]);
+
+// The next of the words of a field, which are apart by blanks, off its
+// beginning; false where there is none.
+bool tarn__csv_word(tarn__csv_field *rest, tarn__csv_field *out_word);
+
+struct tarn_plan_table {
+  tarn_plan_problem problem;
+  unsigned char *bytes;  // of the file
+  size_t size;
+  tarn__csv_header header;
+  size_t header_at;  // byte at which that line begins
+  tarn__budget budget;
+  tarn__array buffers;  // tarn_plan_buffer
+  tarn__array lines;    // size_t, by buffer: byte at which its line begins
+  tarn__array gaps;     // tarn_plan_gap, of all buffers
+  tarn__array pairs;    // tarn_plan_pair
+  tarn__array offsets;  // uint64_t: answers, by buffer
+  tarn__array arenas;   // uint32_t: answers, by buffer
+  tarn__intern ids;     // with a zero byte behind each; by buffer
+  bool has_offsets;
+  bool has_arenas;
+};
+
+#endif  // TARN_PLAN_CSV_TABLE_H_

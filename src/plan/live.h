@@ -1,0 +1,44 @@
+// live.h - a set of small numbers that is asked for neighbours.
+//
+// One bit per number, and above each 64 words a word that tells which of them
+// are not zero, up to a single one:
+//
+//   level 2                 1...
+//   level 1      1...1.1.   ....   ...
+//   level 0   .11.  ....  1...   ....
+//
+// So what is next to a number is found by one look at each level: six at most.
+#ifndef TARN_PLAN_LIVE_H_
+#define TARN_PLAN_LIVE_H_
+
+#include "tarn/base.h"
+
+enum { TARN__LIVE_LEVELS = 6 };
+
+#define TARN__LIVE_NONE UINT32_MAX
+
+typedef struct tarn__live {
+  uint64_t *words;
+  uint64_t *levels[TARN__LIVE_LEVELS];  // within |words|, the bits first
+  size_t word_count;
+  size_t level_count;
+} tarn__live;
+
+// An empty set for the numbers below |count|, which is below 2^32.
+//
+// Lifetime:     tarn__live_free.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__live_make(tarn__live *live, size_t count);
+
+// Leaves it zero-filled; one that is so is allowed.
+void tarn__live_free(tarn__live *live);
+
+void tarn__live_add(tarn__live *live, uint32_t number);
+void tarn__live_remove(tarn__live *live, uint32_t number);
+
+// The greatest member below |number|, and the least above it; or
+// TARN__LIVE_NONE. |number| may be a member or not.
+uint32_t tarn__live_below(const tarn__live *live, uint32_t number);
+uint32_t tarn__live_above(const tarn__live *live, uint32_t number);
+
+#endif  // TARN_PLAN_LIVE_H_

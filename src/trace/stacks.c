@@ -1,0 +1,70 @@
+// Stacks out of frames out of texts, each of them a string in a set.
+#include "trace/stacks.h"
+
+#include <string.h>
+
+void tarn__stacks_init(tarn__stacks *stacks, tarn__budget *budget) {
+  stacks->budget = budget;
+  stacks->scratch = TARN__ARRAY_OF(char);
+  tarn__intern_init(&stacks->texts);
+  tarn__intern_init(&stacks->frames);
+  tarn__intern_init(&stacks->stacks);
+}
+
+void tarn__stacks_deinit(tarn__stacks *stacks) {
+  tarn__intern_deinit(&stacks->stacks, stacks->budget);
+  tarn__intern_deinit(&stacks->frames, stacks->budget);
+  tarn__intern_deinit(&stacks->texts, stacks->budget);
+  tarn__array_free(stacks->budget, &stacks->scratch);
+}
+
+tarn_status tarn__stacks_zero_ended(tarn__stacks *stacks, const char *text,
+                                    size_t size) {
+  void *copy = NULL;
+  stacks->scratch.count = 0;
+  tarn_status status =
+      tarn__array_grow(stacks->budget, &stacks->scratch, size + 1, &copy);
+  if (status != TARN_OK) return status;
+  if (size != 0) memcpy(copy, text, size);
+  ((char *)copy)[size] = '\0';
+  return TARN_OK;
+}
+
+tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
+                              size_t size, uint32_t *out_text) {
+  *out_text = 0;
+  tarn_status status = tarn__stacks_zero_ended(stacks, text, size);
+  if (status != TARN_OK) return status;
+  return tarn__intern_put(&stacks->texts, stacks->budget, stacks->scratch.items,
+                          size + 1, out_text);
+}
+
+tarn_status tarn__stacks_frame(tarn__stacks *stacks, tarn__frame frame,
+                               uint32_t *out_frame) {
+  return tarn__intern_put(&stacks->frames, stacks->budget, &frame, sizeof frame,
+                          out_frame);
+}
+
+tarn_status tarn__stacks_stack(tarn__stacks *stacks, const uint32_t *frames,
+                               size_t count, uint32_t *out_stack) {
+  *out_stack = TARN_TRACE_NO_STACK;
+  if (count == 0) return TARN_OK;
+  return tarn__intern_put(&stacks->stacks, stacks->budget, frames,
+                          count * sizeof *frames, out_stack);
+}
+
+tarn_status tarn__stacks_named(tarn__stacks *stacks, const char *file,
+                               const char *function, uint32_t *out_stack) {
+  tarn__frame frame = {0};
+  uint32_t number = 0;
+  *out_stack = TARN_TRACE_NO_STACK;
+  tarn_status status =
+      tarn__stacks_text(stacks, file, strlen(file), &frame.file);
+  if (status == TARN_OK) {
+    status =
+        tarn__stacks_text(stacks, function, strlen(function), &frame.function);
+  }
+  if (status == TARN_OK) status = tarn__stacks_frame(stacks, frame, &number);
+  if (status != TARN_OK) return status;
+  return tarn__stacks_stack(stacks, &number, 1, out_stack);
+}
