@@ -13,13 +13,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void assert_fails(tool_output o, int status, const char *part) {
-  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-  tool_output_free(&o);
-}
-
 static void assert_number(const char *json, const char *path, double expected) {
   double value = json_number(json, path);
   ck_assert_msg(value == expected, "%s is %.17g, not %.17g", path, value,
