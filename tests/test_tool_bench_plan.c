@@ -12,7 +12,7 @@
 #include "support/tool_assert.h"
 
 static char folder[512];
-static char peer[512];
+static char peer[600];
 
 static void write_file(const char *name, const char *text) {
   char path[700];
