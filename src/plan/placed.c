@@ -1,0 +1,207 @@
+// Which lists a piece in the sections [first, last) meets: its run is made up
+// of nodes, at most two on each level. Of such a node, |any| holds all that is
+// in the run at or below it; what is in all of a node above it is in |whole|
+// there. Nodes above are those above the first and above the last section.
+//
+// |any| of a node holds what |any| of its children does, so that what is known
+// to it is known to all above.
+#include "plan/placed.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+
+// Levels of a tree over less than 2^32 sections.
+enum { LEVELS = 33 };
+
+// --- lists of ranges ---------------------------------------------------------
+
+// The first range that ends above |at|.
+static uint32_t find_above(const tarn__plan_ranges *set, uint64_t at) {
+  uint32_t low = 0;
+  uint32_t high = set->count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (set->list[middle].high > at) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+static uint64_t lift(const tarn__plan_ranges *set, uint64_t at, uint64_t size,
+                     uint64_t alignment) {
+  for (uint32_t i = find_above(set, at); i < set->count; i++) {
+    const tarn__plan_range *range = &set->list[i];
+    if (range->low >= at + size) break;
+    if (range->high > at) at = tarn__plan_align_up(range->high, alignment);
+  }
+  return at;
+}
+
+static bool make_room(tarn__plan_ranges *set) {
+  if (set->count < set->room) return true;
+  uint32_t room = set->room == 0 ? 2 : 2 * set->room;
+  tarn__plan_range *grown =
+      tarn__host_resize(set->list, set->room, room, sizeof *grown);
+  if (grown == NULL) return false;
+  set->list = grown;
+  set->room = room;
+  return true;
+}
+
+// |*out_known|: all of it was there before.
+static bool add_range(tarn__plan_ranges *set, uint64_t low, uint64_t high,
+                      bool *out_known) {
+  uint32_t first = low == 0 ? 0 : find_above(set, low - 1);
+  uint32_t last = first;
+  while (last < set->count && set->list[last].low <= high)
+    last++;
+  *out_known = last == first + 1 && set->list[first].low <= low &&
+               set->list[first].high >= high;
+  if (*out_known) return true;
+  if (last == first && !make_room(set)) return false;
+  if (last > first) {
+    if (set->list[first].low < low) low = set->list[first].low;
+    if (set->list[last - 1].high > high) high = set->list[last - 1].high;
+  }
+  memmove(set->list + first + 1, set->list + last,
+          (set->count - last) * sizeof *set->list);
+  set->list[first] = (tarn__plan_range){low, high};
+  set->count = set->count - (last - first) + 1;
+  return true;
+}
+
+// --- the tree ----------------------------------------------------------------
+
+tarn_status tarn__plan_placed_make(const tarn__plan_instance *in,
+                                   tarn__plan_placed *out_placed) {
+  size_t leaves = 1;
+  while (leaves < in->section_count)
+    leaves *= 2;
+  *out_placed = (tarn__plan_placed){.in = in, .leaves = leaves};
+  out_placed->nodes = tarn__host_array(2 * leaves, sizeof(tarn__plan_node));
+  return out_placed->nodes == NULL ? TARN_E_NOMEM : TARN_OK;
+}
+
+static void free_ranges(tarn__plan_ranges *set) {
+  tarn__host_free_array(set->list, set->room, sizeof *set->list);
+}
+
+void tarn__plan_placed_free(tarn__plan_placed *placed) {
+  for (size_t i = 0; placed->nodes != NULL && i < 2 * placed->leaves; i++) {
+    free_ranges(&placed->nodes[i].whole);
+    free_ranges(&placed->nodes[i].any);
+  }
+  tarn__host_free_array(placed->nodes, 2 * placed->leaves,
+                        sizeof *placed->nodes);
+  *placed = (tarn__plan_placed){0};
+}
+
+void tarn__plan_placed_clear(tarn__plan_placed *placed) {
+  for (size_t i = 0; i < 2 * placed->leaves; i++) {
+    placed->nodes[i].whole.count = 0;
+    placed->nodes[i].any.count = 0;
+  }
+}
+
+// The nodes that make up the run of a piece.
+static size_t cover(const tarn__plan_placed *placed,
+                    const tarn__plan_piece *piece,
+                    tarn__plan_node *out[2 * LEVELS]) {
+  size_t count = 0;
+  size_t first = placed->leaves + piece->first;
+  size_t last = placed->leaves + piece->last;
+  for (; first < last; first /= 2, last /= 2) {
+    if (first % 2 == 1) out[count++] = &placed->nodes[first++];
+    if (last % 2 == 1) out[count++] = &placed->nodes[--last];
+  }
+  return count;
+}
+
+// --- where an item fits ------------------------------------------------------
+
+// The lists that a piece meets; those of large runs, which lift it most, first.
+static size_t gather(const tarn__plan_placed *placed,
+                     const tarn__plan_piece *piece,
+                     const tarn__plan_ranges *out[4 * LEVELS]) {
+  tarn__plan_node *nodes[2 * LEVELS];
+  size_t count = 0;
+  for (size_t i = cover(placed, piece, nodes); i-- > 0;) {
+    if (nodes[i]->any.count > 0) out[count++] = &nodes[i]->any;
+  }
+  size_t left = placed->leaves + piece->first;
+  size_t right = placed->leaves + piece->last - 1;
+  for (left /= 2, right /= 2; left > 0; left /= 2, right /= 2) {
+    const tarn__plan_node *a = &placed->nodes[left];
+    const tarn__plan_node *b = &placed->nodes[right];
+    if (a->whole.count > 0) out[count++] = &a->whole;
+    if (a != b && b->whole.count > 0) out[count++] = &b->whole;
+  }
+  return count;
+}
+
+static uint64_t lift_piece(const tarn__plan_placed *placed,
+                           const tarn__plan_piece *piece, uint64_t alignment,
+                           uint64_t at) {
+  const tarn__plan_ranges *sets[4 * LEVELS];
+  size_t count = gather(placed, piece, sets);
+  size_t agreed = 0;
+  for (size_t i = 0; agreed < count; i = i + 1 == count ? 0 : i + 1) {
+    uint64_t higher = lift(sets[i], at, piece->size, alignment);
+    agreed = higher == at ? agreed + 1 : 1;
+    at = higher;
+  }
+  return at;
+}
+
+uint64_t tarn__plan_placed_lowest(const tarn__plan_placed *placed,
+                                  const tarn__plan_item *item, uint64_t from) {
+  const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
+  uint64_t at = tarn__plan_align_up(from, item->alignment);
+  uint32_t agreed = 0;
+  for (uint32_t i = 0; agreed < item->piece_count;
+       i = i + 1 == item->piece_count ? 0 : i + 1) {
+    uint64_t higher = lift_piece(placed, &pieces[i], item->alignment, at);
+    agreed = higher == at ? agreed + 1 : 1;
+    at = higher;
+  }
+  return at;
+}
+
+// --- putting one down --------------------------------------------------------
+
+// |node| and all above know the range, from the first that knew it.
+static bool tell_above(tarn__plan_placed *placed, tarn__plan_node *node,
+                       uint64_t low, uint64_t high) {
+  bool known = false;
+  for (size_t i = (size_t)(node - placed->nodes); i > 0 && !known; i /= 2) {
+    if (!add_range(&placed->nodes[i].any, low, high, &known)) return false;
+  }
+  return true;
+}
+
+static bool add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
+                      uint64_t offset) {
+  tarn__plan_node *nodes[2 * LEVELS];
+  size_t count = cover(placed, piece, nodes);
+  uint64_t high = offset + piece->size;
+  for (size_t i = 0; i < count; i++) {
+    bool known = false;
+    if (!add_range(&nodes[i]->whole, offset, high, &known)) return false;
+    if (!tell_above(placed, nodes[i], offset, high)) return false;
+  }
+  return true;
+}
+
+tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
+                                  const tarn__plan_item *item,
+                                  uint64_t offset) {
+  const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
+  for (uint32_t i = 0; i < item->piece_count; i++) {
+    if (!add_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
+  }
+  return TARN_OK;
+}
