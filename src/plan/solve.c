@@ -20,8 +20,9 @@
 #include "plan/greedy.h"
 #include "plan/search.h"
 
-// The first limit of nodes, and what tables of failed states may take.
-enum { FIRST_NODES = 1000 };
+// The first limit of nodes: so many, and some for each item, of which each
+// takes one at least. And what tables of failed states may take.
+enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 #define TABLE_SIZE ((size_t)8 << 20)
 
 typedef enum depth {
@@ -195,9 +196,14 @@ static tarn_status round_of(solving *s, depth at, uint64_t limit) {
 
 static tarn_status search_on(solving *s) {
   tarn_status status = TARN_OK;
-  for (uint64_t limit = FIRST_NODES; !is_over(s, status); limit *= 2) {
+  uint64_t limit =
+      FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
+  for (; !is_over(s, status); limit *= 2) {
     status = round_of(s, AT_BOUND, limit);
-    if (!is_over(s, status)) status = round_of(s, BELOW_BEST, limit);
+    if (is_over(s, status) || height_of(s, BELOW_BEST) == s->found->bound) {
+      continue;
+    }
+    status = round_of(s, BELOW_BEST, limit);
   }
   return status;
 }
