@@ -180,7 +180,7 @@ plan_job_result plan_job_run(const plan_job *job) {
   plan_job copy = *job;
   char why[CHILD_TEXT_SIZE];
   // By the clock on the wall: other programs may have the processor too.
-  child_limits limits = {.seconds = job->seconds * 5 + 60};
+  child_limits limits = {.seconds = job->seconds * 20 + 60};
   if (!child_run(work, &copy, limits, &result, sizeof result, why)) {
     memcpy(result.failed, why, sizeof why);
     result.seconds = result.wanted_seconds = result.best_seconds = NAN;

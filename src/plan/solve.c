@@ -22,7 +22,7 @@
 
 // The first limit of nodes: so many, and some for each item, of which each
 // takes one at least. And what tables of failed states may take.
-enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
+enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2, DESCENT_STEPS = 6 };
 #define TABLE_SIZE ((size_t)8 << 20)
 
 typedef enum depth {
@@ -194,8 +194,27 @@ static tarn_status round_of(solving *s, depth at, uint64_t limit) {
   return status;
 }
 
+// The first member between the bound and the plan that there is, again and
+// again at half of what is between them: a few steps that take little come
+// closer than one that takes long, where a plan is wanted soon.
+static tarn_status descend(solving *s) {
+  tarn_status status = TARN_OK;
+  uint64_t low = s->found->bound;
+  uint64_t limit = FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
+  for (int i = 0; i < DESCENT_STEPS && !is_over(s, status); i++) {
+    uint64_t target = low + (s->found->height - low) / 2;
+    if (target == low) break;
+    status = step(s, 0, BELOW_BEST, target, nodes_left(s, limit));
+    if (s->found->height > target) low = target;
+  }
+  return status;
+}
+
 static tarn_status search_on(solving *s) {
   tarn_status status = TARN_OK;
+  if (goal(s) == s->found->bound && s->found->height != UINT64_MAX) {
+    status = descend(s);
+  }
   uint64_t limit =
       FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
   for (; !is_over(s, status); limit *= 2) {
