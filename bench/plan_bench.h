@@ -46,9 +46,10 @@ typedef struct plan_bench_row {
   double peer_peak;
 } plan_bench_row;
 
-// The height that counts in the part, 0 where there is no plan, and after how
-// many seconds it was there.
+// The height that counts in the part, 0 where there is no plan, what is known
+// of it, and after how many seconds what was wanted was there.
 uint64_t plan_bench_height(const plan_bench_row *row);
+tarn_plan_answer plan_bench_answer(const plan_bench_row *row);
 double plan_bench_seconds(const plan_bench_row *row);
 
 // Whether what was wanted was there within the limit, and no slower than of the

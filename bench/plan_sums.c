@@ -42,6 +42,11 @@ uint64_t plan_bench_height(const plan_bench_row *row) {
   return is_early(row) ? row->took.early : row->took.height;
 }
 
+tarn_plan_answer plan_bench_answer(const plan_bench_row *row) {
+  if (plan_bench_height(row) == row->took.height) return row->took.answer;
+  return row->took.early == 0 ? TARN_PLAN_OUT_OF_TIME : TARN_PLAN_FEASIBLE;
+}
+
 // With a capacity all of the process counts, as it does of the peer.
 double plan_bench_seconds(const plan_bench_row *row) {
   return row->part == PLAN_BENCH_FIT ? row->took.seconds

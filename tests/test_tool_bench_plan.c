@@ -30,9 +30,10 @@ static void make_files(void) {
   snprintf(folder, sizeof folder, "%s", tool_file("problems"));
   snprintf(peer, sizeof peer, "%s/peer", folder);
   ck_assert_int_eq(mkdir(folder, 0700), 0);
-  write_file("a.12.csv", "id,lower,upper,size\n"
-                         "b1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\n"
-                         "b5,0,21,4\n");
+  write_file("a.12.csv",
+             "id,lower,upper,size\n"
+             "b1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\n"
+             "b5,0,21,4\n");
   write_file("plain.csv", "id,lower,upper,size\nx,0,2,5\ny,1,3,7\n");
   write_file("other.txt", "no table");
 }
@@ -93,8 +94,8 @@ END_TEST
 
 START_TEST(capacities_are_in_names_or_the_bound) {
   make_files();
-  tool_output o = tool_run("bench", "plan", folder, "--part", "fit,low", "-o",
-                           "json");
+  tool_output o =
+      tool_run("bench", "plan", folder, "--part", "fit,low", "-o", "json");
   assert_done(&o);
   ck_assert(row_is(o.out, 0, "name", "\"a.12.csv\""));
   ck_assert(row_is(o.out, 0, "part", "\"fit\""));
@@ -115,7 +116,8 @@ END_TEST
 
 // It answers with the plan of a.12.csv for whatever it is asked.
 static const char answering[] =
-    "for word; do case $word in --output=*) out=${word#--output=};; esac; done\n"
+    "for word; do case $word in --output=*) out=${word#--output=};; esac; "
+    "done\n"
     "case $1 in *a.12.csv) ;; *) exit 1;; esac\n"
     "[ \"$2\" = --capacity=12 ] && [ \"$3\" = --timeout=60s ] || exit 9\n"
     "printf 'id,lower,upper,size,offset\\nb1,0,3,4,8\\nb2,3,9,4,8\\n"
@@ -130,8 +132,8 @@ START_TEST(a_peer_is_run_beside) {
   ck_assert(row_is(o.out, 0, "peer_failed", "null"));
   ck_assert_double_ge(json_number(o.out, at(0, "peer_seconds")), 0);
   ck_assert_double_gt(json_number(o.out, at(0, "peer_peak_bytes")), 0);
-  ck_assert(row_is(o.out, 1, "peer_failed",
-                   "\"no plan: it ended with status 1\""));
+  ck_assert(
+      row_is(o.out, 1, "peer_failed", "\"no plan: it ended with status 1\""));
   tool_output_free(&o);
   end_files();
 }
@@ -188,8 +190,8 @@ END_TEST
 START_TEST(what_cannot_be_read_fails) {
   make_files();
   write_file("bad.csv", "id,lower,upper,size\nx,3,2,5\n");
-  tool_output o = tool_run("bench", "plan", folder, "--part", "low", "-o",
-                           "json");
+  tool_output o =
+      tool_run("bench", "plan", folder, "--part", "low", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "1 of 3 rows failed");
   ck_assert(row_is(o.out, 1, "name", "\"bad.csv\""));
@@ -234,8 +236,7 @@ START_TEST(help_and_wrong_use) {
   assert_contains(o.out, "usage: tarn bench plan ");
   tool_output_free(&o);
   assert_misuse(tool_run("bench", "plan", "--part", "fit"), "want a folder");
-  assert_misuse(tool_run("bench", "plan", "--part", "fit,slow", "."),
-                "'slow'");
+  assert_misuse(tool_run("bench", "plan", "--part", "fit,slow", "."), "'slow'");
   assert_misuse(tool_run("bench", "plan", "--peer", "x"), "--peer is for");
   assert_misuse(tool_run("bench", "plan", "--seconds", "0"),
                 "--seconds wants a whole number");

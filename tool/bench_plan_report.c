@@ -89,7 +89,7 @@ static void add_row(table *t, const plan_bench_row *row, const char *machine) {
   add_height(t, row);
   table_text(t, row->took.failed[0] != '\0'
                     ? "failed"
-                    : tarn_plan_answer_name(row->took.answer));
+                    : tarn_plan_answer_name(plan_bench_answer(row)));
   table_fixed(t, plan_bench_seconds(row), 3);
   table_fixed(t, row->limit, 1);
   table_text(t, plan_bench_is_met(row) ? "yes" : "NO");
@@ -174,7 +174,7 @@ static void write_plan(json *out, const plan_bench_row *row) {
   write_whole(out, "height", plan_bench_height(row));
   write_double(out, "over_bound", over_bound(row));
   json_key(out, "status");
-  json_text(out, tarn_plan_answer_name(row->took.answer));
+  json_text(out, tarn_plan_answer_name(plan_bench_answer(row)));
   write_whole(out, "proved", row->took.proved);
   write_whole(out, "nodes", row->took.nodes);
 }
