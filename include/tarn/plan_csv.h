@@ -63,6 +63,12 @@ TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_table_read(const char *path, const tarn_plan_csv_options *options,
                      tarn_plan_table **out_table);
 
+// The same for |size| bytes in memory, which are copied; |name| stands in the
+// texts of errors.
+TARN_API TARN_MUST_CHECK tarn_status tarn_plan_table_read_bytes(
+    const void *bytes, size_t size, const char *name,
+    const tarn_plan_csv_options *options, tarn_plan_table **out_table);
+
 // NULL is allowed.
 TARN_API void tarn_plan_table_destroy(tarn_plan_table *table);
 

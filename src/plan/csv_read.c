@@ -50,27 +50,6 @@ static tarn_status at_place(const reader *r, size_t column,
 
 // --- fields ------------------------------------------------------------------
 
-static tarn_status read_number(const reader *r, const tarn__csv_field *from,
-                               const char *what, uint64_t *out_number) {
-  if (tarn__text_decimal(from->text, from->size, out_number)) return TARN_OK;
-  if (from->size == 0) {
-    return tarn__csv_fail(&r->line, from->column, "%s is empty", what);
-  }
-  return tarn__csv_fail(&r->line, from->column,
-                        "%s '%.*s' is no whole number from 0 up to 2^64 - 1",
-                        what, tarn__csv_shown(from->size), from->text);
-}
-
-// A step up to which something lasts, as a step behind it.
-static tarn_status read_last(const reader *r, const tarn__csv_field *from,
-                             const char *what, uint64_t *out_last) {
-  tarn_status status = read_number(r, from, what, out_last);
-  if (status != TARN_OK || !r->table->header.last_is_in) return status;
-  if (++*out_last != 0) return TARN_OK;
-  return tarn__csv_fail(&r->line, from->column, "%s '%.*s' has no step behind",
-                        what, tarn__csv_shown(from->size), from->text);
-}
-
 static tarn_status read_id(reader *r, const tarn__csv_field *from,
                            uint32_t *out_number) {
   void *copy = NULL;
@@ -109,31 +88,6 @@ static tarn_status take_id(reader *r, const tarn__csv_field *from) {
                         line_number_at(r->table, lines[number]));
 }
 
-// "3-5": two numbers with a minus between them.
-static tarn_status read_gap(reader *r, const tarn__csv_field *word,
-                            tarn_plan_gap *out_gap) {
-  const char *minus = memchr(word->text, '-', word->size);
-  if (memchr(word->text, '@', word->size) != NULL) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s:%zu:%zu: gap '%.*s' has a window, which Tarn has no "
-                      "notion of",
-                      r->line.path, r->line.number, word->column,
-                      tarn__csv_shown(word->size), word->text);
-  }
-  if (minus == NULL) {
-    return tarn__csv_fail(&r->line, word->column,
-                          "gap '%.*s' is no two steps, as 3-5",
-                          tarn__csv_shown(word->size), word->text);
-  }
-  size_t at = (size_t)(minus - word->text);
-  tarn__csv_field first = {word->text, at, word->column};
-  tarn__csv_field last = {minus + 1, word->size - at - 1,
-                          word->column + at + 1};
-  tarn_status status = read_number(r, &first, "gap's step", &out_gap->first);
-  if (status != TARN_OK) return status;
-  return read_last(r, &last, "gap's step", &out_gap->last);
-}
-
 static tarn_status read_gaps(reader *r, tarn__csv_field rest,
                              tarn_plan_buffer *buffer) {
   tarn__array *gaps = &r->table->gaps;
@@ -143,54 +97,14 @@ static tarn_status read_gaps(reader *r, tarn__csv_field rest,
   while (status == TARN_OK && tarn__csv_word(&rest, &word)) {
     void *gap = NULL;
     status = tarn__array_grow(&r->table->budget, gaps, 1, &gap);
-    if (status == TARN_OK) status = read_gap(r, &word, gap);
+    if (status == TARN_OK)
+      status = tarn__csv_gap(&r->line, &word, r->table->header.last_is_in, gap);
   }
   buffer->gap_count = gaps->count - before;
   if (buffer->gap_count > 0) {
     buffer->gaps = (const tarn_plan_gap *)gaps->items + before;
   }
   return status;
-}
-
-static uint64_t divisor_of(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-// That of the line and the least of all, both at once.
-static tarn_status read_alignment(const reader *r, const tarn__csv_field *from,
-                                  uint64_t *out_alignment) {
-  uint64_t own = 0;
-  uint64_t least = r->options.alignment == 0 ? 1 : r->options.alignment;
-  tarn_status status = TARN_OK;
-  if (from->size > 0) status = read_number(r, from, "alignment", &own);
-  if (status != TARN_OK) return status;
-  if (own == 0) own = 1;
-  if (__builtin_mul_overflow(own / divisor_of(own, least), least,
-                             out_alignment)) {
-    return tarn__csv_fail(&r->line, from->column,
-                          "alignment %" PRIu64 " and one of %" PRIu64
-                          " are together 2^64 or more",
-                          own, least);
-  }
-  return TARN_OK;
-}
-
-static tarn_status read_arena(const reader *r, const tarn__csv_field *from,
-                              uint32_t *out_arena) {
-  uint64_t arena = 0;
-  tarn_status status = read_number(r, from, "arena", &arena);
-  if (status != TARN_OK) return status;
-  if (arena >= UINT32_MAX) {
-    return tarn__csv_fail(&r->line, from->column,
-                          "arena %" PRIu64 " is beyond 2^32 - 2", arena);
-  }
-  *out_arena = (uint32_t)arena;
-  return TARN_OK;
 }
 
 // --- a line ------------------------------------------------------------------
@@ -205,12 +119,13 @@ static tarn_status read_answer(reader *r, const tarn__csv_field *fields) {
     status = tarn__array_grow(&table->budget, &table->arenas, 1, &arena);
   }
   if (status == TARN_OK && fields[TARN__CSV_OFFSET].size > 0) {
-    status = read_number(r, &fields[TARN__CSV_OFFSET], "offset", offset);
+    status =
+        tarn__csv_number(&r->line, &fields[TARN__CSV_OFFSET], "offset", offset);
   } else {
     table->has_offsets = false;
   }
   if (status == TARN_OK && fields[TARN__CSV_ARENA].size > 0) {
-    status = read_arena(r, &fields[TARN__CSV_ARENA], arena);
+    status = tarn__csv_arena(&r->line, &fields[TARN__CSV_ARENA], arena);
   } else {
     table->has_arenas = false;
   }
@@ -222,29 +137,33 @@ static tarn_status read_demand(const reader *r, const tarn__csv_field *fields,
   tarn_status status = TARN_OK;
   if (fields[TARN__CSV_OFFSET].size > 0) {
     buffer->flags |= TARN_PLAN_FIXED;
-    status =
-        read_number(r, &fields[TARN__CSV_OFFSET], "offset", &buffer->offset);
+    status = tarn__csv_number(&r->line, &fields[TARN__CSV_OFFSET], "offset",
+                              &buffer->offset);
   }
   if (status == TARN_OK && fields[TARN__CSV_ARENA].size > 0) {
     buffer->flags |= TARN_PLAN_IN_ARENA;
-    status = read_arena(r, &fields[TARN__CSV_ARENA], &buffer->arena);
+    status =
+        tarn__csv_arena(&r->line, &fields[TARN__CSV_ARENA], &buffer->arena);
   }
   return status;
 }
 
 static tarn_status read_buffer(reader *r, const tarn__csv_field *fields,
                                tarn_plan_buffer *buffer) {
-  tarn_status status =
-      read_number(r, &fields[TARN__CSV_LOWER], "lower", &buffer->first);
-  if (status == TARN_OK) {
-    status = read_last(r, &fields[TARN__CSV_UPPER], "upper", &buffer->last);
-  }
-  if (status == TARN_OK) {
-    status = read_number(r, &fields[TARN__CSV_SIZE], "size", &buffer->size);
-  }
+  tarn_status status = tarn__csv_number(&r->line, &fields[TARN__CSV_LOWER],
+                                        "lower", &buffer->first);
   if (status == TARN_OK) {
     status =
-        read_alignment(r, &fields[TARN__CSV_ALIGNMENT], &buffer->alignment);
+        tarn__csv_last(&r->line, &fields[TARN__CSV_UPPER],
+                       r->table->header.last_is_in, "upper", &buffer->last);
+  }
+  if (status == TARN_OK) {
+    status = tarn__csv_number(&r->line, &fields[TARN__CSV_SIZE], "size",
+                              &buffer->size);
+  }
+  if (status == TARN_OK) {
+    status = tarn__csv_alignment(&r->line, &fields[TARN__CSV_ALIGNMENT],
+                                 r->options.alignment, &buffer->alignment);
   }
   if (status == TARN_OK) status = read_gaps(r, fields[TARN__CSV_GAPS], buffer);
   if (status != TARN_OK) return status;
@@ -428,75 +347,66 @@ static tarn_status take_options(const tarn_plan_csv_options *given,
   return TARN_OK;
 }
 
-static tarn_status make_table(const char *path, tarn_plan_table **out_table) {
-  tarn_plan_table *table = tarn__host_alloc(sizeof *table);
-  *out_table = table;
-  if (table == NULL) return TARN_E_NOMEM;
-  table->problem.struct_size = sizeof table->problem;
-  table->budget = tarn__budget_unlimited(path);
-  table->buffers = TARN__ARRAY_OF(tarn_plan_buffer);
-  table->lines = TARN__ARRAY_OF(size_t);
-  table->gaps = TARN__ARRAY_OF(tarn_plan_gap);
-  table->pairs = TARN__ARRAY_OF(tarn_plan_pair);
-  table->offsets = TARN__ARRAY_OF(uint64_t);
-  table->arenas = TARN__ARRAY_OF(uint32_t);
-  tarn__intern_init(&table->ids);
-  tarn_status status = tarn__os_read_input(path, &table->bytes, &table->size);
-  if (status != TARN_OK) return status;
-  table->budget = tarn__budget_for(path, table->size);
-  return tarn__budget_charge(&table->budget, table->size);
+static tarn_status read_with(reader *r) {
+  r->scratch = TARN__ARRAY_OF(char);
+  r->table->budget = tarn__budget_for(r->line.path, r->table->size);
+  tarn_status status = tarn__budget_charge(&r->table->budget, r->table->size);
+  if (status == TARN_OK) status = read_all(r);
+  tarn__array_free(&r->table->budget, &r->scratch);
+  r->table->budget.name = "plan table";
+  return status;
+}
+
+static tarn_status begin(reader *r, const char *name,
+                         const tarn_plan_csv_options *options) {
+  *r = (reader){.line.path = name};
+  if (name == NULL) return tarn__fail(TARN_E_INVALID, "plan table: no name");
+  tarn_status status = take_options(options, &r->options);
+  return status == TARN_OK ? tarn__csv_table_make(&r->table) : status;
+}
+
+static tarn_status end(reader *r, tarn_status status,
+                       tarn_plan_table **out_table) {
+  *out_table = status == TARN_OK ? r->table : NULL;
+  if (status != TARN_OK) tarn_plan_table_destroy(r->table);
+  return status;
 }
 
 tarn_status tarn_plan_table_read(const char *path,
                                  const tarn_plan_csv_options *options,
                                  tarn_plan_table **out_table) {
+  reader r;
+  if (out_table == NULL) return tarn__fail(TARN_E_INVALID, "plan table: NULL");
+  tarn_status status = begin(&r, path, options);
+  if (status == TARN_OK) {
+    status = tarn__os_read_input(path, &r.table->bytes, &r.table->size);
+  }
+  if (status == TARN_OK) {
+    if (strcmp(path, "-") == 0) r.line.path = "standard input";
+    status = read_with(&r);
+  }
+  return end(&r, status, out_table);
+}
+
+tarn_status tarn_plan_table_read_bytes(const void *bytes, size_t size,
+                                       const char *name,
+                                       const tarn_plan_csv_options *options,
+                                       tarn_plan_table **out_table) {
+  reader r;
   if (out_table == NULL) return tarn__fail(TARN_E_INVALID, "plan table: NULL");
   *out_table = NULL;
-  if (path == NULL) return tarn__fail(TARN_E_INVALID, "plan table: no path");
-  reader r = {.scratch = TARN__ARRAY_OF(char)};
-  r.line.path = strcmp(path, "-") == 0 ? "standard input" : path;
-  tarn_status status = take_options(options, &r.options);
-  if (status == TARN_OK) status = make_table(path, &r.table);
-  if (status == TARN_OK) status = read_all(&r);
-  if (r.table != NULL) tarn__array_free(&r.table->budget, &r.scratch);
-  if (status != TARN_OK) {
-    tarn_plan_table_destroy(r.table);
-    return status;
+  if (bytes == NULL && size > 0) {
+    return tarn__fail(TARN_E_INVALID, "plan table: %zu bytes at NULL", size);
   }
-  r.table->budget.name = "plan table";
-  *out_table = r.table;
-  return TARN_OK;
-}
-
-void tarn_plan_table_destroy(tarn_plan_table *table) {
-  if (table == NULL) return;
-  tarn__intern_deinit(&table->ids, &table->budget);
-  tarn__array_free(&table->budget, &table->arenas);
-  tarn__array_free(&table->budget, &table->offsets);
-  tarn__array_free(&table->budget, &table->pairs);
-  tarn__array_free(&table->budget, &table->gaps);
-  tarn__array_free(&table->budget, &table->lines);
-  tarn__array_free(&table->budget, &table->buffers);
-  tarn__host_free(table->bytes, table->size);
-  tarn__host_free(table, sizeof *table);
-}
-
-const tarn_plan_problem *tarn_plan_table_problem(const tarn_plan_table *table) {
-  return &table->problem;
-}
-
-const char *tarn_plan_table_id(const tarn_plan_table *table, size_t index) {
-  if (index >= table->problem.count) return "";
-  const tarn__span *spans = table->ids.spans.items;
-  const char *bytes = table->ids.bytes.items;
-  assert(spans != NULL && bytes != NULL);
-  return bytes + spans[index].first;
-}
-
-const uint64_t *tarn_plan_table_offsets(const tarn_plan_table *table) {
-  return table->has_offsets ? table->offsets.items : NULL;
-}
-
-const uint32_t *tarn_plan_table_arenas(const tarn_plan_table *table) {
-  return table->has_arenas ? table->arenas.items : NULL;
+  tarn_status status = begin(&r, name, options);
+  if (status == TARN_OK) {
+    r.table->bytes = tarn__host_alloc(size);
+    if (r.table->bytes == NULL) status = TARN_E_NOMEM;
+  }
+  if (status == TARN_OK) {
+    r.table->size = size;
+    if (size > 0) memcpy(r.table->bytes, bytes, size);
+    status = read_with(&r);
+  }
+  return end(&r, status, out_table);
 }

@@ -74,6 +74,38 @@ tarn__csv_split(const tarn__csv_line *line, const tarn__csv_header *header,
 // beginning; false where there is none.
 bool tarn__csv_word(tarn__csv_field *rest, tarn__csv_field *out_word);
 
+// The numbers that fields hold. |what| is the field's name in texts.
+//
+// TARN_E_CORRUPT      it is none, or too large.
+// TARN_E_UNSUPPORTED  of a gap: it has a window.
+TARN_MUST_CHECK tarn_status tarn__csv_number(const tarn__csv_line *line,
+                                             const tarn__csv_field *from,
+                                             const char *what,
+                                             uint64_t *out_number);
+
+// A step up to which something lasts. If that step is itself in it, |is_in|,
+// the one behind it.
+TARN_MUST_CHECK tarn_status tarn__csv_last(const tarn__csv_line *line,
+                                           const tarn__csv_field *from,
+                                           bool is_in, const char *what,
+                                           uint64_t *out_last);
+
+// "3-5": two numbers with a minus between them.
+TARN_MUST_CHECK tarn_status tarn__csv_gap(const tarn__csv_line *line,
+                                          const tarn__csv_field *word,
+                                          bool last_is_in,
+                                          tarn_plan_gap *out_gap);
+
+// The least alignment that is a multiple of the field's and of |least|. 0 of
+// either, and an empty field, stand for 1.
+TARN_MUST_CHECK tarn_status tarn__csv_alignment(const tarn__csv_line *line,
+                                                const tarn__csv_field *from,
+                                                uint64_t least,
+                                                uint64_t *out_alignment);
+TARN_MUST_CHECK tarn_status tarn__csv_arena(const tarn__csv_line *line,
+                                            const tarn__csv_field *from,
+                                            uint32_t *out_arena);
+
 struct tarn_plan_table {
   tarn_plan_problem problem;
   unsigned char *bytes;  // of the file
@@ -91,5 +123,10 @@ struct tarn_plan_table {
   bool has_offsets;
   bool has_arenas;
 };
+
+// An empty one, for tarn_plan_table_destroy; NULL on failure.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__csv_table_make(tarn_plan_table **out_table);
 
 #endif  // TARN_PLAN_CSV_TABLE_H_

@@ -25,6 +25,7 @@ include/tarn/trace_build.h base,trace                          -
 include/tarn/trace_write.h base,trace                          -
 include/tarn/snapshot.h    pool,trace,trace_write              -
 include/tarn/plan.h        base                                -
+include/tarn/plan_csv.h    base,plan                           -
 include/tarn/device.h      base                                -
 include/tarn/device_abi.h  -                                   -
 include/tarn/device_ext.h  base                                -

@@ -1,0 +1,223 @@
+// The row holds the pieces that are there in the section that the sweep has
+// come to, by offset:
+//
+//     offset  |  [ a ][ b ]   [ c ]        [ d ]
+//                       ^ who comes is compared with b and c, whose ends
+//                         are above its offset, and offsets below its end
+//
+// Invariant: no two entries of the row share a byte.
+#include "plan/overlap.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+
+typedef struct entry {
+  uint64_t offset;
+  uint64_t top;
+  uint32_t item;
+} entry;
+
+typedef struct sweep {
+  const tarn__plan_instance *in;
+  const uint64_t *offsets;
+  const bool *firm;
+  bool *stays;         // NULL: the first collision ends the sweep
+  uint32_t *items;     // the two of that
+  uint32_t *owner;     // by piece: its item
+  uint32_t *by_first;  // pieces, in the order in which they come
+  uint32_t *by_last;   // and in which they go
+  uint32_t *heads;     // by section, while they are put in order
+  entry *row;
+  size_t count;
+} sweep;
+
+// --- order -------------------------------------------------------------------
+
+static uint32_t key_of(const tarn__plan_piece *piece, bool by_last) {
+  return by_last ? piece->last : piece->first;
+}
+
+static void put_in_order(sweep *s, bool by_last, uint32_t *order) {
+  const tarn__plan_instance *in = s->in;
+  memset(s->heads, 0, (in->section_count + 2) * sizeof *s->heads);
+  for (size_t i = 0; i < in->piece_count; i++) {
+    s->heads[key_of(&in->pieces[i], by_last) + 1]++;
+  }
+  for (size_t i = 0; i <= in->section_count; i++) {
+    s->heads[i + 1] += s->heads[i];
+  }
+  for (size_t i = 0; i < in->piece_count; i++) {
+    order[s->heads[key_of(&in->pieces[i], by_last)]++] = (uint32_t)i;
+  }
+}
+
+static tarn_status make_sweep(sweep *s) {
+  const tarn__plan_instance *in = s->in;
+  size_t pieces = in->piece_count + 1;
+  s->owner = tarn__host_array(pieces, sizeof *s->owner);
+  s->by_first = tarn__host_array(pieces, sizeof *s->by_first);
+  s->by_last = tarn__host_array(pieces, sizeof *s->by_last);
+  s->heads = tarn__host_array(in->section_count + 2, sizeof *s->heads);
+  s->row = tarn__host_array(pieces, sizeof *s->row);
+  if (s->owner == NULL || s->by_first == NULL || s->by_last == NULL ||
+      s->heads == NULL || s->row == NULL) {
+    return TARN_E_NOMEM;
+  }
+  for (size_t i = 0; i < in->item_count; i++) {
+    const tarn__plan_item *item = &in->items[i];
+    for (uint32_t p = 0; p < item->piece_count; p++) {
+      s->owner[item->piece + p] = (uint32_t)i;
+    }
+  }
+  put_in_order(s, false, s->by_first);
+  put_in_order(s, true, s->by_last);
+  return TARN_OK;
+}
+
+static void free_sweep(sweep *s) {
+  size_t pieces = s->in->piece_count + 1;
+  tarn__host_free_array(s->owner, pieces, sizeof *s->owner);
+  tarn__host_free_array(s->by_first, pieces, sizeof *s->by_first);
+  tarn__host_free_array(s->by_last, pieces, sizeof *s->by_last);
+  tarn__host_free_array(s->heads, s->in->section_count + 2, sizeof *s->heads);
+  tarn__host_free_array(s->row, pieces, sizeof *s->row);
+}
+
+// --- the row -----------------------------------------------------------------
+
+// The first entry whose end is above |offset|.
+static size_t find(const sweep *s, uint64_t offset) {
+  size_t low = 0;
+  size_t high = s->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (s->row[middle].top <= offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static void replace(sweep *s, size_t from, size_t to, const entry *with) {
+  size_t put = with != NULL;
+  memmove(s->row + from + put, s->row + to, (s->count - to) * sizeof *s->row);
+  s->count = s->count - (to - from) + put;
+  if (put != 0) s->row[from] = *with;
+}
+
+static void leave(sweep *s, uint32_t piece) {
+  uint32_t item = s->owner[piece];
+  if (s->offsets[item] == TARN__PLAN_NOBODY) return;
+  size_t at = find(s, s->offsets[item]);
+  if (at < s->count && s->row[at].item == item) replace(s, at, at + 1, NULL);
+}
+
+static double worth_of(const sweep *s, uint32_t item) {
+  return (double)s->in->items[item].size * (double)s->in->items[item].length;
+}
+
+// Whether |item| may drive those in [from, to) of the row out.
+static bool is_worth_more(const sweep *s, uint32_t item, size_t from,
+                          size_t to) {
+  double worth = 0;
+  bool firm = s->firm != NULL && s->firm[item];
+  for (size_t i = from; i < to; i++) {
+    if (s->firm != NULL && s->firm[s->row[i].item]) return false;
+    worth += worth_of(s, s->row[i].item);
+  }
+  return firm || worth_of(s, item) > worth;
+}
+
+static void contend(sweep *s, const entry *who, size_t from, size_t to) {
+  if (!is_worth_more(s, who->item, from, to)) {
+    if (s->firm == NULL || !s->firm[who->item]) s->stays[who->item] = false;
+    return;
+  }
+  for (size_t i = from; i < to; i++)
+    s->stays[s->row[i].item] = false;
+  replace(s, from, to, who);
+}
+
+// False: the sweep is over.
+static bool come(sweep *s, uint32_t piece) {
+  uint32_t item = s->owner[piece];
+  uint64_t offset = s->offsets[item];
+  bool absent = s->stays != NULL && !s->stays[item];
+  if (offset == TARN__PLAN_NOBODY || absent) return true;
+  entry who = {offset, offset + s->in->pieces[piece].size * s->in->unit, item};
+  size_t from = find(s, offset);
+  size_t to = from;
+  while (to < s->count && s->row[to].offset < who.top)
+    to++;
+  if (from == to) {
+    replace(s, from, from, &who);
+  } else if (s->stays != NULL) {
+    contend(s, &who, from, to);
+  } else {
+    s->items[0] = s->row[from].item;
+    s->items[1] = item;
+    return false;
+  }
+  return true;
+}
+
+static tarn_status run(sweep *s) {
+  tarn_status status = make_sweep(s);
+  size_t gone = 0;
+  bool goes_on = status == TARN_OK;
+  for (size_t i = 0; goes_on && i < s->in->piece_count; i++) {
+    uint32_t section = s->in->pieces[s->by_first[i]].first;
+    while (s->in->pieces[s->by_last[gone]].last <= section) {
+      leave(s, s->by_last[gone++]);
+    }
+    goes_on = come(s, s->by_first[i]);
+  }
+  free_sweep(s);
+  return status;
+}
+
+// --- three questions ---------------------------------------------------------
+
+tarn_status tarn__plan_overlap_sift(const tarn__plan_instance *instance,
+                                    const uint64_t *offsets, const bool *firm,
+                                    bool *stays) {
+  sweep s = {.in = instance, .offsets = offsets, .firm = firm, .stays = stays};
+  for (size_t i = 0; i < instance->item_count; i++) {
+    stays[i] = offsets[i] != TARN__PLAN_NOBODY;
+  }
+  return run(&s);
+}
+
+tarn_status tarn__plan_overlap_find(const tarn__plan_instance *instance,
+                                    const uint64_t *offsets,
+                                    uint32_t out_items[2]) {
+  sweep s = {.in = instance, .offsets = offsets, .items = out_items};
+  out_items[0] = out_items[1] = TARN__PLAN_NO_ITEM;
+  return run(&s);
+}
+
+tarn_status tarn__plan_fixed_collide(const tarn__plan_instance *instance,
+                                     bool *out_collide) {
+  *out_collide = false;
+  size_t fixed = 0;
+  for (size_t i = 0; i < instance->item_count; i++) {
+    fixed += instance->items[i].fixed;
+  }
+  if (fixed < 2) return TARN_OK;
+  size_t room = instance->item_count;
+  uint64_t *offsets = tarn__host_array(room, sizeof *offsets);
+  if (offsets == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < room; i++) {
+    const tarn__plan_item *item = &instance->items[i];
+    offsets[i] =
+        item->fixed ? item->offset * instance->unit : TARN__PLAN_NOBODY;
+  }
+  uint32_t items[2];
+  tarn_status status = tarn__plan_overlap_find(instance, offsets, items);
+  *out_collide = status == TARN_OK && items[0] != TARN__PLAN_NO_ITEM;
+  tarn__host_free_array(offsets, room, sizeof *offsets);
+  return status;
+}

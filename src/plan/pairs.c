@@ -1,0 +1,375 @@
+// Decisions are kept on a trail, so that a search over them goes back by
+// taking the last ones off it.
+//
+// Invariant: a mate is on the trail if and only if it is not undecided;
+// rows and merged say what the fates say. What is
+// decided last is undone first, so a row is cut where it was joined last.
+#include "plan/pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+
+// --- whether two can merge ---------------------------------------------------
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static tarn__plan_demand demand_of(const tarn_plan_buffer *b) {
+  return (tarn__plan_demand){.alignment = tarn__plan_alignment(b),
+                             .fixed = (b->flags & TARN_PLAN_FIXED) != 0,
+                             .offset = b->offset};
+}
+
+// What both ask for.
+static tarn__plan_demand meet(tarn__plan_demand a, tarn__plan_demand b) {
+  uint64_t times = b.alignment / gcd(a.alignment, b.alignment);
+  if (a.alignment > (UINT64_C(1) << 62) / times) {
+    return (tarn__plan_demand){.alignment = 1, .too_large = true};
+  }
+  a.alignment *= times;
+  a.impossible = a.fixed && b.fixed && a.offset != b.offset;
+  if (b.fixed) a.offset = b.offset;
+  a.fixed |= b.fixed;
+  a.impossible |= a.fixed && a.offset % a.alignment != 0;
+  return a;
+}
+
+static bool is_in(const tarn__plan_pairs *pairs, size_t buffer) {
+  return pairs->left_out == NULL || !pairs->left_out[buffer];
+}
+
+static bool are_apart(const tarn__plan_pairs *pairs,
+                      const tarn_plan_pair *pair) {
+  const tarn_plan_buffer *a = &pairs->problem->buffers[pair->giver];
+  const tarn_plan_buffer *b = &pairs->problem->buffers[pair->taker];
+  bool bound = (a->flags & b->flags & TARN_PLAN_IN_ARENA) != 0;
+  return !is_in(pairs, pair->giver) || !is_in(pairs, pair->taker) ||
+         (bound && a->arena != b->arena) ||
+         meet(demand_of(a), demand_of(b)).impossible;
+}
+
+// --- mates and parts ---------------------------------------------------------
+
+static void collect(tarn__plan_pairs *pairs) {
+  const tarn_plan_problem *problem = pairs->problem;
+  for (size_t i = 0; i < problem->pair_count; i++) {
+    const tarn_plan_pair *pair = &problem->pairs[i];
+    if (are_apart(pairs, pair)) continue;
+    const tarn_plan_buffer *giver = &problem->buffers[pair->giver];
+    const tarn_plan_buffer *taker = &problem->buffers[pair->taker];
+    pairs->mates[pairs->count++] = (tarn__plan_mate){
+        .step = taker->first,
+        .saving = giver->size < taker->size ? giver->size : taker->size,
+        .pair = (uint32_t)i,
+        .giver = (uint32_t)pair->giver,
+        .taker = (uint32_t)pair->taker};
+  }
+}
+
+// The first mate of the part, while parts are found; paths are halved.
+static uint32_t part_of(tarn__plan_mate *mates, uint32_t mate) {
+  while (mates[mate].part != mate) {
+    mates[mate].part = mates[mates[mate].part].part;
+    mate = mates[mate].part;
+  }
+  return mate;
+}
+
+static void join(tarn__plan_mate *mates, uint32_t mate, uint64_t *first) {
+  if (*first == 0) *first = (uint64_t)mate + 1;
+  uint32_t a = part_of(mates, (uint32_t)(*first - 1));
+  uint32_t b = part_of(mates, mate);
+  mates[a > b ? a : b].part = a > b ? b : a;
+}
+
+static void find_parts(tarn__plan_pairs *pairs) {
+  tarn__plan_mate *mates = pairs->mates;
+  for (size_t i = 0; i < pairs->count; i++)
+    mates[i].part = (uint32_t)i;
+  for (size_t i = 0; i < pairs->count; i++) {
+    join(mates, (uint32_t)i, &pairs->as_giver[mates[i].giver]);
+    join(mates, (uint32_t)i, &pairs->as_taker[mates[i].taker]);
+  }
+  for (size_t i = 0; i < pairs->count; i++) {
+    mates[i].part = part_of(mates, (uint32_t)i);
+    pairs->as_giver[mates[i].giver] = pairs->as_taker[mates[i].taker] = 0;
+  }
+}
+
+static int by_place(const void *x, const void *y) {
+  const tarn__plan_mate *a = x;
+  const tarn__plan_mate *b = y;
+  if (a->step != b->step) return a->step < b->step ? -1 : 1;
+  if (a->part != b->part) return a->part < b->part ? -1 : 1;
+  if (a->saving != b->saving) return a->saving > b->saving ? -1 : 1;
+  return (a->pair > b->pair) - (a->pair < b->pair);
+}
+
+// A mate comes behind the last one that was seen of its giver.
+static void link_in(tarn__plan_pairs *pairs, uint32_t mate) {
+  tarn__plan_mate *mates = pairs->mates;
+  uint64_t *giver = &pairs->as_giver[mates[mate].giver];
+  uint64_t *taker = &pairs->as_taker[mates[mate].taker];
+  mates[mate].next_of_giver = mates[mate].next_of_taker = mate;
+  if (*giver != 0) {
+    tarn__plan_mate *before = &mates[*giver - 1];
+    mates[mate].next_of_giver = before->next_of_giver;
+    before->next_of_giver = mate;
+  }
+  if (*taker != 0) {
+    tarn__plan_mate *before = &mates[*taker - 1];
+    mates[mate].next_of_taker = before->next_of_taker;
+    before->next_of_taker = mate;
+  }
+  *giver = *taker = (uint64_t)mate + 1;
+}
+
+static void link_rings(tarn__plan_pairs *pairs) {
+  for (uint32_t i = 0; i < pairs->count; i++)
+    link_in(pairs, i);
+  for (size_t i = 0; i < pairs->count; i++) {
+    pairs->as_giver[pairs->mates[i].giver] = 0;
+    pairs->as_taker[pairs->mates[i].taker] = 0;
+  }
+}
+
+static void find_meetings(tarn__plan_pairs *pairs) {
+  for (uint32_t i = 0; i < pairs->count; i++) {
+    if (i == 0 || pairs->mates[i].step != pairs->mates[i - 1].step) {
+      pairs->meetings[pairs->meeting_count++].first = i;
+    }
+    pairs->meetings[pairs->meeting_count - 1].last = i + 1;
+  }
+}
+
+// --- what is live ------------------------------------------------------------
+
+typedef struct change {
+  uint64_t step;
+  uint64_t size;  // or its negative, modulo 2^64
+} change;
+
+static int by_step(const void *x, const void *y) {
+  const change *a = x;
+  const change *b = y;
+  return (a->step > b->step) - (a->step < b->step);
+}
+
+static size_t count_changes(const tarn__plan_pairs *pairs) {
+  size_t count = 0;
+  for (size_t i = 0; i < pairs->problem->count; i++) {
+    if (is_in(pairs, i)) count += 2 + 2 * pairs->problem->buffers[i].gap_count;
+  }
+  return count;
+}
+
+static void list_changes(const tarn__plan_pairs *pairs, change *out) {
+  for (size_t i = 0; i < pairs->problem->count; i++) {
+    const tarn_plan_buffer *b = &pairs->problem->buffers[i];
+    if (!is_in(pairs, i)) continue;
+    *out++ = (change){b->first, b->size};
+    for (size_t g = 0; g < b->gap_count; g++) {
+      *out++ = (change){b->gaps[g].first, 0 - b->size};
+      *out++ = (change){b->gaps[g].last, b->size};
+    }
+    *out++ = (change){b->last, 0 - b->size};
+  }
+}
+
+// A meeting is one step: its givers end after it.
+static void sum_changes(tarn__plan_pairs *pairs, const change *changes,
+                        size_t count) {
+  uint64_t live = 0;
+  size_t meeting = 0;
+  for (size_t i = 0; i < count; i++) {
+    live += changes[i].size;
+    if (i + 1 < count && changes[i + 1].step == changes[i].step) continue;
+    tarn__plan_meeting *next = &pairs->meetings[meeting];
+    if (meeting < pairs->meeting_count &&
+        pairs->mates[next->first].step == changes[i].step) {
+      next->live = live;
+      meeting++;
+    } else if (pairs->floor < live) {
+      pairs->floor = live;
+      pairs->floor_step = changes[i].step;
+    }
+  }
+}
+
+static tarn_status sum_live(tarn__plan_pairs *pairs) {
+  const tarn_plan_problem *problem = pairs->problem;
+  size_t count = count_changes(pairs);
+  change *changes = tarn__host_array(count + 1, sizeof *changes);
+  if (changes == NULL) return TARN_E_NOMEM;
+  list_changes(pairs, changes);
+  qsort(changes, count, sizeof *changes, by_step);
+  sum_changes(pairs, changes, count);
+  tarn__host_free_array(changes, count + 1, sizeof *changes);
+  for (size_t i = 0; i < problem->count; i++) {
+    const tarn_plan_buffer *b = &problem->buffers[i];
+    if ((b->flags & TARN_PLAN_FIXED) == 0 || !is_in(pairs, i)) continue;
+    uint64_t end = b->offset + b->size;
+    if (pairs->floor < end) pairs->floor = end;
+  }
+  return TARN_OK;
+}
+
+// --- the whole ---------------------------------------------------------------
+
+static bool make_arrays(tarn__plan_pairs *pairs) {
+  size_t buffers = pairs->problem->count + 1;
+  size_t mates = pairs->problem->pair_count + 1;
+  pairs->mates = tarn__host_array(mates, sizeof *pairs->mates);
+  pairs->meetings = tarn__host_array(mates, sizeof *pairs->meetings);
+  pairs->merged = tarn__host_array(mates, sizeof *pairs->merged);
+  pairs->trail = tarn__host_array(mates, sizeof *pairs->trail);
+  pairs->gives = tarn__host_array(buffers, sizeof *pairs->gives);
+  pairs->takes = tarn__host_array(buffers, sizeof *pairs->takes);
+  pairs->head_of = tarn__host_array(buffers, sizeof *pairs->head_of);
+  pairs->tail_of = tarn__host_array(buffers, sizeof *pairs->tail_of);
+  pairs->head_demand = tarn__host_array(buffers, sizeof *pairs->head_demand);
+  pairs->tail_demand = tarn__host_array(buffers, sizeof *pairs->tail_demand);
+  pairs->as_giver = tarn__host_array(buffers, sizeof *pairs->as_giver);
+  pairs->as_taker = tarn__host_array(buffers, sizeof *pairs->as_taker);
+  return pairs->mates != NULL && pairs->meetings != NULL &&
+         pairs->merged != NULL && pairs->trail != NULL &&
+         pairs->gives != NULL && pairs->takes != NULL &&
+         pairs->head_of != NULL && pairs->tail_of != NULL &&
+         pairs->head_demand != NULL && pairs->tail_demand != NULL &&
+         pairs->as_giver != NULL && pairs->as_taker != NULL;
+}
+
+// Each buffer is a row.
+static void begin_rows(tarn__plan_pairs *pairs) {
+  for (size_t i = 0; i < pairs->problem->count; i++) {
+    pairs->head_of[i] = pairs->tail_of[i] = (uint32_t)i;
+    pairs->head_demand[i] = pairs->tail_demand[i] =
+        demand_of(&pairs->problem->buffers[i]);
+  }
+}
+
+static void merge_fixed(tarn__plan_pairs *pairs) {
+  const tarn_plan_buffer *buffers = pairs->problem->buffers;
+  for (size_t i = 0; i < pairs->count; i++) {
+    const tarn__plan_mate *mate = &pairs->mates[i];
+    uint32_t flags = buffers[mate->giver].flags & buffers[mate->taker].flags;
+    bool both = (flags & TARN_PLAN_FIXED) != 0;
+    if (!both || mate->fate != TARN__PLAN_UNDECIDED) continue;
+    if (!tarn__plan_pairs_merge(pairs, i)) tarn__plan_pairs_part(pairs, i);
+  }
+}
+
+tarn_status tarn__plan_pairs_make(const tarn_plan_problem *problem,
+                                  const bool *left_out,
+                                  tarn__plan_pairs *out_pairs) {
+  *out_pairs = (tarn__plan_pairs){.problem = problem, .left_out = left_out};
+  if (!make_arrays(out_pairs)) return TARN_E_NOMEM;
+  collect(out_pairs);
+  find_parts(out_pairs);
+  qsort(out_pairs->mates, out_pairs->count, sizeof *out_pairs->mates, by_place);
+  link_rings(out_pairs);
+  find_meetings(out_pairs);
+  begin_rows(out_pairs);
+  tarn_status status = sum_live(out_pairs);
+  if (status == TARN_OK) merge_fixed(out_pairs);
+  return status;
+}
+
+void tarn__plan_pairs_free(tarn__plan_pairs *pairs) {
+  if (pairs->problem == NULL) return;
+  size_t buffers = pairs->problem->count + 1;
+  size_t mates = pairs->problem->pair_count + 1;
+  tarn__host_free_array(pairs->mates, mates, sizeof *pairs->mates);
+  tarn__host_free_array(pairs->meetings, mates, sizeof *pairs->meetings);
+  tarn__host_free_array(pairs->merged, mates, sizeof *pairs->merged);
+  tarn__host_free_array(pairs->trail, mates, sizeof *pairs->trail);
+  tarn__host_free_array(pairs->gives, buffers, sizeof *pairs->gives);
+  tarn__host_free_array(pairs->takes, buffers, sizeof *pairs->takes);
+  tarn__host_free_array(pairs->head_of, buffers, sizeof *pairs->head_of);
+  tarn__host_free_array(pairs->tail_of, buffers, sizeof *pairs->tail_of);
+  tarn__host_free_array(pairs->head_demand, buffers,
+                        sizeof *pairs->head_demand);
+  tarn__host_free_array(pairs->tail_demand, buffers,
+                        sizeof *pairs->tail_demand);
+  tarn__host_free_array(pairs->as_giver, buffers, sizeof *pairs->as_giver);
+  tarn__host_free_array(pairs->as_taker, buffers, sizeof *pairs->as_taker);
+  *pairs = (tarn__plan_pairs){0};
+}
+
+// --- decisions ---------------------------------------------------------------
+
+static void decide(tarn__plan_pairs *pairs, size_t mate, tarn__plan_fate fate) {
+  pairs->mates[mate].fate = fate;
+  pairs->trail[pairs->decided++] = (uint32_t)mate;
+}
+
+static void part_rivals(tarn__plan_pairs *pairs, size_t mate) {
+  const tarn__plan_mate *mates = pairs->mates;
+  for (size_t i = mates[mate].next_of_giver; i != mate;
+       i = mates[i].next_of_giver) {
+    if (mates[i].fate == TARN__PLAN_UNDECIDED) {
+      tarn__plan_pairs_part(pairs, i);
+    }
+  }
+  for (size_t i = mates[mate].next_of_taker; i != mate;
+       i = mates[i].next_of_taker) {
+    if (mates[i].fate == TARN__PLAN_UNDECIDED) {
+      tarn__plan_pairs_part(pairs, i);
+    }
+  }
+}
+
+// Within the new row the two keep what they knew of their own.
+static void join_rows(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
+                      tarn__plan_demand demand) {
+  uint32_t head = pairs->head_of[mate->giver];
+  uint32_t tail = pairs->tail_of[mate->taker];
+  pairs->gives[mate->giver] = pairs->takes[mate->taker] = true;
+  pairs->merged[mate->pair] = true;
+  pairs->tail_of[head] = tail;
+  pairs->head_of[tail] = head;
+  pairs->head_demand[head] = pairs->tail_demand[tail] = demand;
+}
+
+static void cut_row(tarn__plan_pairs *pairs, const tarn__plan_mate *mate) {
+  uint32_t head = pairs->head_of[mate->giver];
+  uint32_t tail = pairs->tail_of[mate->taker];
+  pairs->gives[mate->giver] = pairs->takes[mate->taker] = false;
+  pairs->merged[mate->pair] = false;
+  pairs->tail_of[head] = mate->giver;
+  pairs->head_of[tail] = mate->taker;
+  pairs->head_demand[head] = pairs->tail_demand[mate->giver];
+  pairs->tail_demand[tail] = pairs->head_demand[mate->taker];
+}
+
+bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate) {
+  const tarn__plan_mate *m = &pairs->mates[mate];
+  tarn__plan_demand demand =
+      meet(pairs->tail_demand[m->giver], pairs->head_demand[m->taker]);
+  if (demand.too_large) pairs->inexact = true;
+  if (demand.impossible || demand.too_large) return false;
+  decide(pairs, mate, TARN__PLAN_MERGED);
+  join_rows(pairs, m, demand);
+  part_rivals(pairs, mate);
+  return true;
+}
+
+void tarn__plan_pairs_part(tarn__plan_pairs *pairs, size_t mate) {
+  decide(pairs, mate, TARN__PLAN_APART);
+}
+
+void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided) {
+  while (pairs->decided > decided) {
+    tarn__plan_mate *mate = &pairs->mates[pairs->trail[--pairs->decided]];
+    if (mate->fate == TARN__PLAN_MERGED) cut_row(pairs, mate);
+    mate->fate = TARN__PLAN_UNDECIDED;
+  }
+}

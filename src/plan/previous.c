@@ -1,0 +1,344 @@
+// What stays is asked for by fixing it: the rest is a problem like any other.
+//
+// Who wants to stay may be in each other's way, when some have grown. A sweep
+// over what all want lets the larger stay; a second one, in which those stay
+// anyway, lets those back in that were in the way of nobody who is left.
+//
+// What is held may leave no room for the rest. Then a half of it is held, a
+// quarter, an eighth, those of most bytes times steps; at last nothing.
+#include "plan/previous.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "plan/overlap.h"
+#include "plan/pairs.h"
+
+// How often it is tried to hold a part, and the nodes that a try has, or a
+// plan made afresh to compare it with.
+enum { TRIES = 4, TRY_NODES = 20000 };
+
+typedef struct holding {
+  tarn__plan_call *call;
+  const tarn_plan_problem *problem;
+  tarn_plan *plan;
+  tarn_plan *tried;
+  tarn_plan_problem held;     // with |buffers|
+  tarn_plan_buffer *buffers;  // those that are held are fixed
+  bool *stays;                // by buffer
+  bool *left_out;             // by buffer: not in the arena in question
+  uint64_t *offsets;          // by item
+  bool *firm;                 // by item
+  bool *left;                 // by item
+  uint64_t ceiling;           // bytes; 0: the capacities alone
+} holding;
+
+// --- who wants to stay -------------------------------------------------------
+
+static uint32_t arena_of(const holding *h, size_t buffer) {
+  const uint32_t *arenas = h->call->options.previous_arenas;
+  return arenas == NULL ? 0 : arenas[buffer];
+}
+
+// The highest end in |arena|, low enough for sums of it and all sizes.
+static uint64_t limit_of(const holding *h, size_t arena) {
+  uint64_t limit = tarn__plan_capacity(h->problem, arena);
+  if (limit == 0 || limit > UINT64_C(1) << 62) limit = UINT64_C(1) << 62;
+  return h->ceiling != 0 && h->ceiling < limit ? h->ceiling : limit;
+}
+
+static bool can_stay(const holding *h, size_t buffer) {
+  const tarn_plan_buffer *b = &h->problem->buffers[buffer];
+  uint64_t offset = h->call->options.previous[buffer];
+  uint32_t arena = arena_of(h, buffer);
+  if (arena >= tarn__plan_arena_count(h->problem)) return false;
+  uint64_t limit = limit_of(h, arena);
+  bool bound = (b->flags & TARN_PLAN_IN_ARENA) != 0;
+  return (b->flags & TARN_PLAN_FIXED) == 0 && (!bound || b->arena == arena) &&
+         offset % tarn__plan_alignment(b) == 0 && b->size <= limit &&
+         offset <= limit - b->size;
+}
+
+static void fix(holding *h, size_t buffer) {
+  tarn_plan_buffer *b = &h->buffers[buffer];
+  b->flags |= TARN_PLAN_FIXED | TARN_PLAN_IN_ARENA;
+  b->offset = h->call->options.previous[buffer];
+  b->arena = arena_of(h, buffer);
+}
+
+static bool is_fixed(const holding *h, size_t buffer) {
+  return (h->problem->buffers[buffer].flags & TARN_PLAN_FIXED) != 0;
+}
+
+// All as the problem has them, with those that |stays| names fixed.
+static void fix_all(holding *h) {
+  memcpy(h->buffers, h->problem->buffers,
+         h->problem->count * sizeof *h->buffers);
+  for (size_t i = 0; i < h->problem->count; i++) {
+    if (h->stays[i]) fix(h, i);
+  }
+}
+
+// --- who can -----------------------------------------------------------------
+
+static tarn_status sift_twice(holding *h, const tarn__plan_instance *in) {
+  for (size_t i = 0; i < in->item_count; i++)
+    h->firm[i] = false;
+  for (size_t i = 0; i < in->buffer_count; i++) {
+    uint32_t item = in->item_of[i];
+    if (item == TARN__PLAN_NO_ITEM) continue;
+    h->offsets[item] = h->buffers[i].offset;
+    h->firm[item] |= is_fixed(h, i);
+  }
+  tarn_status status =
+      tarn__plan_overlap_sift(in, h->offsets, h->firm, h->left);
+  if (status != TARN_OK) return status;
+  memcpy(h->firm, h->left, in->item_count);
+  status = tarn__plan_overlap_sift(in, h->offsets, h->firm, h->left);
+  for (size_t i = 0; status == TARN_OK && i < in->buffer_count; i++) {
+    uint32_t item = in->item_of[i];
+    if (item != TARN__PLAN_NO_ITEM && !h->left[item]) h->stays[i] = false;
+  }
+  return status;
+}
+
+// Pairs that want one place are one item.
+static tarn_status sift_arena(holding *h, size_t arena) {
+  for (size_t i = 0; i < h->problem->count; i++) {
+    const tarn_plan_buffer *b = &h->buffers[i];
+    bool in = (b->flags & TARN_PLAN_FIXED) != 0 &&
+              ((b->flags & TARN_PLAN_IN_ARENA) == 0 || b->arena == arena);
+    h->left_out[i] = !in;
+  }
+  tarn__plan_pairs pairs;
+  tarn_status status = tarn__plan_pairs_make(&h->held, h->left_out, &pairs);
+  if (status == TARN_OK) {
+    tarn__plan_instance in;
+    tarn__plan_choice choice = {.left_out = h->left_out,
+                                .merged = pairs.merged};
+    status = tarn__plan_instance_make(&h->held, &choice, &in);
+    if (status == TARN_OK) status = sift_twice(h, &in);
+    tarn__plan_instance_free(&in);
+  }
+  tarn__plan_pairs_free(&pairs);
+  return status;
+}
+
+static tarn_status sift(holding *h) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < h->problem->count; i++)
+    h->stays[i] = can_stay(h, i);
+  fix_all(h);
+  size_t arenas = tarn__plan_arena_count(h->problem);
+  for (size_t i = 0; status == TARN_OK && i < arenas; i++) {
+    status = sift_arena(h, i);
+  }
+  return status;
+}
+
+// --- holding -----------------------------------------------------------------
+
+typedef struct worth {
+  double bytes;  // times steps
+  uint32_t buffer;
+} worth;
+
+static int by_worth(const void *x, const void *y) {
+  const worth *a = x;
+  const worth *b = y;
+  if (a->bytes > b->bytes) return -1;
+  if (a->bytes < b->bytes) return 1;
+  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
+}
+
+// Lets half of those who stay go, those of least worth.
+static tarn_status let_half_go(holding *h) {
+  size_t room = h->problem->count + 1;
+  size_t count = 0;
+  worth *all = tarn__host_array(room, sizeof *all);
+  if (all == NULL) return TARN_E_NOMEM;
+  for (uint32_t i = 0; i < h->problem->count; i++) {
+    const tarn_plan_buffer *b = &h->problem->buffers[i];
+    if (!h->stays[i]) continue;
+    all[count++] = (worth){(double)b->size * (double)(b->last - b->first), i};
+  }
+  qsort(all, count, sizeof *all, by_worth);
+  for (size_t i = count / 2; i < count; i++)
+    h->stays[all[i].buffer] = false;
+  tarn__host_free_array(all, room, sizeof *all);
+  return TARN_OK;
+}
+
+static bool has_plan(const tarn_plan *plan) {
+  return plan->info.answer == TARN_PLAN_OPTIMAL ||
+         plan->info.answer == TARN_PLAN_FEASIBLE;
+}
+
+static tarn_status hold(holding *h, bool *held) {
+  tarn_status status = sift(h);
+  *held = false;
+  for (int i = 0; status == TARN_OK && i < TRIES && !*held; i++) {
+    if (i > 0) status = let_half_go(h);
+    if (status != TARN_OK || tarn__plan_call_over(h->call)) break;
+    fix_all(h);
+    tarn__plan_fill fill = {.problem = &h->held,
+                            .capacity = h->ceiling,
+                            .minimise = h->call->options.minimise,
+                            .node_limit = TRY_NODES};
+    status = tarn__plan_fill_in(h->call, &fill, h->tried);
+    *held = status == TARN_OK && has_plan(h->tried) &&
+            (h->ceiling == 0 || h->tried->info.height <= h->ceiling);
+  }
+  return status;
+}
+
+// --- what comes of it --------------------------------------------------------
+
+static bool all_in_first(const tarn_plan *plan) {
+  for (size_t i = 0; i < plan->info.count; i++) {
+    if (plan->arenas[i] != 0) return false;
+  }
+  return true;
+}
+
+// A plan of which only the offsets and arenas are known to be right.
+static void judge(tarn_plan *plan, uint64_t height, uint64_t bound) {
+  plan->has_offsets = true;
+  plan->info.height = height;
+  plan->info.lower_bound = bound;
+  bool optimal = height <= bound && all_in_first(plan);
+  plan->info.answer = optimal ? TARN_PLAN_OPTIMAL : TARN_PLAN_FEASIBLE;
+}
+
+static void keep_previous(const tarn__plan_call *call,
+                          const tarn_plan_problem *problem, tarn_plan *plan,
+                          uint64_t height) {
+  for (size_t i = 0; i < problem->count; i++) {
+    const uint32_t *arenas = call->options.previous_arenas;
+    uint64_t end = call->options.previous[i] + problem->buffers[i].size;
+    plan->offsets[i] = call->options.previous[i];
+    plan->arenas[i] = arenas == NULL ? 0 : arenas[i];
+    uint64_t *top = &plan->heights[plan->arenas[i]];
+    if (*top < end) *top = end;
+  }
+  judge(plan, height, call->bound);
+}
+
+static tarn_status fill_afresh(holding *h, uint64_t nodes, tarn_plan *plan) {
+  tarn__plan_fill fill = {.problem = h->problem,
+                          .minimise = h->call->options.minimise,
+                          .is_whole = true,
+                          .node_limit = nodes};
+  return tarn__plan_fill_in(h->call, &fill, plan);
+}
+
+static bool has_limits(const tarn_plan_problem *problem) {
+  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
+    if (tarn__plan_capacity(problem, i) == 0) return false;
+  }
+  return true;
+}
+
+// Without a limit a plan made afresh says what is high.
+static tarn_status compare_and_hold(holding *h) {
+  bool held = false;
+  tarn_status status = fill_afresh(h, TRY_NODES, h->plan);
+  if (status != TARN_OK || !has_plan(h->plan)) return status;
+  uint64_t bound = h->plan->info.lower_bound;
+  h->ceiling = h->plan->info.height;
+  status = hold(h, &held);
+  if (held) {
+    judge(h->tried, h->tried->info.height, bound);
+    tarn__plan_swap(h->plan, h->tried);
+  } else if (status == TARN_OK && !tarn__plan_call_over(h->call) &&
+             h->plan->info.answer == TARN_PLAN_FEASIBLE) {
+    status = fill_afresh(h, 0, h->tried);
+    bool better = status == TARN_OK && has_plan(h->tried) &&
+                  h->tried->info.height <= h->ceiling;
+    if (better) tarn__plan_swap(h->plan, h->tried);
+  }
+  return TARN_OK;  // there is a plan
+}
+
+static tarn_status hold_or_not(holding *h) {
+  bool held = false;
+  if (!has_limits(h->problem)) return compare_and_hold(h);
+  tarn_status status = hold(h, &held);
+  if (status != TARN_OK) return status;
+  if (!held) return fill_afresh(h, 0, h->plan);
+  judge(h->tried, h->tried->info.height, h->call->bound);
+  tarn__plan_swap(h->plan, h->tried);
+  return TARN_OK;
+}
+
+static void count_moved(holding *h) {
+  tarn_plan *plan = h->plan;
+  if (!plan->has_offsets) return;
+  for (size_t i = 0; i < h->problem->count; i++) {
+    bool same = plan->offsets[i] == h->call->options.previous[i] &&
+                plan->arenas[i] == arena_of(h, i);
+    plan->info.moved_count += !same;
+  }
+}
+
+static tarn_status make_anew(holding *h) {
+  size_t room = h->problem->count + 1;
+  tarn_status status = tarn__plan_make(h->problem, &h->tried);
+  h->buffers = tarn__host_array(room, sizeof *h->buffers);
+  h->stays = tarn__host_array(room, sizeof *h->stays);
+  h->left_out = tarn__host_array(room, sizeof *h->left_out);
+  h->offsets = tarn__host_array(room, sizeof *h->offsets);
+  h->firm = tarn__host_array(room, sizeof *h->firm);
+  h->left = tarn__host_array(room, sizeof *h->left);
+  if (status != TARN_OK || h->buffers == NULL || h->stays == NULL ||
+      h->left_out == NULL || h->offsets == NULL || h->firm == NULL ||
+      h->left == NULL) {
+    return TARN_E_NOMEM;
+  }
+  h->held = *h->problem;
+  h->held.buffers = h->buffers;
+  status = hold_or_not(h);
+  if (status == TARN_OK) count_moved(h);
+  return status;
+}
+
+static void free_holding(holding *h) {
+  size_t room = h->problem->count + 1;
+  tarn_plan_destroy(h->tried);
+  tarn__host_free_array(h->buffers, room, sizeof *h->buffers);
+  tarn__host_free_array(h->stays, room, sizeof *h->stays);
+  tarn__host_free_array(h->left_out, room, sizeof *h->left_out);
+  tarn__host_free_array(h->offsets, room, sizeof *h->offsets);
+  tarn__host_free_array(h->firm, room, sizeof *h->firm);
+  tarn__host_free_array(h->left, room, sizeof *h->left);
+}
+
+static tarn_status bound_all(tarn__plan_call *call,
+                             const tarn_plan_problem *problem) {
+  tarn__plan_pairs pairs;
+  tarn_status status = tarn__plan_pairs_make(problem, NULL, &pairs);
+  if (status == TARN_OK) call->bound = tarn__plan_pairs_bound(&pairs);
+  tarn__plan_pairs_free(&pairs);
+  return status;
+}
+
+tarn_status tarn__plan_from_previous(tarn__plan_call *call,
+                                     const tarn_plan_problem *problem,
+                                     tarn_plan *plan) {
+  uint64_t height = 0;
+  tarn_status status = bound_all(call, problem);
+  if (status != TARN_OK) return status;
+  status = tarn_plan_verify(problem, call->options.previous,
+                            call->options.previous_arenas, &height);
+  if (status == TARN_OK) {
+    keep_previous(call, problem, plan, height);
+    return TARN_OK;
+  }
+  if (status != TARN_E_CORRUPT) return status;
+  holding h = {.call = call, .problem = problem, .plan = plan};
+  status = make_anew(&h);
+  free_holding(&h);
+  return status;
+}
