@@ -94,7 +94,7 @@ static bool bound_seconds(const plan_bench_row *row, double *out) {
 
 static bool fit_peak(const plan_bench_row *row, double *out) {
   *out = row->took.peak;
-  return row->part == PLAN_BENCH_FIT;
+  return row->part == PLAN_BENCH_FIT && row->has_capacity;
 }
 
 static bool peer_fitted(const plan_bench_row *row, double *out) {

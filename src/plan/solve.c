@@ -19,8 +19,14 @@
 #include "plan/portfolio.h"
 
 // The first limit of nodes: so many, and some for each item, each of which
-// takes one at least. How often a beam's height is halved in a round.
-enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2, HALVINGS = 3 };
+// takes one at least. How often what is between two heights is halved: by quick
+// searches before the first round, and by the beams of a round.
+enum {
+  FIRST_NODES = 1000,
+  FIRST_NODES_OF_ITEM = 2,
+  QUICK_HALVINGS = 6,
+  HALVINGS = 3,
+};
 
 typedef struct solving {
   const tarn__plan_instance *in;
@@ -111,6 +117,25 @@ static uint64_t below_best(const solving *s) {
   return below < s->aim->capacity ? below : s->aim->capacity;
 }
 
+// One member in depth half-way between the bound and the best plan, again and
+// again: a few searches that take little come closer than one that takes long.
+// That is for those who want a good plan soon.
+static tarn_status come_down(solving *s) {
+  tarn__plan_step step = {
+      .kind = TARN__PLAN_BELOW_BEST,
+      .node_limit = FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count};
+  tarn_status status = TARN_OK;
+  uint64_t failed = s->found->bound;
+  for (int i = 0; i < QUICK_HALVINGS && !is_over(s, status); i++) {
+    bool found;
+    step.capacity = failed + (s->found->height - failed) / 2;
+    if (step.capacity == failed) break;
+    status = take_step(s, step, &found);
+    if (!found) failed = step.capacity;
+  }
+  return status;
+}
+
 static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
                                    uint64_t limit) {
   tarn__plan_step step = {.kind = kind, .node_limit = limit};
@@ -149,7 +174,8 @@ static tarn_status search_on(solving *s) {
   uint32_t widest = tarn__plan_portfolio_width(s->portfolio);
   uint32_t width = 1;
   uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
-  tarn_status status = TARN_OK;
+  bool lowest = goal(s) == s->found->bound && s->found->height != UINT64_MAX;
+  tarn_status status = lowest ? come_down(s) : TARN_OK;
   for (; !is_over(s, status); limit *= 2) {
     status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
     if (!is_over(s, status) && below_best(s) > s->found->bound) {
