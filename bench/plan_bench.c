@@ -32,8 +32,8 @@ typedef struct course {
 } course;
 
 const char *plan_bench_part_name(size_t index) {
-  static const char *const names[] = {"fit", "early", "low", "packing",
-                                      "large"};
+  static const char *const names[] = {"fit",  "early",  "low",
+                                      "wide", "narrow", "large"};
   return index < PLAN_BENCH_PARTS ? names[index] : NULL;
 }
 
@@ -208,15 +208,15 @@ static bool name_plan(course *c) {
 static void run_packing(course *c, plan_packing_spec spec) {
   char name[PLAN_PACKING_NAME];
   bool wide = plan_packing_is_wide(spec);
+  plan_bench_part part = wide ? PLAN_BENCH_WIDE : PLAN_BENCH_NARROW;
+  if (!c->bench->parts[part]) return;
   plan_job job = {.packing = &spec,
                   .over_bound = 1,
                   .seconds = wide ? wide_seconds : narrow_seconds};
-  run_row(c, add_row(c, PLAN_BENCH_PACKING, plan_packing_name(spec, name)),
-          &job);
+  run_row(c, add_row(c, part, plan_packing_name(spec, name)), &job);
 }
 
 static void run_packings(course *c) {
-  if (!c->bench->parts[PLAN_BENCH_PACKING]) return;
   for (uint64_t round = 0; round < c->bench->rounds; round++) {
     for (size_t i = 0; i < PLAN_PACKINGS; i++)
       run_packing(c, plan_packing_at(i, round));
@@ -252,7 +252,11 @@ static size_t count_rows(const course *c) {
   const char *name;
   for (size_t i = PLAN_BENCH_FIT; i <= PLAN_BENCH_LOW; i++)
     count += parts[i] ? c->file_count : 0;
-  if (parts[PLAN_BENCH_PACKING]) count += PLAN_PACKINGS * c->bench->rounds;
+  for (size_t i = 0; i < PLAN_PACKINGS; i++) {
+    bool wide = plan_packing_is_wide(plan_packing_at(i, 0));
+    bool chosen = parts[wide ? PLAN_BENCH_WIDE : PLAN_BENCH_NARROW];
+    count += chosen ? c->bench->rounds : 0;
+  }
   for (size_t i = 0; (name = plan_models_name(i)) != NULL; i++)
     count += parts[PLAN_BENCH_LARGE] && seconds_for(name) > 0;
   return count;

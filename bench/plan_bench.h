@@ -13,12 +13,13 @@ typedef enum plan_bench_part {
   PLAN_BENCH_FIT = 0,  // files: a plan within the capacity
   PLAN_BENCH_EARLY,    // files: the lowest plan after a tenth of a second
   PLAN_BENCH_LOW,      // files: the lowest plan within a time
-  PLAN_BENCH_PACKING,  // perfect packings
+  PLAN_BENCH_WIDE,     // perfect packings of many steps
+  PLAN_BENCH_NARROW,   // of few
   PLAN_BENCH_LARGE,    // models of many thousand buffers
   PLAN_BENCH_PARTS,
 } plan_bench_part;
 
-// "fit", "early", "low", "packing", "large"; NULL beyond.
+// "fit", "early", "low", "wide", "narrow", "large"; NULL beyond.
 const char *plan_bench_part_name(size_t index);
 
 typedef struct plan_bench {

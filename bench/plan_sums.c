@@ -134,18 +134,14 @@ static bool low_proved(const plan_bench_row *row, double *out) {
   return row->part == PLAN_BENCH_LOW;
 }
 
-static bool is_wide(const plan_bench_row *row) {
-  return row->limit < 10;
-}
-
 static bool wide_reached(const plan_bench_row *row, double *out) {
   *out = plan_bench_is_met(row);
-  return row->part == PLAN_BENCH_PACKING && is_wide(row);
+  return row->part == PLAN_BENCH_WIDE;
 }
 
 static bool narrow_reached(const plan_bench_row *row, double *out) {
   *out = plan_bench_is_met(row);
-  return row->part == PLAN_BENCH_PACKING && !is_wide(row);
+  return row->part == PLAN_BENCH_NARROW;
 }
 
 // What came too late is not counted.

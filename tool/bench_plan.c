@@ -18,10 +18,10 @@ static const char help[] =
     "\n"
     "  --peer PROGRAM  google/minimalloc's program, to be run on the same "
     "files\n"
-    "  --part A,B      fit, early, low, packing, large (default: all; without\n"
-    "                  DIR the last two)\n"
+    "  --part A,B      fit, early, low, wide, narrow, large (default: all;\n"
+    "                  without DIR the last three)\n"
     "  --seconds N     for a file, in fit and low, 1 to 3600 (default: 60)\n"
-    "  --rounds N      of packings, 1 to 100 (default: 1)\n"
+    "  --rounds N      of wide and narrow, 1 to 100 (default: 1)\n"
     "  -o FORMAT       table (default), json, csv or md\n"
     "  -h, --help      this text\n"
     "\n"
@@ -30,7 +30,8 @@ static const char help[] =
     "           else within the lower bound\n"
     "  early    the lowest plan after 0.1 seconds\n"
     "  low      the lowest plan within --seconds\n"
-    "  packing  36 problems made from a plan without a hole\n"
+    "  wide     18 problems made from a plan without a hole\n"
+    "  narrow   18 that are harder: of 20 to 60 steps of time\n"
     "  large    models of many thousand buffers\n"
     "\n"
     "Exit status: 1 if something could not be measured; a goal that is missed\n"
@@ -108,7 +109,7 @@ static bool wants_files(const command *c) {
 
 static tool_exit check(command *c) {
   for (size_t i = 0; !c->has_parts && i < PLAN_BENCH_PARTS; i++) {
-    c->bench.parts[i] = i >= PLAN_BENCH_PACKING || c->bench.folder != NULL;
+    c->bench.parts[i] = i >= PLAN_BENCH_WIDE || c->bench.folder != NULL;
   }
   if (c->too_much) {
     return tool_misuse(c->verb, "'%s' is too much: one folder is enough",
