@@ -26,6 +26,7 @@ enum {
   FIRST_NODES_OF_ITEM = 2,
   QUICK_HALVINGS = 6,
   HALVINGS = 3,
+  WIDEST = 1 << 20,
 };
 
 typedef struct solving {
@@ -71,10 +72,14 @@ static void take(solving *s, const uint64_t *offsets) {
   }
 }
 
+// Rather than any that fits.
+static bool wants_lowest(const solving *s) {
+  return s->aim->minimise || s->aim->capacity == UINT64_MAX;
+}
+
 // The height at which nothing more is asked for.
 static uint64_t goal(const solving *s) {
-  bool lowest = s->aim->minimise || s->aim->capacity == UINT64_MAX;
-  return lowest ? s->found->bound : s->aim->capacity;
+  return wants_lowest(s) ? s->found->bound : s->aim->capacity;
 }
 
 static bool is_done(const solving *s) {
@@ -152,12 +157,14 @@ static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
 
 // One member of the beams, from the bound up to the best plan.
 static tarn_status search_in_breadth(solving *s, uint32_t width) {
+  uint32_t widest;
+  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
+  if (status != TARN_OK || widest == 0) return status;
   tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
                           .capacity = s->found->bound,
                           .node_limit = UINT64_MAX,
-                          .width = width,
+                          .width = width < widest ? width : widest,
                           .member = s->beams};
-  tarn_status status = TARN_OK;
   uint64_t failed = step.capacity;
   for (int i = 0; i <= HALVINGS && !is_over(s, status); i++) {
     bool found;
@@ -171,18 +178,17 @@ static tarn_status search_in_breadth(solving *s, uint32_t width) {
 }
 
 static tarn_status search_on(solving *s) {
-  uint32_t widest = tarn__plan_portfolio_width(s->portfolio);
   uint32_t width = 1;
   uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
-  bool lowest = goal(s) == s->found->bound && s->found->height != UINT64_MAX;
-  tarn_status status = lowest ? come_down(s) : TARN_OK;
+  bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
+  tarn_status status = comes ? come_down(s) : TARN_OK;
   for (; !is_over(s, status); limit *= 2) {
     status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
     if (!is_over(s, status) && below_best(s) > s->found->bound) {
       status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
     }
-    if (!is_over(s, status) && widest > 0) status = search_in_breadth(s, width);
-    width = 2 * width < widest ? 2 * width : widest;
+    if (!is_over(s, status)) status = search_in_breadth(s, width);
+    if (width < WIDEST) width *= 2;
   }
   return status;
 }
