@@ -152,9 +152,7 @@ static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
        kind++) {
     status = tarn__plan_search_create(p->in, TABLE_SIZE, &w->search[kind]);
   }
-  if (status != TARN_OK) return status;
-  status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
-  return status == TARN_FULL ? TARN_OK : status;
+  return status;
 }
 
 tarn_status tarn__plan_portfolio_create(const tarn__plan_instance *instance,
@@ -193,7 +191,18 @@ void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
   tarn__host_free(p, sizeof *p);
 }
 
-uint32_t tarn__plan_portfolio_width(const tarn__plan_portfolio *p) {
-  const tarn__plan_beam *beam = p->workers[0].beam;
-  return beam == NULL ? 0 : tarn__plan_beam_width(beam);
+tarn_status tarn__plan_portfolio_beams(tarn__plan_portfolio *p,
+                                       uint32_t *out_width) {
+  tarn_status status = TARN_OK;
+  *out_width = 0;
+  for (uint32_t i = 0; i < p->count && status == TARN_OK; i++) {
+    worker *w = &p->workers[i];
+    if (w->beam != NULL) continue;
+    status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
+  }
+  if (status == TARN_FULL) return TARN_OK;
+  if (status == TARN_OK) {
+    *out_width = tarn__plan_beam_width(p->workers[0].beam);
+  }
+  return status;
 }
