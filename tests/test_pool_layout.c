@@ -119,6 +119,26 @@ START_TEST(none_need_nothing) {
 }
 END_TEST
 
+// As the blocks of layers: forward ones live until their backward ones do.
+START_TEST(a_large_step_is_packed_closely) {
+  enum { LAYERS = 200 };
+  static tarn__span spans[2 * LAYERS];
+  const uint32_t events = 4 * LAYERS;
+  size_t size = 0;
+  for (uint32_t i = 0; i < LAYERS; i++) {
+    spans[2 * i] = (tarn__span){
+        .size = 4096, .align = 512, .from = i, .to = events - 1 - i};
+    spans[2 * i + 1] = (tarn__span){.size = 8192,
+                                    .align = 512,
+                                    .from = LAYERS + 2 * i,
+                                    .to = LAYERS + 2 * i + 2};
+  }
+  assert_ok(tarn__layout(spans, 2 * LAYERS, &size));
+  require_sound(spans, 2 * LAYERS, size, events);
+  ck_assert_uint_eq(size, LAYERS * 4096 + 8192);
+}
+END_TEST
+
 START_TEST(more_than_can_be_addressed_is_refused) {
   tarn__span spans[] = {
       {.size = SIZE_MAX - 4095, .align = 4096, .from = 0, .to = 2},
@@ -139,6 +159,7 @@ int main(void) {
   tcase_add_test(tc, what_is_never_there_at_once_shares);
   tcase_add_test(tc, a_span_may_lie_across_the_end);
   tcase_add_test(tc, none_need_nothing);
+  tcase_add_test(tc, a_large_step_is_packed_closely);
   tcase_add_test(tc, more_than_can_be_addressed_is_refused);
   suite_add_tcase(suite, tc);
   return run_suite(suite);

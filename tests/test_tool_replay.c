@@ -13,13 +13,6 @@
 
 #define NOBODY_HAS (UINT64_C(1) << 60)  // bytes: every device refuses
 
-static void assert_fails(tool_output o, int status, const char *part) {
-  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-  tool_output_free(&o);
-}
-
 // --- snapshots made by hand ------------------------------------------------
 
 static pickle_writer w;
@@ -30,20 +23,11 @@ static void begin_snapshot(void) {
   pickle_middle(&w);
 }
 
-// Writes what there is of the snapshot, up to |size| bytes.
-static const char *write_part(const char *name, size_t size) {
-  const char *path = tool_file(name);
-  FILE *out = fopen(path, "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_uint_eq(fwrite(w.bytes, 1, size, out), size);
-  ck_assert_int_eq(fclose(out), 0);
-  pickle_free(&w);
-  return path;
-}
-
 static const char *write_snapshot(const char *name) {
+  const char *path = tool_file(name);
   pickle_finish(&w);
-  return write_part(name, w.size);
+  pickle_save(&w, path);
+  return path;
 }
 
 // --- figures ---------------------------------------------------------------
@@ -520,73 +504,6 @@ START_TEST(touching_leaves_room) {
 }
 END_TEST
 
-// --- wrong use and bad traces ----------------------------------------------
-
-START_TEST(wrong_names) {
-  assert_fails(tool_run("replay"), 2, "which trace?");
-  assert_fails(tool_run("replay", "@bert"), 2, "did you mean '@bert-layer'?");
-  assert_fails(tool_run("replay", "@x"), 2, "there are: @bert-layer, ");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "page_unit_pol"), 2,
-               "did you mean 'page_unit_pool'?");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,"), 2,
-               "no pool is named ''");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,no_pool"),
-               2, "pool 'no_pool' is named twice");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool:x=1"), 2,
-               "tarn replay: ");
-  assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
-               "cpu");
-}
-END_TEST
-
-START_TEST(wrong_numbers) {
-  static const char *const wrong[] = {
-      "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_fails(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
-                 "--iterations wants a whole number");
-  }
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "x"), 2,
-               "--trace-device wants a whole number from 0 to 4294967295");
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "-1"), 2,
-               "--trace-device wants a whole number");
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
-               "--trace-device is for recorded traces: @bert-layer has none");
-  static const char *const no_bytes[] = {
-      "0",   "-1",  "",      "G",   "1X",   "1GB",  "18446744073709551616",
-      "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
-  for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
-    assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
-                 "is no number of bytes");
-  }
-  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--touch"), 2,
-               "--dry has no memory for --touch");
-  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
-                        "page_unit_pool:page=7"),
-               2, "page=7 is no power of two");
-  assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
-               "'yaml' is no output");
-}
-END_TEST
-
-START_TEST(missing_file) {
-  assert_fails(tool_run("replay", tool_file("nowhere.pickle")), 1,
-               "nowhere.pickle");
-}
-END_TEST
-
-START_TEST(truncated_snapshot) {
-  begin_snapshot();
-  pickle_event(&w, "alloc", 0x1000, 4096);
-  pickle_finish(&w);
-  const char *path = write_part("cut.pickle", w.size / 2);
-  assert_fails(tool_run("replay", path), 1, "cut.pickle: byte ");
-  // One bad trace among good ones: no half a document.
-  assert_fails(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
-               "cut.pickle: byte ");
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("tool_replay");
   ADD_CASE(suite, "figures", json_has_the_published_keys,
@@ -609,9 +526,6 @@ int main(void) {
   tcase_add_test(files, what_came_after_the_events_is_told);
   tcase_add_test(files, one_of_several_devices);
   tcase_add_test(files, hostile_names_are_neutral);
-  tcase_add_test(files, missing_file);
-  tcase_add_test(files, truncated_snapshot);
   suite_add_tcase(suite, files);
-  ADD_CASE(suite, "misuse", wrong_names, wrong_numbers);
   return run_suite(suite);
 }

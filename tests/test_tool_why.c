@@ -13,13 +13,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void assert_fails(tool_output o, int status, const char *part) {
-  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-  tool_output_free(&o);
-}
-
 static void assert_number(const char *json, const char *path, double expected) {
   double value = json_number(json, path);
   ck_assert_msg(value == expected, "%s is %.17g, not %.17g", path, value,
@@ -218,7 +211,10 @@ START_TEST(json_has_the_figures) {
   assert_value(o.out, "what_if.0.strategy", "\"as recorded\"");
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(184 * MIB));
   assert_value(o.out, "what_if.0.fits", "null");
-  ck_assert_uint_eq(json_size(o.out, "what_if"), 5);
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 6);
+  assert_value(o.out, "what_if.5.strategy", "\"plan\"");
+  assert_number(o.out, "what_if.5.reserved_bytes", (double)(168 * MIB));
+  assert_value(o.out, "what_if.5.fits", "null");
   tool_output_free(&o);
 }
 END_TEST
@@ -240,6 +236,11 @@ START_TEST(capacity_is_answered) {
   assert_value(o.out, "what_if.0.fits", "false");
   assert_value(o.out, "what_if.1.fits", "true");
   assert_number(o.out, "what_if.1.reserved_bytes", (double)(168 * MIB));
+  assert_value(o.out, "what_if.2.fits", "true");
+  tool_output_free(&o);
+  o = tool_run("why", step_path, "--capacity", "167M", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_value(o.out, "what_if.5.fits", "false");
   tool_output_free(&o);
   o = tool_run("why", step_path, "--capacity", "167M");
   ck_assert_int_eq(o.status, 1);
@@ -267,6 +268,20 @@ START_TEST(what_nobody_has_is_not_tried) {
   o = tool_run("why", path, "--capacity", "1G");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "No allocator could have fitted it into 1.00 GiB: ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// Thousands that live at once take long to be planned.
+START_TEST(a_plan_is_left_out_where_it_takes_long) {
+  begin();
+  for (uint64_t i = 1; i <= 4100; i++)
+    event(TARN_TRACE_ALLOC, i * MIB, 1000, TARN_TRACE_NO_STACK);
+  const char *path = write_built("many.tarn");
+  tool_output o = tool_run("why", path, "-o", "json", "--pool", "no_pool");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 1);
+  assert_contains(o.err, "many.tarn: too large to be planned at once");
   tool_output_free(&o);
 }
 END_TEST
@@ -390,7 +405,10 @@ START_TEST(every_workload_is_answered) {
     assert_done(&o);
     ck_assert(json_valid(o.out));
     assert_value(o.out, "fragmentation", "null");
-    ck_assert_uint_eq(json_size(o.out, "what_if"), 4);
+    ck_assert_uint_eq(json_size(o.out, "what_if"), 5);
+    assert_value(o.out, "what_if.4.strategy", "\"plan\"");
+    ck_assert_double_ge(json_number(o.out, "what_if.4.reserved_bytes"),
+                        json_number(o.out, "peak_bytes"));
     tool_output_free(&o);
   }
 }
@@ -441,6 +459,7 @@ int main(void) {
       json_has_the_figures,
       capacity_is_answered,
       what_nobody_has_is_not_tried,
+      a_plan_is_left_out_where_it_takes_long,
       a_squeeze_is_tried,
       other_moments,
       libraries_can_be_named,

@@ -48,8 +48,10 @@ static double seconds_of(const plan_answer *answer) {
   return seconds < longest ? seconds : longest;
 }
 
-// The height of any plan, of those that are too high too.
+// The height of a plan that is as low as can be, or too high. One that has to
+// fit need not be low.
 static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
+  if (t->capacity == 0) return answer->info.height;
   uint64_t height = plan_fit_height(&t->buffers.problem, seconds_of(answer));
   if (answer->offsets == NULL) return height;
   bool lower = height == 0 || answer->info.height < height;

@@ -267,13 +267,25 @@ static void leave_untried(const tool_verb *verb, const tarn_trace *trace,
            trace->name, format_bytes(needed, out->needed_bytes));
 }
 
+// About what a plan takes: each block is fitted in among those that live.
+static uint64_t work_of_plan(const tarn_trace *trace) {
+  uint64_t live = 0, work = trace->baseline_count;
+  for (size_t i = 0; i < trace->event_count; i++) {
+    const tarn_trace_event *event = &trace->events[i];
+    if (event->kind == TARN_TRACE_ALLOC) work += ++live;
+    if (event->kind != TARN_TRACE_FREE) continue;
+    live -= trace->blocks[event->block].born != TARN_TRACE_BASELINE;
+  }
+  return work;
+}
+
 static bool can_plan(const tool_verb *verb, const what_if_question *q) {
-  char count[FORMAT_SIZE];
-  if (!q->with_plan || q->trace->block_count <= WHAT_IF_PLAN_MOST) {
+  if (!q->with_plan || work_of_plan(q->trace) <= WHAT_IF_PLAN_MOST) {
     return q->with_plan;
   }
-  tool_say(verb, "%s: %s blocks: too many to plan at once; tarn plan will",
-           q->trace->name, format_count(count, q->trace->block_count));
+  tool_say(verb,
+           "%s: too large to be planned at once: tarn plan takes its time",
+           q->trace->name);
   return false;
 }
 

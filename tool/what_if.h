@@ -37,8 +37,9 @@ typedef struct what_if {
 // The pools that are tried where nobody names some.
 #define WHAT_IF_POOLS "no_pool,page_unit_pool,buddy_pool,arena_pool"
 
-// More blocks than that are not planned: it would take longer than all else.
-#define WHAT_IF_PLAN_MOST ((size_t)1 << 20)
+// A plan is made of no more than that: the sum, over all allocations, of the
+// blocks of the trace that lived then. Some 10 million take a second.
+#define WHAT_IF_PLAN_MOST UINT64_C(8000000)
 
 // What to try, all of it borrowed.
 typedef struct what_if_question {
@@ -62,7 +63,8 @@ typedef struct what_if_question {
 //
 // The row "plan" is what one would need who knew all requests beforehand: the
 // height of a plan as of trace_problem.h, made at once and not searched for
-// long. It is left out, after a message, if there are too many blocks.
+// long. It is left out, after a message, if that would take
+// longer than all else.
 //
 // Nothing is tried, after a message, if more than WHAT_IF_MOST was needed.
 //

@@ -34,7 +34,7 @@ typedef struct making {
   end *ends;  // two by two, by piece, before they are sorted
 } making;
 
-// --- items and pieces --------------------------------------------------------
+// --- items and pieces -------------------------------------------------------
 
 static uint64_t gcd(uint64_t a, uint64_t b) {
   while (b != 0) {
@@ -161,7 +161,7 @@ static tarn_status add_items(making *m) {
   return status;
 }
 
-// --- sections
+// --- sections ---------------------------------------------------------------
 // ------------------------------------------------------------------
 
 // By step; at one step, what ends comes before what begins.
@@ -202,7 +202,7 @@ static void span_items(tarn__plan_instance *in) {
   }
 }
 
-// --- units and sums
+// --- units and sums ---------------------------------------------------------
 // --------------------------------------------------------------
 
 static void choose_unit(tarn__plan_instance *in) {
@@ -253,7 +253,7 @@ static tarn_status sum_up(tarn__plan_instance *in) {
   return TARN_OK;
 }
 
-// --- the whole
+// --- the whole --------------------------------------------------------------
 // -------------------------------------------------------------------
 
 static tarn_status make(making *m) {

@@ -12,7 +12,7 @@
 
 enum { FIRST_LOG = 1024 };
 
-// --- memory ------------------------------------------------------------------
+// --- memory -----------------------------------------------------------------
 
 static tarn_status make_items(tarn__plan_state *s) {
   size_t count = s->in->item_count + 1;
@@ -78,7 +78,7 @@ void tarn__plan_state_free(tarn__plan_state *s) {
   *s = (tarn__plan_state){0};
 }
 
-// --- logs --------------------------------------------------------------------
+// --- logs -------------------------------------------------------------------
 
 // Without memory the log begins anew; nobody undoes what was lost.
 static void log_item(tarn__plan_state *s, uint32_t item) {
@@ -127,7 +127,7 @@ void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
   }
 }
 
-// --- keys --------------------------------------------------------------------
+// --- keys -------------------------------------------------------------------
 
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *s, uint32_t item) {
   uint64_t kind = 2 * (uint64_t)item;
@@ -152,11 +152,11 @@ static void enter_key(const tarn__plan_state *s, uint32_t item,
   key->high += own.high;
 }
 
-// --- offsets -----------------------------------------------------------------
+// --- offsets ----------------------------------------------------------------
 
 // The least offset, not below |from|, that |item| may have.
-static uint64_t settle(const tarn__plan_state *s, uint32_t item,
-                       uint64_t from) {
+uint64_t tarn__plan_state_settle(const tarn__plan_state *s, uint32_t item,
+                                 uint64_t from) {
   if (s->any_offset) return from;
   uint64_t alignment = s->in->items[item].alignment;
   from = tarn__plan_align_up(from, alignment);
@@ -190,7 +190,7 @@ static uint64_t fixed_above(const tarn__plan_state *s, uint32_t section,
   return sum;
 }
 
-// --- floors ------------------------------------------------------------------
+// --- floors -----------------------------------------------------------------
 
 static bool fits(const tarn__plan_state *s, uint32_t section) {
   uint64_t floor = s->floor[section];
@@ -229,7 +229,7 @@ static bool refresh(tarn__plan_state *s, uint32_t item) {
   return true;
 }
 
-// --- up and down -------------------------------------------------------------
+// --- up and down ------------------------------------------------------------
 
 static void take_out(tarn__plan_state *s, uint32_t item, bool *cuts) {
   const tarn__plan_item *it = &s->in->items[item];
@@ -261,7 +261,7 @@ static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
                   tarn__plan_key *key) {
   log_item(s, item);
   leave_key(s, item, key);
-  s->at[item] = s->least[item] = settle(s, item, from);
+  s->at[item] = s->least[item] = tarn__plan_state_settle(s, item, from);
   s->lifter[item] = TARN__PLAN_PLACED;
   enter_key(s, item, key);
   return s->at[item] <= s->capacity &&
@@ -292,14 +292,14 @@ void tarn__plan_state_take_up(tarn__plan_state *s, uint32_t item) {
   put_in(s, item);
 }
 
-// --- what was passed over ----------------------------------------------------
+// --- what was passed over ---------------------------------------------------
 
 bool tarn__plan_state_is_stale(const tarn__plan_state *s, uint32_t item) {
   uint32_t edge = s->lifter[item];
   uint64_t least = s->least[s->near.item[edge]];
   if (least == TARN__PLAN_DOWN) return true;
   uint64_t from = least + tarn__plan_below(&s->near, edge);
-  return settle(s, item, from) != s->least[item];
+  return tarn__plan_state_settle(s, item, from) != s->least[item];
 }
 
 bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
@@ -317,7 +317,7 @@ bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
   }
   if (best == UINT64_MAX) return false;
   log_item(s, item);
-  s->least[item] = settle(s, item, best);
+  s->least[item] = tarn__plan_state_settle(s, item, best);
   s->lifter[item] = lifter;
   return s->least[item] <= s->capacity &&
          s->in->items[item].size <= s->capacity - s->least[item] &&
@@ -332,7 +332,7 @@ bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
   return lifts;
 }
 
-// --- the beginning -----------------------------------------------------------
+// --- the beginning ----------------------------------------------------------
 
 static int by_from(const tarn__plan_blocked *a, const tarn__plan_blocked *b) {
   return (a->from > b->from) - (a->from < b->from);
@@ -350,7 +350,7 @@ static void sort_blocked(tarn__plan_blocked *blocked, uint32_t count) {
 }
 
 // Where |item| cannot lie for its fixed neighbours: in order; they may share
-// offsets, of which none is passed by settle().
+// offsets, of which none is passed by settling.
 static void find_blocked(tarn__plan_state *s, uint32_t item) {
   const tarn__plan_neighbours *near = &s->near;
   tarn__plan_blocked *blocked = s->blocked + near->first[item];
@@ -412,7 +412,7 @@ static bool settle_all(tarn__plan_state *s) {
   bool all = true;
   for (uint32_t i = 0; i < s->in->item_count; i++) {
     if (s->any_fixed) find_blocked(s, i);
-    if (!s->fixed[i]) s->at[i] = s->least[i] = settle(s, i, 0);
+    if (!s->fixed[i]) s->at[i] = s->least[i] = tarn__plan_state_settle(s, i, 0);
     if (s->fixed[i] && !is_clear(s, i)) all = false;
     if (!has_place(s, i)) all = false;
   }

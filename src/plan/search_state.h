@@ -119,6 +119,11 @@ bool tarn__plan_state_is_stale(const tarn__plan_state *state, uint32_t item);
 // Finds the least offset of an item that was passed over. False: it fails.
 bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
 
+// The least offset, not below |from|, that |item| may have beside what is
+// fixed.
+uint64_t tarn__plan_state_settle(const tarn__plan_state *state, uint32_t item,
+                                 uint64_t from);
+
 // What |item| adds to the key of a state.
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
                                     uint32_t item);

@@ -1,61 +1,39 @@
 // Greedy plans first; then a portfolio of searches, in rounds.
 //
-// A member of the portfolio is an order of the search and a way to disturb it.
-// Each round runs every member at two heights: at the proven bound, which is
-// often reached at once where heights above it are not, and a little below the
-// best plan; the limit of nodes doubles from round to round. What a search
-// proves at a height raises the bound, what it finds lowers the plan, and when
-// the two meet the plan is the lowest there is.
+// Each round gives every kind of search more than the last one did: searches in
+// depth twice as many nodes, beams twice the width. The kinds are good at
+// different things. In depth, at the proven bound, finds plans that leave no
+// room at all, and in depth below the best plan proves that there is none. A
+// beam proves nothing, but finds low plans where the bound is out of reach of
+// the others; it is asked for the bound first, and where that fails for heights
+// half-way between what failed and the best plan.
 //
-// Each thread has searches of its own, and takes every n-th member. A step is
-// over when all threads have come to the end of theirs, and of two plans that
-// were found in one step the one of the first thread counts: so that what
-// comes out does not depend on who was quicker.
+// What a search proves at a height raises the bound, what it finds lowers the
+// plan, and when the two meet the plan is the lowest there is.
 #include "plan/solve.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "plan/greedy.h"
-#include "plan/search.h"
+#include "plan/portfolio.h"
 
-// The first limit of nodes, and what tables of failed states may take.
-enum { FIRST_NODES = 1000 };
-#define TABLE_SIZE ((size_t)8 << 20)
+// The first limit of nodes: so many, and some for each item, each of which
+// takes one at least. How often a beam's height is halved in a round.
+enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2, HALVINGS = 3 };
 
-typedef enum depth {
-  AT_BOUND = 0,
-  BELOW_BEST,
-  DEPTHS,
-} depth;
-
-typedef struct solving solving;
-
-typedef struct worker {
-  solving *all;
-  tarn__plan_search *search[DEPTHS];
-  tarn__plan_run run;
-  depth at;
-  tarn__plan_stop stop;
-  uint64_t *offsets;
-  tarn__plan_outcome outcome;
-  uint64_t nodes;
-  tarn_status status;
-  pthread_t thread;
-  bool started;
-} worker;
-
-struct solving {
+typedef struct solving {
   const tarn__plan_instance *in;
   const tarn__plan_aim *aim;
   uint64_t *offsets;
   tarn__plan_found *found;
-  worker *workers;
-  uint32_t worker_count;
-};
+  tarn__plan_portfolio *portfolio;
+  tarn__plan_stop stop;
+  uint64_t *tried;  // offsets of a step
+  uint64_t beams;   // members that have had their turn
+} solving;
 
-// --- how far it is -----------------------------------------------------------
+// --- how far it is ----------------------------------------------------------
 
 static bool tell(solving *s, uint64_t nodes) {
   const tarn__plan_watcher *watcher = s->aim->watcher;
@@ -68,11 +46,11 @@ static bool watch(void *user, uint64_t nodes) {
   return tell(user, nodes);
 }
 
-static tarn__plan_stop make_stop(solving *s, bool is_callers) {
+static tarn__plan_stop make_stop(solving *s) {
   return (tarn__plan_stop){
       .deadline_ns = s->aim->deadline_ns,
       .asked = s->aim->asked,
-      .watch = is_callers && s->aim->watcher != NULL ? watch : NULL,
+      .watch = s->aim->watcher != NULL ? watch : NULL,
       .user = s,
       .watch_ns = tarn__os_now_ns() + TARN__PLAN_WATCH_EACH_NS};
 }
@@ -97,71 +75,7 @@ static bool is_done(const solving *s) {
   return s->found->height <= goal(s) || s->found->bound > s->aim->capacity;
 }
 
-// --- one step: each thread runs one member
-// --------------------------------------
-
-static void *work(void *user) {
-  worker *w = user;
-  w->status = tarn__plan_search_run(w->search[w->at], &w->run, w->offsets,
-                                    &w->outcome, &w->nodes);
-  if (w->status != TARN_OK) {
-    atomic_store_explicit(w->all->aim->asked, true, memory_order_relaxed);
-  }
-  return NULL;
-}
-
-// The second half runs the same orders, disturbed.
-static void aim_at(worker *w, uint64_t member, depth at, uint64_t capacity,
-                   uint64_t limit) {
-  static const tarn__plan_order orders[] = {
-      TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
-      TARN__PLAN_BY_AREA};
-  w->at = at;
-  w->run = (tarn__plan_run){.capacity = capacity,
-                            .node_limit = limit,
-                            .order = orders[member % TARN__PLAN_ORDERS],
-                            .seed = member / TARN__PLAN_ORDERS,
-                            .stop = &w->stop};
-}
-
-static void run_all(solving *s) {
-  for (uint32_t i = 1; i < s->worker_count; i++) {
-    worker *w = &s->workers[i];
-    w->started = pthread_create(&w->thread, NULL, work, w) == 0;
-  }
-  work(&s->workers[0]);
-  for (uint32_t i = 1; i < s->worker_count; i++) {
-    worker *w = &s->workers[i];
-    if (w->started) {
-      pthread_join(w->thread, NULL);
-    } else {
-      work(w);
-    }
-  }
-}
-
-static tarn_status step(solving *s, uint64_t member, depth at,
-                        uint64_t capacity, uint64_t limit) {
-  for (uint32_t i = 0; i < s->worker_count; i++) {
-    aim_at(&s->workers[i], member + i, at, capacity, limit);
-  }
-  run_all(s);
-  tarn_status status = TARN_OK;
-  for (uint32_t i = 0; i < s->worker_count; i++) {
-    worker *w = &s->workers[i];
-    if (status == TARN_OK) status = w->status;
-    if (w->status != TARN_OK) continue;
-    s->found->nodes += w->nodes;
-    if (w->outcome == TARN__PLAN_FOUND) take(s, w->offsets);
-    if (w->outcome == TARN__PLAN_NONE && s->found->bound <= capacity) {
-      s->found->bound = capacity + 1;
-    }
-  }
-  return status;
-}
-
-// --- rounds
-// ----------------------------------------------------------------------
+// --- steps ------------------------------------------------------------------
 
 static bool is_over(const solving *s, tarn_status status) {
   const tarn__plan_aim *aim = s->aim;
@@ -171,69 +85,83 @@ static bool is_over(const solving *s, tarn_status status) {
          tarn__os_now_ns() >= aim->deadline_ns;
 }
 
-static uint64_t height_of(const solving *s, depth at) {
-  if (at == AT_BOUND) return s->found->bound;
+// What is left of the limit of nodes for each thread, no more than |limit|.
+static uint64_t nodes_left(const solving *s, uint64_t limit) {
+  if (s->aim->node_limit == 0) return limit;
+  uint64_t left = (s->aim->node_limit - s->found->nodes) / s->aim->threads + 1;
+  return left < limit ? left : limit;
+}
+
+static tarn_status take_step(solving *s, tarn__plan_step step, bool *found) {
+  tarn__plan_stepped out;
+  step.node_limit = nodes_left(s, step.node_limit);
+  tarn_status status =
+      tarn__plan_portfolio_step(s->portfolio, &step, s->tried, &out);
+  s->found->nodes += out.nodes;
+  if (out.found) take(s, s->tried);
+  if (out.proved_none && s->found->bound <= step.capacity) {
+    s->found->bound = step.capacity + 1;
+  }
+  *found = out.found;
+  return status;
+}
+
+static uint64_t below_best(const solving *s) {
   uint64_t below = s->found->height - 1;
   return below < s->aim->capacity ? below : s->aim->capacity;
 }
 
-// What is left of the limit of nodes, no more than |limit|.
-static uint64_t nodes_left(const solving *s, uint64_t limit) {
-  if (s->aim->node_limit == 0) return limit;
-  uint64_t left = (s->aim->node_limit - s->found->nodes) / s->worker_count + 1;
-  return left < limit ? left : limit;
+static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
+                                   uint64_t limit) {
+  tarn__plan_step step = {.kind = kind, .node_limit = limit};
+  tarn_status status = TARN_OK;
+  for (; step.member < TARN__PLAN_ORDERS && !is_over(s, status);
+       step.member += s->aim->threads) {
+    bool found;
+    step.capacity =
+        kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
+    status = take_step(s, step, &found);
+  }
+  return status;
 }
 
-static tarn_status round_of(solving *s, depth at, uint64_t limit) {
+// One member of the beams, from the bound up to the best plan.
+static tarn_status search_in_breadth(solving *s, uint32_t width) {
+  tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
+                          .capacity = s->found->bound,
+                          .node_limit = UINT64_MAX,
+                          .width = width,
+                          .member = s->beams};
   tarn_status status = TARN_OK;
-  for (uint64_t m = 0; m < TARN__PLAN_ORDERS && !is_over(s, status);
-       m += s->worker_count) {
-    status = step(s, m, at, height_of(s, at), nodes_left(s, limit));
+  uint64_t failed = step.capacity;
+  for (int i = 0; i <= HALVINGS && !is_over(s, status); i++) {
+    bool found;
+    status = take_step(s, step, &found);
+    if (!found) failed = step.capacity;
+    if (below_best(s) <= failed) break;
+    step.capacity = failed + (below_best(s) - failed + 1) / 2;
   }
+  s->beams += s->aim->threads;
   return status;
 }
 
 static tarn_status search_on(solving *s) {
+  uint32_t widest = tarn__plan_portfolio_width(s->portfolio);
+  uint32_t width = 1;
+  uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
   tarn_status status = TARN_OK;
-  for (uint64_t limit = FIRST_NODES; !is_over(s, status); limit *= 2) {
-    status = round_of(s, AT_BOUND, limit);
-    if (!is_over(s, status)) status = round_of(s, BELOW_BEST, limit);
+  for (; !is_over(s, status); limit *= 2) {
+    status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
+    if (!is_over(s, status) && below_best(s) > s->found->bound) {
+      status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
+    }
+    if (!is_over(s, status) && widest > 0) status = search_in_breadth(s, width);
+    width = 2 * width < widest ? 2 * width : widest;
   }
   return status;
 }
 
-// --- the whole
-// ---------------------------------------------------------------------
-
-static void free_workers(solving *s) {
-  for (uint32_t i = 0; s->workers != NULL && i < s->worker_count; i++) {
-    worker *w = &s->workers[i];
-    for (int at = 0; at < DEPTHS; at++)
-      tarn__plan_search_destroy(w->search[at]);
-    tarn__host_free_array(w->offsets, s->in->item_count + 1,
-                          sizeof *w->offsets);
-  }
-  tarn__host_free_array(s->workers, s->worker_count, sizeof *s->workers);
-}
-
-static tarn_status make_workers(solving *s) {
-  s->worker_count = s->aim->threads;
-  s->workers = tarn__host_array(s->worker_count, sizeof *s->workers);
-  if (s->workers == NULL) return TARN_E_NOMEM;
-  for (uint32_t i = 0; i < s->worker_count; i++) {
-    worker *w = &s->workers[i];
-    w->all = s;
-    w->stop = make_stop(s, i == 0);
-    w->offsets = tarn__host_array(s->in->item_count + 1, sizeof *w->offsets);
-    if (w->offsets == NULL) return TARN_E_NOMEM;
-    for (int at = 0; at < DEPTHS; at++) {
-      tarn_status status =
-          tarn__plan_search_create(s->in, TABLE_SIZE, &w->search[at]);
-      if (status != TARN_OK) return status;
-    }
-  }
-  return TARN_OK;
-}
+// --- the whole --------------------------------------------------------------
 
 static tarn_plan_answer answer_of(const solving *s) {
   const tarn__plan_found *found = s->found;
@@ -243,24 +171,32 @@ static tarn_plan_answer answer_of(const solving *s) {
                                            : TARN_PLAN_OUT_OF_TIME;
 }
 
-static tarn_status find(solving *s) {
-  tarn__plan_stop stop = make_stop(s, true);
-  tarn_status status =
-      tarn__plan_greedy(s->in, goal(s), &stop, s->offsets, &s->found->height);
-  if (status != TARN_OK || is_done(s)) return status;
-  status = make_workers(s);
+static tarn_status search(solving *s) {
+  size_t count = s->in->item_count + 1;
+  s->tried = tarn__host_array(count, sizeof *s->tried);
+  if (s->tried == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__plan_portfolio_create(s->in, s->aim->threads,
+                                                   &s->stop, &s->portfolio);
   if (status == TARN_OK) status = search_on(s);
-  free_workers(s);
-  return status;
+  tarn__plan_portfolio_destroy(s->portfolio);
+  tarn__host_free_array(s->tried, count, sizeof *s->tried);
+  return status == TARN_FULL ? TARN_OK : status;
+}
+
+static tarn_status find(solving *s) {
+  tarn_status status = tarn__plan_greedy(s->in, goal(s), &s->stop, s->offsets,
+                                         &s->found->height);
+  return status != TARN_OK || is_done(s) ? status : search(s);
 }
 
 tarn_status tarn__plan_solve(const tarn__plan_instance *instance,
                              const tarn__plan_aim *aim, uint64_t *offsets,
                              tarn__plan_found *found) {
   solving s = {.in = instance, .aim = aim, .offsets = offsets, .found = found};
+  tarn_status status = TARN_OK;
+  s.stop = make_stop(&s);
   found->bound = instance->bound;
   found->nodes = 0;
-  tarn_status status = TARN_OK;
   if (instance->item_count == 0) found->height = 0;
   if (!is_done(&s)) status = find(&s);
   found->answer = answer_of(&s);

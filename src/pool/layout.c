@@ -1,160 +1,84 @@
-// Layout: spans are placed one by one, each as low as those allow that stand
-// already and are there at the same time. Which is best depends on the order:
-// the largest first, the longest first, or what takes most of both; all are
-// tried.
+// Layout: the step's spans as a planner's buffers. One across the end of the
+// step is needed from the step's begin on and up to its end, with a gap
+// between.
 #include "pool/layout.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "plan/quick.h"
 
-enum { ORDERS = 3 };
-
-typedef struct standing {
-  const tarn__span *span;
-  size_t offset;
-} standing;
-
-typedef struct attempt {
-  tarn__span **order;  // the spans, as they are to be placed
-  standing *row;       // those placed, by offset
-  size_t *best;        // offsets, by span
+typedef struct layout {
+  tarn__span *spans;
   size_t count;
-  size_t end;
-} attempt;
+  uint64_t end;  // of the step: behind all events that spans name
+  tarn_plan_buffer *buffers;
+  tarn_plan_gap *gaps;
+  tarn__plan_instance in;
+  uint64_t *offsets;
+} layout;
 
-// --- orders ----------------------------------------------------------------
-
-// Lengths of spans across the end of the step are counted as if it were as
-// long as 32 bits can say: they come first among equals.
-static uint32_t length_of(const tarn__span *span) {
-  return span->to - span->from;
-}
-
-static double weight_of(const tarn__span *span) {
-  return (double)span->size * (double)length_of(span);
-}
-
-static int by_place(const tarn__span *a, const tarn__span *b) {
-  return (a->from > b->from) - (a->from < b->from);
-}
-
-static int larger_first(const void *x, const void *y) {
-  const tarn__span *a = *(tarn__span *const *)x;
-  const tarn__span *b = *(tarn__span *const *)y;
-  if (a->size != b->size) return a->size < b->size ? 1 : -1;
-  return by_place(a, b);
-}
-
-static int longer_first(const void *x, const void *y) {
-  const tarn__span *a = *(tarn__span *const *)x;
-  const tarn__span *b = *(tarn__span *const *)y;
-  if (length_of(a) != length_of(b)) return length_of(a) < length_of(b) ? 1 : -1;
-  return larger_first(x, y);
-}
-
-static int heavier_first(const void *x, const void *y) {
-  const tarn__span *a = *(tarn__span *const *)x;
-  const tarn__span *b = *(tarn__span *const *)y;
-  double wa = weight_of(a);
-  double wb = weight_of(b);
-  if (wa != wb) return wa < wb ? 1 : -1;
-  return larger_first(x, y);
-}
-
-// --- placing ---------------------------------------------------------------
-
-static bool is_there(const tarn__span *span, uint32_t event) {
-  return span->from < span->to ? event >= span->from && event < span->to
-                               : event >= span->from || event < span->to;
-}
-
-static bool meet(const tarn__span *a, const tarn__span *b) {
-  return is_there(a, b->from) || is_there(b, a->from);
-}
-
-// The lowest offset at which |span| meets nobody; false: there is none.
-static bool find_offset(const attempt *a, size_t placed, const tarn__span *span,
-                        size_t *out) {
-  size_t at = 0;
-  for (size_t i = 0; i < placed; i++) {
-    const standing *s = &a->row[i];
-    if (!meet(s->span, span)) continue;
-    if (s->offset >= at && s->offset - at >= span->size) break;
-    size_t end = s->offset + s->span->size;
-    if (end > at && !tarn_size_align_up(end, span->align, &at)) return false;
+static bool prepare(layout *l) {
+  l->buffers = tarn__host_array(l->count, sizeof *l->buffers);
+  l->gaps = tarn__host_array(l->count, sizeof *l->gaps);
+  l->offsets = tarn__host_array(l->count, sizeof *l->offsets);
+  for (size_t i = 0; i < l->count; i++) {
+    const tarn__span *span = &l->spans[i];
+    uint64_t last = span->from > span->to ? span->from : span->to;
+    if (l->end <= last) l->end = last + 1;
   }
-  size_t end = 0;
-  *out = at;
-  return tarn_size_add(at, span->size, &end);
+  return l->buffers != NULL && l->gaps != NULL && l->offsets != NULL;
 }
 
-static void stand(attempt *a, size_t placed, const tarn__span *span,
-                  size_t offset) {
-  size_t at = placed;
-  for (; at > 0 && a->row[at - 1].offset > offset; at--)
-    a->row[at] = a->row[at - 1];
-  a->row[at] = (standing){span, offset};
+static void discard(layout *l) {
+  tarn__host_free_array(l->buffers, l->count, sizeof *l->buffers);
+  tarn__host_free_array(l->gaps, l->count, sizeof *l->gaps);
+  tarn__host_free_array(l->offsets, l->count, sizeof *l->offsets);
+  tarn__plan_instance_free(&l->in);
 }
 
-static bool place_all(attempt *a) {
-  a->end = 0;
-  for (size_t i = 0; i < a->count; i++) {
-    tarn__span *span = a->order[i];
-    if (!find_offset(a, i, span, &span->offset)) return false;
-    stand(a, i, span, span->offset);
-    if (span->offset + span->size > a->end) a->end = span->offset + span->size;
+static void make_buffer(layout *l, size_t i) {
+  const tarn__span *span = &l->spans[i];
+  tarn_plan_buffer *b = &l->buffers[i];
+  *b = (tarn_plan_buffer){.first = span->from,
+                          .last = span->to,
+                          .size = span->size,
+                          .alignment = span->align};
+  if (span->from < span->to) return;
+  b->last = l->end;
+  if (span->to == 0) return;
+  b->first = 0;
+  l->gaps[i] = (tarn_plan_gap){span->to, span->from};
+  b->gaps = &l->gaps[i];
+  b->gap_count = 1;
+}
+
+static tarn_status plan(layout *l, size_t *out_size) {
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = l->buffers, .count = l->count};
+  uint64_t height = 0;
+  for (size_t i = 0; i < l->count; i++)
+    make_buffer(l, i);
+  if (tarn__plan_problem_check(&problem) != TARN_OK) {
+    return tarn__fail(TARN_FULL, "layout: %zu spans cannot be addressed",
+                      l->count);
   }
-  return true;
-}
-
-static bool prepare(attempt *a, tarn__span *spans, size_t count) {
-  *a = (attempt){.count = count};
-  a->order = tarn__host_array(count, sizeof(tarn__span *));
-  a->row = tarn__host_array(count, sizeof *a->row);
-  a->best = tarn__host_array(count, sizeof *a->best);
-  if (a->order == NULL || a->row == NULL || a->best == NULL) return false;
-  for (size_t i = 0; i < count; i++)
-    a->order[i] = &spans[i];
-  return true;
-}
-
-static void discard(attempt *a) {
-  tarn__host_free_array(a->order, a->count, sizeof(tarn__span *));
-  tarn__host_free_array(a->row, a->count, sizeof *a->row);
-  tarn__host_free_array(a->best, a->count, sizeof *a->best);
-}
-
-static bool try_all(attempt *a, tarn__span *spans, size_t *out_size) {
-  static int (*const orders[ORDERS])(const void *, const void *) = {
-      larger_first, longer_first, heavier_first};
-  *out_size = SIZE_MAX;
-  for (int i = 0; i < ORDERS; i++) {
-    qsort(a->order, a->count, sizeof(tarn__span *), orders[i]);
-    if (!place_all(a) || a->end >= *out_size) continue;
-    *out_size = a->end;
-    for (size_t j = 0; j < a->count; j++)
-      a->best[j] = spans[j].offset;
+  tarn_status status = tarn__plan_instance_make(&problem, NULL, &l->in);
+  if (status == TARN_OK) {
+    status = tarn__plan_quick(&l->in, l->offsets, &height);
   }
-  for (size_t j = 0; j < a->count && *out_size != SIZE_MAX; j++)
-    spans[j].offset = a->best[j];
-  return *out_size != SIZE_MAX;
+  if (status != TARN_OK) return status;
+  for (size_t i = 0; i < l->count; i++) {
+    l->spans[i].offset = (size_t)(l->offsets[l->in.item_of[i]] * l->in.unit);
+  }
+  *out_size = (size_t)(height * l->in.unit);
+  return TARN_OK;
 }
 
 tarn_status tarn__layout(tarn__span *spans, size_t count, size_t *out_size) {
-  attempt a;
-  tarn_status status = TARN_E_NOMEM;
+  layout l = {.spans = spans, .count = count};
   *out_size = 0;
   if (count == 0) return TARN_OK;
-  if (prepare(&a, spans, count)) {
-    status = try_all(&a, spans, out_size)
-                 ? TARN_OK
-                 : tarn__fail(TARN_FULL,
-                              "layout: %zu spans cannot be addressed", count);
-  }
-  discard(&a);
-  if (status != TARN_OK) *out_size = 0;
+  tarn_status status = prepare(&l) ? plan(&l, out_size) : TARN_E_NOMEM;
+  discard(&l);
   return status;
 }

@@ -18,9 +18,10 @@ typedef struct tarn__span {
 } tarn__span;
 
 // Chooses the offsets of |count| spans so that the end of the highest,
-// |*out_size|, is as low as a few good orders make it.
+// |*out_size|, is as low as the planner's quick ways make it (plan/quick.h):
+// the pool's lock is held meanwhile, so nothing is searched for.
 //
-// Cost: O(count^2) in time, O(count) in host memory.
+// Cost: of tarn__plan_quick in time, O(count) in host memory.
 // TARN_E_NOMEM  no host memory.
 // TARN_FULL     they need more than can be addressed.
 TARN_MUST_CHECK tarn_status tarn__layout(tarn__span *spans, size_t count,

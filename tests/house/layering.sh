@@ -46,7 +46,7 @@ src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  account,arena,base,capture,device,misuse,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,pool
+src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced             base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,whole,model  base,model

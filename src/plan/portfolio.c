@@ -1,0 +1,192 @@
+// Threads are started for each step and joined at its end: a step takes
+// milliseconds, a thread microseconds.
+#include "plan/portfolio.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "plan/beam.h"
+
+// What one table of failed states may take, and the states of one beam.
+#define TABLE_SIZE ((size_t)8 << 20)
+#define BEAM_SIZE ((size_t)16 << 20)
+
+enum { WIDEST = 1024 };
+
+typedef struct worker {
+  const tarn__plan_step *step;
+  uint64_t member;
+  tarn__plan_search *search[TARN__PLAN_IN_BREADTH];
+  tarn__plan_beam *beam;
+  tarn__plan_stop *stop;
+  tarn__plan_stop own_stop;
+  uint64_t *offsets;
+  tarn__plan_outcome outcome;
+  uint64_t nodes;
+  tarn_status status;
+  pthread_t thread;
+  bool started;
+} worker;
+
+struct tarn__plan_portfolio {
+  const tarn__plan_instance *in;
+  worker *workers;
+  uint32_t count;
+};
+
+// --- one try ----------------------------------------------------------------
+// -------------------------------------------------------------------
+
+static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
+    TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
+    TARN__PLAN_BY_AREA};
+
+// After each order has had its turn it comes again, disturbed.
+static tarn_status search_in_depth(worker *w) {
+  tarn__plan_run run = {.capacity = w->step->capacity,
+                        .node_limit = w->step->node_limit,
+                        .order = orders[w->member % TARN__PLAN_ORDERS],
+                        .seed = w->member / TARN__PLAN_ORDERS,
+                        .stop = w->stop};
+  return tarn__plan_search_run(w->search[w->step->kind], &run, w->offsets,
+                               &w->outcome, &w->nodes);
+}
+
+// After each order has had its turn it comes again with another ease, and when
+// all of these have had theirs, disturbed.
+static tarn_status search_in_breadth(worker *w) {
+  static const uint32_t eases[] = {8, 4, 16};
+  const uint64_t ease_count = sizeof eases / sizeof *eases;
+  uint64_t turn = w->member / TARN__PLAN_ORDERS;
+  tarn__plan_beam_run run = {.capacity = w->step->capacity,
+                             .width = w->step->width,
+                             .ease = eases[turn % ease_count],
+                             .order = orders[w->member % TARN__PLAN_ORDERS],
+                             .seed = turn / ease_count,
+                             .node_limit = w->step->node_limit,
+                             .stop = w->stop};
+  return tarn__plan_beam_run_once(w->beam, &run, w->offsets, &w->outcome,
+                                  &w->nodes);
+}
+
+static void *work(void *user) {
+  worker *w = user;
+  w->outcome = TARN__PLAN_STOPPED;
+  w->nodes = 0;
+  w->status = w->step->kind == TARN__PLAN_IN_BREADTH ? search_in_breadth(w)
+                                                     : search_in_depth(w);
+  return NULL;
+}
+
+// --- a step -----------------------------------------------------------------
+// --------------------------------------------------------------------
+
+static void run_all(tarn__plan_portfolio *p) {
+  for (uint32_t i = 1; i < p->count; i++) {
+    worker *w = &p->workers[i];
+    w->started = pthread_create(&w->thread, NULL, work, w) == 0;
+  }
+  work(&p->workers[0]);
+  for (uint32_t i = 1; i < p->count; i++) {
+    worker *w = &p->workers[i];
+    if (w->started) {
+      pthread_join(w->thread, NULL);
+    } else {
+      work(w);
+    }
+  }
+}
+
+static void take(const tarn__plan_portfolio *p, const worker *w,
+                 uint64_t *offsets, uint64_t *height) {
+  uint64_t own = tarn__plan_instance_height(p->in, w->offsets);
+  if (own >= *height) return;
+  memcpy(offsets, w->offsets, p->in->item_count * sizeof *offsets);
+  *height = own;
+}
+
+tarn_status tarn__plan_portfolio_step(tarn__plan_portfolio *p,
+                                      const tarn__plan_step *step,
+                                      uint64_t *offsets,
+                                      tarn__plan_stepped *out) {
+  tarn_status status = TARN_OK;
+  uint64_t height = UINT64_MAX;
+  *out = (tarn__plan_stepped){0};
+  for (uint32_t i = 0; i < p->count; i++) {
+    p->workers[i].step = step;
+    p->workers[i].member = step->member + i;
+  }
+  run_all(p);
+  for (uint32_t i = 0; i < p->count; i++) {
+    const worker *w = &p->workers[i];
+    if (status == TARN_OK) status = w->status;
+    out->nodes += w->nodes;
+    if (w->outcome == TARN__PLAN_NONE) out->proved_none = true;
+    if (w->outcome != TARN__PLAN_FOUND) continue;
+    out->found = true;
+    take(p, w, offsets, &height);
+  }
+  return status;
+}
+
+// --- the whole --------------------------------------------------------------
+// -------------------------------------------------------------------
+
+static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
+                               tarn__plan_stop *stop) {
+  w->own_stop =
+      (tarn__plan_stop){.deadline_ns = stop->deadline_ns, .asked = stop->asked};
+  w->stop = w == p->workers ? stop : &w->own_stop;
+  w->offsets = tarn__host_array(p->in->item_count + 1, sizeof *w->offsets);
+  if (w->offsets == NULL) return TARN_E_NOMEM;
+  tarn_status status = TARN_OK;
+  for (int kind = 0; kind < TARN__PLAN_IN_BREADTH && status == TARN_OK;
+       kind++) {
+    status = tarn__plan_search_create(p->in, TABLE_SIZE, &w->search[kind]);
+  }
+  if (status != TARN_OK) return status;
+  status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
+  return status == TARN_FULL ? TARN_OK : status;
+}
+
+tarn_status tarn__plan_portfolio_create(const tarn__plan_instance *instance,
+                                        uint32_t threads, tarn__plan_stop *stop,
+                                        tarn__plan_portfolio **out_portfolio) {
+  *out_portfolio = NULL;
+  tarn__plan_portfolio *p = tarn__host_alloc(sizeof *p);
+  if (p == NULL) return TARN_E_NOMEM;
+  p->in = instance;
+  p->workers = tarn__host_array(threads, sizeof *p->workers);
+  if (p->workers != NULL) p->count = threads;
+  tarn_status status = p->workers == NULL ? TARN_E_NOMEM : TARN_OK;
+  for (uint32_t i = 0; status == TARN_OK && i < threads; i++) {
+    status = make_worker(p, &p->workers[i], stop);
+  }
+  if (status == TARN_OK) {
+    *out_portfolio = p;
+  } else {
+    tarn__plan_portfolio_destroy(p);
+  }
+  return status;
+}
+
+void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
+  if (p == NULL) return;
+  for (uint32_t i = 0; i < p->count; i++) {
+    worker *w = &p->workers[i];
+    for (int kind = 0; kind < TARN__PLAN_IN_BREADTH; kind++) {
+      tarn__plan_search_destroy(w->search[kind]);
+    }
+    tarn__plan_beam_destroy(w->beam);
+    tarn__host_free_array(w->offsets, p->in->item_count + 1,
+                          sizeof *w->offsets);
+  }
+  tarn__host_free_array(p->workers, p->count, sizeof *p->workers);
+  tarn__host_free(p, sizeof *p);
+}
+
+uint32_t tarn__plan_portfolio_width(const tarn__plan_portfolio *p) {
+  const tarn__plan_beam *beam = p->workers[0].beam;
+  return beam == NULL ? 0 : tarn__plan_beam_width(beam);
+}

@@ -1,0 +1,61 @@
+// portfolio.h - searches of several kinds and orders, on several threads.
+//
+// Which search finds a plan is a matter of luck: of the order in which items
+// are looked at, of the height that is asked for. So many are tried for a
+// short time each, one after another and side by side. Each thread has searches
+// of its own. A step is over when every thread has come to the end of its try,
+// and of two plans the one of the first thread counts: so what comes out does
+// not depend on who was quicker.
+#ifndef TARN_PLAN_PORTFOLIO_H_
+#define TARN_PLAN_PORTFOLIO_H_
+
+#include "plan/search.h"
+
+typedef enum tarn__plan_kind {
+  TARN__PLAN_AT_BOUND = 0,  // in depth, at the proven bound
+  TARN__PLAN_BELOW_BEST,    // in depth, below the best plan so far
+  TARN__PLAN_IN_BREADTH,    // a beam
+  TARN__PLAN_KINDS,
+} tarn__plan_kind;
+
+typedef struct tarn__plan_step {
+  tarn__plan_kind kind;
+  uint64_t capacity;    // units
+  uint64_t node_limit;  // of each thread
+  uint32_t width;       // of a beam
+  // Of the first thread's order; those of the others follow.
+  uint64_t member;
+} tarn__plan_step;
+
+typedef struct tarn__plan_stepped {
+  bool found;
+  bool proved_none;
+  uint64_t nodes;  // of all threads
+} tarn__plan_stepped;
+
+typedef struct tarn__plan_portfolio tarn__plan_portfolio;
+
+// |stop| is the caller's; other threads stop when it is asked to, or at its
+// deadline. |instance| and |stop| must live as long.
+//
+// TARN_FULL     the instance is too large to be searched.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_portfolio_create(
+    const tarn__plan_instance *instance, uint32_t threads,
+    tarn__plan_stop *stop, tarn__plan_portfolio **out_portfolio);
+
+// NULL is allowed.
+void tarn__plan_portfolio_destroy(tarn__plan_portfolio *portfolio);
+
+// The widest that a beam may be; 0: the instance is too large for any.
+uint32_t tarn__plan_portfolio_width(const tarn__plan_portfolio *portfolio);
+
+// Each thread makes one try. |offsets|, one per item, is the lowest plan that
+// was found.
+//
+// TARN_E_NOMEM  no host memory; the portfolio can be used further.
+TARN_MUST_CHECK tarn_status tarn__plan_portfolio_step(
+    tarn__plan_portfolio *portfolio, const tarn__plan_step *step,
+    uint64_t *offsets, tarn__plan_stepped *out);
+
+#endif  // TARN_PLAN_PORTFOLIO_H_

@@ -1,0 +1,145 @@
+// A key for each item, the same on all machines: no more than products and
+// quotients of doubles, as C asks for them.
+#include "plan/ways.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+
+// --- crowds ------------------------------------------------------------------
+
+// The largest of |live| in the sections [first, last), in a tree of maxima that
+// has section s at |sections| + s.
+static uint64_t most_live(const uint64_t *tree, size_t sections, size_t first,
+                          size_t last) {
+  uint64_t most = 0;
+  first += sections;
+  last += sections;
+  for (; first < last; first /= 2, last /= 2) {
+    if (first % 2 == 1 && most < tree[first]) most = tree[first];
+    if (last % 2 == 1 && most < tree[last - 1]) most = tree[last - 1];
+    first += first % 2;
+    last -= last % 2;
+  }
+  return most;
+}
+
+static tarn_status measure_crowds(tarn__plan_ways *ways) {
+  const tarn__plan_instance *in = ways->in;
+  size_t sections = in->section_count;
+  uint64_t *tree = tarn__host_array(2 * sections, sizeof *tree);
+  if (tree == NULL) return TARN_E_NOMEM;
+  memcpy(tree + sections, in->live, sections * sizeof *tree);
+  for (size_t i = sections; i-- > 1;) {
+    tree[i] = tree[2 * i] > tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
+  }
+  for (size_t i = 0; i < in->item_count; i++) {
+    const tarn__plan_item *item = &in->items[i];
+    ways->crowd[i] = most_live(tree, sections, item->first, item->last);
+  }
+  tarn__host_free_array(tree, 2 * sections, sizeof *tree);
+  return TARN_OK;
+}
+
+tarn_status tarn__plan_ways_make(const tarn__plan_instance *in,
+                                 tarn__plan_ways *out_ways) {
+  *out_ways = (tarn__plan_ways){.in = in};
+  size_t room = in->item_count + 1;
+  out_ways->order = tarn__host_array(room, sizeof *out_ways->order);
+  out_ways->crowd = tarn__host_array(room, sizeof *out_ways->crowd);
+  tarn_status status = TARN_E_NOMEM;
+  if (out_ways->order != NULL && out_ways->crowd != NULL) {
+    status = measure_crowds(out_ways);
+  }
+  if (status != TARN_OK) tarn__plan_ways_free(out_ways);
+  return status;
+}
+
+void tarn__plan_ways_free(tarn__plan_ways *ways) {
+  size_t room = ways->in == NULL ? 0 : ways->in->item_count + 1;
+  tarn__host_free_array(ways->order, room, sizeof *ways->order);
+  tarn__host_free_array(ways->crowd, room, sizeof *ways->crowd);
+  *ways = (tarn__plan_ways){0};
+}
+
+// --- keys --------------------------------------------------------------------
+
+static double sections_of(const tarn__plan_item *item) {
+  return item->last - item->first;
+}
+
+// How often the sections of |item| can be divided by 2^|bits|.
+static double class_of(const tarn__plan_item *item, int bits) {
+  double times = 0;
+  for (uint32_t rest = (item->last - item->first) >> bits; rest != 0;
+       rest >>= bits) {
+    times++;
+  }
+  return times;
+}
+
+// The class is a whole number; what comes earlier adds less than 1.
+static double by_begin(const tarn__plan_instance *in,
+                       const tarn__plan_item *item, int bits) {
+  double all = (double)in->section_count;
+  return class_of(item, bits) - item->first / (all + 1);
+}
+
+static double by_end(const tarn__plan_instance *in, const tarn__plan_item *item,
+                     int bits) {
+  double all = (double)in->section_count;
+  return class_of(item, bits) + item->last / (all + 1);
+}
+
+static double key_of(const tarn__plan_ways *ways, uint32_t index,
+                     tarn__plan_way way) {
+  const tarn__plan_instance *in = ways->in;
+  const tarn__plan_item *item = &in->items[index];
+  double size = (double)item->size;
+  double length = (double)item->length;
+  double bound = (double)in->bound;
+  switch (way) {
+    case TARN__PLAN_BEGIN_IN_16:
+      return by_begin(in, item, 4);
+    case TARN__PLAN_END_IN_16:
+      return by_end(in, item, 4);
+    case TARN__PLAN_BEGIN_IN_4:
+      return by_begin(in, item, 2);
+    case TARN__PLAN_END_IN_4:
+      return by_end(in, item, 2);
+    case TARN__PLAN_LONGEST:
+      return length;
+    case TARN__PLAN_LARGEST:
+      return size;
+    case TARN__PLAN_WIDEST:
+      return size * length;
+    case TARN__PLAN_SPREAD:
+      return sections_of(item) + size / (bound + 1);
+    default:
+      return (double)ways->crowd[index] / bound * 4294967296.0 +
+             sections_of(item) / ((double)in->section_count + 1);
+  }
+}
+
+static int by_key(const void *x, const void *y) {
+  const tarn__plan_ranked *a = x;
+  const tarn__plan_ranked *b = y;
+  if (a->key != b->key) return a->key > b->key ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+void tarn__plan_ways_sort(tarn__plan_ways *ways) {
+  qsort(ways->order, ways->in->item_count, sizeof *ways->order, by_key);
+}
+
+void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way) {
+  size_t count = ways->in->item_count;
+  for (size_t i = 0; i < count; i++) {
+    ways->order[i].item = (uint32_t)i;
+    ways->order[i].key = key_of(ways, (uint32_t)i, way);
+  }
+  tarn__plan_ways_sort(ways);
+  for (size_t i = 0; i < count; i++)
+    ways->order[i].key = -(double)i;
+}

@@ -1,0 +1,48 @@
+// ways.h - orders in which items can be put down.
+#ifndef TARN_PLAN_WAYS_H_
+#define TARN_PLAN_WAYS_H_
+
+#include "plan/instance.h"
+
+typedef struct tarn__plan_ranked {
+  double key;  // the largest first; of equals the first item
+  uint32_t item;
+} tarn__plan_ranked;
+
+typedef struct tarn__plan_ways {
+  const tarn__plan_instance *in;
+  tarn__plan_ranked *order;  // the last one that was made
+  uint64_t *crowd;  // by item: the most that is live in one of its sections
+} tarn__plan_ways;
+
+// The longest first, in classes; within a class as time goes, or against it.
+typedef enum tarn__plan_way {
+  TARN__PLAN_BEGIN_IN_16 = 0,  // classes of a factor of 16: by their begin
+  TARN__PLAN_END_IN_16,        // by their end, the last first
+  TARN__PLAN_BEGIN_IN_4,
+  TARN__PLAN_END_IN_4,
+  TARN__PLAN_CLASSED,                       // so many are like that
+  TARN__PLAN_LONGEST = TARN__PLAN_CLASSED,  // steps
+  TARN__PLAN_LARGEST,
+  TARN__PLAN_WIDEST,   // size times steps
+  TARN__PLAN_SPREAD,   // sections, then size
+  TARN__PLAN_CROWDED,  // crowd, then sections
+  TARN__PLAN_WAYS,
+} tarn__plan_way;
+
+// Lifetime:      tarn__plan_ways_free.
+// Cost:          O(n log n); 24 bytes for each item.
+// TARN_E_NOMEM   no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_ways_make(const tarn__plan_instance *in,
+                                                 tarn__plan_ways *out_ways);
+
+// Leaves it zero-filled; one that is so is allowed.
+void tarn__plan_ways_free(tarn__plan_ways *ways);
+
+// Fills |ways->order|. Keys are then what the places in it are, negative.
+void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way);
+
+// Sorts |ways->order| by its keys again.
+void tarn__plan_ways_sort(tarn__plan_ways *ways);
+
+#endif  // TARN_PLAN_WAYS_H_

@@ -1,0 +1,175 @@
+// Plans in little time, in a row and in a tree: each is checked.
+#include "plan/quick.h"
+
+#include <stdlib.h>
+
+#include "plan/placed.h"
+#include "plan/row.h"
+#include "support/faults.h"
+#include "support/run.h"
+
+enum { MOST = 400 };
+
+static uint64_t state = 1;
+
+static uint64_t random_below(uint64_t limit) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return ((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+}
+
+typedef struct making {
+  tarn_plan_buffer buffers[MOST];
+  tarn_plan_gap gaps[MOST];
+  uint64_t offsets[MOST];
+  tarn_plan_problem problem;
+  tarn__plan_instance in;
+} making;
+
+static void add(making *m, uint64_t first, uint64_t last) {
+  size_t i = m->problem.count++;
+  tarn_plan_buffer *b = &m->buffers[i];
+  *b = (tarn_plan_buffer){.first = first,
+                          .last = last,
+                          .size = 1 + random_below(50),
+                          .alignment = (uint64_t)1 << random_below(4)};
+  if (last - first < 3 || random_below(3) > 0) return;
+  m->gaps[i] = (tarn_plan_gap){first + 1, last - 1};
+  b->gaps = &m->gaps[i];
+  b->gap_count = 1;
+}
+
+// |longest|: of the lifetimes.
+static void fill(making *m, size_t count, uint64_t longest) {
+  m->problem = (tarn_plan_problem){.struct_size = sizeof m->problem,
+                                   .buffers = m->buffers};
+  for (size_t i = 0; i < count; i++) {
+    uint64_t first = random_below(2 * count);
+    add(m, first, first + 1 + random_below(longest));
+  }
+}
+
+// Fixed ones lie above each other, whenever they are needed.
+static void fix_some(making *m) {
+  uint64_t at = random_below(30);
+  for (size_t i = 0; i < m->problem.count; i += 7) {
+    at = (at + 7) & ~UINT64_C(7);
+    m->buffers[i].flags = TARN_PLAN_FIXED;
+    m->buffers[i].offset = at;
+    at += m->buffers[i].size + random_below(40);
+  }
+}
+
+static tarn_status plan(making *m, uint64_t *out_height) {
+  uint64_t offsets[MOST];
+  tarn_status status = tarn__plan_instance_make(&m->problem, NULL, &m->in);
+  if (status == TARN_OK) {
+    status = tarn__plan_quick(&m->in, offsets, out_height);
+  }
+  for (size_t i = 0; status == TARN_OK && i < m->problem.count; i++)
+    m->offsets[i] = offsets[m->in.item_of[i]] * m->in.unit;
+  *out_height *= m->in.unit;
+  tarn__plan_instance_free(&m->in);
+  return status;
+}
+
+static void require_good(making *m) {
+  uint64_t height = 0, bound = 0, found = 0;
+  require(plan(m, &height) == TARN_OK);
+  require(tarn_plan_verify(&m->problem, m->offsets, NULL, &found) == TARN_OK);
+  require(found == height);
+  require(tarn_plan_lower_bound(&m->problem, &bound) == TARN_OK);
+  require(height >= bound);
+}
+
+static void require_all_good(uint64_t longest) {
+  static making m;
+  for (int round = 0; round < 150; round++) {
+    fill(&m, 1 + random_below(MOST), longest);
+    if (round % 3 == 0) fix_some(&m);
+    require_good(&m);
+  }
+}
+
+// Most are there at once: a row.
+START_TEST(crowds_are_planned) {
+  require_all_good(2 * MOST);
+}
+END_TEST
+
+// Few are there at once: a tree.
+START_TEST(chains_are_planned) {
+  require_all_good(4);
+}
+END_TEST
+
+START_TEST(what_never_meets_shares_a_place) {
+  static making m;
+  uint64_t height = 0, largest = 0;
+  fill(&m, 0, 1);
+  for (size_t i = 0; i < MOST; i++) {
+    add(&m, 3 * i, 3 * i + 2);
+    if (m.buffers[i].size > largest) largest = m.buffers[i].size;
+  }
+  assert_ok(plan(&m, &height));
+  ck_assert_uint_eq(height, largest);
+}
+END_TEST
+
+START_TEST(nothing_needs_nothing) {
+  static making m;
+  uint64_t height = 1;
+  fill(&m, 0, 1);
+  assert_ok(plan(&m, &height));
+  ck_assert_uint_eq(height, 0);
+}
+END_TEST
+
+// Both put an item in the same place.
+START_TEST(rows_and_trees_agree) {
+  static making m;
+  for (int round = 0; round < 50; round++) {
+    tarn__plan_row row;
+    tarn__plan_placed tree;
+    fill(&m, 1 + random_below(100), 1 + random_below(100));
+    require(tarn__plan_instance_make(&m.problem, NULL, &m.in) == TARN_OK);
+    require(tarn__plan_row_make(&m.in, &row) == TARN_OK);
+    require(tarn__plan_placed_make(&m.in, &tree) == TARN_OK);
+    for (uint32_t i = 0; i < m.in.item_count; i++) {
+      const tarn__plan_item *item = &m.in.items[i];
+      uint64_t at = tarn__plan_placed_lowest(&tree, item, 0);
+      require(tarn__plan_placed_add(&tree, item, at) == TARN_OK);
+      require(tarn__plan_row_put(&row, i) == at);
+    }
+    tarn__plan_placed_free(&tree);
+    tarn__plan_row_free(&row);
+    tarn__plan_instance_free(&m.in);
+  }
+}
+END_TEST
+
+static void plan_once(void *context) {
+  uint64_t height = 0;
+  tarn_status status = plan(context, &height);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+}
+
+START_TEST(memory_may_be_refused) {
+  static making m;
+  fill(&m, 60, 80);
+  ck_assert_uint_gt(faults_sweep(plan_once, &m), 5);
+  fill(&m, MOST, 3);
+  ck_assert_uint_gt(faults_sweep(plan_once, &m), 5);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("plan_quick");
+  ADD_CASE(suite, "plans", crowds_are_planned, chains_are_planned,
+           what_never_meets_shares_a_place, nothing_needs_nothing,
+           rows_and_trees_agree);
+  ADD_CASE(suite, "faults", memory_may_be_refused);
+  return run_suite(suite);
+}

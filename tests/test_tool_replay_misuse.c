@@ -1,0 +1,84 @@
+// `tarn replay`: wrong use, and traces that cannot be read.
+#include "support/pickle_writer.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+START_TEST(wrong_names) {
+  assert_fails(tool_run("replay"), 2, "which trace?");
+  assert_fails(tool_run("replay", "@bert"), 2, "did you mean '@bert-layer'?");
+  assert_fails(tool_run("replay", "@x"), 2, "there are: @bert-layer, ");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "page_unit_pol"), 2,
+               "did you mean 'page_unit_pool'?");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,"), 2,
+               "no pool is named ''");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,no_pool"),
+               2, "pool 'no_pool' is named twice");
+  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool:x=1"), 2,
+               "tarn replay: ");
+  assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
+               "cpu");
+}
+END_TEST
+
+START_TEST(wrong_numbers) {
+  static const char *const wrong[] = {
+      "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_fails(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
+                 "--iterations wants a whole number");
+  }
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "x"), 2,
+               "--trace-device wants a whole number from 0 to 4294967295");
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "-1"), 2,
+               "--trace-device wants a whole number");
+  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
+               "--trace-device is for recorded traces: @bert-layer has none");
+  static const char *const no_bytes[] = {
+      "0",   "-1",  "",      "G",   "1X",   "1GB",  "18446744073709551616",
+      "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
+  for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
+    assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
+                 "is no number of bytes");
+  }
+  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--touch"), 2,
+               "--dry has no memory for --touch");
+  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
+                        "page_unit_pool:page=7"),
+               2, "page=7 is no power of two");
+  assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
+               "'yaml' is no output");
+}
+END_TEST
+
+START_TEST(missing_file) {
+  assert_fails(tool_run("replay", tool_file("nowhere.pickle")), 1,
+               "nowhere.pickle");
+}
+END_TEST
+
+START_TEST(truncated_snapshot) {
+  pickle_writer w = {0};
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 0x1000, 4096);
+  pickle_finish(&w);
+  w.size /= 2;
+  const char *path = tool_file("cut.pickle");
+  pickle_save(&w, path);
+  assert_fails(tool_run("replay", path), 1, "cut.pickle: byte ");
+  // One bad trace among good ones: no half a document.
+  assert_fails(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
+               "cut.pickle: byte ");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_replay_misuse");
+  ADD_CASE(suite, "misuse", wrong_names, wrong_numbers);
+  TCase *files = tcase_create("files");
+  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
+  tcase_add_test(files, missing_file);
+  tcase_add_test(files, truncated_snapshot);
+  suite_add_tcase(suite, files);
+  return run_suite(suite);
+}
