@@ -1,32 +1,7 @@
 // The exact search: against all ways to place a few items, one by one.
-#include "plan/search.h"
+#include "test_plan_search_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/hostmem.h"
-#include "support/faults.h"
-#include "support/run.h"
-
-#ifndef TARN_SHARED_DATA
-#define TARN_SHARED_DATA "../shared/data"
-#endif
-
-enum { STEPS = 8, MOST = 6, MOST_FILE = 600, TABLE = 1 << 16 };
-
-static uint64_t state = 1;
-
-static uint64_t random_below(uint64_t limit) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return ((state * 0x2545f4914f6cdd1du) >> 33) % limit;
-}
-
-static bool chance(uint64_t one_in) {
-  return random_below(one_in) == 0;
-}
+enum { STEPS = 8, MOST = 8 };
 
 // --- small problems ----------------------------------------------------------
 
@@ -48,25 +23,59 @@ typedef struct small {
   uint64_t scale;
 } small;
 
-static void add_buffer(small *s, kind k) {
+static tarn_plan_buffer *add_buffer(small *s, kind k) {
   size_t index = s->problem.count++;
   tarn_plan_buffer *b = &s->buffers[index];
   s->place[index] = (uint32_t)index;
-  b->first = random_below(STEPS - 1);
-  b->last = b->first + 1 + random_below(STEPS - b->first);
-  b->size = s->scale * (1 + random_below(4));
   if (k.aligned && chance(3)) b->alignment = s->scale * (1 + random_below(4));
   if (k.fixed && chance(4)) {
     uint64_t step = b->alignment == 0 ? s->scale : b->alignment;
     b->flags = TARN_PLAN_FIXED;
     b->offset = step * random_below(6 * s->scale / step + 1);
   }
-  if (!k.gaps || b->last - b->first < 3 || chance(2)) return;
+  return b;
+}
+
+static void open_gap(small *s, size_t index) {
+  tarn_plan_buffer *b = &s->buffers[index];
+  if (b->last - b->first < 3 || chance(2)) return;
   uint64_t first = b->first + 1 + random_below(b->last - b->first - 2);
   uint64_t last = first + 1 + random_below(b->last - first - 1);
   s->gaps[index][0] = (tarn_plan_gap){first, last};
   b->gaps = s->gaps[index];
   b->gap_count = 1;
+}
+
+// Here and there.
+static void add_loose(small *s, kind k) {
+  size_t count = 2 + random_below(5);
+  s->scale = count > 4 || chance(2) ? 1 : 3;
+  while (s->problem.count < count) {
+    tarn_plan_buffer *b = add_buffer(s, k);
+    b->first = random_below(STEPS - 1);
+    b->last = b->first + 1 + random_below(STEPS - b->first);
+    b->size = s->scale * (1 + random_below(4));
+  }
+}
+
+// All steps full, as long as there is room for buffers: often there is no plan
+// of the height that they have.
+static void add_tight(small *s, kind k) {
+  uint64_t left[STEPS];
+  uint64_t height = 3 + random_below(4);
+  for (size_t step = 0; step < STEPS; step++)
+    left[step] = height;
+  s->scale = 1;
+  for (uint64_t step = 0; step < STEPS; step++) {
+    while (left[step] > 0 && s->problem.count < MOST) {
+      tarn_plan_buffer *b = add_buffer(s, k);
+      b->first = step;
+      b->last = step + 1 + random_below(STEPS - step);
+      b->size = 1 + random_below(left[step]);
+      for (uint64_t i = step; i < b->last; i++)
+        left[i] -= b->size;
+    }
+  }
 }
 
 static bool may_merge(const small *s, size_t giver, size_t taker) {
@@ -98,10 +107,13 @@ static void make_small(small *s, kind k) {
   s->problem.struct_size = sizeof s->problem;
   s->problem.buffers = s->buffers;
   s->problem.pairs = s->pairs;
-  size_t count = 2 + random_below(MOST - 1);
-  s->scale = count > 4 || chance(2) ? 1 : 3;
-  while (s->problem.count < count)
-    add_buffer(s, k);
+  if (chance(2)) {
+    add_loose(s, k);
+  } else {
+    add_tight(s, k);
+  }
+  for (size_t i = 0; k.gaps && i < s->problem.count; i++)
+    open_gap(s, i);
   if (k.pairs) merge(s);
 }
 
@@ -201,12 +213,6 @@ static bool is_plan(brute *b, const uint64_t *offsets) {
 
 // --- one against the other ---------------------------------------------------
 
-static atomic_bool nobody_asks;
-
-static tarn__plan_stop never(void) {
-  return (tarn__plan_stop){.deadline_ns = UINT64_MAX, .asked = &nobody_asks};
-}
-
 static size_t seen[3];  // by outcome
 
 static void require_same(brute *b, tarn__plan_instance *in,
@@ -234,6 +240,13 @@ static void require_same(brute *b, tarn__plan_instance *in,
   require(is_plan(b, offsets));
 }
 
+static void hold(brute *b, const tarn__plan_instance *in, size_t item,
+                 uint64_t offset) {
+  for (size_t i = b->s->problem.count; i-- > 0;) {
+    if (in->item_of[i] == item) b->fixed[b->s->place[i]] = offset * in->unit;
+  }
+}
+
 // Some items at offsets of their own, which may be in the way of all others.
 static void hold_some(brute *b, const tarn__plan_instance *in, uint64_t most,
                       uint64_t *held) {
@@ -244,7 +257,7 @@ static void hold_some(brute *b, const tarn__plan_instance *in, uint64_t most,
     uint64_t offset = step * random_below(most / in->unit / step + 1);
     if (b->fixed[i] != TARN__PLAN_FREE) offset = b->fixed[i] / in->unit;
     held[in->item_of[i]] = offset;
-    b->fixed[i] = offset * in->unit;
+    hold(b, in, in->item_of[i], offset);
   }
 }
 
@@ -272,11 +285,17 @@ static void compare(const small *s, brute *b, tarn__plan_instance *in) {
   hold_some(b, in, best, held);
   run.held = held;
   require_same(b, in, search, &run, best, brute_fits(b, best));
-  require_same(b, in, search, &run, most, brute_fits(b, most));
+  bool high = brute_fits(b, most);
   make_brute(b, s);
   run.held = NULL;
-  require_same(b, in, search, &run, best - 1, false);
   if (any) require_same(b, in, search, &run, best, true);
+  require_same(b, in, search, &run, best - 1, false);
+  run.held = held;
+  for (size_t i = 0; i < in->item_count; i++) {
+    if (held[i] != TARN__PLAN_FREE) hold(b, in, i, held[i]);
+  }
+  require_same(b, in, search, &run, most, high);
+  make_brute(b, s);
   tarn__plan_search_destroy(search);
 }
 
@@ -336,6 +355,5 @@ static Suite *plan_search_suite(void) {
 }
 
 int main(void) {
-  faults_install();
   return run_suite(plan_search_suite());
 }

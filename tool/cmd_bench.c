@@ -2,6 +2,7 @@
 //
 //   bench counters  what a pool's counters take of an alloc and a free
 //   bench device    copies, streams and events of devices, against memcpy
+//   bench plan      how quickly plans are found, and how low they are
 //   bench pool      workloads through allocators
 //   bench record    what recording costs a program
 //   bench view      pages in a browser
@@ -15,6 +16,7 @@
 static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"
     "       tarn bench device [OPTION]...\n"
+    "       tarn bench plan [OPTION]... [DIR]\n"
     "       tarn bench pool [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
     "       tarn bench view [OPTION]...\n"
@@ -22,6 +24,7 @@ static const char help[] =
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
+    "  plan      how quickly plans are found, and how low they are\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
     "  record    what `tarn record` takes of the program that it records\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
@@ -30,7 +33,7 @@ static const char help[] =
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
-    &bench_of_counters, &bench_of_devices, &bench_of_pools,
+    &bench_of_counters, &bench_of_devices, &bench_of_plans, &bench_of_pools,
     &bench_of_recorder, &bench_of_views,   &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
@@ -43,8 +46,9 @@ static const char *subject_name(size_t index) {
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   if (argc < 2)
-    return tool_misuse(
-        verb, "of what? There are: counters, device, pool, record, view, why");
+    return tool_misuse(verb,
+                       "of what? There are: counters, device, plan, pool, "
+                       "record, view, why");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

@@ -19,18 +19,15 @@ enum { SLACKS = 1024 };
 // --------------------------------------------------------------------
 
 void tarn__plan_terrain_free(tarn__plan_terrain *t) {
-  if (t->state == NULL) return;
-  const tarn__plan_instance *in = t->state->in;
-  if (in != NULL) {
-    tarn__host_free_array(t->size, in->piece_count + 1, sizeof *t->size);
-    tarn__host_free_array(t->live, in->section_count + 1, sizeof *t->live);
-    tarn__host_free_array(t->changed, in->item_count + 1, sizeof *t->changed);
-    tarn__host_free_array(t->passed, in->item_count + 1, sizeof *t->passed);
-    tarn__host_free_array(t->is_changed, in->item_count + 1,
-                          sizeof *t->is_changed);
-    tarn__plan_state_free(t->state);
-  }
-  tarn__host_free(t->state, sizeof *t->state);
+  if (t->in == NULL) return;
+  size_t items = t->in->item_count + 1;
+  tarn__host_free_array(t->size, t->in->piece_count + 1, sizeof *t->size);
+  tarn__host_free_array(t->live, t->in->section_count + 1, sizeof *t->live);
+  tarn__host_free_array(t->changed, items, sizeof *t->changed);
+  tarn__host_free_array(t->passed, items, sizeof *t->passed);
+  tarn__host_free_array(t->is_changed, items, sizeof *t->is_changed);
+  tarn__plan_allowed_free(&t->allowed);
+  tarn__plan_neighbours_free(&t->near);
   *t = (tarn__plan_terrain){0};
 }
 
@@ -49,11 +46,12 @@ static tarn_status make_arrays(const tarn__plan_instance *in,
 tarn_status tarn__plan_terrain_make(const tarn__plan_instance *instance,
                                     size_t most,
                                     tarn__plan_terrain *out_terrain) {
-  *out_terrain = (tarn__plan_terrain){0};
-  out_terrain->state = tarn__host_alloc(sizeof *out_terrain->state);
-  if (out_terrain->state == NULL) return TARN_E_NOMEM;
+  *out_terrain = (tarn__plan_terrain){.in = instance};
   tarn_status status =
-      tarn__plan_state_make(instance, most, out_terrain->state);
+      tarn__plan_neighbours_make(instance, most, &out_terrain->near);
+  if (status == TARN_OK) {
+    status = tarn__plan_allowed_make(&out_terrain->near, &out_terrain->allowed);
+  }
   if (status == TARN_OK) status = make_arrays(instance, out_terrain);
   if (status != TARN_OK) tarn__plan_terrain_free(out_terrain);
   return status;
@@ -63,7 +61,7 @@ tarn_status tarn__plan_terrain_make(const tarn__plan_instance *instance,
 // -------------------------------------------------------------
 
 static void count_coarsely(tarn__plan_terrain *t, uint64_t capacity) {
-  const tarn__plan_instance *in = t->state->in;
+  const tarn__plan_instance *in = t->in;
   t->shift = 0;
   while (capacity >> t->shift >= UINT32_C(1) << 30)
     t->shift++;
@@ -95,11 +93,6 @@ static uint64_t weight_of(const tarn__plan_terrain *t, uint32_t section,
   return t->weight[slack * t->per_capacity >> 32];
 }
 
-static uint64_t settled(const tarn__plan_terrain *t, uint32_t item,
-                        uint64_t from) {
-  return tarn__plan_state_settle(t->state, item, from);
-}
-
 static void insert_by_least(const uint64_t *least, uint32_t *items,
                             size_t count) {
   for (size_t i = 1; i < count; i++) {
@@ -112,31 +105,42 @@ static void insert_by_least(const uint64_t *least, uint32_t *items,
   }
 }
 
-static void take_state(const tarn__plan_terrain *t, tarn__plan_spot *spot) {
-  const tarn__plan_state *s = t->state;
+static bool ends_within(const tarn__plan_terrain *t, uint32_t item,
+                        uint64_t offset) {
+  uint64_t size = t->in->items[item].size;
+  return offset <= t->units && size <= t->units - offset;
+}
+
+// False: something is too high as it is.
+static bool lay_out(const tarn__plan_terrain *t, tarn__plan_spot *spot) {
+  const tarn__plan_allowed *allowed = &t->allowed;
+  bool fits = tarn__plan_allowed_clear(allowed);
   spot->open_count = 0;
   spot->key = (tarn__plan_key){0, 0};
-  for (uint32_t i = 0; i < s->in->item_count; i++) {
-    spot->at[i] = s->at[i];
-    spot->least[i] = s->least[i];
+  for (uint32_t i = 0; i < t->in->item_count; i++) {
+    bool fixed = allowed->fixed[i];
+    spot->at[i] = fixed ? allowed->at[i] : tarn__plan_settle(allowed, i, 0);
+    spot->least[i] = fixed ? TARN__PLAN_IS_DOWN : spot->at[i];
     spot->passed[i] = false;
-    if (s->least[i] != TARN__PLAN_DOWN) spot->open[spot->open_count++] = i;
+    if (!fixed) spot->open[spot->open_count++] = i;
+    if (!ends_within(t, i, spot->at[i])) fits = false;
   }
   insert_by_least(spot->least, spot->open, spot->open_count);
+  return fits;
 }
 
 // --- sections ---------------------------------------------------------------
 // ------------------------------------------------------------------
 
 static void touch(tarn__plan_terrain *t, uint32_t item) {
-  const tarn__plan_item *it = &t->state->in->items[item];
+  const tarn__plan_item *it = &t->in->items[item];
   if (it->first < t->first) t->first = it->first;
   if (it->last > t->last) t->last = it->last;
 }
 
 static void stack(const tarn__plan_terrain *t, uint32_t item, uint32_t least,
                   uint32_t *restrict top) {
-  const tarn__plan_instance *in = t->state->in;
+  const tarn__plan_instance *in = t->in;
   const tarn__plan_item *it = &in->items[item];
   for (uint32_t p = it->piece; p < it->piece + it->piece_count; p++) {
     uint32_t first = in->pieces[p].first;
@@ -161,7 +165,7 @@ static bool stack_all(tarn__plan_terrain *t, tarn__plan_spot *spot) {
   }
   for (size_t i = 0; i < spot->open_count; i++) {
     uint32_t item = spot->open[i];
-    const tarn__plan_item *it = &t->state->in->items[item];
+    const tarn__plan_item *it = &t->in->items[item];
     if (it->last <= t->first || it->first >= t->last) continue;
     stack(t, item, (uint32_t)(spot->least[item] >> t->shift), spot->top);
   }
@@ -176,20 +180,20 @@ static bool stack_all(tarn__plan_terrain *t, tarn__plan_spot *spot) {
 tarn_status tarn__plan_terrain_begin(tarn__plan_terrain *t, uint64_t capacity,
                                      uint32_t ease, tarn__plan_spot *spot,
                                      bool *out_fits) {
-  const tarn__plan_instance *in = t->state->in;
-  tarn_status status =
-      tarn__plan_state_begin(t->state, capacity, NULL, out_fits);
-  if (status != TARN_OK || !*out_fits) return status;
+  tarn_status status = tarn__plan_allowed_begin(&t->allowed, NULL);
+  *out_fits = false;
+  if (status != TARN_OK) return status;
+  t->units = capacity;
+  if (!lay_out(t, spot)) return TARN_OK;
   count_coarsely(t, capacity);
   weigh(t, ease);
-  take_state(t, spot);
   spot->guide = 0;
-  memset(spot->top, 0, in->section_count * sizeof *spot->top);
-  for (uint32_t s = 0; s < in->section_count; s++) {
+  memset(spot->top, 0, t->in->section_count * sizeof *spot->top);
+  for (uint32_t s = 0; s < t->in->section_count; s++) {
     spot->guide += weight_of(t, s, 0);
   }
   t->first = 0;
-  t->last = (uint32_t)in->section_count;
+  t->last = (uint32_t)t->in->section_count;
   *out_fits = stack_all(t, spot);
   return TARN_OK;
 }
@@ -199,7 +203,7 @@ tarn_status tarn__plan_terrain_begin(tarn__plan_terrain *t, uint64_t capacity,
 
 static void copy(const tarn__plan_terrain *t, const tarn__plan_spot *from,
                  tarn__plan_spot *to) {
-  const tarn__plan_instance *in = t->state->in;
+  const tarn__plan_instance *in = t->in;
   memcpy(to->at, from->at, in->item_count * sizeof *to->at);
   memcpy(to->least, from->least, in->item_count * sizeof *to->least);
   memcpy(to->passed, from->passed, in->item_count * sizeof *to->passed);
@@ -222,12 +226,6 @@ static void turn_key(tarn__plan_spot *spot, uint32_t item) {
   spot->key.high ^= tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static bool ends_within(const tarn__plan_terrain *t, uint32_t item,
-                        uint64_t offset) {
-  uint64_t size = t->state->in->items[item].size;
-  return offset <= t->state->capacity && size <= t->state->capacity - offset;
-}
-
 static void pass(tarn__plan_terrain *t, tarn__plan_spot *spot, uint32_t item) {
   turn_key(spot, item);
   spot->passed[item] = true;
@@ -237,19 +235,20 @@ static void pass(tarn__plan_terrain *t, tarn__plan_spot *spot, uint32_t item) {
 
 static bool put_down(tarn__plan_terrain *t, tarn__plan_spot *spot,
                      uint32_t item) {
-  const tarn__plan_neighbours *near = &t->state->near;
+  const tarn__plan_neighbours *near = &t->near;
   turn_key(spot, item);
-  spot->least[item] = TARN__PLAN_DOWN;
+  spot->least[item] = TARN__PLAN_IS_DOWN;
   change(t, item);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     uint64_t end = spot->at[item] + tarn__plan_above(near, item, e);
-    if (spot->at[other] >= end || spot->least[other] == TARN__PLAN_DOWN) {
+    if (spot->at[other] >= end || spot->least[other] == TARN__PLAN_IS_DOWN) {
       continue;
     }
     turn_key(spot, other);
     spot->passed[other] = false;
-    spot->at[other] = spot->least[other] = settled(t, other, end);
+    spot->at[other] = spot->least[other] =
+        tarn__plan_settle(&t->allowed, other, end);
     turn_key(spot, other);
     if (!ends_within(t, other, spot->at[other])) return false;
     change(t, other);
@@ -263,11 +262,12 @@ static bool put_down(tarn__plan_terrain *t, tarn__plan_spot *spot,
 // The least end of what may lift |item| and was not passed over itself.
 static uint64_t lift_of(const tarn__plan_terrain *t,
                         const tarn__plan_spot *spot, uint32_t item) {
-  const tarn__plan_neighbours *near = &t->state->near;
-  uint64_t best = TARN__PLAN_DOWN - 1;
+  const tarn__plan_neighbours *near = &t->near;
+  uint64_t best = TARN__PLAN_IS_DOWN - 1;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (spot->least[other] == TARN__PLAN_DOWN || spot->passed[other]) continue;
+    if (spot->least[other] == TARN__PLAN_IS_DOWN || spot->passed[other])
+      continue;
     uint64_t end = spot->at[other] + tarn__plan_below(near, e);
     if (end < best) best = end;
   }
@@ -277,10 +277,11 @@ static uint64_t lift_of(const tarn__plan_terrain *t,
 // What was passed over may be lifted by another that was, when that is lifted.
 static void lift_others(const tarn__plan_terrain *t, tarn__plan_spot *spot,
                         uint32_t item) {
-  const tarn__plan_neighbours *near = &t->state->near;
+  const tarn__plan_neighbours *near = &t->near;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (!spot->passed[other] || spot->least[other] == TARN__PLAN_DOWN) continue;
+    if (!spot->passed[other] || spot->least[other] == TARN__PLAN_IS_DOWN)
+      continue;
     uint64_t end = spot->least[item] + tarn__plan_above(near, item, e);
     if (end < spot->least[other]) spot->least[other] = end;
   }
@@ -302,15 +303,16 @@ static bool lift_passed(tarn__plan_terrain *t, const tarn__plan_spot *from,
   size_t count = 0;
   for (size_t i = 0; i < from->open_count; i++) {
     uint32_t item = from->open[i];
-    if (!spot->passed[item] || spot->least[item] == TARN__PLAN_DOWN) continue;
+    if (!spot->passed[item] || spot->least[item] == TARN__PLAN_IS_DOWN)
+      continue;
     t->passed[count++] = item;
     spot->least[item] = lift_of(t, spot, item);
   }
   for (size_t i = 0; i < count; i++) {
     bring_least(spot, t->passed + i, count - i);
     uint32_t item = t->passed[i];
-    if (spot->least[item] == TARN__PLAN_DOWN - 1) return false;
-    spot->least[item] = settled(t, item, spot->least[item]);
+    if (spot->least[item] == TARN__PLAN_IS_DOWN - 1) return false;
+    spot->least[item] = tarn__plan_settle(&t->allowed, item, spot->least[item]);
     if (!ends_within(t, item, spot->least[item])) return false;
     lift_others(t, spot, item);
     if (spot->least[item] != from->least[item]) change(t, item);
@@ -327,7 +329,7 @@ static void merge(tarn__plan_terrain *t, const tarn__plan_spot *from,
   size_t changed = 0;
   for (size_t i = 0; i < t->changed_count; i++) {
     uint32_t item = t->changed[i];
-    if (to->least[item] != TARN__PLAN_DOWN) t->passed[changed++] = item;
+    if (to->least[item] != TARN__PLAN_IS_DOWN) t->passed[changed++] = item;
   }
   insert_by_least(to->least, t->passed, changed);
   size_t next = 0;
@@ -390,7 +392,7 @@ size_t tarn__plan_spot_choices(const tarn__plan_terrain *t,
     uint32_t item = spot->open[i];
     if (spot->least[item] >= least_end) break;
     if (spot->passed[item]) continue;
-    uint64_t end = spot->at[item] + t->state->in->items[item].size;
+    uint64_t end = spot->at[item] + t->in->items[item].size;
     if (end < least_end) least_end = end;
   }
   for (size_t i = 0; i < spot->open_count; i++) {

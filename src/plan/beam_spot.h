@@ -6,8 +6,11 @@
 #ifndef TARN_PLAN_BEAM_SPOT_H_
 #define TARN_PLAN_BEAM_SPOT_H_
 
+#include "plan/allowed.h"
 #include "plan/beam.h"
-#include "plan/search_state.h"
+#include "plan/failed.h"
+
+#define TARN__PLAN_IS_DOWN UINT64_MAX
 
 typedef struct tarn__plan_spot {
   uint64_t *at;     // by item, where it lies or would
@@ -22,14 +25,17 @@ typedef struct tarn__plan_spot {
 
 // What all spots of a beam have in common.
 typedef struct tarn__plan_terrain {
-  tarn__plan_state *state;  // neighbours, capacity, what is fixed
-  unsigned shift;           // a coarse number is one of units without its
-                            // lowest |shift| bits, and less than 2^31
-  uint32_t *size;           // by piece, coarse
-  uint32_t *live;           // by section, coarse
-  uint32_t capacity;        // coarse
-  uint64_t per_capacity;    // slack * it >> 32: in parts of 1024
-  uint64_t weight[1025];    // of a section, by its slack in those
+  const tarn__plan_instance *in;
+  tarn__plan_neighbours near;
+  tarn__plan_allowed allowed;
+  uint64_t units;         // the capacity
+  unsigned shift;         // a coarse number is one of units without its
+                          // lowest |shift| bits, and less than 2^31
+  uint32_t *size;         // by piece, coarse
+  uint32_t *live;         // by section, coarse
+  uint32_t capacity;      // coarse
+  uint64_t per_capacity;  // slack * it >> 32: in parts of 1024
+  uint64_t weight[1025];  // of a section, by its slack in those
   // Scratch of a step.
   uint32_t *changed;  // items
   size_t changed_count;

@@ -1,7 +1,7 @@
-// A way is an order in which items are put down, each at the lowest offset
-// that those allow which lie there already. None of them is best for all
-// problems, so all are tried while they are cheap; those that do best on
-// large models come first.
+// First there is a plan in one pass over time. Then ways are tried: orders in
+// which items are put down, each at the lowest offset that those allow which
+// lie there already. None of them is best for all problems, so all are tried
+// while they are cheap; those that do best on large models come first.
 //
 // That is to put long-lived items down before short-lived ones, in classes of
 // lengths that differ by a factor of 16 or so, and within a class as time goes:
@@ -14,7 +14,7 @@
 //
 // Fixed items lie there before all others. All others fit above everything
 // that lies there, so that each way ends with a plan; it is given up only when
-// it is no lower than the best there is.
+// it is no lower than the best there is, or when there is no more time.
 #include "plan/greedy.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@
 #include "plan/ways.h"
 
 enum {
-  // Pieces put down, all ways together, before no further way is tried; where
-  // one way alone takes more, only a way is that needs no tree.
+  // Pieces put down, all ways together, before no further way is tried; and
+  // those of a problem that a tree would be too large for.
   MOST_PIECES = 500000,
   MOST_TREE_PIECES = 1 << 21,
   ITEMS_PER_ASKING = 256,  // items put down before |stop| is looked at
@@ -67,10 +67,8 @@ static tarn_status put_fixed(placing *p) {
   return status;
 }
 
-// Whether to give up a way: not before there is a plan.
 static bool is_over(const placing *p, size_t placed) {
-  return placed % ITEMS_PER_ASKING == 0 && *p->height != UINT64_MAX &&
-         tarn__plan_stop_now(p->stop, 0);
+  return placed % ITEMS_PER_ASKING == 0 && tarn__plan_stop_now(p->stop, 0);
 }
 
 // In the order of |ways|, while they end below |limit|. |*out_whole|: all do.
@@ -160,7 +158,7 @@ static tarn_status try_ways(placing *p, int from, int to) {
   tarn_status status = TARN_OK;
   bool whole;
   for (int i = from; i < to && status == TARN_OK; i++) {
-    if (*p->height != UINT64_MAX && is_done(p)) break;
+    if (is_done(p)) break;
     tarn__plan_ways_order(&p->ways, (tarn__plan_way)i);
     status = try_order(p, *p->height, &whole);
   }
@@ -181,6 +179,12 @@ static tarn_status try_tree(placing *p) {
   return status;
 }
 
+static tarn_status try_pass(placing *p) {
+  tarn_status status = tarn__plan_one_pass(p->in, p->trial);
+  if (status == TARN_OK) keep(p);
+  return status;
+}
+
 tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
                               uint64_t target, tarn__plan_stop *stop,
                               uint64_t *offsets, uint64_t *height) {
@@ -196,12 +200,9 @@ tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
   p.trial = tarn__host_array(room, sizeof *p.trial);
   if (p.trial == NULL) return TARN_E_NOMEM;
   tarn_status status = TARN_OK;
-  if (instance->piece_count > MOST_TREE_PIECES) {
-    status = tarn__plan_one_pass(instance, p.trial);
-    if (status == TARN_OK) keep(&p);
-  } else {
-    status = try_tree(&p);
-  }
+  if (*height == UINT64_MAX) status = try_pass(&p);
+  bool fits = instance->piece_count <= MOST_TREE_PIECES;
+  if (status == TARN_OK && fits && !is_done(&p)) status = try_tree(&p);
   tarn__host_free_array(p.trial, room, sizeof *p.trial);
   return status;
 }

@@ -3,11 +3,14 @@
 // of two. All of a bin beyond that of a size are large enough for it; of its
 // own bin a few are looked at.
 //
+// All ranges are whole grains.
+//
 // A range's place in |ranges| stays while it is there: an item's range is
 // found again when the item ends.
 #include "plan/onepass.h"
 
 #include "base/hostmem.h"
+#include "plan/placed.h"
 
 enum {
   BINS = 256,
@@ -28,6 +31,7 @@ typedef struct range {
 
 typedef struct passing {
   const tarn__plan_instance *in;
+  uint64_t grain;
   uint32_t *begin;   // by section: where its part of |begins| starts
   uint32_t *begins;  // items
   uint32_t *end;
@@ -174,9 +178,9 @@ static uint32_t extend(passing *p, uint64_t size, uint64_t alignment) {
   return index;
 }
 
-// A used range of exactly |size|, aligned.
+// A used range of exactly |size|, in grains, aligned.
 static uint32_t take(passing *p, uint64_t size, uint64_t alignment) {
-  uint32_t index = find_free(p, size + (alignment - 1));
+  uint32_t index = find_free(p, size + (alignment - p->grain));
   if (index == NONE) {
     index = extend(p, size, alignment);
   } else {
@@ -222,7 +226,8 @@ static bool begin_section(passing *p, size_t section, uint64_t *offsets) {
     const tarn__plan_item *item = &p->in->items[index];
     if (item->fixed) continue;
     if (!make_room(p)) return false;
-    p->held[index] = take(p, item->size, item->alignment);
+    uint64_t size = tarn__plan_align_up(item->size, p->grain);
+    p->held[index] = take(p, size, item->alignment);
     offsets[index] = p->ranges[p->held[index]].low;
   }
   return true;
@@ -254,6 +259,7 @@ static void lie_above_fixed(passing *p, uint64_t *offsets) {
       p->top = item->offset + item->size;
     }
   }
+  p->top = tarn__plan_align_up(p->top, p->grain);
 }
 
 static bool make(passing *p) {
@@ -281,7 +287,8 @@ static void free_all(passing *p) {
 
 tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
                                 uint64_t *out_offsets) {
-  passing p = {.in = in, .unused = NONE, .last = NONE};
+  passing p = {
+      .in = in, .grain = tarn__plan_grain(in), .unused = NONE, .last = NONE};
   for (int i = 0; i < BINS; i++)
     p.bins[i] = NONE;
   lie_above_fixed(&p, out_offsets);

@@ -5,6 +5,9 @@
 //
 // |any| of a node holds what |any| of its children does, so that what is known
 // to it is known to all above.
+//
+// Ranges end at multiples of the grain, so that what lies as closely as
+// alignment allows touches, and is one range.
 #include "plan/placed.h"
 
 #include <string.h>
@@ -74,6 +77,21 @@ static bool add_range(tarn__plan_ranges *set, uint64_t low, uint64_t high,
   return true;
 }
 
+// --- the grain ---------------------------------------------------------------
+
+uint64_t tarn__plan_grain(const tarn__plan_instance *in) {
+  uint64_t grain = 0;
+  for (size_t i = 0; i < in->item_count && grain != 1; i++) {
+    uint64_t rest = in->items[i].alignment;
+    while (rest != 0) {
+      uint64_t next = grain % rest;
+      grain = rest;
+      rest = next;
+    }
+  }
+  return grain == 0 ? 1 : grain;
+}
+
 // --- the tree ----------------------------------------------------------------
 
 tarn_status tarn__plan_placed_make(const tarn__plan_instance *in,
@@ -81,7 +99,8 @@ tarn_status tarn__plan_placed_make(const tarn__plan_instance *in,
   size_t leaves = 1;
   while (leaves < in->section_count)
     leaves *= 2;
-  *out_placed = (tarn__plan_placed){.in = in, .leaves = leaves};
+  *out_placed = (tarn__plan_placed){
+      .in = in, .grain = tarn__plan_grain(in), .leaves = leaves};
   out_placed->nodes = tarn__host_array(2 * leaves, sizeof(tarn__plan_node));
   return out_placed->nodes == NULL ? TARN_E_NOMEM : TARN_OK;
 }
@@ -187,7 +206,7 @@ static bool add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
                       uint64_t offset) {
   tarn__plan_node *nodes[2 * LEVELS];
   size_t count = cover(placed, piece, nodes);
-  uint64_t high = offset + piece->size;
+  uint64_t high = tarn__plan_align_up(offset + piece->size, placed->grain);
   for (size_t i = 0; i < count; i++) {
     bool known = false;
     if (!add_range(&nodes[i]->whole, offset, high, &known)) return false;

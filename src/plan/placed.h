@@ -28,9 +28,14 @@ typedef struct tarn__plan_node {
 
 typedef struct tarn__plan_placed {
   const tarn__plan_instance *in;
+  uint64_t grain;          // tarn__plan_grain
   size_t leaves;           // a power of two
   tarn__plan_node *nodes;  // [1] is the root; [leaves + s] is section s
 } tarn__plan_placed;
+
+// What divides all alignments, and so all offsets: what begins within a grain
+// takes the rest of it from nobody.
+uint64_t tarn__plan_grain(const tarn__plan_instance *in);
 
 // Nothing lies there yet. |in| must live as long.
 //

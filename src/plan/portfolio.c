@@ -53,17 +53,24 @@ static tarn_status search_in_depth(worker *w) {
                                &w->outcome, &w->nodes);
 }
 
-// After each order has had its turn it comes again with another ease, and when
-// all of these have had theirs, disturbed.
+// After each order has had its turn with each ease it comes again, disturbed.
 static tarn_status search_in_breadth(worker *w) {
-  static const uint32_t eases[] = {8, 4, 16};
-  const uint64_t ease_count = sizeof eases / sizeof *eases;
-  uint64_t turn = w->member / TARN__PLAN_ORDERS;
+  static const struct {
+    tarn__plan_order order;
+    uint32_t ease;
+  } members[] = {
+      {TARN__PLAN_BY_CROWD_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
+      {TARN__PLAN_BY_CROWD, 16},      {TARN__PLAN_BY_AREA, 16},
+      {TARN__PLAN_BY_CROWD_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
+      {TARN__PLAN_BY_CROWD, 4},       {TARN__PLAN_BY_AREA, 4},
+  };
+  const uint64_t count = sizeof members / sizeof *members;
+  uint64_t turn = w->member % count;
   tarn__plan_beam_run run = {.capacity = w->step->capacity,
                              .width = w->step->width,
-                             .ease = eases[turn % ease_count],
-                             .order = orders[w->member % TARN__PLAN_ORDERS],
-                             .seed = turn / ease_count,
+                             .ease = members[turn].ease,
+                             .order = members[turn].order,
+                             .seed = w->member / count,
                              .node_limit = w->step->node_limit,
                              .stop = w->stop};
   return tarn__plan_beam_run_once(w->beam, &run, w->offsets, &w->outcome,
@@ -145,9 +152,7 @@ static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
        kind++) {
     status = tarn__plan_search_create(p->in, TABLE_SIZE, &w->search[kind]);
   }
-  if (status != TARN_OK) return status;
-  status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
-  return status == TARN_FULL ? TARN_OK : status;
+  return status;
 }
 
 tarn_status tarn__plan_portfolio_create(const tarn__plan_instance *instance,
@@ -186,7 +191,18 @@ void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
   tarn__host_free(p, sizeof *p);
 }
 
-uint32_t tarn__plan_portfolio_width(const tarn__plan_portfolio *p) {
-  const tarn__plan_beam *beam = p->workers[0].beam;
-  return beam == NULL ? 0 : tarn__plan_beam_width(beam);
+tarn_status tarn__plan_portfolio_beams(tarn__plan_portfolio *p,
+                                       uint32_t *out_width) {
+  tarn_status status = TARN_OK;
+  *out_width = 0;
+  for (uint32_t i = 0; i < p->count && status == TARN_OK; i++) {
+    worker *w = &p->workers[i];
+    if (w->beam != NULL) continue;
+    status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
+  }
+  if (status == TARN_FULL) return TARN_OK;
+  if (status == TARN_OK) {
+    *out_width = tarn__plan_beam_width(p->workers[0].beam);
+  }
+  return status;
 }

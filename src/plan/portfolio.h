@@ -47,8 +47,13 @@ TARN_MUST_CHECK tarn_status tarn__plan_portfolio_create(
 // NULL is allowed.
 void tarn__plan_portfolio_destroy(tarn__plan_portfolio *portfolio);
 
-// The widest that a beam may be; 0: the instance is too large for any.
-uint32_t tarn__plan_portfolio_width(const tarn__plan_portfolio *portfolio);
+// Makes the beams, which take more memory than all else, unless they are there:
+// to be called before the first step of that kind. |*out_width| is the widest
+// that a beam may be; 0: the instance is too large for any.
+//
+// TARN_E_NOMEM  no host memory; the portfolio can be used further, in depth.
+TARN_MUST_CHECK tarn_status tarn__plan_portfolio_beams(
+    tarn__plan_portfolio *portfolio, uint32_t *out_width);
 
 // Each thread makes one try. |offsets|, one per item, is the lowest plan that
 // was found.

@@ -12,18 +12,17 @@
 
 enum { FIRST_LOG = 1024 };
 
-// --- memory -----------------------------------------------------------------
+// --- memory ------------------------------------------------------------------
 
 static tarn_status make_items(tarn__plan_state *s) {
   size_t count = s->in->item_count + 1;
   s->at = tarn__host_array(count, sizeof *s->at);
   s->least = tarn__host_array(count, sizeof *s->least);
   s->lifter = tarn__host_array(count, sizeof *s->lifter);
-  s->fixed = tarn__host_array(count, sizeof *s->fixed);
   s->items = tarn__host_array(FIRST_LOG, sizeof *s->items);
   if (s->items != NULL) s->item_room = FIRST_LOG;
   bool made = s->at != NULL && s->least != NULL && s->lifter != NULL &&
-              s->fixed != NULL && s->items != NULL;
+              s->items != NULL;
   return made ? TARN_OK : TARN_E_NOMEM;
 }
 
@@ -45,29 +44,23 @@ tarn_status tarn__plan_state_make(const tarn__plan_instance *instance,
   *out_state = (tarn__plan_state){.in = instance};
   tarn_status status =
       tarn__plan_neighbours_make(instance, most, &out_state->near);
+  if (status == TARN_OK) {
+    status = tarn__plan_allowed_make(&out_state->near, &out_state->allowed);
+  }
   if (status == TARN_OK) status = make_items(out_state);
   if (status == TARN_OK) status = make_sections(out_state);
   if (status != TARN_OK) tarn__plan_state_free(out_state);
   return status;
 }
 
-static void free_blocked(tarn__plan_state *s) {
-  tarn__host_free_array(s->blocked, s->near.edge_room, sizeof *s->blocked);
-  tarn__host_free_array(s->blocked_count, s->in->item_count + 1,
-                        sizeof *s->blocked_count);
-  s->blocked = NULL;
-  s->blocked_count = NULL;
-}
-
 void tarn__plan_state_free(tarn__plan_state *s) {
   if (s->in == NULL) return;
   size_t items = s->in->item_count + 1;
   size_t sections = s->in->section_count + 1;
-  free_blocked(s);
+  tarn__plan_allowed_free(&s->allowed);
   tarn__host_free_array(s->at, items, sizeof *s->at);
   tarn__host_free_array(s->least, items, sizeof *s->least);
   tarn__host_free_array(s->lifter, items, sizeof *s->lifter);
-  tarn__host_free_array(s->fixed, items, sizeof *s->fixed);
   tarn__host_free_array(s->total, sections, sizeof *s->total);
   tarn__host_free_array(s->floor, sections, sizeof *s->floor);
   tarn__host_free_array(s->holder, sections, sizeof *s->holder);
@@ -78,7 +71,7 @@ void tarn__plan_state_free(tarn__plan_state *s) {
   *s = (tarn__plan_state){0};
 }
 
-// --- logs -------------------------------------------------------------------
+// --- logs --------------------------------------------------------------------
 
 // Without memory the log begins anew; nobody undoes what was lost.
 static void log_item(tarn__plan_state *s, uint32_t item) {
@@ -127,7 +120,7 @@ void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
   }
 }
 
-// --- keys -------------------------------------------------------------------
+// --- keys --------------------------------------------------------------------
 
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *s, uint32_t item) {
   uint64_t kind = 2 * (uint64_t)item;
@@ -152,63 +145,31 @@ static void enter_key(const tarn__plan_state *s, uint32_t item,
   key->high += own.high;
 }
 
-// --- offsets ----------------------------------------------------------------
-
-// The least offset, not below |from|, that |item| may have.
-uint64_t tarn__plan_state_settle(const tarn__plan_state *s, uint32_t item,
-                                 uint64_t from) {
-  if (s->any_offset) return from;
-  uint64_t alignment = s->in->items[item].alignment;
-  from = tarn__plan_align_up(from, alignment);
-  if (!s->any_fixed) return from;
-  const tarn__plan_blocked *blocked = s->blocked + s->near.first[item];
-  for (uint32_t i = 0; i < s->blocked_count[item]; i++) {
-    if (from < blocked[i].from) break;
-    if (from < blocked[i].below) {
-      from = tarn__plan_align_up(blocked[i].below, alignment);
-    }
-  }
-  return from;
-}
-
-// Sizes of what is fixed in |section|, as far as it is above |floor|.
-static uint64_t fixed_above(const tarn__plan_state *s, uint32_t section,
-                            uint64_t floor) {
-  const tarn__plan_neighbours *near = &s->near;
-  uint64_t sum = 0;
-  for (uint32_t i = near->begin[section]; i < near->begin[section + 1]; i++) {
-    uint32_t item = near->present[i];
-    if (!s->fixed[item]) continue;
-    const tarn__plan_piece *piece =
-        tarn__plan_pieces(s->in, &s->in->items[item]);
-    while (piece->last <= section)
-      piece++;
-    uint64_t from = s->at[item] < floor ? floor : s->at[item];
-    uint64_t top = s->at[item] + piece->size;
-    if (from < top) sum += top - from;
-  }
-  return sum;
-}
-
-// --- floors -----------------------------------------------------------------
+// --- floors ------------------------------------------------------------------
 
 static bool fits(const tarn__plan_state *s, uint32_t section) {
   uint64_t floor = s->floor[section];
   uint64_t need = s->total[section];
   if (need == 0) return true;
-  if (s->any_fixed) need += fixed_above(s, section, floor);
+  if (s->allowed.any_fixed) {
+    need += tarn__plan_fixed_above(&s->allowed, section, floor);
+  }
   return floor <= s->capacity && need <= s->capacity - floor;
 }
 
+// It has not become lower: what is as low as before is the lowest.
 static void find_floor(tarn__plan_state *s, uint32_t section) {
   const uint32_t *present = s->near.present + s->near.begin[section];
   uint32_t count = s->near.begin[section + 1] - s->near.begin[section];
   uint64_t floor = TARN__PLAN_DOWN;
+  uint64_t enough = s->floor[section];
   uint32_t holder = present[0];
   for (uint32_t i = 0; i < count; i++) {
     uint64_t least = s->least[present[i]];
-    holder = least < floor ? present[i] : holder;
-    floor = least < floor ? least : floor;
+    if (least >= floor) continue;
+    holder = present[i];
+    floor = least;
+    if (floor <= enough) break;
   }
   s->floor[section] = floor;
   s->holder[section] = holder;
@@ -229,7 +190,7 @@ static bool refresh(tarn__plan_state *s, uint32_t item) {
   return true;
 }
 
-// --- up and down ------------------------------------------------------------
+// --- up and down -------------------------------------------------------------
 
 static void take_out(tarn__plan_state *s, uint32_t item, bool *cuts) {
   const tarn__plan_item *it = &s->in->items[item];
@@ -256,16 +217,20 @@ static void put_in(tarn__plan_state *s, uint32_t item) {
     s->crossing[t]++;
 }
 
+static bool has_place(const tarn__plan_state *s, uint32_t item) {
+  return s->at[item] <= s->capacity &&
+         s->in->items[item].size <= s->capacity - s->at[item];
+}
+
 // False: it does not fit there.
 static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
                   tarn__plan_key *key) {
   log_item(s, item);
   leave_key(s, item, key);
-  s->at[item] = s->least[item] = tarn__plan_state_settle(s, item, from);
+  s->at[item] = s->least[item] = tarn__plan_settle(&s->allowed, item, from);
   s->lifter[item] = TARN__PLAN_PLACED;
   enter_key(s, item, key);
-  return s->at[item] <= s->capacity &&
-         s->in->items[item].size <= s->capacity - s->at[item];
+  return has_place(s, item);
 }
 
 bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
@@ -292,14 +257,14 @@ void tarn__plan_state_take_up(tarn__plan_state *s, uint32_t item) {
   put_in(s, item);
 }
 
-// --- what was passed over ---------------------------------------------------
+// --- what was passed over ----------------------------------------------------
 
 bool tarn__plan_state_is_stale(const tarn__plan_state *s, uint32_t item) {
   uint32_t edge = s->lifter[item];
   uint64_t least = s->least[s->near.item[edge]];
   if (least == TARN__PLAN_DOWN) return true;
   uint64_t from = least + tarn__plan_below(&s->near, edge);
-  return tarn__plan_state_settle(s, item, from) != s->least[item];
+  return tarn__plan_settle(&s->allowed, item, from) != s->least[item];
 }
 
 bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
@@ -317,7 +282,7 @@ bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
   }
   if (best == UINT64_MAX) return false;
   log_item(s, item);
-  s->least[item] = tarn__plan_state_settle(s, item, best);
+  s->least[item] = tarn__plan_settle(&s->allowed, item, best);
   s->lifter[item] = lifter;
   return s->least[item] <= s->capacity &&
          s->in->items[item].size <= s->capacity - s->least[item] &&
@@ -332,88 +297,15 @@ bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
   return lifts;
 }
 
-// --- the beginning ----------------------------------------------------------
+// --- the beginning -----------------------------------------------------------
 
-static int by_from(const tarn__plan_blocked *a, const tarn__plan_blocked *b) {
-  return (a->from > b->from) - (a->from < b->from);
-}
-
-static void sort_blocked(tarn__plan_blocked *blocked, uint32_t count) {
-  for (uint32_t i = 1; i < count; i++) {
-    tarn__plan_blocked moved = blocked[i];
-    uint32_t to = i;
-    for (; to > 0 && by_from(&blocked[to - 1], &moved) > 0; to--) {
-      blocked[to] = blocked[to - 1];
-    }
-    blocked[to] = moved;
-  }
-}
-
-// Where |item| cannot lie for its fixed neighbours: in order; they may share
-// offsets, of which none is passed by settling.
-static void find_blocked(tarn__plan_state *s, uint32_t item) {
-  const tarn__plan_neighbours *near = &s->near;
-  tarn__plan_blocked *blocked = s->blocked + near->first[item];
-  uint32_t count = 0;
-  for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
-    uint32_t other = near->item[e];
-    if (!s->fixed[other]) continue;
-    uint64_t at = s->at[other];
-    uint64_t above = tarn__plan_above(near, item, e);
-    blocked[count++] = (tarn__plan_blocked){at < above ? 0 : at - above + 1,
-                                            at + tarn__plan_below(near, e)};
-  }
-  sort_blocked(blocked, count);
-  s->blocked_count[item] = count;
-}
-
-static tarn_status make_blocked(tarn__plan_state *s) {
-  if (s->blocked != NULL) return TARN_OK;
-  s->blocked = tarn__host_array(s->near.edge_room, sizeof *s->blocked);
-  s->blocked_count =
-      tarn__host_array(s->in->item_count + 1, sizeof *s->blocked_count);
-  if (s->blocked != NULL && s->blocked_count != NULL) return TARN_OK;
-  free_blocked(s);
-  return TARN_E_NOMEM;
-}
-
-static void begin_items(tarn__plan_state *s, const uint64_t *held) {
-  s->any_offset = true;
-  s->any_fixed = false;
-  for (size_t i = 0; i < s->in->item_count; i++) {
-    const tarn__plan_item *item = &s->in->items[i];
-    bool is_held = held != NULL && held[i] != UINT64_MAX;
-    s->fixed[i] = is_held || item->fixed;
-    s->at[i] = is_held ? held[i] : item->fixed ? item->offset : 0;
-    s->least[i] = s->fixed[i] ? TARN__PLAN_DOWN : 0;
-    s->lifter[i] = TARN__PLAN_PLACED;
-    if (s->fixed[i]) s->any_fixed = true;
-    if (s->fixed[i] || item->alignment != 1) s->any_offset = false;
-  }
-}
-
-static bool has_place(const tarn__plan_state *s, uint32_t item) {
-  return s->at[item] <= s->capacity &&
-         s->in->items[item].size <= s->capacity - s->at[item];
-}
-
-// Whether |item|, which is fixed, hits nothing that is fixed.
-static bool is_clear(const tarn__plan_state *s, uint32_t item) {
-  const tarn__plan_blocked *blocked = s->blocked + s->near.first[item];
-  for (uint32_t i = 0; i < s->blocked_count[item]; i++) {
-    if (blocked[i].from <= s->at[item] && s->at[item] < blocked[i].below) {
-      return false;
-    }
-  }
-  return true;
-}
-
-static bool settle_all(tarn__plan_state *s) {
+static bool begin_items(tarn__plan_state *s) {
   bool all = true;
   for (uint32_t i = 0; i < s->in->item_count; i++) {
-    if (s->any_fixed) find_blocked(s, i);
-    if (!s->fixed[i]) s->at[i] = s->least[i] = tarn__plan_state_settle(s, i, 0);
-    if (s->fixed[i] && !is_clear(s, i)) all = false;
+    bool fixed = s->allowed.fixed[i];
+    s->at[i] = fixed ? s->allowed.at[i] : tarn__plan_settle(&s->allowed, i, 0);
+    s->least[i] = fixed ? TARN__PLAN_DOWN : s->at[i];
+    s->lifter[i] = TARN__PLAN_PLACED;
     if (!has_place(s, i)) all = false;
   }
   return all;
@@ -422,9 +314,10 @@ static bool settle_all(tarn__plan_state *s) {
 static bool begin_sections(tarn__plan_state *s) {
   size_t count = s->in->section_count + 1;
   memset(s->total, 0, count * sizeof *s->total);
+  memset(s->floor, 0, count * sizeof *s->floor);
   memset(s->crossing, 0, count * sizeof *s->crossing);
   for (uint32_t i = 0; i < s->in->item_count; i++) {
-    if (!s->fixed[i]) put_in(s, i);
+    if (!s->allowed.fixed[i]) put_in(s, i);
   }
   bool all = true;
   for (uint32_t t = 0; t < s->in->section_count; t++) {
@@ -440,10 +333,10 @@ tarn_status tarn__plan_state_begin(tarn__plan_state *s, uint64_t capacity,
   s->no_memory = false;
   s->item_count = 0;
   s->floor_count = 0;
-  begin_items(s, held);
-  if (s->any_fixed && make_blocked(s) != TARN_OK) return TARN_E_NOMEM;
-  bool placed = settle_all(s);
+  tarn_status status = tarn__plan_allowed_begin(&s->allowed, held);
+  if (status != TARN_OK) return status;
+  bool placed = begin_items(s);
   bool fit = begin_sections(s);
-  *out_fits = placed && fit;
+  *out_fits = placed && fit && tarn__plan_allowed_clear(&s->allowed);
   return TARN_OK;
 }

@@ -11,8 +11,8 @@
 #ifndef TARN_PLAN_SEARCH_STATE_H_
 #define TARN_PLAN_SEARCH_STATE_H_
 
+#include "plan/allowed.h"
 #include "plan/failed.h"
-#include "plan/neighbours.h"
 
 #define TARN__PLAN_DOWN UINT64_MAX    // as a least offset: it is put down
 #define TARN__PLAN_PLACED UINT32_MAX  // as a lifter: it was not passed over
@@ -30,28 +30,16 @@ typedef struct tarn__plan_floor_change {
   uint64_t floor;
 } tarn__plan_floor_change;
 
-// Offsets [from, below) that an item cannot have for what is fixed.
-typedef struct tarn__plan_blocked {
-  uint64_t from;
-  uint64_t below;
-} tarn__plan_blocked;
-
 typedef struct tarn__plan_state {
   const tarn__plan_instance *in;
   tarn__plan_neighbours near;
   uint64_t capacity;
-  bool any_offset;  // nothing is fixed or aligned
-  bool any_fixed;
+  tarn__plan_allowed allowed;
   bool no_memory;  // a change was not logged: the state is of no more use
 
   uint64_t *at;      // by item
   uint64_t *least;   // by item, or TARN__PLAN_DOWN, as for all that is fixed
   uint32_t *lifter;  // by item: the edge to what gives its least
-  bool *fixed;       // by item, in this run
-  // By item, where something is fixed: in order, apart, beginning where the
-  // item's neighbours begin.
-  tarn__plan_blocked *blocked;
-  uint32_t *blocked_count;
 
   uint64_t *total;     // by section: sizes of what is not down
   uint64_t *floor;     // by section: the least of their least offsets
@@ -118,11 +106,6 @@ bool tarn__plan_state_is_stale(const tarn__plan_state *state, uint32_t item);
 
 // Finds the least offset of an item that was passed over. False: it fails.
 bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
-
-// The least offset, not below |from|, that |item| may have beside what is
-// fixed.
-uint64_t tarn__plan_state_settle(const tarn__plan_state *state, uint32_t item,
-                                 uint64_t from);
 
 // What |item| adds to the key of a state.
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,

@@ -19,8 +19,18 @@
 #include "plan/portfolio.h"
 
 // The first limit of nodes: so many, and some for each item, each of which
-// takes one at least. How often a beam's height is halved in a round.
-enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2, HALVINGS = 3 };
+// takes one at least.
+enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
+
+// Steps down before the first round; the widest beam.
+enum { QUICK_HALVINGS = 6, WIDEST = 1 << 20 };
+
+// Of a round: beams at the bound, and heights above it that one is tried at.
+enum { BEAMS = 2, HALVINGS = 3 };
+
+// Below the best plan is searched from this round on, or if it is nearer to
+// the bound than this part of it.
+enum { PATIENCE = 3, NEAR = 32 };
 
 typedef struct solving {
   const tarn__plan_instance *in;
@@ -65,10 +75,14 @@ static void take(solving *s, const uint64_t *offsets) {
   }
 }
 
+// Rather than any that fits.
+static bool wants_lowest(const solving *s) {
+  return s->aim->minimise || s->aim->capacity == UINT64_MAX;
+}
+
 // The height at which nothing more is asked for.
 static uint64_t goal(const solving *s) {
-  bool lowest = s->aim->minimise || s->aim->capacity == UINT64_MAX;
-  return lowest ? s->found->bound : s->aim->capacity;
+  return wants_lowest(s) ? s->found->bound : s->aim->capacity;
 }
 
 static bool is_done(const solving *s) {
@@ -111,6 +125,25 @@ static uint64_t below_best(const solving *s) {
   return below < s->aim->capacity ? below : s->aim->capacity;
 }
 
+// One member in depth half-way between the bound and the best plan, again and
+// again: a few searches that take little come closer than one that takes long.
+// That is for those who want a good plan soon.
+static tarn_status come_down(solving *s) {
+  tarn__plan_step step = {
+      .kind = TARN__PLAN_BELOW_BEST,
+      .node_limit = FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count};
+  tarn_status status = TARN_OK;
+  uint64_t failed = s->found->bound;
+  for (int i = 0; i < QUICK_HALVINGS && !is_over(s, status); i++) {
+    bool found;
+    step.capacity = failed + (s->found->height - failed) / 2;
+    if (step.capacity == failed) break;
+    status = take_step(s, step, &found);
+    if (!found) failed = step.capacity;
+  }
+  return status;
+}
+
 static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
                                    uint64_t limit) {
   tarn__plan_step step = {.kind = kind, .node_limit = limit};
@@ -125,38 +158,67 @@ static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
   return status;
 }
 
-// One member of the beams, from the bound up to the best plan.
-static tarn_status search_in_breadth(solving *s, uint32_t width) {
+static tarn_status beam(solving *s, uint64_t capacity, uint32_t width,
+                        bool *found) {
   tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
-                          .capacity = s->found->bound,
+                          .capacity = capacity,
                           .node_limit = UINT64_MAX,
                           .width = width,
                           .member = s->beams};
-  tarn_status status = TARN_OK;
-  uint64_t failed = step.capacity;
-  for (int i = 0; i <= HALVINGS && !is_over(s, status); i++) {
-    bool found;
-    status = take_step(s, step, &found);
-    if (!found) failed = step.capacity;
-    if (below_best(s) <= failed) break;
-    step.capacity = failed + (below_best(s) - failed + 1) / 2;
+  *found = false;
+  return take_step(s, step, found);
+}
+
+// Some members at the bound; the last of them at heights above it as well.
+static tarn_status search_in_breadth(solving *s, uint32_t width) {
+  uint32_t widest;
+  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
+  if (status != TARN_OK || widest == 0) return status;
+  if (width > widest) width = widest;
+  bool found;
+  for (int i = 0; i < BEAMS && !is_over(s, status); i++) {
+    s->beams += s->aim->threads;
+    status = beam(s, s->found->bound, width, &found);
   }
-  s->beams += s->aim->threads;
+  uint64_t failed = s->found->bound;
+  for (int i = 0; i < HALVINGS && !is_over(s, status); i++) {
+    if (below_best(s) <= failed) break;
+    uint64_t at = failed + (below_best(s) - failed + 1) / 2;
+    status = beam(s, at, width, &found);
+    if (!found) failed = at;
+  }
+  return status;
+}
+
+// Where there is a capacity to get below, that is the goal. Else, while the
+// best plan is far above the bound, a little below it is nowhere: beams get
+// further down at once.
+static bool is_below_worth_it(const solving *s, int round) {
+  uint64_t gap = s->found->height - s->found->bound;
+  if (below_best(s) <= s->found->bound) return false;
+  return s->found->height > s->aim->capacity || round >= PATIENCE ||
+         gap <= s->found->bound / NEAR;
+}
+
+static tarn_status one_round(solving *s, int round, uint64_t limit,
+                             uint32_t width) {
+  tarn_status status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
+  if (!is_over(s, status) && is_below_worth_it(s, round)) {
+    status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
+  }
+  if (!is_over(s, status)) status = search_in_breadth(s, width);
   return status;
 }
 
 static tarn_status search_on(solving *s) {
-  uint32_t widest = tarn__plan_portfolio_width(s->portfolio);
   uint32_t width = 1;
   uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
-  tarn_status status = TARN_OK;
-  for (; !is_over(s, status); limit *= 2) {
-    status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
-    if (!is_over(s, status) && below_best(s) > s->found->bound) {
-      status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
-    }
-    if (!is_over(s, status) && widest > 0) status = search_in_breadth(s, width);
-    width = 2 * width < widest ? 2 * width : widest;
+  bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
+  tarn_status status = comes ? come_down(s) : TARN_OK;
+  for (int round = 0; !is_over(s, status); round++) {
+    status = one_round(s, round, limit, width);
+    if (width < WIDEST) width *= 2;
+    if (limit < UINT64_MAX / 2) limit *= 2;
   }
   return status;
 }

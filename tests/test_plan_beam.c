@@ -1,0 +1,275 @@
+// The beam: plans that hold, on small problems of every kind and on real ones.
+#include "plan/beam.h"
+
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/plan_model.h"
+#include "support/run.h"
+
+enum { MOST_BYTES = 1 << 20, SCENES = 2000, BUFFERS = 7 };
+
+static atomic_bool asked;
+
+static tarn__plan_stop stop_never(void) {
+  atomic_store(&asked, false);
+  return (tarn__plan_stop){.deadline_ns = UINT64_MAX, .asked = &asked};
+}
+
+static tarn__plan_beam_run run_of(uint64_t capacity, uint32_t width,
+                                  tarn__plan_stop *stop) {
+  return (tarn__plan_beam_run){
+      .capacity = capacity, .width = width, .ease = 8, .stop = stop};
+}
+
+// What one run on a scene found; its offsets are in bytes, by buffer.
+typedef struct tried {
+  tarn__plan_outcome outcome;
+  uint64_t nodes;
+  uint64_t offsets[MODEL_MOST];
+} tried;
+
+static tried try_scene(const model_scene *scene, uint64_t capacity,
+                       uint32_t width) {
+  tried t = {0};
+  tarn__plan_instance in;
+  tarn__plan_beam *beam;
+  uint64_t units[MODEL_MOST] = {0};
+  tarn__plan_stop stop = stop_never();
+  assert_ok(tarn__plan_instance_make(&scene->problem, NULL, &in));
+  assert_ok(tarn__plan_beam_create(&in, width, MOST_BYTES, &beam));
+  tarn__plan_beam_run run =
+      run_of(tarn__plan_units(&in, capacity), width, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, units, &t.outcome, &t.nodes));
+  for (size_t i = 0; i < in.buffer_count; i++) {
+    t.offsets[i] = units[in.item_of[i]] * in.unit;
+  }
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+  return t;
+}
+
+// Problems in which pairs are not merged: then the least of them all may be out
+// of a beam's reach, so these have none.
+START_TEST(plans_hold) {
+  size_t found = 0;
+  size_t possible = 0;
+  for (uint64_t seed = 1; seed <= SCENES; seed++) {
+    model_scene scene;
+    unsigned kinds = (unsigned)seed % MODEL_KINDS & ~(unsigned)MODEL_PAIRED;
+    model_make(&scene, seed, BUFFERS, kinds);
+    uint64_t least = model_least(&scene, (1U << scene.problem.count) - 1);
+    if (least == UINT64_MAX || scene.problem.count == 0) continue;
+    possible++;
+    tried t = try_scene(&scene, least, 64);
+    if (t.outcome != TARN__PLAN_FOUND) continue;
+    found++;
+    uint64_t height = 0;
+    require(model_is_plan(&scene.problem, t.offsets, NULL, &height));
+    require(height == least);
+    if (least > 1) {
+      t = try_scene(&scene, least - 1, 64);
+      require(t.outcome == TARN__PLAN_STOPPED);
+    }
+  }
+  // So wide a beam leaves hardly a state of so few buffers out.
+  ck_assert_uint_gt(possible, SCENES / 2);
+  ck_assert_uint_eq(found, possible);
+}
+END_TEST
+
+START_TEST(merged_pairs_are_one) {
+  const tarn_plan_buffer buffers[] = {
+      {.first = 0, .last = 3, .size = 4},
+      {.first = 2, .last = 5, .size = 6},
+      {.first = 1, .last = 4, .size = 2},
+  };
+  const tarn_plan_pair pair = {0, 1};
+  const bool merged = true;
+  tarn_plan_problem problem = {.struct_size = sizeof problem,
+                               .buffers = buffers,
+                               .count = 3,
+                               .pairs = &pair,
+                               .pair_count = 1};
+  tarn__plan_choice choice = {.merged = &merged};
+  tarn__plan_instance in;
+  tarn__plan_beam *beam;
+  tarn__plan_stop stop = stop_never();
+  uint64_t offsets[3] = {9, 9, 9};
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_instance_make(&problem, &choice, &in));
+  ck_assert_uint_eq(in.item_count, 2);
+  assert_ok(tarn__plan_beam_create(&in, 4, MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(8 / in.unit, 4, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+  ck_assert_uint_eq(tarn__plan_instance_height(&in, offsets), 8 / in.unit);
+  ck_assert_uint_gt(nodes, 0);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+// --- a larger one ------------------------------------------------------------
+
+enum { MANY = 200 };
+
+static tarn_plan_buffer many[MANY];
+
+static tarn__plan_instance make_many(void) {
+  uint64_t state = 7;
+  for (size_t i = 0; i < MANY; i++) {
+    uint64_t first = model_random(&state, 60);
+    many[i] =
+        (tarn_plan_buffer){.first = first,
+                           .last = first + 1 + model_random(&state, 20),
+                           .size = (1 + model_random(&state, 50)) << (i % 40)};
+  }
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = many, .count = MANY};
+  tarn__plan_instance in;
+  assert_ok(tarn__plan_problem_check(&problem));
+  assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+  return in;
+}
+
+// Sizes far beyond 32 bits are counted coarsely, but lie exactly.
+START_TEST(large_sizes_lie_exactly) {
+  tarn__plan_instance in = make_many();
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY];
+  uint64_t nodes;
+  uint64_t height;
+  tarn__plan_outcome outcome;
+  ck_assert_uint_gt(in.bound, UINT64_C(1) << 40);
+  assert_ok(tarn__plan_beam_create(&in, 8, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(in.bound + in.bound / 8, 8, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+  for (size_t i = 0; i < MANY; i++)
+    offsets[i] *= in.unit;
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = many, .count = MANY};
+  assert_ok(tarn_plan_verify(&problem, offsets, NULL, &height));
+  ck_assert_uint_le(height, (in.bound + in.bound / 8) * in.unit);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+START_TEST(the_same_again) {
+  tarn__plan_instance in = make_many();
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[2][MANY];
+  uint64_t nodes[2];
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_beam_create(&in, 8, 8 * MOST_BYTES, &beam));
+  for (int i = 0; i < 2; i++) {
+    tarn__plan_beam_run run = run_of(in.bound + in.bound / 8, 8, &stop);
+    run.seed = 3;
+    assert_ok(
+        tarn__plan_beam_run_once(beam, &run, offsets[i], &outcome, &nodes[i]));
+    ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+    // Another run in between leaves nothing behind.
+    run.capacity = in.bound;
+    run.order = TARN__PLAN_BY_AREA;
+    uint64_t other[MANY];
+    uint64_t other_nodes;
+    assert_ok(
+        tarn__plan_beam_run_once(beam, &run, other, &outcome, &other_nodes));
+  }
+  ck_assert_uint_eq(nodes[0], nodes[1]);
+  ck_assert_mem_eq(offsets[0], offsets[1], sizeof offsets[0]);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+static void assert_stops(const tarn__plan_instance *in, uint64_t node_limit,
+                         tarn__plan_stop *stop, uint64_t most_nodes) {
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY] = {77};
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_beam_create(in, 8, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(in->bound * 2, 8, stop);
+  run.node_limit = node_limit;
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_STOPPED);
+  ck_assert_uint_eq(offsets[0], 77);
+  ck_assert_uint_le(nodes, most_nodes);
+  tarn__plan_beam_destroy(beam);
+}
+
+START_TEST(limits_are_kept) {
+  tarn__plan_instance in = make_many();
+  tarn__plan_stop stop = stop_never();
+  assert_stops(&in, 100, &stop, 112);  // a state's choices are all looked at
+  stop.deadline_ns = 0;
+  assert_stops(&in, 0, &stop, 100);
+  stop = stop_never();
+  atomic_store(&asked, true);
+  assert_stops(&in, 0, &stop, 100);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+START_TEST(too_large_is_said) {
+  tarn__plan_instance in = make_many();
+  tarn__plan_beam *beam;
+  ck_assert_int_eq(tarn__plan_beam_create(&in, 8, 1000, &beam), TARN_FULL);
+  ck_assert_ptr_null(beam);
+  // As wide as there is room for.
+  assert_ok(tarn__plan_beam_create(&in, 1000000, MOST_BYTES, &beam));
+  ck_assert_uint_gt(tarn__plan_beam_width(beam), 10);
+  ck_assert_uint_lt(tarn__plan_beam_width(beam), 1000);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_beam_destroy(NULL);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+static tarn_status make_and_run(const tarn__plan_instance *in) {
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY];
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  tarn_status status = tarn__plan_beam_create(in, 2, MOST_BYTES, &beam);
+  if (status != TARN_OK) {
+    ck_assert_ptr_null(beam);
+    return status;
+  }
+  tarn__plan_beam_run run = run_of(in->bound * 2, 2, &stop);
+  run.node_limit = 100;
+  status = tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes);
+  tarn__plan_beam_destroy(beam);
+  return status;
+}
+
+START_TEST(without_memory) {
+  tarn__plan_instance in = make_many();
+  size_t n = 1;
+  for (;; n++) {
+    faults_arm(n, FAULTS_ONCE);
+    tarn_status status = make_and_run(&in);
+    if (!faults_disarm()) break;
+    assert_status(status, TARN_E_NOMEM);
+  }
+  ck_assert_uint_gt(n, 10);
+  assert_ok(make_and_run(&in));
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("plan_beam");
+  ADD_CASE(suite, "beam", plans_hold, merged_pairs_are_one,
+           large_sizes_lie_exactly, the_same_again, limits_are_kept,
+           too_large_is_said, without_memory);
+  return run_suite(suite);
+}

@@ -1,0 +1,257 @@
+// `tarn bench plan`: its rows, its keys, its peer, wrong use. No figure is
+// compared with a time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/plan_bench.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+static char folder[512];
+static char peer[600];
+
+static void write_file(const char *name, const char *text) {
+  char path[700];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *out = fopen(path, "w");
+  ck_assert_ptr_nonnull(out);
+  fputs(text, out);
+  fclose(out);
+}
+
+// Two files: one that says its capacity, and one that has a hole in its lowest
+// plan.
+static void make_files(void) {
+  tool_files_begin();
+  snprintf(folder, sizeof folder, "%s", tool_file("problems"));
+  snprintf(peer, sizeof peer, "%s/peer", folder);
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  write_file("a.12.csv",
+             "id,lower,upper,size\n"
+             "b1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\n"
+             "b5,0,21,4\n");
+  write_file("plain.csv", "id,lower,upper,size\nx,0,2,5\ny,1,3,7\n");
+  write_file("other.txt", "no table");
+}
+
+// A program for --peer: |script| sees its four arguments.
+static void make_peer(const char *script) {
+  char text[1000];
+  snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+  write_file("peer", text);
+  ck_assert_int_eq(chmod(peer, 0700), 0);
+}
+
+static void end_files(void) {
+  char path[700];
+  static const char *const names[] = {"a.12.csv", "plain.csv", "other.txt",
+                                      "peer", "bad.csv"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    (void)unlink(path);
+  }
+  ck_assert_int_eq(rmdir(folder), 0);
+  tool_files_end();
+}
+
+static const char *at(size_t row, const char *key) {
+  static char path[64];
+  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
+  return path;
+}
+
+static bool row_is(const char *json, size_t row, const char *key,
+                   const char *value) {
+  return json_is(json, at(row, key), value);
+}
+
+START_TEST(json_has_the_published_keys) {
+  char text[300];
+  make_files();
+  tool_output o = tool_run("bench", "plan", folder, "--part", "fit,early,low",
+                           "--seconds", "5", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_str_eq(json_keys(o.out, "", text, sizeof text),
+                   "results,sums,machine");
+  ck_assert_uint_eq(json_size(o.out, "results"), 6);
+  ck_assert_str_eq(
+      json_keys(o.out, at(0, ""), text, sizeof text),
+      "part,name,buffers,lower_bound,wanted,height,over_bound,status,proved,"
+      "nodes,seconds,all_seconds,limit,met,peak_bytes,peer_seconds,"
+      "peer_peak_bytes,peer_failed,failed");
+  ck_assert_uint_eq(json_size(o.out, "sums"), PLAN_BENCH_SUMS);
+  ck_assert_str_eq(json_keys(o.out, "sums.0", text, sizeof text),
+                   "name,value,unit,goal,met");
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+START_TEST(capacities_are_in_names_or_the_bound) {
+  make_files();
+  tool_output o =
+      tool_run("bench", "plan", folder, "--part", "fit,low", "-o", "json");
+  assert_done(&o);
+  ck_assert(row_is(o.out, 0, "name", "\"a.12.csv\""));
+  ck_assert(row_is(o.out, 0, "part", "\"fit\""));
+  ck_assert(row_is(o.out, 0, "wanted", "12"));
+  ck_assert(row_is(o.out, 0, "height", "12"));
+  ck_assert(row_is(o.out, 0, "buffers", "5"));
+  ck_assert(row_is(o.out, 1, "name", "\"plain.csv\""));
+  ck_assert(row_is(o.out, 1, "wanted", "12"));
+  ck_assert(row_is(o.out, 2, "part", "\"low\""));
+  ck_assert(row_is(o.out, 2, "status", "\"optimal\""));
+  ck_assert(row_is(o.out, 3, "proved", "12"));
+  ck_assert(row_is(o.out, 0, "peer_seconds", "null"));
+  ck_assert_double_gt(json_number(o.out, at(0, "peak_bytes")), 0);
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+// It answers with the plan of a.12.csv for whatever it is asked.
+static const char answering[] =
+    "for word; do case $word in --output=*) out=${word#--output=};; esac; "
+    "done\n"
+    "case $1 in *a.12.csv) ;; *) exit 1;; esac\n"
+    "[ \"$2\" = --capacity=12 ] && [ \"$3\" = --timeout=60s ] || exit 9\n"
+    "printf 'id,lower,upper,size,offset\\nb1,0,3,4,8\\nb2,3,9,4,8\\n"
+    "b3,0,9,4,4\\nb4,9,21,4,4\\nb5,0,21,4,%s\\n' \"${WRONG:-0}\" >\"$out\"\n";
+
+START_TEST(a_peer_is_run_beside) {
+  make_files();
+  make_peer(answering);
+  tool_output o = tool_run("bench", "plan", folder, "--part", "fit", "--peer",
+                           peer, "-o", "json");
+  assert_done(&o);
+  ck_assert(row_is(o.out, 0, "peer_failed", "null"));
+  ck_assert_double_ge(json_number(o.out, at(0, "peer_seconds")), 0);
+  ck_assert_double_gt(json_number(o.out, at(0, "peer_peak_bytes")), 0);
+  ck_assert(
+      row_is(o.out, 1, "peer_failed", "\"no plan: it ended with status 1\""));
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+START_TEST(a_peer_that_is_wrong) {
+  make_files();
+  make_peer(answering);
+  setenv("WRONG", "2", 1);
+  tool_output o = tool_run("bench", "plan", folder, "--part", "fit", "--peer",
+                           peer, "-o", "csv");
+  unsetenv("WRONG");
+  assert_done(&o);
+  assert_contains(o.out, "a wrong plan: buffer ");
+  tool_output_free(&o);
+  make_peer("for word; do :; done; cp \"${1#--input=}\" \"${word#*=}\"");
+  o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
+  assert_done(&o);
+  assert_contains(o.out, "a wrong plan: its buffers are others");
+  tool_output_free(&o);
+  make_peer("kill -9 $$");
+  o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
+  assert_contains(o.out, "it did not end: it was killed");
+  tool_output_free(&o);
+  make_peer("exit 0");
+  o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
+  assert_contains(o.out, "its plan: ");
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+START_TEST(tables) {
+  make_files();
+  tool_output o = tool_run("bench", "plan", folder, "--part", "fit");
+  assert_done(&o);
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(o.out, "\nfit   a.12.csv ");
+  assert_contains(o.out, "\nfitted ");
+  ck_assert_ptr_null(strstr(o.out, "peer_over"));
+  tool_output_free(&o);
+  o = tool_run("bench", "plan", folder, "--part", "low", "-o", "csv");
+  assert_done(&o);
+  ck_assert_int_eq(strncmp(o.out, "part,name,buffers,lower_bound,", 30), 0);
+  tool_output_free(&o);
+  o = tool_run("bench", "plan", folder, "--part", "low", "-o", "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n| part ");
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_fails) {
+  make_files();
+  write_file("bad.csv", "id,lower,upper,size\nx,3,2,5\n");
+  tool_output o =
+      tool_run("bench", "plan", folder, "--part", "low", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "1 of 3 rows failed");
+  ck_assert(row_is(o.out, 1, "name", "\"bad.csv\""));
+  ck_assert(row_is(o.out, 1, "seconds", "null"));
+  ck_assert(row_is(o.out, 1, "met", "false"));
+  ck_assert(!row_is(o.out, 1, "failed", "null"));
+  ck_assert(row_is(o.out, 2, "failed", "null"));
+  tool_output_free(&o);
+  end_files();
+}
+END_TEST
+
+START_TEST(no_folder_no_files) {
+  tool_output o = tool_run("bench", "plan", "/nowhere");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "/nowhere: No such file");
+  ck_assert_str_eq(o.out, "");
+  tool_output_free(&o);
+  make_files();
+  write_file("peer", "");
+  o = tool_run("bench", "plan", folder, "--peer", peer);
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "cannot be run");
+  tool_output_free(&o);
+  setenv("TMPDIR", "/nowhere", 1);
+  o = tool_run("bench", "plan", folder, "--part", "fit");
+  unsetenv("TMPDIR");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "/nowhere: No such file");
+  tool_output_free(&o);
+  end_files();
+  o = tool_run("bench", "plan", "/proc/self/task");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "there is no *.csv in it");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(help_and_wrong_use) {
+  tool_output o = tool_run("bench", "plan", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench plan ");
+  tool_output_free(&o);
+  assert_misuse(tool_run("bench", "plan", "--part", "fit"), "want a folder");
+  assert_misuse(tool_run("bench", "plan", "--part", "fit,slow", "."), "'slow'");
+  assert_misuse(tool_run("bench", "plan", "--peer", "x"), "--peer is for");
+  assert_misuse(tool_run("bench", "plan", "--seconds", "0"),
+                "--seconds wants a whole number");
+  assert_misuse(tool_run("bench", "plan", "--rounds", "101"),
+                "--rounds wants a whole number");
+  assert_misuse(tool_run("bench", "plan", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "plan", "a", "b"), "'b' is too much");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_plan");
+  ADD_CASE(suite, "report", json_has_the_published_keys,
+           capacities_are_in_names_or_the_bound, tables,
+           what_cannot_be_read_fails, no_folder_no_files, help_and_wrong_use);
+  ADD_CASE(suite, "peer", a_peer_is_run_beside, a_peer_that_is_wrong);
+  return run_suite(suite);
+}
