@@ -188,6 +188,7 @@ static uint64_t shrink(const tarn_plan_buffer *buffer, double factor) {
   uint64_t unit = buffer->alignment > 0 ? buffer->alignment : 1;
   double wanted = (double)buffer->size * factor;
   if (wanted >= (double)buffer->size) return buffer->size;
+  // A whole number above the quotient, or the quotient itself.
   uint64_t units = (uint64_t)(wanted / (double)unit);
   if ((double)units * (double)unit < wanted || units == 0) units++;
   uint64_t size = units * unit;

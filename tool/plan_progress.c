@@ -27,8 +27,7 @@ void plan_progress_begin(plan_progress *progress) {
   interrupted = 0;
   progress->is_terminal = isatty(STDERR_FILENO) == 1;
   progress->is_shown = false;
-  progress->next =
-      progress->is_terminal ? on_terminal_seconds : in_file_seconds;
+  progress->next = progress->is_terminal ? 0 : in_file_seconds;
   sigemptyset(&once.sa_mask);
   (void)sigaction(SIGINT, NULL, &progress->then);
   if (progress->then.sa_handler != SIG_IGN) {
