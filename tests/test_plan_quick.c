@@ -94,7 +94,7 @@ static void require_all_good(uint64_t longest) {
 
 // Most are there at once: a row.
 START_TEST(crowds_are_planned) {
-  require_all_good(2 * MOST);
+  require_all_good(UINT64_C(2) * MOST);
 }
 END_TEST
 

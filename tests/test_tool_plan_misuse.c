@@ -154,12 +154,12 @@ END_TEST
 // What comes out of a file does not reach the terminal as it is.
 START_TEST(names_are_neutralised) {
   char *path = plan_file("hostile.csv",
-                         "id,lower,upper,size\n\xe2\x80\xae"
+                         "id,lower,upper,size\n\xc2\x9b"
                          "a,0,3,1024\nb,0,3,8\n");
   tool_output o = tool_run("plan", path, "--capacity", "1K");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "?a");
-  ck_assert_ptr_null(strstr(o.out, "\xe2\x80\xae"));
+  ck_assert_ptr_null(strstr(o.out, "\xc2\x9b"));
   tool_output_free(&o);
   free(path);
 }

@@ -5,7 +5,6 @@
 // at last what stands out above the capacity in some plan is moved as well.
 #include "plan_fit.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "overfull.h"
@@ -189,8 +188,10 @@ static uint64_t shrink(const tarn_plan_buffer *buffer, double factor) {
   uint64_t unit = buffer->alignment > 0 ? buffer->alignment : 1;
   double wanted = (double)buffer->size * factor;
   if (wanted >= (double)buffer->size) return buffer->size;
-  uint64_t units = (uint64_t)ceil(wanted / (double)unit);
-  uint64_t size = (units == 0 ? 1 : units) * unit;
+  // A whole number above the quotient, or the quotient itself.
+  uint64_t units = (uint64_t)(wanted / (double)unit);
+  if ((double)units * (double)unit < wanted || units == 0) units++;
+  uint64_t size = units * unit;
   return size < buffer->size ? size : buffer->size;
 }
 
@@ -238,7 +239,7 @@ double plan_fit_factor(const tarn_plan_problem *problem, const bool *kept,
   double first = (double)(capacity - stays) / (double)(height - stays);
   if (first > 1) first = 1;
   for (int i = 0; i < FACTORS; i++) {
-    double factor = floor(first * tries[i] * 1e4) / 1e4;
+    double factor = (double)(uint64_t)(first * tries[i] * 1e4) / 1e4;
     if (factor <= 0) return 0;
     if (fits_at(problem, kept, factor, seconds / FACTORS)) return factor;
   }

@@ -1,7 +1,7 @@
 // The line of progress, and the signal that ends a search.
 #include "plan_progress.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -27,8 +27,7 @@ void plan_progress_begin(plan_progress *progress) {
   interrupted = 0;
   progress->is_terminal = isatty(STDERR_FILENO) == 1;
   progress->is_shown = false;
-  progress->next =
-      progress->is_terminal ? on_terminal_seconds : in_file_seconds;
+  progress->next = progress->is_terminal ? 0 : in_file_seconds;
   sigemptyset(&once.sa_mask);
   (void)sigaction(SIGINT, NULL, &progress->then);
   if (progress->then.sa_handler != SIG_IGN) {
@@ -51,9 +50,9 @@ static void describe(const tarn_plan_progress *state, char *out) {
     double ratio = (double)state->height / (double)state->lower_bound;
     snprintf(over, sizeof over, " (+%.2f%%)", 100 * (ratio - 1));
   }
-  snprintf(out, LINE_SIZE, "best %s, bound %s%s, %s nodes, %.0f s", best,
+  snprintf(out, LINE_SIZE, "best %s, bound %s%s, %s nodes, %" PRIu64 " s", best,
            format_bytes(bound, state->lower_bound), over,
-           format_count(nodes, state->nodes), floor(state->seconds));
+           format_count(nodes, state->nodes), (uint64_t)state->seconds);
 }
 
 bool plan_progress_tell(const tarn_plan_progress *state, void *user) {

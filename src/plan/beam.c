@@ -129,7 +129,9 @@ void tarn__plan_beam_destroy(tarn__plan_beam *b) {
   tarn__host_free(b, sizeof *b);
 }
 
-uint32_t tarn__plan_beam_width(const tarn__plan_beam *b) { return b->width; }
+uint32_t tarn__plan_beam_width(const tarn__plan_beam *b) {
+  return b->width;
+}
 
 // --- a level ----------------------------------------------------------------
 // -------------------------------------------------------------------

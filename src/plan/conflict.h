@@ -9,8 +9,7 @@
 // as long as the call's limits allow. The set is the smaller the longer.
 //
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status
-tarn__plan_find_conflict(tarn__plan_call *call,
-                         const tarn_plan_problem *problem, tarn_plan *plan);
+TARN_MUST_CHECK tarn_status tarn__plan_find_conflict(
+    tarn__plan_call *call, const tarn_plan_problem *problem, tarn_plan *plan);
 
 #endif  // TARN_PLAN_CONFLICT_H_

@@ -21,13 +21,12 @@ static tarn_status fill_one(tarn__plan_call *call, const tarn__plan_fill *fill,
                         .is_whole = fill->is_whole,
                         .node_limit = fill->node_limit};
   tarn__plan_placed placed;
-  tarn_status status =
-      tarn__plan_set_solve(call, &set, plan->offsets, &placed);
+  tarn_status status = tarn__plan_set_solve(call, &set, plan->offsets, &placed);
   if (status != TARN_OK) return status;
   plan->info.answer = placed.answer;
   plan->info.lower_bound = placed.bound;
-  plan->has_offsets = placed.answer == TARN_PLAN_OPTIMAL ||
-                      placed.answer == TARN_PLAN_FEASIBLE;
+  plan->has_offsets =
+      placed.answer == TARN_PLAN_OPTIMAL || placed.answer == TARN_PLAN_FEASIBLE;
   plan->info.height = plan->has_offsets ? placed.height : 0;
   plan->heights[0] = plan->info.height;
   memset(plan->arenas, 0, fill->problem->count * sizeof *plan->arenas);

@@ -12,6 +12,7 @@
 // to an alignment; so an alignment must divide the unit or be divided by it.
 #include "plan/instance.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,8 +92,8 @@ static void add_piece(making *m, tarn__plan_item *item, uint64_t first,
                       uint64_t last, uint64_t size) {
   uint32_t number = item->piece + item->piece_count++;
   m->in->pieces[number].size = size;
-  m->ends[2 * number] = (end){first, number, true};
-  m->ends[2 * number + 1] = (end){last, number, false};
+  m->ends[2 * (size_t)number] = (end){first, number, true};
+  m->ends[2 * (size_t)number + 1] = (end){last, number, false};
   item->length += last - first;
   if (item->size < size) item->size = size;
 }
@@ -178,6 +179,7 @@ static void cut_sections(making *m) {
   size_t count = 2 * in->piece_count;
   uint32_t section = 0;
   bool begun = false;
+  assert(m->ends != NULL);
   qsort(m->ends, count, sizeof *m->ends, by_step);
   for (size_t i = 0; i < count; i++) {
     const end *e = &m->ends[i];

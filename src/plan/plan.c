@@ -11,9 +11,8 @@
 
 static tarn_status solve(tarn__plan_call *call,
                          const tarn_plan_problem *problem, tarn_plan *plan) {
-  tarn__plan_fill whole = {.problem = problem,
-                           .minimise = call->options.minimise,
-                           .is_whole = true};
+  tarn__plan_fill whole = {
+      .problem = problem, .minimise = call->options.minimise, .is_whole = true};
   tarn_status status = TARN_OK;
   if (call->options.previous != NULL) {
     status = tarn__plan_from_previous(call, problem, plan);

@@ -178,7 +178,7 @@ tarn_status tarn__plan_portfolio_create(const tarn__plan_instance *instance,
 
 void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
   if (p == NULL) return;
-  for (uint32_t i = 0; i < p->count; i++) {
+  for (uint32_t i = 0; p->workers != NULL && i < p->count; i++) {
     worker *w = &p->workers[i];
     for (int kind = 0; kind < TARN__PLAN_IN_BREADTH; kind++) {
       tarn__plan_search_destroy(w->search[kind]);

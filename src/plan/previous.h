@@ -11,8 +11,7 @@
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
-TARN_MUST_CHECK tarn_status
-tarn__plan_from_previous(tarn__plan_call *call,
-                         const tarn_plan_problem *problem, tarn_plan *plan);
+TARN_MUST_CHECK tarn_status tarn__plan_from_previous(
+    tarn__plan_call *call, const tarn_plan_problem *problem, tarn_plan *plan);
 
 #endif  // TARN_PLAN_PREVIOUS_H_

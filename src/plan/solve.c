@@ -22,6 +22,9 @@
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
+// Steps down before the first round; the widest beam.
+enum { QUICK_HALVINGS = 6, WIDEST = 1 << 20 };
+
 // Of a round: beams at the bound, and heights above it that one is tried at.
 enum { BEAMS = 2, HALVINGS = 3 };
 
@@ -72,10 +75,14 @@ static void take(solving *s, const uint64_t *offsets) {
   }
 }
 
+// Rather than any that fits.
+static bool wants_lowest(const solving *s) {
+  return s->aim->minimise || s->aim->capacity == UINT64_MAX;
+}
+
 // The height at which nothing more is asked for.
 static uint64_t goal(const solving *s) {
-  bool lowest = s->aim->minimise || s->aim->capacity == UINT64_MAX;
-  return lowest ? s->found->bound : s->aim->capacity;
+  return wants_lowest(s) ? s->found->bound : s->aim->capacity;
 }
 
 static bool is_done(const solving *s) {
@@ -118,6 +125,25 @@ static uint64_t below_best(const solving *s) {
   return below < s->aim->capacity ? below : s->aim->capacity;
 }
 
+// One member in depth half-way between the bound and the best plan, again and
+// again: a few searches that take little come closer than one that takes long.
+// That is for those who want a good plan soon.
+static tarn_status come_down(solving *s) {
+  tarn__plan_step step = {
+      .kind = TARN__PLAN_BELOW_BEST,
+      .node_limit = FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count};
+  tarn_status status = TARN_OK;
+  uint64_t failed = s->found->bound;
+  for (int i = 0; i < QUICK_HALVINGS && !is_over(s, status); i++) {
+    bool found;
+    step.capacity = failed + (s->found->height - failed) / 2;
+    if (step.capacity == failed) break;
+    status = take_step(s, step, &found);
+    if (!found) failed = step.capacity;
+  }
+  return status;
+}
+
 static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
                                    uint64_t limit) {
   tarn__plan_step step = {.kind = kind, .node_limit = limit};
@@ -145,7 +171,10 @@ static tarn_status beam(solving *s, uint64_t capacity, uint32_t width,
 
 // Some members at the bound; the last of them at heights above it as well.
 static tarn_status search_in_breadth(solving *s, uint32_t width) {
-  tarn_status status = TARN_OK;
+  uint32_t widest;
+  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
+  if (status != TARN_OK || widest == 0) return status;
+  if (width > widest) width = widest;
   bool found;
   for (int i = 0; i < BEAMS && !is_over(s, status); i++) {
     s->beams += s->aim->threads;
@@ -177,18 +206,18 @@ static tarn_status one_round(solving *s, int round, uint64_t limit,
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
     status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
   }
-  if (!is_over(s, status) && width > 0) status = search_in_breadth(s, width);
+  if (!is_over(s, status)) status = search_in_breadth(s, width);
   return status;
 }
 
 static tarn_status search_on(solving *s) {
-  uint32_t widest = tarn__plan_portfolio_width(s->portfolio);
-  uint32_t width = widest > 0 ? 1 : 0;
+  uint32_t width = 1;
   uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
-  tarn_status status = TARN_OK;
+  bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
+  tarn_status status = comes ? come_down(s) : TARN_OK;
   for (int round = 0; !is_over(s, status); round++) {
     status = one_round(s, round, limit, width);
-    width = 2 * width < widest ? 2 * width : widest;
+    if (width < WIDEST) width *= 2;
     if (limit < UINT64_MAX / 2) limit *= 2;
   }
   return status;

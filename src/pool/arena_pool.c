@@ -26,7 +26,7 @@
 
 enum {
   GRANULE = 512,
-  DEFAULT_STEPS = 4096,  // laying them out takes the square of that
+  DEFAULT_STEPS = 4096,  // laying out more takes too long
 };
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;

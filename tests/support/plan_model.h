@@ -32,6 +32,30 @@ uint64_t model_random(uint64_t *state, uint64_t limit);
 // No arenas.
 void model_make(model_scene *scene, uint64_t seed, size_t most, unsigned kinds);
 
+// The steps in which part |part| of a buffer is needed, from gap to gap.
+static inline uint64_t model_part_first(const tarn_plan_buffer *b,
+                                        size_t part) {
+  return part == 0 ? b->first : b->gaps[part - 1].last;
+}
+
+static inline uint64_t model_part_last(const tarn_plan_buffer *b, size_t part) {
+  return part == b->gap_count ? b->last : b->gaps[part].first;
+}
+
+// Whether there is a step in which both are needed.
+static inline bool model_meet(const tarn_plan_buffer *a,
+                              const tarn_plan_buffer *b) {
+  for (size_t i = 0; i <= a->gap_count; i++) {
+    for (size_t j = 0; j <= b->gap_count; j++) {
+      if (model_part_first(a, i) < model_part_last(b, j) &&
+          model_part_first(b, j) < model_part_last(a, i)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 // The part of |whole| whose buffers are in |mask|, in their order.
 void model_part(const model_scene *whole, uint32_t mask, model_scene *out);
 
