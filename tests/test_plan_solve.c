@@ -68,6 +68,22 @@ START_TEST(gaps_alignments_and_fixed_ones_are_kept) {
 }
 END_TEST
 
+// At 0, 16 and 30; of multiples of 4, which divides all sizes and two of the
+// alignments, 44 would be the least.
+START_TEST(alignments_need_not_divide_each_other) {
+  const uint64_t capacity = 42;
+  const tarn_plan_buffer buffers[] = {
+      {.first = 0, .last = 1, .size = 12, .alignment = 16},
+      {.first = 0, .last = 1, .size = 12, .alignment = 16},
+      {.first = 0, .last = 1, .size = 12, .alignment = 6}};
+  tarn_plan_problem problem = problem_of(buffers, 3);
+  assert_height(&problem, "optimal", 42);
+  problem.capacities = &capacity;
+  problem.arena_count = 1;
+  assert_height(&problem, "feasible", 42);
+}
+END_TEST
+
 // A capacity is enough, unless the lowest is asked for.
 START_TEST(a_capacity_is_a_goal) {
   const uint64_t capacity = 1000;
@@ -273,7 +289,8 @@ int main(void) {
   faults_install();
   Suite *suite = suite_create("plan solve");
   ADD_CASE(suite, "answers", the_header_s_example, nothing_is_a_problem_too,
-           gaps_alignments_and_fixed_ones_are_kept, a_capacity_is_a_goal,
+           gaps_alignments_and_fixed_ones_are_kept,
+           alignments_need_not_divide_each_other, a_capacity_is_a_goal,
            answers_have_names, no_plan_has_nothing, structs_may_grow);
   ADD_CASE(suite, "limits", progress_only_gets_better, a_caller_may_have_enough,
            the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
