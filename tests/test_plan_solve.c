@@ -192,6 +192,23 @@ START_TEST(progress_only_gets_better) {
 }
 END_TEST
 
+// Also of a plan that needs no search.
+START_TEST(the_first_plan_is_heard_of) {
+  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
+                                      {.first = 1, .last = 3, .size = 8}};
+  tarn_plan_problem problem = problem_of(buffers, 2);
+  hearing h = {0};
+  tarn_plan_options options = plain;
+  options.progress = hear;
+  options.user = &h;
+  tarn_plan *plan = solve(&problem, &options);
+  ck_assert_uint_eq(h.calls, 1);
+  ck_assert_uint_eq(h.last.height, 12);
+  ck_assert_uint_eq(h.last.lower_bound, 12);
+  tarn_plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(a_caller_may_have_enough) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
@@ -292,7 +309,8 @@ int main(void) {
            gaps_alignments_and_fixed_ones_are_kept,
            alignments_need_not_divide_each_other, a_capacity_is_a_goal,
            answers_have_names, no_plan_has_nothing, structs_may_grow);
-  ADD_CASE(suite, "limits", progress_only_gets_better, a_caller_may_have_enough,
+  ADD_CASE(suite, "limits", progress_only_gets_better,
+           the_first_plan_is_heard_of, a_caller_may_have_enough,
            the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
            every_fault_is_survived);
   return run_suite(suite);

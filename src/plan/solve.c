@@ -65,14 +65,17 @@ static tarn__plan_stop make_stop(solving *s) {
       .watch_ns = tarn__os_now_ns() + TARN__PLAN_WATCH_EACH_NS};
 }
 
+static void tell_or_stop(solving *s) {
+  if (tell(s, 0)) return;
+  atomic_store_explicit(s->aim->asked, true, memory_order_relaxed);
+}
+
 static void take(solving *s, const uint64_t *offsets) {
   uint64_t height = tarn__plan_instance_height(s->in, offsets);
   if (height >= s->found->height) return;
   memcpy(s->offsets, offsets, s->in->item_count * sizeof *offsets);
   s->found->height = height;
-  if (!tell(s, 0)) {
-    atomic_store_explicit(s->aim->asked, true, memory_order_relaxed);
-  }
+  tell_or_stop(s);
 }
 
 // Rather than any that fits.
@@ -248,6 +251,7 @@ static tarn_status search(solving *s) {
 static tarn_status find(solving *s) {
   tarn_status status = tarn__plan_greedy(s->in, goal(s), &s->stop, s->offsets,
                                          &s->found->height);
+  tell_or_stop(s);
   return status != TARN_OK || is_done(s) ? status : search(s);
 }
 
