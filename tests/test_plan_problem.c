@@ -1,6 +1,7 @@
 // What is wrong with a problem or with options is said, with the place.
 #include <math.h>
 
+#include "plan/instance.h"
 #include "test_plan_kit.h"
 
 // Each of these changes a good problem or good options in one way.
@@ -129,6 +130,33 @@ START_TEST(sums_stay_below_2_to_the_63) {
 }
 END_TEST
 
+// Items at multiples of 2^62 could not lie above each other, and their
+// alignments were in no sum that was checked. One that is a multiple of the
+// other was.
+START_TEST(alignments_of_merged_ones_stay_small) {
+  const tarn_plan_pair in_place = {.giver = 0, .taker = 1};
+  const bool merged = true;
+  const tarn__plan_choice choice = {.merged = &merged};
+  tarn_plan_buffer two[] = {
+      {.first = 0, .last = 2, .size = 1, .alignment = UINT64_C(1) << 61},
+      {.first = 1, .last = 3, .size = 1, .alignment = 3}};
+  tarn_plan_problem whole = problem_of(two, 2);
+  whole.pairs = &in_place;
+  whole.pair_count = 1;
+  tarn__plan_instance in;
+  assert_ok(tarn__plan_problem_check(&whole));
+  assert_status(tarn__plan_instance_make(&whole, &choice, &in), TARN_E_INVALID);
+  two[0].alignment = (UINT64_C(1) << 31) - 1;
+  two[1].alignment = (UINT64_C(1) << 31);
+  assert_status(tarn__plan_instance_make(&whole, &choice, &in), TARN_E_INVALID);
+  assert_error_says("buffer 1");
+  two[0].alignment = UINT64_C(1) << 61;
+  assert_ok(tarn__plan_instance_make(&whole, &choice, &in));
+  ck_assert_uint_eq(in.items[0].alignment, UINT64_C(1) << 61);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
 START_TEST(parts_are_there) {
   reset();
   problem.buffers = NULL;
@@ -187,9 +215,9 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("plan problem");
-  ADD_CASE(suite, "problem", a_buffer_makes_sense, gaps_lie_in_order_within,
-           a_place_can_be_taken, pairs_meet_in_one_step,
-           sums_stay_below_2_to_the_63, parts_are_there, options_make_sense,
-           a_bound_counts_what_is_needed_at_once);
+  ADD_CASE(suite, "problem", alignments_of_merged_ones_stay_small,
+           a_buffer_makes_sense, gaps_lie_in_order_within, a_place_can_be_taken,
+           pairs_meet_in_one_step, sums_stay_below_2_to_the_63, parts_are_there,
+           options_make_sense, a_bound_counts_what_is_needed_at_once);
   return run_suite(suite);
 }

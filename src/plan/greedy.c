@@ -29,7 +29,7 @@ enum {
   // those of a problem that a tree would be too large for.
   MOST_PIECES = 500000,
   MOST_TREE_PIECES = 1 << 21,
-  ITEMS_PER_ASKING = 256,  // items put down before |stop| is looked at
+  ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
   ROUNDS = 8,
 };
 

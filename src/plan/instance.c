@@ -40,15 +40,6 @@ typedef struct making {
 
 // --- items and pieces -------------------------------------------------------
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 static bool is_in(const making *m, size_t buffer) {
   return m->choice->left_out == NULL || !m->choice->left_out[buffer];
 }
@@ -114,10 +105,10 @@ static void add_pieces(making *m, tarn__plan_item *item,
 }
 
 static bool join_place(tarn__plan_item *item, const tarn_plan_buffer *b) {
-  uint64_t alignment = tarn__plan_alignment(b);
-  uint64_t times = alignment / gcd(item->alignment, alignment);
-  if (item->alignment > (UINT64_C(1) << 62) / times) return false;
-  item->alignment *= times;
+  uint64_t both =
+      tarn__plan_both_aligned(item->alignment, tarn__plan_alignment(b));
+  if (both == 0) return false;
+  item->alignment = both;
   if ((b->flags & TARN_PLAN_FIXED) != 0) {
     item->fixed = true;
     item->offset = b->offset;
@@ -221,7 +212,7 @@ static uint64_t suit_alignments(const tarn__plan_instance *in, uint64_t unit) {
     before = unit;
     for (size_t i = 0; i < in->item_count; i++) {
       uint64_t alignment = in->items[i].alignment;
-      if (!suits(unit, alignment)) unit = gcd(unit, alignment);
+      if (!suits(unit, alignment)) unit = tarn__plan_gcd(unit, alignment);
     }
   }
   return unit;
@@ -230,10 +221,10 @@ static uint64_t suit_alignments(const tarn__plan_instance *in, uint64_t unit) {
 static void choose_unit(tarn__plan_instance *in) {
   uint64_t unit = 0;
   for (size_t i = 0; i < in->piece_count; i++) {
-    unit = gcd(unit, in->pieces[i].size);
+    unit = tarn__plan_gcd(unit, in->pieces[i].size);
   }
   for (size_t i = 0; i < in->item_count; i++) {
-    if (in->items[i].fixed) unit = gcd(unit, in->items[i].offset);
+    if (in->items[i].fixed) unit = tarn__plan_gcd(unit, in->items[i].offset);
   }
   in->unit = unit == 0 ? 1 : suit_alignments(in, unit);
 }
@@ -245,7 +236,7 @@ static void divide(tarn__plan_instance *in) {
     tarn__plan_item *item = &in->items[i];
     item->size /= in->unit;
     item->offset /= in->unit;
-    item->alignment /= gcd(item->alignment, in->unit);
+    item->alignment /= tarn__plan_gcd(item->alignment, in->unit);
   }
 }
 

@@ -69,8 +69,8 @@ typedef struct tarn__plan_choice {
 //
 // Lifetime:       tarn__plan_instance_free.
 // Cost:           O(n log n).
-// TARN_E_INVALID  more than 2^31 pieces; alignments whose least common
-//                 multiple is beyond 2^63.
+// TARN_E_INVALID  more than 2^31 pieces; merged alignments that are too much
+//                 together: tarn__plan_both_aligned.
 // TARN_E_NOMEM    no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_instance_make(
     const tarn_plan_problem *problem, const tarn__plan_choice *choice,

@@ -13,15 +13,6 @@
 
 // --- whether two can merge ---------------------------------------------------
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 static tarn__plan_demand demand_of(const tarn_plan_buffer *b) {
   return (tarn__plan_demand){.alignment = tarn__plan_alignment(b),
                              .fixed = (b->flags & TARN_PLAN_FIXED) != 0,
@@ -30,11 +21,10 @@ static tarn__plan_demand demand_of(const tarn_plan_buffer *b) {
 
 // What both ask for.
 static tarn__plan_demand meet(tarn__plan_demand a, tarn__plan_demand b) {
-  uint64_t times = b.alignment / gcd(a.alignment, b.alignment);
-  if (a.alignment > (UINT64_C(1) << 62) / times) {
+  a.alignment = tarn__plan_both_aligned(a.alignment, b.alignment);
+  if (a.alignment == 0) {
     return (tarn__plan_demand){.alignment = 1, .too_large = true};
   }
-  a.alignment *= times;
   a.impossible = a.fixed && b.fixed && a.offset != b.offset;
   if (b.fixed) a.offset = b.offset;
   a.fixed |= b.fixed;

@@ -72,7 +72,7 @@ typedef struct tarn__plan_pairs {
   uint32_t *trail;  // mates, in the order in which they were decided
   size_t decided;   // of them
   // Alignments kept a pair from merging which have a common multiple, but one
-  // beyond 2^62: what was proved then leaves plans out.
+  // that is too large: what was proved then leaves plans out.
   bool inexact;
 } tarn__plan_pairs;
 

@@ -40,6 +40,23 @@ static inline uint64_t tarn__plan_align_up(uint64_t offset,
   return over == 0 ? offset : offset + (alignment - over);
 }
 
+static inline uint64_t tarn__plan_gcd(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+// The alignment of what must keep both; 0: it is too large. One that is neither
+// of the two was in no sum that was checked: 2^32 of them stay below 2^62.
+static inline uint64_t tarn__plan_both_aligned(uint64_t a, uint64_t b) {
+  uint64_t times = b / tarn__plan_gcd(a, b);
+  if (a % b == 0 || b % a == 0) return a > b ? a : b;
+  return a > (UINT64_C(1) << 30) / times ? 0 : a * times;
+}
+
 // How many arenas there are, at least 1, and what one has; 0: no limit.
 static inline size_t tarn__plan_arena_count(const tarn_plan_problem *problem) {
   return problem->arena_count == 0 ? 1 : problem->arena_count;

@@ -84,7 +84,7 @@
 #include "plan/parts.h"
 #include "plan/twins.h"
 
-enum { STOP_EACH = 256, FIRST_KEYS = 256 };
+enum { STOP_EACH = 16, FIRST_KEYS = 256 };
 #define NOBODY UINT32_MAX
 
 // A part that is being worked on, within the one before.
