@@ -241,8 +241,8 @@ TARN_API const size_t *tarn_plan_conflict(const tarn_plan *plan);
 //
 // Cost:           O(n log n).
 // TARN_E_INVALID  the problem is wrong.
-// TARN_E_CORRUPT  the plan is wrong: the text names the buffers and what is
-//                 between them.
+// TARN_E_CORRUPT  the plan is wrong: the text names the buffers, where they lie
+//                 and the step.
 // TARN_E_NOMEM    no host memory.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_verify(const tarn_plan_problem *problem, const uint64_t *offsets,
