@@ -173,7 +173,8 @@ START_TEST(it_does_not_fit) {
   assert_contains(o.out, "These 2 buffers cannot lie together:\n");
   assert_contains(o.out, "need 5.00 KiB (5120 bytes) together in step ");
   assert_contains(o.out, "the capacity is 4.99 KiB (5119 bytes)");
-  assert_contains(o.out, "Without any one of them the others would fit.");
+  assert_contains(o.out,
+                  "Without any one of them the rest of these would fit;");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, "before\n");
   ck_assert_int_ne(access(svg, F_OK), 0);
@@ -357,7 +358,7 @@ START_TEST(arenas_fill_in_order) {
   assert_done(&o);
   assert_contains(o.out, "All have a place: 5.00 KiB (5120 bytes) in 2 arenas");
   assert_contains(o.out, "arena 0      1.00 KiB (1024 bytes), 2 buffers\n");
-  assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffers\n");
+  assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffer\n");
   tool_output_free(&o);
   free(out);
   free(path);

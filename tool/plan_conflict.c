@@ -138,6 +138,13 @@ static void write_rows(const plan_answer *answer, FILE *out) {
   fputc('\n', out);
 }
 
+static void write_step(const plan_answer *answer, uint64_t step, FILE *out) {
+  fprintf(out, " together in step %" PRIu64, step);
+  if (answer->input->kind->counts_events && step > 0) {
+    fprintf(out, ", after event %" PRIu64, step - 1);
+  }
+}
+
 static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
                            uint64_t capacity, FILE *out) {
   char needed[FORMAT_SIZE], there[FORMAT_SIZE];
@@ -145,7 +152,7 @@ static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
   fprintf(out, "%s %s", one ? "It needs" : "They need",
           format_bytes_exact(needed, crowd->bytes));
   if (crowd->has_step && !one) {
-    fprintf(out, " together in step %" PRIu64, crowd->step);
+    write_step(answer, crowd->step, out);
   } else if (!one) {
     fputs(" at least", out);
   }
@@ -178,7 +185,8 @@ void plan_conflict_write(const plan_answer *answer, FILE *out) {
   write_reason(answer, out);
   if (count == 1) return;
   fputs(answer->info.conflict_minimal
-            ? "Without any one of them the others would fit.\n"
+            ? "Without any one of them the rest of these would fit; there may "
+              "be more such sets.\n"
             : "Whether fewer of them are the reason already is not known.\n",
         out);
 }
