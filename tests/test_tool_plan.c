@@ -272,6 +272,19 @@ START_TEST(time_limits_end_the_search) {
 }
 END_TEST
 
+// There is enough of all arenas together, which helps nobody.
+START_TEST(larger_than_each_arena) {
+  char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
+  tool_output o = tool_run("plan", path, "--arena", "1K", "--arena", "1K");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out,
+                  "(1500 bytes) in one piece; the largest arena for it "
+                  "has 1.00 KiB (1024 bytes).");
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
 START_TEST(how_far_from_the_best) {
   char *path = plan_random_file("random.csv", 120, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "0.2");
@@ -462,6 +475,7 @@ static void add_tests(TCase *all) {
   tcase_add_test(all, offsets_are_aligned);
   tcase_add_loop_test(all, node_limits_make_equal_plans, 0, 2);
   tcase_add_test(all, time_limits_end_the_search);
+  tcase_add_test(all, larger_than_each_arena);
   tcase_add_test(all, how_far_from_the_best);
   tcase_add_test(all, what_has_shrunk_stays);
   tcase_add_test(all, json_counts_what_moved);
