@@ -173,7 +173,8 @@ START_TEST(it_does_not_fit) {
   assert_contains(o.out, "These 2 buffers cannot lie together:\n");
   assert_contains(o.out, "need 5.00 KiB (5120 bytes) together in step ");
   assert_contains(o.out, "the capacity is 4.99 KiB (5119 bytes)");
-  assert_contains(o.out, "Without any one of them the others would fit.");
+  assert_contains(o.out,
+                  "Without any one of them the rest of these would fit;");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, "before\n");
   ck_assert_int_ne(access(svg, F_OK), 0);
@@ -266,6 +267,19 @@ START_TEST(time_limits_end_the_search) {
   ck_assert_double_ge(json_number(o.out, "seconds"), 0.1);
   ck_assert_double_gt(json_number(o.out, "height"),
                       json_number(o.out, "lower_bound"));
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
+// There is enough of all arenas together, which helps nobody.
+START_TEST(larger_than_each_arena) {
+  char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
+  tool_output o = tool_run("plan", path, "--arena", "1K", "--arena", "1K");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out,
+                  "(1500 bytes) in one piece; the largest arena for it "
+                  "has 1.00 KiB (1024 bytes).");
   tool_output_free(&o);
   free(path);
 }
@@ -372,7 +386,7 @@ START_TEST(arenas_fill_in_order) {
   assert_done(&o);
   assert_contains(o.out, "All have a place: 5.00 KiB (5120 bytes) in 2 arenas");
   assert_contains(o.out, "arena 0      1.00 KiB (1024 bytes), 2 buffers\n");
-  assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffers\n");
+  assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffer\n");
   tool_output_free(&o);
   free(out);
   free(path);
@@ -476,6 +490,7 @@ static void add_tests(TCase *all) {
   tcase_add_test(all, offsets_are_aligned);
   tcase_add_loop_test(all, node_limits_make_equal_plans, 0, 2);
   tcase_add_test(all, time_limits_end_the_search);
+  tcase_add_test(all, larger_than_each_arena);
   tcase_add_test(all, how_far_from_the_best);
   tcase_add_test(all, what_has_shrunk_stays);
   tcase_add_test(all, json_counts_what_moved);

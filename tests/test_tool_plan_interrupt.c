@@ -1,4 +1,5 @@
-// `tarn plan` on a terminal: the line of progress, and Ctrl-C.
+// How the search of `tarn plan` ends: the line of progress on a terminal,
+// Ctrl-C, nodes, or too much to search.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -98,6 +99,34 @@ START_TEST(ignored_stays_ignored) {
 }
 END_TEST
 
+// Who sees no word of it waits for a better plan that more time does not bring.
+START_TEST(too_large_to_be_searched) {
+  char *path = plan_random_file("random.csv", 4000, 64);
+  tool_output o = tool_run("plan", path, "--time-limit", "none");
+  assert_done(&o);
+  assert_contains(o.out, "More time would not help: it is too large");
+  tool_output_free(&o);
+  o = tool_run("plan", path, "--time-limit", "none", "--capacity", "1G");
+  assert_done(&o);
+  assert_contains(o.out, "It fits: ");
+  ck_assert_ptr_null(strstr(o.out, "More time"));
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
+START_TEST(nodes_that_ended_it) {
+  char *path = plan_random_file("random.csv", 120, 64);
+  tool_output o =
+      tool_run("plan", path, "--time-limit", "none", "--nodes", "1000");
+  assert_done(&o);
+  assert_contains(o.out, "% above. The search ended after ");
+  assert_contains(o.out, " nodes.\n");
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("tool_plan_interrupt");
   TCase *all = tcase_create("all");
@@ -105,6 +134,8 @@ int main(void) {
   tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
   tcase_add_test(all, interrupted);
   tcase_add_test(all, ignored_stays_ignored);
+  tcase_add_test(all, too_large_to_be_searched);
+  tcase_add_test(all, nodes_that_ended_it);
   suite_add_tcase(suite, all);
   return run_suite(suite);
 }

@@ -138,6 +138,28 @@ START_TEST(places_are_tried_first) {
 }
 END_TEST
 
+// Nobody will ever write to it.
+START_TEST(a_pipe_is_no_file) {
+  char *pipe = plan_path("pipe.csv");
+  ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+  assert_no(tool_run("plan", pipe), "not a regular file");
+  free(pipe);
+}
+END_TEST
+
+// Numbers of buffers, and not their names, would send the reader to the wrong
+// line.
+START_TEST(arenas_that_are_not_there) {
+  char *path = plan_file("arenas.csv",
+                         "id,lower,upper,size,arena\na,0,3,8,0\nb,0,3,8,2\n");
+  assert_no(tool_run("plan", path),
+            "'b' has to lie in arena 2, counted from 0, and there is 1");
+  assert_no(tool_run("plan", path, "--arena", "8", "--arena", "any"),
+            "'b' has to lie in arena 2, counted from 0, and there are 2");
+  free(path);
+}
+END_TEST
+
 // A full disk, and a reader that is gone, are found at the end.
 START_TEST(what_cannot_be_written) {
   char *path = plan_file("three.csv", THREE);
@@ -177,6 +199,8 @@ static void add_tests(TCase *all) {
   tcase_add_test(all, what_is_not_there);
   tcase_add_test(all, neither_table_nor_trace);
   tcase_add_loop_test(all, places_are_tried_first, 0, 2);
+  tcase_add_test(all, a_pipe_is_no_file);
+  tcase_add_test(all, arenas_that_are_not_there);
   tcase_add_test(all, what_cannot_be_written);
   tcase_add_test(all, names_are_neutralised);
 }

@@ -110,6 +110,7 @@ START_TEST(what_must_move_is_told) {
                   "are.\nOf all but what is older than the trace, "
                   "0.7777.\n");
   assert_contains(o.out, "\nWhat a plan of 136.00 MiB would save\n");
+  assert_contains(o.out, " together in step 2, after event 1;");
   tool_output_free(&o);
 }
 END_TEST

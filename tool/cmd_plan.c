@@ -4,6 +4,7 @@
 //   offsets of the file ─► check ─► write the plan, draw it ─► report
 //
 // Nothing is written before all is known.
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,21 @@ static void set_capacities(command *c) {
   problem->arena_count = count;
 }
 
+static tool_exit check_arenas(const command *c) {
+  const tarn_plan_problem *problem = &c->answer.problem;
+  size_t count = problem->arena_count;
+  for (size_t i = 0; i < problem->count; i++) {
+    const tarn_plan_buffer *b = &problem->buffers[i];
+    if ((b->flags & TARN_PLAN_IN_ARENA) == 0 || b->arena < count) continue;
+    return tool_fail(c->verb,
+                     "%s: '%s' has to lie in arena %" PRIu32
+                     ", counted from 0, and there %s %zu: --arena gives more",
+                     c->input.path, plan_input_id(&c->input, i), b->arena,
+                     count == 1 ? "is" : "are", count);
+  }
+  return TOOL_DONE;
+}
+
 static tool_exit load(command *c) {
   const char *path = c->inputs.items[0];
   c->load.trace.struct_size = sizeof c->load.trace;
@@ -285,18 +301,25 @@ static tool_exit load(command *c) {
   c->answer.input = &c->input;
   c->answer.problem = c->input.problem;
   set_capacities(c);
-  return TOOL_DONE;
+  return check_arenas(c);
 }
 
 // ---------------------------------------------------------------------------
 // The answer
 // ---------------------------------------------------------------------------
 
+// What is asked about the answer has to be answered within the limit, too.
+static double search_seconds(const command *c) {
+  const plan_input_kind *kind = c->input.kind;
+  bool asks = kind->ask_seconds != NULL && plan_capacity(&c->answer) > 0;
+  return c->time_limit - (asks ? kind->ask_seconds(c->time_limit) : 0);
+}
+
 static tool_exit solve(command *c) {
   plan_progress progress = {.verb = c->verb};
   bool has_previous = c->previous.offsets != NULL;
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = c->time_limit,
+                               .time_limit = search_seconds(c),
                                .node_limit = c->nodes,
                                .threads = (uint32_t)c->threads,
                                .minimise = c->minimise,
@@ -317,7 +340,9 @@ static tool_exit solve(command *c) {
   answer->offsets = tarn_plan_offsets(c->plan);
   answer->conflict = tarn_plan_conflict(c->plan);
   answer->has_previous = has_previous;
-  answer->time_limit = c->time_limit;
+  answer->time_limit = options.time_limit;
+  answer->node_limit = c->nodes;
+  answer->is_enough = plan_capacity(answer) > 0 && !c->minimise;
   if (c->answer.problem.arena_count > 1) {
     answer->arenas = tarn_plan_arenas(c->plan);
   }

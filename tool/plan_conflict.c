@@ -138,6 +138,13 @@ static void write_rows(const plan_answer *answer, FILE *out) {
   fputc('\n', out);
 }
 
+static void write_step(const plan_answer *answer, uint64_t step, FILE *out) {
+  fprintf(out, " together in step %" PRIu64, step);
+  if (answer->input->kind->counts_events && step > 0) {
+    fprintf(out, ", after event %" PRIu64, step - 1);
+  }
+}
+
 static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
                            uint64_t capacity, FILE *out) {
   char needed[FORMAT_SIZE], there[FORMAT_SIZE];
@@ -145,17 +152,43 @@ static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
   fprintf(out, "%s %s", one ? "It needs" : "They need",
           format_bytes_exact(needed, crowd->bytes));
   if (crowd->has_step && !one) {
-    fprintf(out, " together in step %" PRIu64, crowd->step);
+    write_step(answer, crowd->step, out);
   } else if (!one) {
     fputs(" at least", out);
   }
   fprintf(out, "; the capacity is %s.\n", format_bytes_exact(there, capacity));
 }
 
+// The largest that buffer |index| may lie in.
+static uint64_t largest_arena(const plan_answer *answer, size_t index) {
+  const tarn_plan_buffer *b = &answer->problem.buffers[index];
+  const uint64_t *capacities = answer->problem.capacities;
+  uint64_t largest = 0;
+  if ((b->flags & TARN_PLAN_IN_ARENA) != 0) return capacities[b->arena];
+  for (size_t i = 0; i < answer->problem.arena_count; i++) {
+    if (capacities[i] > largest) largest = capacities[i];
+  }
+  return largest;
+}
+
+// One buffer that is larger than each arena, though not than all together.
+static bool write_too_large(const plan_answer *answer, FILE *out) {
+  char needed[FORMAT_SIZE], there[FORMAT_SIZE];
+  if (answer->info.conflict_count != 1) return false;
+  size_t index = answer->conflict[0];
+  uint64_t size = answer->problem.buffers[index].size;
+  uint64_t largest = largest_arena(answer, index);
+  if (answer->problem.arena_count < 2 || size <= largest) return false;
+  fprintf(out, "It needs %s in one piece; the largest arena for it has %s.\n",
+          format_bytes_exact(needed, size), format_bytes_exact(there, largest));
+  return true;
+}
+
 static void write_reason(const plan_answer *answer, FILE *out) {
   plan_crowd crowd = plan_conflict_crowd(answer);
   uint64_t capacity = plan_capacity(answer);
   char needed[FORMAT_SIZE];
+  if (write_too_large(answer, out)) return;
   if (capacity > 0 && crowd.bytes > capacity) {
     write_too_much(answer, &crowd, capacity, out);
     return;
@@ -178,7 +211,8 @@ void plan_conflict_write(const plan_answer *answer, FILE *out) {
   write_reason(answer, out);
   if (count == 1) return;
   fputs(answer->info.conflict_minimal
-            ? "Without any one of them the others would fit.\n"
+            ? "Without any one of them the rest of these would fit; there may "
+              "be more such sets.\n"
             : "Whether fewer of them are the reason already is not known.\n",
         out);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "load.h"
 #include "page.h"
@@ -54,11 +55,18 @@ static bool is_named_csv(const char *path) {
 }
 
 // What cannot be read at all is a table: its reader says why.
+// What is no file is not looked at: to open a pipe waits for its writer.
+static FILE *open_file(const char *path) {
+  struct stat file;
+  bool is_file = stat(path, &file) == 0 && S_ISREG(file.st_mode);
+  return is_file ? fopen(path, "rb") : NULL;
+}
+
 static bool is_table(const char *path) {
   char text[LOOK_SIZE + 1] = {0};
   if (strcmp(path, "-") == 0) return true;
   if (load_is_workload(path)) return false;
-  FILE *in = fopen(path, "rb");
+  FILE *in = open_file(path);
   if (in == NULL) return true;
   size_t size = fread(text, 1, LOOK_SIZE, in);
   (void)fclose(in);

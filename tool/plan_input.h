@@ -26,16 +26,18 @@ typedef struct plan_input_kind {
   // written. A status of the library.
   tarn_status (*write)(const plan_input *input, const uint64_t *offsets,
                        const uint32_t *arenas, const char *path);
+  // How much of a time limit |ask| may take where there is a capacity.
+  double (*ask_seconds)(double time_limit);
   // Finds out what only this kind can tell of an answer, before anything is
   // told. False after a message.
   bool (*ask)(const plan_input *input, const struct plan_answer *answer);
-  // Tells it: lines behind the table, and keys
-  // behind those that all have.
+  // Tells it: lines behind the table, and keys behind those that all have.
   void (*tell)(const plan_input *input, const struct plan_answer *answer,
                FILE *out);
   void (*tell_json)(const plan_input *input, const struct plan_answer *answer,
                     json *out);
   void (*destroy)(void *source);
+  bool counts_events;  // step k is the time behind event k - 1
 } plan_input_kind;
 
 struct plan_input {

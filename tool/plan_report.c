@@ -51,13 +51,27 @@ static uint64_t height_of(const plan_answer *answer, size_t arena) {
 // The sentence in front
 // ---------------------------------------------------------------------------
 
+// One piece of memory is searched until it is proved, unless that needs too
+// much memory. Of arenas, pairs and what stays where it was this is not known.
+static bool is_too_large(const plan_answer *answer) {
+  return answer->problem.arena_count == 1 && answer->problem.pair_count == 0 &&
+         !answer->has_previous && answer->info.nodes == 0;
+}
+
 // How the search ended, where that is not by a proof.
 static void write_end(const plan_answer *answer, FILE *out) {
+  char nodes[FORMAT_SIZE];
+  const tarn_plan_info *info = &answer->info;
   if (answer->plan == NULL) return;  // there was no search
-  if (answer->info.cancelled) {
+  if (info->cancelled) {
     fputs(" The search was ended by Ctrl-C.", out);
-  } else if (answer->info.seconds >= 0.9 * answer->time_limit) {
-    fprintf(out, " The search ended after %.1f s.", answer->info.seconds);
+  } else if (info->seconds >= 0.9 * answer->time_limit) {
+    fprintf(out, " The search ended after %.1f s.", info->seconds);
+  } else if (answer->node_limit > 0 && info->nodes >= answer->node_limit) {
+    fprintf(out, " The search ended after %s nodes.",
+            format_count(nodes, info->nodes));
+  } else if (is_too_large(answer)) {
+    fputs(" More time would not help: it is too large to be searched.", out);
   }
 }
 
@@ -70,7 +84,7 @@ static void write_how_low(const plan_answer *answer, FILE *out) {
   fprintf(out, " No plan is below %s; this one is %.2f%% above.",
           format_bytes(bound, answer->info.lower_bound),
           100 * (ratio_of(answer) - 1));
-  write_end(answer, out);
+  if (!answer->is_enough) write_end(answer, out);
 }
 
 // Of several arenas the first is to be used most, and no height says how well
@@ -111,7 +125,7 @@ static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
     fprintf(out, "It does not fit into %s: that is proved.", room);
     return;
   }
-  fprintf(out, "No plan within %s was found in time; there may be one.", room);
+  fprintf(out, "No plan within %s was found; there may be one.", room);
   write_end(answer, out);
 }
 
@@ -180,7 +194,8 @@ static void write_arena(const plan_answer *answer, size_t arena, FILE *out) {
   label(name, out);
   fprintf(out, "%s", format_bytes_exact(height, height_of(answer, arena)));
   if (capacity > 0) fprintf(out, " of %s", format_bytes(room, capacity));
-  fprintf(out, ", %s buffers\n", format_count(count, count_in(answer, arena)));
+  size_t in = count_in(answer, arena);
+  fprintf(out, ", %s buffer%s\n", format_count(count, in), in == 1 ? "" : "s");
 }
 
 static void write_room(const plan_answer *answer, FILE *out) {

@@ -22,7 +22,9 @@ typedef struct plan_answer {
   const uint32_t *arenas;   // NULL: all lie in the first
   const size_t *conflict;   // info.conflict_count buffers; NULL: none named
   bool has_previous;        // then info.moved_count says something
-  double time_limit;        // seconds; INFINITY
+  double time_limit;        // of the search, in seconds; INFINITY
+  uint64_t node_limit;      // 0: none
+  bool is_enough;           // a plan within the capacity is all that was asked
   plan_checked checked;
   const char *wrong;
   const char *out_path;  // where it was written; NULL: nowhere

@@ -39,12 +39,21 @@ static void destroy(void *source) {
 // What is asked
 // ---------------------------------------------------------------------------
 
-static const double shortest = 0.05, longest = 2;  // seconds of each question
+enum { QUESTIONS = 4 };  // find_height, plan_fit_moves, two of ask_scale
 
-// Each of the few questions may take a tenth of what the plan may.
+static const double longest = 2;  // seconds of each question
+
+// The search has the larger part of the time; the questions have the rest.
+static double ask_seconds(double time_limit) {
+  double seconds = time_limit * 0.07;
+  return QUESTIONS * (seconds < longest ? seconds : longest);
+}
+
+// Of one question. |answer| tells what the search had. Who pressed Ctrl-C does
+// not wait.
 static double seconds_of(const plan_answer *answer) {
-  double seconds = answer->time_limit / 10;
-  if (!(seconds > shortest)) return shortest;
+  double seconds = answer->time_limit * 0.07 / (1 - QUESTIONS * 0.07);
+  if (answer->info.cancelled && seconds > 0.05) return 0.05;
   return seconds < longest ? seconds : longest;
 }
 
@@ -96,6 +105,8 @@ static bool ask(const plan_input *input, const plan_answer *answer) {
 // ---------------------------------------------------------------------------
 
 static const plan_input_kind trace_kind = {.id = id_of,
+                                           .counts_events = true,
+                                           .ask_seconds = ask_seconds,
                                            .ask = ask,
                                            .tell = plan_trace_tell,
                                            .tell_json = plan_trace_tell_json,
