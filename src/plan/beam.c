@@ -39,7 +39,6 @@ struct tarn__plan_beam {
 };
 
 // --- memory -----------------------------------------------------------------
-// --------------------------------------------------------------------
 
 static size_t spot_count(const tarn__plan_beam *b) {
   return 2 * (size_t)b->width + 1;
@@ -134,7 +133,6 @@ uint32_t tarn__plan_beam_width(const tarn__plan_beam *b) {
 }
 
 // --- a level ----------------------------------------------------------------
-// -------------------------------------------------------------------
 
 static tarn__plan_spot *trial(tarn__plan_beam *b) {
   return &b->spots[spot_count(b) - 1];
@@ -208,7 +206,6 @@ static bool go_on(tarn__plan_beam *b, const tarn__plan_beam_run *run) {
 }
 
 // --- the whole --------------------------------------------------------------
-// -------------------------------------------------------------------
 
 static void rank(tarn__plan_beam *b, const tarn__plan_beam_run *run) {
   tarn__plan_run order = {.order = run->order, .seed = run->seed};

@@ -16,7 +16,6 @@
 enum { SLACKS = 1024 };
 
 // --- memory -----------------------------------------------------------------
-// --------------------------------------------------------------------
 
 void tarn__plan_terrain_free(tarn__plan_terrain *t) {
   if (t->in == NULL) return;
@@ -58,7 +57,6 @@ tarn_status tarn__plan_terrain_make(const tarn__plan_instance *instance,
 }
 
 // --- the beginning ----------------------------------------------------------
-// -------------------------------------------------------------
 
 static void count_coarsely(tarn__plan_terrain *t, uint64_t capacity) {
   const tarn__plan_instance *in = t->in;
@@ -130,7 +128,6 @@ static bool lay_out(const tarn__plan_terrain *t, tarn__plan_spot *spot) {
 }
 
 // --- sections ---------------------------------------------------------------
-// ------------------------------------------------------------------
 
 static void touch(tarn__plan_terrain *t, uint32_t item) {
   const tarn__plan_item *it = &t->in->items[item];
@@ -199,7 +196,6 @@ tarn_status tarn__plan_terrain_begin(tarn__plan_terrain *t, uint64_t capacity,
 }
 
 // --- a step -----------------------------------------------------------------
-// --------------------------------------------------------------------
 
 static void copy(const tarn__plan_terrain *t, const tarn__plan_spot *from,
                  tarn__plan_spot *to) {
@@ -257,7 +253,6 @@ static bool put_down(tarn__plan_terrain *t, tarn__plan_spot *spot,
 }
 
 // --- what was passed over ---------------------------------------------------
-// --------------------------------------------------------
 
 // The least end of what may lift |item| and was not passed over itself.
 static uint64_t lift_of(const tarn__plan_terrain *t,
@@ -321,7 +316,6 @@ static bool lift_passed(tarn__plan_terrain *t, const tarn__plan_spot *from,
 }
 
 // --- the whole step ---------------------------------------------------------
-// ----------------------------------------------------------------
 
 // What is open in |from|, by its least offset in |to|.
 static void merge(tarn__plan_terrain *t, const tarn__plan_spot *from,
@@ -374,7 +368,6 @@ bool tarn__plan_spot_step(tarn__plan_terrain *t, const tarn__plan_spot *from,
 }
 
 // --- choices ----------------------------------------------------------------
-// -----------------------------------------------------------------------
 
 static bool comes_before(const tarn__plan_spot *spot, const uint32_t *ranks,
                          uint32_t a, uint32_t b) {

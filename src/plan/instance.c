@@ -157,7 +157,6 @@ static tarn_status add_items(making *m) {
 }
 
 // --- sections ---------------------------------------------------------------
-// ------------------------------------------------------------------
 
 // By step; at one step, what ends comes before what begins.
 static int by_step(const void *x, const void *y) {
@@ -199,7 +198,6 @@ static void span_items(tarn__plan_instance *in) {
 }
 
 // --- units and sums ---------------------------------------------------------
-// --------------------------------------------------------------
 
 static bool suits(uint64_t unit, uint64_t alignment) {
   return unit % alignment == 0 || alignment % unit == 0;
@@ -262,7 +260,6 @@ static tarn_status sum_up(tarn__plan_instance *in) {
 }
 
 // --- the whole --------------------------------------------------------------
-// -------------------------------------------------------------------
 
 static tarn_status make(making *m) {
   tarn_status status = join_pairs(m);

@@ -36,7 +36,6 @@ struct tarn__plan_portfolio {
 };
 
 // --- one try ----------------------------------------------------------------
-// -------------------------------------------------------------------
 
 static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
     TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
@@ -87,7 +86,6 @@ static void *work(void *user) {
 }
 
 // --- a step -----------------------------------------------------------------
-// --------------------------------------------------------------------
 
 static void run_all(tarn__plan_portfolio *p) {
   for (uint32_t i = 1; i < p->count; i++) {
@@ -138,7 +136,6 @@ tarn_status tarn__plan_portfolio_step(tarn__plan_portfolio *p,
 }
 
 // --- the whole --------------------------------------------------------------
-// -------------------------------------------------------------------
 
 static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
                                tarn__plan_stop *stop) {
