@@ -29,6 +29,9 @@ enum {
   // those of a problem that a tree would be too large for.
   MOST_PIECES = 500000,
   MOST_TREE_PIECES = 1 << 21,
+  // Ranges looked at, all ways together: lists are short where memory is well
+  // packed, but nothing says that it is.
+  MOST_LOOKS = 100000000,
   ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
   ROUNDS = 8,
 };
@@ -78,7 +81,7 @@ static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
   for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
     uint32_t index = p->ways.order[i].item;
     const tarn__plan_item *item = &p->in->items[index];
-    if (is_over(p, i)) return TARN_OK;
+    if (is_over(p, i) || p->placed.looked > MOST_LOOKS) return TARN_OK;
     if (item->fixed) continue;
     uint64_t at = tarn__plan_placed_lowest(&p->placed, item, 0);
     if (at + item->size >= limit) return TARN_OK;
@@ -107,7 +110,7 @@ static tarn_status try_order(placing *p, uint64_t limit, bool *out_whole) {
 
 static bool is_done(const placing *p) {
   return *p->height <= p->target || p->pieces_left == 0 ||
-         tarn__plan_stop_now(p->stop, 0);
+         p->placed.looked > MOST_LOOKS || tarn__plan_stop_now(p->stop, 0);
 }
 
 // --- rounds ------------------------------------------------------------------

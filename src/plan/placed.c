@@ -34,13 +34,17 @@ static uint32_t find_above(const tarn__plan_ranges *set, uint64_t at) {
   return low;
 }
 
+// |*looked| counts the ranges that were looked at.
 static uint64_t lift(const tarn__plan_ranges *set, uint64_t at, uint64_t size,
-                     uint64_t alignment) {
-  for (uint32_t i = find_above(set, at); i < set->count; i++) {
+                     uint64_t alignment, uint64_t *looked) {
+  uint32_t first = find_above(set, at);
+  uint32_t i = first;
+  for (; i < set->count; i++) {
     const tarn__plan_range *range = &set->list[i];
     if (range->low >= at + size) break;
     if (range->high > at) at = tarn__plan_align_up(range->high, alignment);
   }
+  *looked += i - first + 1;
   return at;
 }
 
@@ -162,21 +166,22 @@ static size_t gather(const tarn__plan_placed *placed,
   return count;
 }
 
-static uint64_t lift_piece(const tarn__plan_placed *placed,
+static uint64_t lift_piece(tarn__plan_placed *placed,
                            const tarn__plan_piece *piece, uint64_t alignment,
                            uint64_t at) {
   const tarn__plan_ranges *sets[4 * LEVELS];
   size_t count = gather(placed, piece, sets);
   size_t agreed = 0;
   for (size_t i = 0; agreed < count; i = i + 1 == count ? 0 : i + 1) {
-    uint64_t higher = lift(sets[i], at, piece->size, alignment);
+    uint64_t higher =
+        lift(sets[i], at, piece->size, alignment, &placed->looked);
     agreed = higher == at ? agreed + 1 : 1;
     at = higher;
   }
   return at;
 }
 
-uint64_t tarn__plan_placed_lowest(const tarn__plan_placed *placed,
+uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed,
                                   const tarn__plan_item *item, uint64_t from) {
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
   uint64_t at = tarn__plan_align_up(from, item->alignment);

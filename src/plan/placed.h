@@ -31,6 +31,7 @@ typedef struct tarn__plan_placed {
   uint64_t grain;          // tarn__plan_grain
   size_t leaves;           // a power of two
   tarn__plan_node *nodes;  // [1] is the root; [leaves + s] is section s
+  uint64_t looked;         // ranges looked at so far, to find where items fit
 } tarn__plan_placed;
 
 // What divides all alignments, and so all offsets: what begins within a grain
@@ -56,7 +57,7 @@ void tarn__plan_placed_clear(tarn__plan_placed *placed);
 //
 // Cost: O(log n) lists, a binary search in each, as often as one of them lifts
 //       the item.
-uint64_t tarn__plan_placed_lowest(const tarn__plan_placed *placed,
+uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed,
                                   const tarn__plan_item *item, uint64_t from);
 
 // Puts the item down, also over what lies there.
