@@ -13,6 +13,11 @@
 #include "plan/solve.h"
 
 #include <string.h>
+#ifdef TUNE
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#endif
 
 #include "base/hostmem.h"
 #include "plan/greedy.h"
@@ -22,11 +27,12 @@
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
-// Steps down before the first round; the widest beam.
-enum { QUICK_HALVINGS = 6, WIDEST = 1 << 20 };
+// Steps down before the first round; when beams are as wide as they get; when
+// rounds are as long.
+enum { QUICK_HALVINGS = 6, WIDEST = 20, LAST_ROUND = 40 };
 
-// Of a round: beams at the bound, and heights above it that one is tried at.
-enum { BEAMS = 2, HALVINGS = 3 };
+// Of a round: heights above the bound that a beam is tried at.
+enum { HALVINGS = 3 };
 
 // Below the best plan is searched from this round on, or if it is nearer to
 // the bound than this part of it.
@@ -112,6 +118,9 @@ static tarn_status take_step(solving *s, tarn__plan_step step, bool *found) {
   tarn_status status =
       tarn__plan_portfolio_step(s->portfolio, &step, s->tried, &out);
   s->found->nodes += out.nodes;
+#ifdef TUNE
+  if (getenv("TR")) fprintf(stderr, "%.3f kind %d cap %.4f member %llu seed %llu limit %llu width %u -> %s %llu\n", clock()*1e-6, step.kind, (double)step.capacity/s->in->bound, (unsigned long long)step.member, (unsigned long long)step.seed, (unsigned long long)step.node_limit, step.width, out.found?"FOUND":out.proved_none?"NONE":"-", (unsigned long long)out.nodes);
+#endif
   if (out.found) take(s, s->tried);
   if (out.proved_none && s->found->bound <= step.capacity) {
     s->found->bound = step.capacity + 1;
@@ -144,18 +153,40 @@ static tarn_status come_down(solving *s) {
   return status;
 }
 
-static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
-                                   uint64_t limit) {
-  tarn__plan_step step = {.kind = kind, .node_limit = limit};
+// The members below |end| in depth, one after the other.
+static tarn_status search_in_depth(solving *s, tarn__plan_step step,
+                                   uint64_t end) {
   tarn_status status = TARN_OK;
-  for (; step.member < TARN__PLAN_ORDERS && !is_over(s, status);
+  for (; step.member < end && !is_over(s, status);
        step.member += s->aim->threads) {
     bool found;
     step.capacity =
-        kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
+        step.kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
     status = take_step(s, step, &found);
   }
   return status;
+}
+
+// All members as they are, and then again and again those that look for what
+// is scarce, disturbed. They find a plan that leaves no room at all soon or
+// never: so most of their runs are short, and no two of them alike.
+static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
+  uint64_t first = UINT64_C(1) << round;
+  tarn__plan_step step = {.kind = TARN__PLAN_AT_BOUND,
+                          .node_limit = shortest * first};
+  tarn_status status = search_in_depth(s, step, TARN__PLAN_ORDERS);
+  for (uint64_t pass = first; pass < 2 * first && !is_over(s, status); pass++) {
+    step.member = TARN__PLAN_ORDERS;
+    step.node_limit = shortest / 2 * (pass & -pass);
+    step.seed = pass == first ? 0 : pass;
+    status = search_in_depth(s, step, TARN__PLAN_MEMBERS);
+  }
+  return status;
+}
+
+static tarn_status search_below_best(solving *s, uint64_t limit) {
+  tarn__plan_step step = {.kind = TARN__PLAN_BELOW_BEST, .node_limit = limit};
+  return search_in_depth(s, step, TARN__PLAN_ORDERS);
 }
 
 static tarn_status beam(solving *s, uint64_t capacity, uint32_t width,
@@ -176,7 +207,9 @@ static tarn_status search_in_breadth(solving *s, uint32_t width) {
   if (status != TARN_OK || widest == 0) return status;
   if (width > widest) width = widest;
   bool found;
-  for (int i = 0; i < BEAMS && !is_over(s, status); i++) {
+  uint32_t members = 2 * width < TARN__PLAN_MEMBERS ? 2 * width : TARN__PLAN_MEMBERS;
+  for (uint32_t i = 0; i < members && !is_over(s, status);
+       i += s->aim->threads) {
     s->beams += s->aim->threads;
     status = beam(s, s->found->bound, width, &found);
   }
@@ -200,25 +233,22 @@ static bool is_below_worth_it(const solving *s, int round) {
          gap <= s->found->bound / NEAR;
 }
 
-static tarn_status one_round(solving *s, int round, uint64_t limit,
-                             uint32_t width) {
-  tarn_status status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
+static tarn_status one_round(solving *s, int round) {
+  uint64_t shortest =
+      FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
+  tarn_status status = search_at_bound(s, round, shortest);
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
-    status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
+    status = search_below_best(s, shortest << round);
   }
-  if (!is_over(s, status)) status = search_in_breadth(s, width);
-  return status;
+  if (is_over(s, status)) return status;
+  return search_in_breadth(s, UINT32_C(1) << (round < WIDEST ? round : WIDEST));
 }
 
 static tarn_status search_on(solving *s) {
-  uint32_t width = 1;
-  uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
   bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
   tarn_status status = comes ? come_down(s) : TARN_OK;
   for (int round = 0; !is_over(s, status); round++) {
-    status = one_round(s, round, limit, width);
-    if (width < WIDEST) width *= 2;
-    if (limit < UINT64_MAX / 2) limit *= 2;
+    status = one_round(s, round < LAST_ROUND ? round : LAST_ROUND);
   }
   return status;
 }
