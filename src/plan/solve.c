@@ -1,23 +1,19 @@
 // Greedy plans first; then a portfolio of searches, in rounds.
 //
 // Each round gives every kind of search more than the last one did: searches in
-// depth twice as many nodes, beams twice the width. The kinds are good at
-// different things. In depth, at the proven bound, finds plans that leave no
-// room at all, and in depth below the best plan proves that there is none. A
-// beam proves nothing, but finds low plans where the bound is out of reach of
-// the others; it is asked for the bound first, and where that fails for heights
-// half-way between what failed and the best plan.
+// depth more nodes, beams twice the width. The kinds are good at different
+// things. In depth, at the proven bound, finds plans that leave no room at all,
+// and in depth below the best plan proves that there is none. A beam proves
+// nothing, but finds low plans where the bound is out of reach of the others.
+// Which member does is luck, at each width anew: so all of them are asked for
+// the bound at each, and for heights half-way between what failed and the best
+// plan.
 //
 // What a search proves at a height raises the bound, what it finds lowers the
 // plan, and when the two meet the plan is the lowest there is.
 #include "plan/solve.h"
 
 #include <string.h>
-#ifdef TUNE
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#endif
 
 #include "base/hostmem.h"
 #include "plan/greedy.h"
@@ -29,10 +25,13 @@ enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
 // Steps down before the first round; when beams are as wide as they get; when
 // rounds are as long.
-enum { QUICK_HALVINGS = 6, WIDEST = 20, LAST_ROUND = 40 };
+enum { QUICK_HALVINGS = 6, WIDEST = 20, LAST_ROUND = 30 };
 
 // Of a round: heights above the bound that a beam is tried at.
-enum { HALVINGS = 3 };
+enum { HALVINGS = 8 };
+
+// In depth at the bound every other round gets more from this one on.
+enum { EAGER = 3 };
 
 // Below the best plan is searched from this round on, or if it is nearer to
 // the bound than this part of it.
@@ -46,7 +45,6 @@ typedef struct solving {
   tarn__plan_portfolio *portfolio;
   tarn__plan_stop stop;
   uint64_t *tried;  // offsets of a step
-  uint64_t beams;   // members that have had their turn
 } solving;
 
 // --- how far it is ----------------------------------------------------------
@@ -118,9 +116,6 @@ static tarn_status take_step(solving *s, tarn__plan_step step, bool *found) {
   tarn_status status =
       tarn__plan_portfolio_step(s->portfolio, &step, s->tried, &out);
   s->found->nodes += out.nodes;
-#ifdef TUNE
-  if (getenv("TR")) fprintf(stderr, "%.3f kind %d cap %.4f member %llu seed %llu limit %llu width %u -> %s %llu\n", clock()*1e-6, step.kind, (double)step.capacity/s->in->bound, (unsigned long long)step.member, (unsigned long long)step.seed, (unsigned long long)step.node_limit, step.width, out.found?"FOUND":out.proved_none?"NONE":"-", (unsigned long long)out.nodes);
-#endif
   if (out.found) take(s, s->tried);
   if (out.proved_none && s->found->bound <= step.capacity) {
     s->found->bound = step.capacity + 1;
@@ -168,13 +163,15 @@ static tarn_status search_in_depth(solving *s, tarn__plan_step step,
 }
 
 // All members as they are, and then again and again those that look for what
-// is scarce, disturbed. They find a plan that leaves no room at all soon or
-// never: so most of their runs are short, and no two of them alike.
+// is scarce, disturbed. These find a plan that leaves no room at all soon or
+// never: so most of their runs are short, and no two of them alike. Where a
+// plan may leave room they are not worth it.
 static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
   uint64_t first = UINT64_C(1) << round;
   tarn__plan_step step = {.kind = TARN__PLAN_AT_BOUND,
                           .node_limit = shortest * first};
   tarn_status status = search_in_depth(s, step, TARN__PLAN_ORDERS);
+  if (goal(s) > s->found->bound) return status;
   for (uint64_t pass = first; pass < 2 * first && !is_over(s, status); pass++) {
     step.member = TARN__PLAN_ORDERS;
     step.node_limit = shortest / 2 * (pass & -pass);
@@ -189,38 +186,51 @@ static tarn_status search_below_best(solving *s, uint64_t limit) {
   return search_in_depth(s, step, TARN__PLAN_ORDERS);
 }
 
-static tarn_status beam(solving *s, uint64_t capacity, uint32_t width,
-                        bool *found) {
-  tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
-                          .capacity = capacity,
-                          .node_limit = UINT64_MAX,
-                          .width = width,
-                          .member = s->beams};
-  *found = false;
-  return take_step(s, step, found);
-}
-
-// Some members at the bound; the last of them at heights above it as well.
-static tarn_status search_in_breadth(solving *s, uint32_t width) {
-  uint32_t widest;
-  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
-  if (status != TARN_OK || widest == 0) return status;
-  if (width > widest) width = widest;
-  bool found;
-  uint32_t members = 2 * width < TARN__PLAN_MEMBERS ? 2 * width : TARN__PLAN_MEMBERS;
+// Each member at the bound, and at a height between it and the best plan, which
+// is the nearer to that plan the more of them have failed; then from the bound
+// on again.
+static tarn_status search_in_breadth(solving *s, tarn__plan_step step,
+                                     uint32_t members) {
+  uint64_t failed = s->found->bound;
+  tarn_status status = TARN_OK;
   for (uint32_t i = 0; i < members && !is_over(s, status);
        i += s->aim->threads) {
-    s->beams += s->aim->threads;
-    status = beam(s, s->found->bound, width, &found);
-  }
-  uint64_t failed = s->found->bound;
-  for (int i = 0; i < HALVINGS && !is_over(s, status); i++) {
-    if (below_best(s) <= failed) break;
+    bool found;
+    step.member = i;
+    step.capacity = s->found->bound;
+    status = take_step(s, step, &found);
+    if (is_over(s, status) || below_best(s) <= s->found->bound) continue;
+    uint64_t gap = below_best(s) - s->found->bound;
+    if (below_best(s) < failed + gap / HALVINGS) failed = s->found->bound;
     uint64_t at = failed + (below_best(s) - failed + 1) / 2;
-    status = beam(s, at, width, &found);
+    step.capacity = at;
+    status = take_step(s, step, &found);
     if (!found) failed = at;
   }
   return status;
+}
+
+static uint32_t width_of(int round) {
+  static const uint32_t narrow[] = {1, 2, 5};
+  enum { NARROW = sizeof narrow / sizeof *narrow };
+  return round < NARROW ? narrow[round]
+                        : narrow[NARROW - 1] << (round - NARROW + 1);
+}
+
+// As many members as a narrow one is wide: there is little to be had of it.
+static tarn_status beam_round(solving *s, int round) {
+  uint32_t widest;
+  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
+  if (status != TARN_OK || widest == 0) return status;
+  uint32_t width = width_of(round < WIDEST ? round : WIDEST);
+  uint32_t members = 2 * width;
+  if (members > TARN__PLAN_MEMBERS) members = TARN__PLAN_MEMBERS;
+  // Where wider is not to be had, there are still others of the same width.
+  tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
+                          .node_limit = UINT64_MAX,
+                          .width = width < widest ? width : widest,
+                          .seed = width < widest ? 0 : (uint64_t)round};
+  return search_in_breadth(s, step, members);
 }
 
 // Where there is a capacity to get below, that is the goal. Else, while the
@@ -236,12 +246,13 @@ static bool is_below_worth_it(const solving *s, int round) {
 static tarn_status one_round(solving *s, int round) {
   uint64_t shortest =
       FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
-  tarn_status status = search_at_bound(s, round, shortest);
+  int depth = round < EAGER ? round : EAGER + (round - EAGER) / 2;
+  tarn_status status = search_at_bound(s, depth, shortest);
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
     status = search_below_best(s, shortest << round);
   }
   if (is_over(s, status)) return status;
-  return search_in_breadth(s, UINT32_C(1) << (round < WIDEST ? round : WIDEST));
+  return beam_round(s, round);
 }
 
 static tarn_status search_on(solving *s) {
