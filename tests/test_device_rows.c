@@ -10,6 +10,7 @@
 #include "base/convert.h"
 #include "device/builtin.h"
 #include "device/staging.h"
+#include "support/effort.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/rows_model.h"
@@ -374,7 +375,9 @@ int main(void) {
   Suite *suite = suite_create("device: rows");
   add_loop(suite, "shapes", every_shape, EVERYWHERE);
   add_loop(suite, "dtypes", every_pair_of_dtypes, EVERYWHERE);
-  add_loop(suite, "large", more_than_fits_in_staging, 2 * LARGE);
+  // Dear, and all in one thread.
+  if (!THREADS_ARE_WATCHED)
+    add_loop(suite, "large", more_than_fits_in_staging, 2 * LARGE);
   add_loop(suite, "nothing moves", a_bad_index_moves_nothing, 2 * ROWS_ACTIONS);
   add_loop(suite, "told", a_bad_index_is_told_everywhere, EVERYWHERE);
   add_loop(suite, "chunks", a_row_in_two_chunks_is_refused, EVERYWHERE);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "support/device_scenes.h"
+#include "support/effort.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
@@ -23,11 +24,7 @@
 #include "tarn/device.h"
 #include "tarn/sim.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { FAULTS_WANTED = 200000 };
-#else
-enum { FAULTS_WANTED = 1000000 };
-#endif
+enum { FAULTS_WANTED = EFFORT(1000000, 50000) };
 
 typedef struct tally {
   size_t runs;    // that met a fault
@@ -68,7 +65,7 @@ static size_t count_mappings(void) {
 enum { MAPPINGS_SPARE = 8 };
 
 static void check_mappings(size_t before) {
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(TARN_TESTS_ASAN)
   ck_assert_uint_le(count_mappings(), before + MAPPINGS_SPARE);
 #else
   (void)before;  // the sanitizer's own come and go

@@ -12,7 +12,7 @@
 
 enum {
   BUFFERS = 7,
-  PROBLEMS_OF_A_KIND = 900,  // of 16 kinds
+  PROBLEMS_OF_A_KIND = 640,  // of 16 kinds
   ARENA_BUFFERS = 5,
   ARENA_PROBLEMS_OF_A_KIND = 60,
   EXHAUSTIVE_OF_A_KIND = 60,
@@ -151,7 +151,10 @@ static void check_one(int kind, uint64_t seed, counts *n) {
   uint64_t state = seed;
   uint64_t capacity = least == UINT64_MAX ? 20 : least;
   check_within(kind, seed, least, capacity, seed % 2 == 0, n);
-  check_within(kind, seed, least, capacity + model_random(&state, 4), true, n);
+  if (seed / MODEL_KINDS % 2 == 0) {
+    uint64_t more = capacity + model_random(&state, 4);
+    check_within(kind, seed, least, more, true, n);
+  }
   if (capacity > 1) check_within(kind, seed, least, capacity - 1, false, n);
   capacity = 1 + model_random(&state, capacity);
   check_within(kind, seed, least, capacity, true, n);
@@ -163,7 +166,7 @@ START_TEST(the_optimum_is_that_of_trying) {
     check_one(_i, i * MODEL_KINDS + (uint64_t)_i, &n);
   }
   // All answers occur, and what is called a small set is one as a rule.
-  ck_assert_uint_ge(n.plans, (size_t)4 * PROBLEMS_OF_A_KIND);
+  ck_assert_uint_ge(n.plans, (size_t)3 * PROBLEMS_OF_A_KIND);
   ck_assert_uint_gt(n.optimal, n.plans / 3);
   ck_assert_uint_gt(n.infeasible, n.plans / 5);
   ck_assert_uint_ge(n.minimal, n.infeasible / 2);

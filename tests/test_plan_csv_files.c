@@ -30,8 +30,8 @@ START_TEST(memory_is_bounded_by_the_size) {
       "x,0,2,1,\ny,0,2,1,\n";
   read_many(FIRST, ",0,1,1\n", LINES, true, TARN_OK);
   ck_assert_uint_eq(tarn_plan_table_problem(table)->count, LINES);
-  read_many(FIRST, "\n", 20 * LINES, false, TARN_OK);
-  read_many("", ",", 20 * LINES, false, TARN_E_CORRUPT);
+  read_many(FIRST, "\n", (size_t)20 * LINES, false, TARN_OK);
+  read_many("", ",", (size_t)20 * LINES, false, TARN_E_CORRUPT);
   read_many("id,lower,upper,size,gaps\na,0,9,1,", "1-2 ", LINES, false,
             TARN_E_CORRUPT);
   read_many(pairs, ",1,3,1,x y x y x y x y x y x y x y x y x y\n", LINES, true,

@@ -36,8 +36,8 @@ static inline void end(void) {
 // Of memory of just that size, so that a sanitizer sees a read beyond it.
 static inline tarn_status read_bytes(const void *bytes, size_t size,
                                      const tarn_plan_csv_options *options) {
-  char *own = malloc(size);
-  require(own != NULL || size == 0);
+  char *own = malloc(size > 0 ? size : 1);
+  require(own != NULL);
   if (size > 0) memcpy(own, bytes, size);
   tarn_plan_table_destroy(table);
   tarn_status status =

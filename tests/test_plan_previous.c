@@ -126,7 +126,53 @@ START_TEST(nonsense_is_no_harm) {
   tarn_plan *plan = solve(&problem, &options);
   assert_answer(plan, "optimal");
   ck_assert_uint_eq(info_of(plan).height, 16);
-  ck_assert_uint_eq(info_of(plan).moved_count, 4);
+  ck_assert_uint_eq(info_of(plan).moved_count, 3);  // the first was nowhere
+  tarn_plan_destroy(plan);
+}
+END_TEST
+
+static bool stop(const tarn_plan_progress *progress, void *user) {
+  (void)progress;
+  *(bool *)user = true;
+  return false;
+}
+
+// Who holds what leaves no room has a plan to fall back on.
+START_TEST(to_hold_costs_no_plan) {
+  const uint64_t capacity = 8;
+  const uint64_t previous[] = {1, 6};
+  bool asked = false;
+  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
+                                      {.first = 0, .last = 4, .size = 4}};
+  tarn_plan_problem problem = problem_of(buffers, 2);
+  problem.capacities = &capacity;
+  problem.arena_count = 1;
+  tarn_plan_options options = after(previous);
+  options.progress = stop;
+  options.user = &asked;
+  tarn_plan *plan = solve(&problem, &options);
+  ck_assert(asked);
+  ck_assert(info_of(plan).cancelled);
+  assert_answer(plan, "optimal");
+  tarn_plan_destroy(plan);
+}
+END_TEST
+
+// The one between them is new, and comes where there is room.
+START_TEST(new_ones_have_not_moved) {
+  const uint64_t capacity = 16;
+  const uint64_t previous[] = {1, TARN_PLAN_NO_OFFSET, 12};
+  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
+                                      {.first = 0, .last = 4, .size = 7},
+                                      {.first = 0, .last = 4, .size = 4}};
+  tarn_plan_problem problem = problem_of(buffers, 3);
+  problem.capacities = &capacity;
+  problem.arena_count = 1;
+  tarn_plan_options options = after(previous);
+  tarn_plan *plan = solve(&problem, &options);
+  assert_answer(plan, "feasible");
+  assert_offsets(plan, (const uint64_t[]){1, 5, 12}, 3);
+  ck_assert_uint_eq(info_of(plan).moved_count, 0);
   tarn_plan_destroy(plan);
 }
 END_TEST
@@ -270,8 +316,8 @@ int main(void) {
   ADD_CASE(suite, "all", what_has_shrunk_stays, the_lowest_stays_as_such,
            arenas_are_part_of_a_place, batches_shrink_and_grow);
   ADD_CASE(suite, "some", the_smaller_moves, it_is_held_if_it_costs_no_height,
-           what_is_in_the_way_moves, nonsense_is_no_harm,
-           that_there_is_none_is_said, pairs_in_place_stay,
-           every_fault_is_survived);
+           what_is_in_the_way_moves, nonsense_is_no_harm, to_hold_costs_no_plan,
+           new_ones_have_not_moved, that_there_is_none_is_said,
+           pairs_in_place_stay, every_fault_is_survived);
   return run_suite(suite);
 }

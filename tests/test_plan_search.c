@@ -216,20 +216,20 @@ static bool is_plan(brute *b, const uint64_t *offsets) {
 static size_t seen[3];  // by outcome
 
 static void require_same(brute *b, tarn__plan_instance *in,
-                         tarn__plan_search *search, tarn__plan_run *run,
+                         tarn__plan_search *search, tarn__plan_run run,
                          uint64_t capacity, bool fits) {
   tarn__plan_stop stop = never();
   uint64_t units[MOST];
   uint64_t offsets[MOST];
   uint64_t nodes;
   tarn__plan_outcome outcome;
-  run->capacity = capacity / in->unit;
-  run->stop = &stop;
-  run->order = (tarn__plan_order)random_below(TARN__PLAN_ORDERS);
-  run->scarce_first = random_below(2) == 1;
-  run->seed = chance(2) ? 0 : random_below(100);
+  run.capacity = capacity / in->unit;
+  run.stop = &stop;
+  run.order = (tarn__plan_order)random_below(TARN__PLAN_ORDERS);
+  run.scarce_first = random_below(2) == 1;
+  run.seed = chance(2) ? 0 : random_below(100);
   tarn_status status =
-      tarn__plan_search_run(search, run, units, &outcome, &nodes);
+      tarn__plan_search_run(search, &run, units, &outcome, &nodes);
   require(status == TARN_OK);
   require(outcome == (fits ? TARN__PLAN_FOUND : TARN__PLAN_NONE));
   seen[outcome]++;
@@ -278,24 +278,24 @@ static void compare(const small *s, brute *b, tarn__plan_instance *in) {
   bool any = best <= most;
   require(tarn__plan_search_create(in, TABLE, &search) == TARN_OK);
   if (best + s->scale <= most) {
-    require_same(b, in, search, &run, best + s->scale, true);
+    require_same(b, in, search, run, best + s->scale, true);
   }
-  if (any) require_same(b, in, search, &run, best, true);
-  require_same(b, in, search, &run, best - 1, false);
-  if (any) require_same(b, in, search, &run, best, true);
+  if (any) require_same(b, in, search, run, best, true);
+  require_same(b, in, search, run, best - 1, false);
+  if (any) require_same(b, in, search, run, best, true);
   hold_some(b, in, best, held);
   run.held = held;
-  require_same(b, in, search, &run, best, brute_fits(b, best));
+  require_same(b, in, search, run, best, brute_fits(b, best));
   bool high = brute_fits(b, most);
   make_brute(b, s);
   run.held = NULL;
-  if (any) require_same(b, in, search, &run, best, true);
-  require_same(b, in, search, &run, best - 1, false);
+  if (any) require_same(b, in, search, run, best, true);
+  require_same(b, in, search, run, best - 1, false);
   run.held = held;
   for (size_t i = 0; i < in->item_count; i++) {
     if (held[i] != TARN__PLAN_FREE) hold(b, in, i, held[i]);
   }
-  require_same(b, in, search, &run, most, high);
+  require_same(b, in, search, run, most, high);
   make_brute(b, s);
   tarn__plan_search_destroy(search);
 }

@@ -121,6 +121,10 @@ static void make_tight(large *l, uint64_t steps, kind k) {
       b->first = step;
       b->last = step + length < steps ? step + length : steps;
       b->size = 1 + random_below(4);
+      if (l->count > 1 && b[-1].first == step && chance(2)) {
+        *b = b[-1];  // a twin, as long as there is room
+        b->flags = 0;
+      }
       if (b->size > left[step]) b->size = left[step];
       if (k.aligned && chance(8)) b->alignment = 2;
       if (k.fixed && chance(8)) {
@@ -140,7 +144,7 @@ static size_t found;
 static void require_same(const large *l, tarn__plan_search *search,
                          tarn__plan_run run, bool fits) {
   answer got;
-  run.order = random_below(TARN__PLAN_ORDERS);
+  run.order = (tarn__plan_order)random_below(TARN__PLAN_ORDERS);
   run.seed = random_below(3);
   run.scarce_first = random_below(2) == 1;
   require(run_with(search, run, &got) == TARN_OK);
@@ -186,7 +190,7 @@ static void compare_many(size_t count, uint64_t steps, kind k) {
     tarn__plan_instance_free(&l.in);
   }
   ck_assert_uint_gt(found, count);
-  ck_assert_uint_gt(failed, 100);
+  ck_assert_uint_gt(failed, count / 10);
 }
 
 START_TEST(tight_ones) {

@@ -68,6 +68,22 @@ START_TEST(gaps_alignments_and_fixed_ones_are_kept) {
 }
 END_TEST
 
+// At 0, 16 and 30; of multiples of 4, which divides all sizes and two of the
+// alignments, 44 would be the least.
+START_TEST(alignments_need_not_divide_each_other) {
+  const uint64_t capacity = 42;
+  const tarn_plan_buffer buffers[] = {
+      {.first = 0, .last = 1, .size = 12, .alignment = 16},
+      {.first = 0, .last = 1, .size = 12, .alignment = 16},
+      {.first = 0, .last = 1, .size = 12, .alignment = 6}};
+  tarn_plan_problem problem = problem_of(buffers, 3);
+  assert_height(&problem, "optimal", 42);
+  problem.capacities = &capacity;
+  problem.arena_count = 1;
+  assert_height(&problem, "feasible", 42);
+}
+END_TEST
+
 // A capacity is enough, unless the lowest is asked for.
 START_TEST(a_capacity_is_a_goal) {
   const uint64_t capacity = 1000;
@@ -176,6 +192,23 @@ START_TEST(progress_only_gets_better) {
 }
 END_TEST
 
+// Also of a plan that needs no search.
+START_TEST(the_first_plan_is_heard_of) {
+  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
+                                      {.first = 1, .last = 3, .size = 8}};
+  tarn_plan_problem problem = problem_of(buffers, 2);
+  hearing h = {0};
+  tarn_plan_options options = plain;
+  options.progress = hear;
+  options.user = &h;
+  tarn_plan *plan = solve(&problem, &options);
+  ck_assert_uint_eq(h.calls, 1);
+  ck_assert_uint_eq(h.last.height, 12);
+  ck_assert_uint_eq(h.last.lower_bound, 12);
+  tarn_plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(a_caller_may_have_enough) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
@@ -273,9 +306,11 @@ int main(void) {
   faults_install();
   Suite *suite = suite_create("plan solve");
   ADD_CASE(suite, "answers", the_header_s_example, nothing_is_a_problem_too,
-           gaps_alignments_and_fixed_ones_are_kept, a_capacity_is_a_goal,
+           gaps_alignments_and_fixed_ones_are_kept,
+           alignments_need_not_divide_each_other, a_capacity_is_a_goal,
            answers_have_names, no_plan_has_nothing, structs_may_grow);
-  ADD_CASE(suite, "limits", progress_only_gets_better, a_caller_may_have_enough,
+  ADD_CASE(suite, "limits", progress_only_gets_better,
+           the_first_plan_is_heard_of, a_caller_may_have_enough,
            the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
            every_fault_is_survived);
   return run_suite(suite);

@@ -1,11 +1,13 @@
 // Random operations on arena_pool, against a naive model: a sorted array of
 // the blocks that are out, and a mark at either end of each.
+#include "support/effort.h"
 #include "test_pool_arena_kit.h"
 
 enum {
   BLOCKS = 300,
   STREAMS = 3,
   WALK_EVERY = 2000,
+  OPERATIONS = EFFORT(200000, 40000),
   RENEW_EVERY = 500,
   MARK = 8,
 };
@@ -285,32 +287,32 @@ static void run_seed(const char *name, uint64_t seed, int operations) {
 }
 
 START_TEST(cpu_seed_1) {
-  run_seed("cpu:0", 1, 200000);
+  run_seed("cpu:0", 1, OPERATIONS);
 }
 END_TEST
 
 START_TEST(cpu_seed_2) {
-  run_seed("cpu:0", 2, 200000);
+  run_seed("cpu:0", 2, OPERATIONS);
 }
 END_TEST
 
 START_TEST(sim_seed_3) {
-  run_seed("sim:0", 3, 200000);
+  run_seed("sim:0", 3, OPERATIONS);
 }
 END_TEST
 
 START_TEST(sim_seed_4) {
-  run_seed("sim:0", 4, 200000);
+  run_seed("sim:0", 4, OPERATIONS);
 }
 END_TEST
 
 START_TEST(fake_seed_5) {
-  run_seed("fake:0", 5, 100000);
+  run_seed("fake:0", 5, OPERATIONS / 2);
 }
 END_TEST
 
 START_TEST(fake_seed_6) {
-  run_seed("fake:0", 6, 100000);
+  run_seed("fake:0", 6, OPERATIONS / 2);
 }
 END_TEST
 

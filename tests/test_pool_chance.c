@@ -4,10 +4,16 @@
 // the pool's own walk of its invariants finds nothing wrong, at intervals.
 #include <stdio.h>
 
+#include "support/effort.h"
 #include "tarn/strategy.h"
 #include "test_pool_kit.h"
 
-enum { OPERATIONS = 250000, WALK_EVERY = 2000, BLOCKS = 300, STREAMS = 4 };
+enum {
+  OPERATIONS = EFFORT(250000, 50000),
+  WALK_EVERY = 2000,
+  BLOCKS = 300,
+  STREAMS = 4,
+};
 
 typedef struct item {
   tarn_block block;

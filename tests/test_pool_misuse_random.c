@@ -3,6 +3,7 @@
 // there, and no valid free is refused. Prints the table of it.
 #include <stdio.h>
 
+#include "support/effort.h"
 #include "tarn/sim.h"
 #include "test_pool_kit.h"
 
@@ -10,7 +11,7 @@ enum {
   BLOCKS = 48,  // out at once, at most
   STALE = 64,   // freed before, the newest over the oldest
   TAGS = 5,
-  EACH = 20000,  // misuses of each kind and strategy
+  EACH = EFFORT(20000, 4000),  // misuses of each kind and strategy
   WALK_EVERY = 4096,
 };
 

@@ -1,8 +1,9 @@
 // Random operations on the host's pool, each against a naive model of it.
+#include "support/effort.h"
 #include "support/pool_model.h"
 #include "test_pool_kit.h"
 
-enum { OPERATIONS = 200000, WALK_EVERY = 1000 };
+enum { OPERATIONS = EFFORT(200000, 50000), WALK_EVERY = 1000 };
 
 static pool_model model;
 static uint64_t state;

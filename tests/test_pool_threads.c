@@ -6,10 +6,11 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/fake_plugin.h"
 #include "test_pool_kit.h"
 
-enum { WORKERS = 4, ROUNDS = 5000, SLOTS = 64 };
+enum { WORKERS = 4, ROUNDS = EFFORT(5000, 2000), SLOTS = 64 };
 
 // Check's assertions are for the thread of the test: the others count here.
 static atomic_int wrong;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/faults.h"
 #include "support/log_file.h"
 #include "support/run.h"
@@ -262,12 +263,8 @@ START_TEST(a_file_that_grows_is_read_as_far_as_it_is) {
 }
 END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("trace_log_hostile");
-  faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
+// In one thread.
+static void add_what_is_dear(TCase *all) {
   tcase_add_test(all, events_that_alternate_between_all_pages_are_merged);
   tcase_add_test(all, mappings_in_order_do_not_make_a_list);
   tcase_add_test(all, modules_over_modules_do_not_multiply);
@@ -275,7 +272,16 @@ int main(void) {
   tcase_add_test(all, a_million_frames_are_as_many);
   tcase_add_test(all, the_shortest_events_fit_in_the_memory);
   tcase_add_test(all, a_file_of_zeros_behind_its_header_is_empty);
+}
+
+int main(void) {
+  Suite *suite = suite_create("trace_log_hostile");
+  faults_install();
+  TCase *all = tcase_create("all");
+  tcase_add_checked_fixture(all, begin, end);
+  tcase_set_timeout(all, 120);
   tcase_add_test(all, a_file_that_grows_is_read_as_far_as_it_is);
+  if (!THREADS_ARE_WATCHED) add_what_is_dear(all);
   suite_add_tcase(suite, all);
   return run_suite(suite);
 }

@@ -368,7 +368,7 @@ START_TEST(any_byte_may_be_wrong) {
       flip_all(OLD_WANT("02", "reallocate", FROM("0x100", "0x10", "96"))
                    OLD_GOT("03", "reallocate", FROM("0x100", "0x10", "96"),
                            "0x100")),
-      10000);
+      10000 / FLIPS);
 }
 END_TEST
 

@@ -21,29 +21,26 @@ static entry *sort_ids(const tarn_plan_table *table, size_t count) {
   return entries;
 }
 
-static tool_exit look_up(const plan_input *input, const char *path,
-                         const tarn_plan_table *table, plan_previous *out) {
+// How many have been found.
+static size_t look_up(const plan_input *input, const tarn_plan_table *table,
+                      plan_previous *out) {
   const tarn_plan_problem *old = tarn_plan_table_problem(table);
   const uint64_t *offsets = tarn_plan_table_offsets(table);
-  entry *entries = sort_ids(table, old->count);
   const uint32_t *arenas = tarn_plan_table_arenas(table);
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; status == TOOL_DONE && i < input->problem.count; i++) {
+  entry *entries = sort_ids(table, old->count);
+  size_t count = 0;
+  for (size_t i = 0; i < input->problem.count; i++) {
     entry wanted = {.id = plan_input_id(input, i)};
     const entry *found =
         bsearch(&wanted, entries, old->count, sizeof wanted, compare_entries);
-    if (found == NULL) {
-      status = tool_fail(input->verb,
-                         "%s: no buffer is named '%s', as one is "
-                         "in %s",
-                         path, wanted.id, input->path);
-      continue;
-    }
+    out->offsets[i] = TARN_PLAN_NO_OFFSET;
+    if (found == NULL) continue;
+    count++;
     out->offsets[i] = offsets[found->index];
     if (arenas != NULL) out->arenas[i] = arenas[found->index];
   }
   free(entries);
-  return status;
+  return count;
 }
 
 tool_exit plan_previous_read(const plan_input *input, const char *path,
@@ -63,7 +60,11 @@ tool_exit plan_previous_read(const plan_input *input, const char *path,
                        "have an offset",
                        path);
   }
-  if (status == TOOL_DONE) status = look_up(input, path, table, out);
+  if (status == TOOL_DONE && input->problem.count > 0 &&
+      look_up(input, table, out) == 0) {
+    status =
+        tool_fail(input->verb, "%s: it has no buffer of %s", path, input->path);
+  }
   tarn_plan_table_destroy(table);
   return status;
 }

@@ -6,12 +6,13 @@
 #include "plan_input.h"
 
 typedef struct plan_previous {
-  uint64_t *offsets;  // by buffer of the new input
+  uint64_t *offsets;  // by buffer of the new input; NO_OFFSET: it is new
   uint32_t *arenas;   // 0 where the file says none
 } plan_previous;
 
-// Reads the plan at |path| and looks each buffer of |input| up by its id.
-// TOOL_DONE, or TOOL_NO after a message.
+// Reads the plan at |path| and looks each buffer of |input| up by its id; a
+// plan that has none of them is a mistake. TOOL_DONE, or TOOL_NO after a
+// message.
 tool_exit plan_previous_read(const plan_input *input, const char *path,
                              plan_previous *out);
 

@@ -53,7 +53,9 @@ typedef struct tarn_plan_gap {
 } tarn_plan_gap;
 
 enum {
-  TARN_PLAN_FIXED = 1,     // it lies at |offset|, which is not to be chosen
+  // It lies at |offset|, which is not to be chosen; where there are several
+  // arenas it needs the flag below as well.
+  TARN_PLAN_FIXED = 1,
   TARN_PLAN_IN_ARENA = 2,  // it lies in |arena|, which is not to be chosen
 };
 
@@ -66,7 +68,7 @@ typedef struct tarn_plan_buffer {
   size_t gap_count;           // at its ends
   uint64_t offset;            // with TARN_PLAN_FIXED
   uint32_t flags;             // TARN_PLAN_...
-  uint32_t arena;             // with TARN_PLAN_IN_ARENA, or FIXED
+  uint32_t arena;             // with TARN_PLAN_IN_ARENA
   // With several arenas: what has more of it comes into earlier ones. Equals
   // go by size times lifetime.
   uint64_t priority;
@@ -82,6 +84,8 @@ typedef struct tarn_plan_pair {
   size_t taker;
 } tarn_plan_pair;
 
+// All sizes, alignments (less 1 each) and fixed offsets together are below
+// 2^63; there are fewer than 2^32 - 1 buffers, and as many arenas at most.
 typedef struct tarn_plan_problem {
   size_t struct_size;
   const tarn_plan_buffer *buffers;
@@ -100,6 +104,7 @@ typedef struct tarn_plan_problem {
 //
 // Cost:           O(n log n).
 // TARN_E_INVALID  the problem is wrong; the text names buffer and value.
+// TARN_E_NOMEM    no host memory.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_lower_bound(const tarn_plan_problem *problem, uint64_t *out_bound);
 
@@ -115,6 +120,9 @@ typedef struct tarn_plan_progress {
   double seconds;        // since the beginning
 } tarn_plan_progress;
 
+// In |previous|: the buffer is new, it was nowhere.
+#define TARN_PLAN_NO_OFFSET UINT64_MAX
+
 typedef struct tarn_plan_options {
   size_t struct_size;
   // After how many seconds to return with the best so far; 0: 10. INFINITY:
@@ -124,14 +132,17 @@ typedef struct tarn_plan_options {
   // answer before the time is over gets the same answer again, on any
   // machine, for the same problem, |node_limit| and |threads|.
   uint64_t node_limit;
-  uint32_t threads;  // 0: 1
+  uint32_t threads;  // at most 1024; 0: 1
   // With a capacity: whether to go on to the lowest plan when one fits.
   // Without, the lowest is what is looked for in any case.
   bool minimise;
-  // A plan that was made before, by buffer; NULL: none. What can stay where it
-  // was stays: if all can, as when sizes have only shrunk, that is the answer,
-  // and addresses that were handed out stay true. With several arenas set
-  // |previous_arenas| too.
+  // A plan that was made before, by buffer, TARN_PLAN_NO_OFFSET for who was not
+  // in it; NULL: none. If all can stay where they were, as when sizes have only
+  // shrunk, that is the answer, and addresses that were handed out stay true.
+  // Else as many stay as are found to leave room for the rest: within the
+  // capacities where each arena has one; without, in no more height than a
+  // plan made afresh, so that who would rather have them stay gives as
+  // capacity what there is. With several arenas set |previous_arenas| too.
   const uint64_t *previous;
   const uint32_t *previous_arenas;
   // Called on the caller's thread, at each better plan and about ten times a
@@ -189,7 +200,8 @@ typedef struct tarn_plan_info {
   uint64_t nodes;        // of search trees
   double seconds;        // by the clock on the wall
   bool cancelled;        // by |progress|
-  // Buffers that lie elsewhere than in |previous|; 0 if none was given.
+  // Buffers that lie elsewhere than in |previous|, without those that were not
+  // in it; 0 if none was given.
   size_t moved_count;
   // TARN_PLAN_INFEASIBLE: how many buffers are named by tarn_plan_conflict, and
   // whether it was proved that without any one of them the rest would fit.
@@ -231,6 +243,7 @@ TARN_API const size_t *tarn_plan_conflict(const tarn_plan *plan);
 // TARN_E_INVALID  the problem is wrong.
 // TARN_E_CORRUPT  the plan is wrong: the text names the buffers and what is
 //                 between them.
+// TARN_E_NOMEM    no host memory.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_verify(const tarn_plan_problem *problem, const uint64_t *offsets,
                  const uint32_t *arenas, uint64_t *out_height);

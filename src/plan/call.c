@@ -15,7 +15,9 @@ void tarn__plan_call_begin(tarn__plan_call *call,
   *call = (tarn__plan_call){.options = *options,
                             .began_ns = tarn__os_now_ns(),
                             .deadline_ns = UINT64_MAX,
-                            .height = UINT64_MAX};
+                            .height = UINT64_MAX,
+                            .told_height = UINT64_MAX};
+  call->told_ns = call->began_ns;
   double ns = options->time_limit * 1e9;
   if (ns < 9e18) call->deadline_ns = call->began_ns + (uint64_t)ns;
 }
@@ -34,6 +36,26 @@ bool tarn__plan_call_over(tarn__plan_call *call) {
   return (limit != 0 && call->nodes >= limit) || tarn__plan_call_late(call);
 }
 
+// Whether the caller hears of it: a better plan at once, all else only so
+// often, however many instances there are.
+static bool is_due(tarn__plan_call *call) {
+  uint64_t now = tarn__os_now_ns();
+  bool better = call->height < call->told_height;
+  if (!better && now - call->told_ns < TARN__PLAN_WATCH_EACH_NS) return false;
+  call->told_height = call->height;
+  call->told_ns = now;
+  return true;
+}
+
+static void ask_caller(tarn__plan_call *call, uint64_t nodes) {
+  tarn_plan_progress progress = {
+      .height = call->height == UINT64_MAX ? 0 : call->height,
+      .lower_bound = call->bound,
+      .nodes = call->nodes + nodes,
+      .seconds = tarn__plan_call_seconds(call)};
+  call->cancelled = !call->options.progress(&progress, call->options.user);
+}
+
 static bool tell(void *user, uint64_t height, uint64_t bound, uint64_t nodes) {
   const telling *t = user;
   tarn__plan_call *call = t->call;
@@ -44,14 +66,7 @@ static bool tell(void *user, uint64_t height, uint64_t bound, uint64_t nodes) {
   if (t->share->is_bound && bound * t->unit > call->bound) {
     call->bound = bound * t->unit;
   }
-  tarn_plan_progress progress = {
-      .height = call->height == UINT64_MAX ? 0 : call->height,
-      .lower_bound = call->bound,
-      .nodes = call->nodes + nodes,
-      .seconds = tarn__plan_call_seconds(call)};
-  if (!call->options.progress(&progress, call->options.user)) {
-    call->cancelled = true;
-  }
+  if (!call->cancelled && is_due(call)) ask_caller(call, nodes);
   return !call->cancelled;
 }
 

@@ -17,10 +17,12 @@ typedef struct tarn__plan_call {
   tarn_plan_options options;
   uint64_t began_ns;
   uint64_t deadline_ns;
-  atomic_bool asked;  // as in tarn__plan_stop
-  uint64_t nodes;     // of instances that are done
-  uint64_t height;    // bytes: of the best whole plan; UINT64_MAX: none
-  uint64_t bound;     // bytes: no whole plan is lower
+  atomic_bool asked;     // as in tarn__plan_stop
+  uint64_t nodes;        // of instances that are done
+  uint64_t height;       // bytes: of the best whole plan; UINT64_MAX: none
+  uint64_t bound;        // bytes: no whole plan is lower
+  uint64_t told_height;  // that the caller has heard of, and when it was asked
+  uint64_t told_ns;
   bool cancelled;
 } tarn__plan_call;
 

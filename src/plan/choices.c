@@ -40,7 +40,7 @@ static tarn_status try_best(tarn__plan_choosing *s) {
     }
   }
   tarn_status status =
-      tarn__plan_try_decided(s, GROWTH * GROWTH * s->node_limit);
+      tarn__plan_try_decided(s, s->node_limit * GROWTH * GROWTH);
   tarn__plan_pairs_undo(&s->pairs, decided);
   return status;
 }

@@ -379,6 +379,7 @@ tarn_status tarn_plan_table_read(const char *path,
   if (out_table == NULL) return tarn__fail(TARN_E_INVALID, "plan table: NULL");
   tarn_status status = begin(&r, path, options);
   if (status == TARN_OK) {
+    assert(r.table != NULL);
     status = tarn__os_read_input(path, &r.table->bytes, &r.table->size);
   }
   if (status == TARN_OK) {
@@ -400,6 +401,7 @@ tarn_status tarn_plan_table_read_bytes(const void *bytes, size_t size,
   }
   tarn_status status = begin(&r, name, options);
   if (status == TARN_OK) {
+    assert(r.table != NULL);
     r.table->bytes = tarn__host_alloc(size);
     if (r.table->bytes == NULL) status = TARN_E_NOMEM;
   }

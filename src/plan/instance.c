@@ -9,7 +9,10 @@
 // The unit divides all sizes and fixed offsets. Some plan of least height has
 // only offsets that are multiples of it: push everything down as far as it
 // goes, and each offset is an end, a fixed offset or such a number rounded up
-// to an alignment; so an alignment must divide the unit or be divided by it.
+// to an alignment; so each alignment must divide the unit or be divided by it.
+// A unit that became smaller for one alignment may miss one that it was fine
+// for: sizes of 12 are units for an alignment of 6, the units of 4 that one of
+// 8 makes of them are not.
 #include "plan/instance.h"
 
 #include <assert.h>
@@ -207,6 +210,23 @@ static void span_items(tarn__plan_instance *in) {
 // --- units and sums ---------------------------------------------------------
 // --------------------------------------------------------------
 
+static bool suits(uint64_t unit, uint64_t alignment) {
+  return unit % alignment == 0 || alignment % unit == 0;
+}
+
+// Each round that changes the unit at least halves it.
+static uint64_t suit_alignments(const tarn__plan_instance *in, uint64_t unit) {
+  uint64_t before = 0;
+  while (unit != before) {
+    before = unit;
+    for (size_t i = 0; i < in->item_count; i++) {
+      uint64_t alignment = in->items[i].alignment;
+      if (!suits(unit, alignment)) unit = gcd(unit, alignment);
+    }
+  }
+  return unit;
+}
+
 static void choose_unit(tarn__plan_instance *in) {
   uint64_t unit = 0;
   for (size_t i = 0; i < in->piece_count; i++) {
@@ -215,12 +235,7 @@ static void choose_unit(tarn__plan_instance *in) {
   for (size_t i = 0; i < in->item_count; i++) {
     if (in->items[i].fixed) unit = gcd(unit, in->items[i].offset);
   }
-  uint64_t whole = unit;
-  for (size_t i = 0; whole != 0 && i < in->item_count; i++) {
-    uint64_t alignment = in->items[i].alignment;
-    if (whole % alignment != 0) unit = gcd(unit, alignment);
-  }
-  in->unit = unit == 0 ? 1 : unit;
+  in->unit = unit == 0 ? 1 : suit_alignments(in, unit);
 }
 
 static void divide(tarn__plan_instance *in) {

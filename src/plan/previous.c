@@ -53,6 +53,7 @@ static bool can_stay(const holding *h, size_t buffer) {
   const tarn_plan_buffer *b = &h->problem->buffers[buffer];
   uint64_t offset = h->call->options.previous[buffer];
   uint32_t arena = arena_of(h, buffer);
+  if (offset == TARN_PLAN_NO_OFFSET) return false;
   if (arena >= tarn__plan_arena_count(h->problem)) return false;
   uint64_t limit = limit_of(h, arena);
   bool bound = (b->flags & TARN_PLAN_IN_ARENA) != 0;
@@ -241,36 +242,46 @@ static bool has_limits(const tarn_plan_problem *problem) {
   return true;
 }
 
-// Without a limit a plan made afresh says what is high.
-static tarn_status compare_and_hold(holding *h) {
-  bool held = false;
-  tarn_status status = fill_afresh(h, TRY_NODES, h->plan);
-  if (status != TARN_OK || !has_plan(h->plan)) return status;
-  uint64_t bound = h->plan->info.lower_bound;
-  h->ceiling = h->plan->info.height;
-  status = hold(h, &held);
-  if (held) {
-    judge(h->tried, h->tried->info.height, bound);
-    tarn__plan_swap(h->plan, h->tried);
-  } else if (status == TARN_OK && !tarn__plan_call_over(h->call) &&
-             h->plan->info.answer == TARN_PLAN_FEASIBLE) {
-    status = fill_afresh(h, 0, h->tried);
-    bool better = status == TARN_OK && has_plan(h->tried) &&
-                  h->tried->info.height <= h->ceiling;
-    if (better) tarn__plan_swap(h->plan, h->tried);
-  }
-  return TARN_OK;  // there is a plan
+// With limits a plan that is found at once will do, for when what is held
+// leaves no room, which may take all the time there is to find out. Without,
+// one that took some nodes says what is high.
+static tarn_status fill_first(holding *h) {
+  bool limited = has_limits(h->problem);
+  tarn_status status = fill_afresh(h, limited ? 1 : TRY_NODES, h->plan);
+  if (!limited) h->ceiling = h->plan->info.height;
+  return status;
+}
+
+// Nothing could be held: the first plan, if a better one is wanted.
+static tarn_status improve(holding *h) {
+  bool planned = has_plan(h->plan);
+  bool lowest = h->call->options.minimise || h->ceiling != 0;
+  bool enough = planned && (!lowest || tarn__plan_call_over(h->call) ||
+                            h->plan->info.answer == TARN_PLAN_OPTIMAL);
+  if (enough) return TARN_OK;
+  tarn_status status = fill_afresh(h, 0, h->tried);
+  if (status != TARN_OK) return status;
+  bool better =
+      has_plan(h->tried) && h->tried->info.height <= h->plan->info.height;
+  if (better || !planned) tarn__plan_swap(h->plan, h->tried);
+  return TARN_OK;
 }
 
 static tarn_status hold_or_not(holding *h) {
   bool held = false;
-  if (!has_limits(h->problem)) return compare_and_hold(h);
-  tarn_status status = hold(h, &held);
+  tarn_status status = fill_first(h);
   if (status != TARN_OK) return status;
-  if (!held) return fill_afresh(h, 0, h->plan);
-  judge(h->tried, h->tried->info.height, h->call->bound);
-  tarn__plan_swap(h->plan, h->tried);
-  return TARN_OK;
+  if (h->plan->info.answer == TARN_PLAN_INFEASIBLE) return TARN_OK;
+  uint64_t bound = h->plan->info.lower_bound;
+  bool planned = has_plan(h->plan);
+  status = hold(h, &held);
+  if (held) {
+    judge(h->tried, h->tried->info.height, bound);
+    tarn__plan_swap(h->plan, h->tried);
+  } else if (status == TARN_OK) {
+    status = improve(h);
+  }
+  return planned ? TARN_OK : status;  // what is missing is only a better one
 }
 
 static void count_moved(holding *h) {
@@ -279,7 +290,8 @@ static void count_moved(holding *h) {
   for (size_t i = 0; i < h->problem->count; i++) {
     bool same = plan->offsets[i] == h->call->options.previous[i] &&
                 plan->arenas[i] == arena_of(h, i);
-    plan->info.moved_count += !same;
+    bool was = h->call->options.previous[i] != TARN_PLAN_NO_OFFSET;
+    plan->info.moved_count += was && !same;
   }
 }
 

@@ -38,15 +38,27 @@
 //
 // Steps. Let c be the lowest, by at, of what is not passed over. Members of T
 // with f(c) > at(c) are those of the state with c passed over. Now f(c) =
-// at(c). No k of U that shares sections with c is below it: f(k) < at(c) means
-// at(k) < at(c), so that k is passed over and at(k) blocked by something of U
-// lower than k, which would be passed over too, and so on without an end. So
-// all k are above c, f(k) >= at(c) + d(c, k), which becomes at(k); the rest of
-// f is in T of the state with c down: what blocks p >= at(k) for k there is not
-// c. An item that is lifted is not passed over any more; others go on to be. If
-// both ways fail, T is empty. A plan that is found is one, pushed down or not.
-// Nothing blocks at(c) for c if nothing of U shares sections with it: passing
-// it over fails at once.
+// at(c). No k of U has f(k) < at(c): at(k) < at(c), so that k is passed over
+// and at(k) blocked by something of U lower than k, which would be passed over
+// too, and so on without an end. So all k that share sections with c are above
+// it, f(k) >= at(c) + d(c, k), which becomes at(k); the rest of f is in T of
+// the state with c down: what blocks p >= at(k) for k there is not c. An item
+// that is lifted is not passed over any more; others go on to be. If both ways
+// fail, T is empty. A plan that is found is one, pushed down or not. Nothing
+// blocks at(c) for c if nothing of U shares sections with it: passing it over
+// fails at once.
+//
+// Narrow states. Turned round, T of the state with c down may have members that
+// are none of T with c at at(c): where c lifts j, each p from the at(j) before
+// to the new one must have been blocked for j. By c it is, if at(c) < at(j) +
+// d(j, c): so it is for all that was not passed over, as c is the lowest. One
+// that was and has all of its size at or below at(c) is blocked at at(j) by
+// nothing, as nothing of U lies lower than c: T is empty. Between the two, for
+// items of several sizes only, the state with c down is narrow, and all that
+// comes of it: what is looked for there are members of its T that began as
+// members of one before, bounds are bounds of these alone, and that there are
+// none says nothing of its T. Such a state is not stored, and in it nothing is
+// said of twins. To find it in the table is an answer as ever.
 //
 // Twins. If c cannot lie at at(c), none of its twins that are not passed over
 // can lie there: exchange the two in a member of T.
@@ -56,12 +68,12 @@
 // need not be tried in other ways; the smallest goes first.
 //
 // The table. A state that failed is stored only when both ways were followed
-// to their end, never when a run was stopped. Its key is made of (item,
-// at(item), whether it is passed over) of all items of a part, which is all
-// that T is made of: so it holds for all orders and seeds, for all later runs,
-// and for smaller capacities; not for larger ones, nor where other items are
-// fixed. Keys are sums, so that steps are differences. Two states with the same
-// key by mistake: see failed.h.
+// to their end, never when a run was stopped, and not if it is narrow. Its key
+// is made of (item, at(item), whether it is passed over) of all items of a
+// part, which is all that T is made of: so it holds for all orders and seeds,
+// for all later runs, and for smaller capacities; not for larger ones, nor
+// where other items are fixed. Keys are sums, so that steps are differences.
+// Two states with the same key by mistake: see failed.h.
 //
 // The order in which equals are tried, ranks, is for speed alone.
 #include "plan/search.h"
@@ -84,6 +96,8 @@ typedef struct frame {
   tarn__plan_parts_mark stacks;  // what is above is to be done above |chosen|
   size_t first_key;              // its states so far, in the search's |keys|
   uint32_t chosen;               // the last item of the part, or NOBODY
+  bool is_narrow;                // T has more members than are looked for
+  bool narrows;                  // so is what lies above |chosen|
 } frame;
 
 struct tarn__plan_search {
@@ -118,12 +132,15 @@ static frame *top(tree *t) {
 }
 
 static void open_frame(tree *t, tarn__plan_part part) {
+  const frame *below = t->depth > 0 ? top(t) : NULL;
+  bool is_narrow = below != NULL && (below->is_narrow || below->narrows);
   t->frames[t->depth++] = (frame){.part = part,
                                   .key = part.key,
                                   .start = tarn__plan_state_mark(&t->state),
                                   .stacks = tarn__plan_parts_mark_of(&t->parts),
                                   .first_key = t->key_count,
-                                  .chosen = NOBODY};
+                                  .chosen = NOBODY,
+                                  .is_narrow = is_narrow};
 }
 
 // With all that is above it.
@@ -136,8 +153,9 @@ static void take_up(tree *t, const frame *f) {
 
 static void close_frame(tree *t, bool fails) {
   const frame *f = top(t);
+  bool stores = fails && !f->is_narrow;
   tarn__plan_state_undo(&t->state, f->start);
-  for (size_t i = f->first_key; fails && i < t->key_count; i++) {
+  for (size_t i = f->first_key; stores && i < t->key_count; i++) {
     tarn__plan_failed_put(&t->failed, t->keys[i]);
   }
   t->key_count = f->first_key;
@@ -162,7 +180,7 @@ static bool pass_over(tree *t) {
   take_up(t, f);
   f->chosen = NOBODY;
   return tarn__plan_state_pass(&t->state, item, &f->key) &&
-         pass_twins(t, item, &f->key);
+         (f->is_narrow || pass_twins(t, item, &f->key));
 }
 
 // --- from state to state -----------------------------------------------------
@@ -314,14 +332,15 @@ static bool look(tree *t, frame *f) {
 }
 
 static bool put_down(tree *t, frame *f) {
-  bool cuts = false;
+  tarn__plan_effect effect;
   tarn__plan_part rest = {f->key, f->part.begin, f->part.end - 1, false};
   f->mark = tarn__plan_state_mark(&t->state);
   t->found[f->chosen] = t->state.at[f->chosen];
-  if (!tarn__plan_state_put_down(&t->state, f->chosen, &rest.key, &cuts)) {
+  if (!tarn__plan_state_put_down(&t->state, f->chosen, &rest.key, &effect)) {
     return false;
   }
-  if (cuts) {
+  f->narrows = effect.narrows;
+  if (effect.cuts) {
     tarn__plan_parts_cut(&t->parts, rest.begin, rest.end);
   } else {
     tarn__plan_parts_push(&t->parts, rest);

@@ -250,18 +250,33 @@ static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
   return has_place(s, item);
 }
 
+// What was passed over must be lifted by something below its end, of which
+// |item| is the lowest. False: it is not, and so nothing is.
+static bool can_be_lifted(const tarn__plan_state *s, uint32_t item,
+                          uint32_t edge, bool *narrows) {
+  uint32_t other = s->near.item[edge];
+  if (s->lifter[other] == TARN__PLAN_PLACED) return true;
+  if (s->at[item] >= s->at[other] + tarn__plan_below(&s->near, edge)) {
+    *narrows = true;
+  }
+  return s->at[item] < s->at[other] + s->in->items[other].size;
+}
+
 bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
-                               tarn__plan_key *key, bool *cuts) {
+                               tarn__plan_key *key,
+                               tarn__plan_effect *out_effect) {
   const tarn__plan_neighbours *near = &s->near;
   size_t first = s->item_count;
+  *out_effect = (tarn__plan_effect){0};
   log_item(s, item);
   leave_key(s, item, key);
   s->least[item] = TARN__PLAN_DOWN;
-  take_out(s, item, cuts);
+  take_out(s, item, &out_effect->cuts);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     uint64_t top = s->at[item] + tarn__plan_above(near, item, e);
     if (s->at[other] >= top || s->least[other] == TARN__PLAN_DOWN) continue;
+    if (!can_be_lifted(s, item, e, &out_effect->narrows)) return false;
     if (!raise(s, other, top, key)) return false;
   }
   for (size_t i = first; i < s->item_count; i++) {

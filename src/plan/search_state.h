@@ -87,11 +87,17 @@ static inline tarn__plan_mark tarn__plan_state_mark(
 // Undoes all changes since |mark|, but for what was put down.
 void tarn__plan_state_undo(tarn__plan_state *state, tarn__plan_mark mark);
 
+// What putting an item down means for what is left.
+typedef struct tarn__plan_effect {
+  bool cuts;     // a border between sections is crossed by nothing any more
+  bool narrows;  // what is left could be had in more ways than before
+} tarn__plan_effect;
+
 // Puts |item| down where it is, and lifts those that it is below of. |*key|
-// follows. True: it may be that all still fits. |*cuts|: set where a border
-// between sections is crossed by nothing any more.
+// follows. True: it may be that all still fits.
 bool tarn__plan_state_put_down(tarn__plan_state *state, uint32_t item,
-                               tarn__plan_key *key, bool *cuts);
+                               tarn__plan_key *key,
+                               tarn__plan_effect *out_effect);
 
 // Its counterpart, before tarn__plan_state_undo.
 void tarn__plan_state_take_up(tarn__plan_state *state, uint32_t item);

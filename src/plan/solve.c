@@ -23,12 +23,13 @@
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
-// Steps down before the first round; when beams are as wide as they get; when
-// rounds are as long.
+// Steps down before the first round; the rounds from which on beams are not
+// asked to be wider, and nothing takes longer.
 enum { QUICK_HALVINGS = 6, WIDEST = 20, LAST_ROUND = 30 };
 
-// Of a round: heights above the bound that a beam is tried at.
-enum { HALVINGS = 8 };
+// Heights are looked for from the bound on again when what failed is nearer to
+// the best plan than this part of what is between them.
+enum { LAST_PART = 8 };
 
 // In depth at the bound every other round gets more from this one on.
 enum { EAGER = 3 };
@@ -69,14 +70,17 @@ static tarn__plan_stop make_stop(solving *s) {
       .watch_ns = tarn__os_now_ns() + TARN__PLAN_WATCH_EACH_NS};
 }
 
+static void tell_or_stop(solving *s) {
+  if (tell(s, 0)) return;
+  atomic_store_explicit(s->aim->asked, true, memory_order_relaxed);
+}
+
 static void take(solving *s, const uint64_t *offsets) {
   uint64_t height = tarn__plan_instance_height(s->in, offsets);
   if (height >= s->found->height) return;
   memcpy(s->offsets, offsets, s->in->item_count * sizeof *offsets);
   s->found->height = height;
-  if (!tell(s, 0)) {
-    atomic_store_explicit(s->aim->asked, true, memory_order_relaxed);
-  }
+  tell_or_stop(s);
 }
 
 // Rather than any that fits.
@@ -201,7 +205,7 @@ static tarn_status search_in_breadth(solving *s, tarn__plan_step step,
     status = take_step(s, step, &found);
     if (is_over(s, status) || below_best(s) <= s->found->bound) continue;
     uint64_t gap = below_best(s) - s->found->bound;
-    if (below_best(s) < failed + gap / HALVINGS) failed = s->found->bound;
+    if (below_best(s) < failed + gap / LAST_PART) failed = s->found->bound;
     uint64_t at = failed + (below_best(s) - failed + 1) / 2;
     step.capacity = at;
     status = take_step(s, step, &found);
@@ -289,6 +293,7 @@ static tarn_status search(solving *s) {
 static tarn_status find(solving *s) {
   tarn_status status = tarn__plan_greedy(s->in, goal(s), &s->stop, s->offsets,
                                          &s->found->height);
+  tell_or_stop(s);
   return status != TARN_OK || is_done(s) ? status : search(s);
 }
 

@@ -1,11 +1,13 @@
 // Small random problems, and plans of them compared buffer by buffer.
 #include "support/plan_model.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 uint64_t model_random(uint64_t *state, uint64_t limit) {
+  assert(limit > 0);
   uint64_t x = *state += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
