@@ -23,9 +23,13 @@
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
-// Steps down before the first round; the rounds from which on beams are not
-// asked to be wider, and nothing takes longer.
-enum { QUICK_HALVINGS = 6, WIDEST = 20, LAST_ROUND = 30 };
+// Steps down before the first round; from which round on nothing takes longer.
+enum { QUICK_HALVINGS = 6, LAST_ROUND = 30 };
+
+// The first round with beams, how wide they are in it, and how often that is
+// doubled. Narrower ones find little.
+enum { FIRST_BEAMS = 2, WIDEST = 20 };
+#define NARROWEST UINT32_C(5)
 
 // Heights are looked for from the bound on again when what failed is nearer to
 // the best plan than this part of what is between them.
@@ -177,9 +181,10 @@ static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
   tarn_status status = search_in_depth(s, step, TARN__PLAN_ORDERS);
   if (goal(s) > s->found->bound) return status;
   for (uint64_t pass = first; pass < 2 * first && !is_over(s, status); pass++) {
+    if (pass == first && pass > 1) continue;
     step.member = TARN__PLAN_ORDERS;
     step.node_limit = shortest / 2 * (pass & -pass);
-    step.seed = pass == first ? 0 : pass;
+    step.seed = pass - 1;
     status = search_in_depth(s, step, TARN__PLAN_MEMBERS);
   }
   return status;
@@ -193,11 +198,10 @@ static tarn_status search_below_best(solving *s, uint64_t limit) {
 // Each member at the bound, and at a height between it and the best plan, which
 // is the nearer to that plan the more of them have failed; then from the bound
 // on again.
-static tarn_status search_in_breadth(solving *s, tarn__plan_step step,
-                                     uint32_t members) {
+static tarn_status search_in_breadth(solving *s, tarn__plan_step step) {
   uint64_t failed = s->found->bound;
   tarn_status status = TARN_OK;
-  for (uint32_t i = 0; i < members && !is_over(s, status);
+  for (uint32_t i = 0; i < TARN__PLAN_MEMBERS && !is_over(s, status);
        i += s->aim->threads) {
     bool found;
     step.member = i;
@@ -214,27 +218,18 @@ static tarn_status search_in_breadth(solving *s, tarn__plan_step step,
   return status;
 }
 
-static uint32_t width_of(int round) {
-  static const uint32_t narrow[] = {1, 2, 5};
-  enum { NARROW = sizeof narrow / sizeof *narrow };
-  return round < NARROW ? narrow[round]
-                        : narrow[NARROW - 1] << (round - NARROW + 1);
-}
-
-// As many members as a narrow one is wide: there is little to be had of it.
 static tarn_status beam_round(solving *s, int round) {
   uint32_t widest;
   tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
   if (status != TARN_OK || widest == 0) return status;
-  uint32_t width = width_of(round < WIDEST ? round : WIDEST);
-  uint32_t members = 2 * width;
-  if (members > TARN__PLAN_MEMBERS) members = TARN__PLAN_MEMBERS;
+  int doublings = round - FIRST_BEAMS;
+  uint32_t width = NARROWEST << (doublings < WIDEST ? doublings : WIDEST);
   // Where wider is not to be had, there are still others of the same width.
   tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
                           .node_limit = UINT64_MAX,
                           .width = width < widest ? width : widest,
                           .seed = width < widest ? 0 : (uint64_t)round};
-  return search_in_breadth(s, step, members);
+  return search_in_breadth(s, step);
 }
 
 // Where there is a capacity to get below, that is the goal. Else, while the
@@ -255,8 +250,8 @@ static tarn_status one_round(solving *s, int round) {
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
     status = search_below_best(s, shortest << round);
   }
-  if (is_over(s, status)) return status;
-  return beam_round(s, round);
+  bool beams = !is_over(s, status) && round >= FIRST_BEAMS;
+  return beams ? beam_round(s, round) : status;
 }
 
 static tarn_status search_on(solving *s) {
