@@ -25,9 +25,9 @@ typedef struct tarn__plan_step {
   uint64_t capacity;    // units
   uint64_t node_limit;  // of each thread
   uint32_t width;       // of a beam
-  // Of the first thread; those of the others follow. There are
-  // TARN__PLAN_MEMBERS of each kind, the first of each TARN__PLAN_ORDERS in
-  // depth are those that take little for each node.
+  // Of the first thread; those of the others follow. Members are numbered from
+  // 0 to TARN__PLAN_MEMBERS - 1. In depth the first TARN__PLAN_ORDERS of them
+  // go by their orders alone, and the others by what is scarce before.
   uint64_t member;
   uint64_t seed;  // 0: members as they are; else disturbed by it
 } tarn__plan_step;
