@@ -78,6 +78,7 @@
 // The order in which equals are tried, ranks, is for speed alone.
 #include "plan/search.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -132,6 +133,7 @@ static frame *top(tree *t) {
 }
 
 static void open_frame(tree *t, tarn__plan_part part) {
+  assert(t->frames != NULL);
   const frame *below = t->depth > 0 ? top(t) : NULL;
   bool is_narrow = below != NULL && (below->is_narrow || below->narrows);
   t->frames[t->depth++] = (frame){.part = part,
