@@ -1,5 +1,6 @@
 // The problems that are made from their lowest plans: they are what they are
 // said to be, and the same each time.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,30 @@ START_TEST(the_same_each_time_and_others_by_seed) {
 }
 END_TEST
 
+// These need the search for what is scarce: without it 800,000 nodes were not
+// enough.
+START_TEST(the_scarce_are_found) {
+  static const size_t at[] = {4, 8};
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    plan_packing made = plan_packing_make(plan_packing_at(at[i], 0));
+    tarn_plan_problem problem = {.struct_size = sizeof problem,
+                                 .buffers = made.buffers,
+                                 .count = made.count};
+    tarn_plan_options options = {.struct_size = sizeof options,
+                                 .time_limit = INFINITY,
+                                 .node_limit = 60000};
+    tarn_plan *plan;
+    tarn_plan_info info = {.struct_size = sizeof info};
+    assert_ok(tarn_plan_solve(&problem, &options, &plan));
+    assert_ok(tarn_plan_query(plan, &info));
+    ck_assert_uint_eq(info.height, PLAN_PACKING_HEIGHT);
+    ck_assert_int_eq(info.answer, TARN_PLAN_OPTIMAL);
+    tarn_plan_destroy(plan);
+    plan_packing_free(&made);
+  }
+}
+END_TEST
+
 START_TEST(names_tell_what_they_are) {
   char name[PLAN_PACKING_NAME];
   ck_assert_str_eq(plan_packing_name(plan_packing_at(0, 0), name), "60x100.1");
@@ -78,6 +103,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("plan_packings");
   ADD_CASE(suite, "all", no_byte_is_free, the_smallest,
-           the_same_each_time_and_others_by_seed, names_tell_what_they_are);
+           the_same_each_time_and_others_by_seed, the_scarce_are_found,
+           names_tell_what_they_are);
   return run_suite(suite);
 }

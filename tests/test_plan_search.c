@@ -226,6 +226,7 @@ static void require_same(brute *b, tarn__plan_instance *in,
   run.capacity = capacity / in->unit;
   run.stop = &stop;
   run.order = (tarn__plan_order)random_below(TARN__PLAN_ORDERS);
+  run.scarce_first = random_below(2) == 1;
   run.seed = chance(2) ? 0 : random_below(100);
   tarn_status status =
       tarn__plan_search_run(search, &run, units, &outcome, &nodes);

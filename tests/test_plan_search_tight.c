@@ -146,6 +146,7 @@ static void require_same(const large *l, tarn__plan_search *search,
   answer got;
   run.order = (tarn__plan_order)random_below(TARN__PLAN_ORDERS);
   run.seed = random_below(3);
+  run.scarce_first = random_below(2) == 1;
   require(run_with(search, run, &got) == TARN_OK);
   require(got.outcome == (fits ? TARN__PLAN_FOUND : TARN__PLAN_NONE));
   found += fits;

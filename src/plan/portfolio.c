@@ -37,39 +37,42 @@ struct tarn__plan_portfolio {
 
 // --- one try ----------------------------------------------------------------
 
-static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
-    TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
-    TARN__PLAN_BY_AREA};
+// After all members have had their turn they come again, disturbed.
+static uint64_t seed_of(const worker *w) {
+  return w->step->seed + w->member / TARN__PLAN_MEMBERS;
+}
 
-// After each order has had its turn it comes again, disturbed.
 static tarn_status search_in_depth(worker *w) {
+  static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
+      TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
+      TARN__PLAN_BY_AREA};
+  uint64_t turn = w->member % TARN__PLAN_MEMBERS;
   tarn__plan_run run = {.capacity = w->step->capacity,
                         .node_limit = w->step->node_limit,
-                        .order = orders[w->member % TARN__PLAN_ORDERS],
-                        .seed = w->member / TARN__PLAN_ORDERS,
+                        .order = orders[turn % TARN__PLAN_ORDERS],
+                        .seed = seed_of(w),
+                        .scarce_first = turn >= TARN__PLAN_ORDERS,
                         .stop = w->stop};
   return tarn__plan_search_run(w->search[w->step->kind], &run, w->offsets,
                                &w->outcome, &w->nodes);
 }
 
-// After each order has had its turn with each ease it comes again, disturbed.
 static tarn_status search_in_breadth(worker *w) {
   static const struct {
     tarn__plan_order order;
     uint32_t ease;
-  } members[] = {
+  } members[TARN__PLAN_MEMBERS] = {
       {TARN__PLAN_BY_CROWD_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
       {TARN__PLAN_BY_CROWD, 16},      {TARN__PLAN_BY_AREA, 16},
       {TARN__PLAN_BY_CROWD_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
       {TARN__PLAN_BY_CROWD, 4},       {TARN__PLAN_BY_AREA, 4},
   };
-  const uint64_t count = sizeof members / sizeof *members;
-  uint64_t turn = w->member % count;
+  uint64_t turn = w->member % TARN__PLAN_MEMBERS;
   tarn__plan_beam_run run = {.capacity = w->step->capacity,
                              .width = w->step->width,
                              .ease = members[turn].ease,
                              .order = members[turn].order,
-                             .seed = w->member / count,
+                             .seed = seed_of(w),
                              .node_limit = w->step->node_limit,
                              .stop = w->stop};
   return tarn__plan_beam_run_once(w->beam, &run, w->offsets, &w->outcome,

@@ -18,13 +18,18 @@ typedef enum tarn__plan_kind {
   TARN__PLAN_KINDS,
 } tarn__plan_kind;
 
+enum { TARN__PLAN_MEMBERS = 2 * TARN__PLAN_ORDERS };
+
 typedef struct tarn__plan_step {
   tarn__plan_kind kind;
   uint64_t capacity;    // units
   uint64_t node_limit;  // of each thread
   uint32_t width;       // of a beam
-  // Of the first thread's order; those of the others follow.
+  // Of the first thread; those of the others follow. Members are numbered from
+  // 0 to TARN__PLAN_MEMBERS - 1. In depth the first TARN__PLAN_ORDERS of them
+  // go by their orders alone, and the others by what is scarce before.
   uint64_t member;
+  uint64_t seed;  // 0: members as they are; else disturbed by it
 } tarn__plan_step;
 
 typedef struct tarn__plan_stepped {

@@ -78,6 +78,7 @@
 // The order in which equals are tried, ranks, is for speed alone.
 #include "plan/search.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -104,7 +105,10 @@ struct tarn__plan_search {
   tarn__plan_state state;
   tarn__plan_parts parts;
   tarn__plan_failed failed;
-  uint32_t *twins;  // by item
+  uint32_t *twins;     // by item
+  uint32_t *rivals;    // by section, where they were counted in this look
+  uint64_t *count_of;  // by section: the look that they were counted in
+  uint64_t looks;
   frame *frames;
   size_t depth;
   tarn__plan_key *keys;  // of the states that led to where it is
@@ -129,6 +133,7 @@ static frame *top(tree *t) {
 }
 
 static void open_frame(tree *t, tarn__plan_part part) {
+  assert(t->frames != NULL);
   const frame *below = t->depth > 0 ? top(t) : NULL;
   bool is_narrow = below != NULL && (below->is_narrow || below->narrows);
   t->frames[t->depth++] = (frame){.part = part,
@@ -272,12 +277,60 @@ static bool choose(tree *t, frame *f) {
   return true;
 }
 
+// How many could be the lowest of |section|; no more than |enough| are counted.
+static uint32_t rivals_in(tree *t, uint32_t section, uint32_t enough) {
+  if (t->count_of[section] != t->looks) {
+    t->count_of[section] = t->looks;
+    t->rivals[section] = tarn__plan_state_rivals(&t->state, section, enough);
+  }
+  return t->rivals[section];
+}
+
+static uint32_t fewest_rivals(tree *t, uint32_t item, uint32_t enough) {
+  const tarn__plan_instance *in = t->state.in;
+  const tarn__plan_piece *pieces = tarn__plan_pieces(in, &in->items[item]);
+  uint32_t fewest = enough;
+  for (uint32_t p = 0; p < in->items[item].piece_count; p++) {
+    for (uint32_t s = pieces[p].first; s < pieces[p].last; s++) {
+      uint32_t rivals = rivals_in(t, s, fewest);
+      if (rivals < fewest) fewest = rivals;
+    }
+  }
+  return fewest;
+}
+
+// Of what is as low as |chosen| the one with a section that the fewest could be
+// lowest in: one of those must be, and a wrong choice is seen sooner.
+static void choose_scarce(tree *t, frame *f) {
+  uint32_t *items = t->parts.items;
+  uint32_t last = f->part.end - 1;
+  uint64_t at = t->state.at[f->chosen];
+  t->looks++;
+  uint32_t fewest = fewest_rivals(t, f->chosen, UINT32_MAX - 1);
+  for (uint32_t i = f->part.begin; i < last; i++) {
+    uint32_t item = items[i];
+    if (t->state.lifter[item] != TARN__PLAN_PLACED || t->state.at[item] != at) {
+      continue;
+    }
+    uint32_t rivals = fewest_rivals(t, item, fewest + 1);
+    if (rivals > fewest ||
+        (rivals == fewest && !is_before(t, item, f->chosen))) {
+      continue;
+    }
+    fewest = rivals;
+    items[i] = f->chosen;
+    items[last] = f->chosen = item;
+  }
+}
+
 static bool look(tree *t, frame *f) {
   if (t->use_table) {
     if (tarn__plan_failed_has(&t->failed, f->key)) return false;
     if (!push_key(t, f->key)) t->no_memory = true;
   }
-  return choose(t, f);
+  if (!choose(t, f)) return false;
+  if (t->run->scarce_first) choose_scarce(t, f);
+  return true;
 }
 
 static bool put_down(tree *t, frame *f) {
@@ -370,13 +423,16 @@ tarn_status tarn__plan_search_run(tarn__plan_search *search,
 
 static tarn_status make_arrays(tree *t) {
   size_t items = t->state.in->item_count + 1;
+  size_t sections = t->state.in->section_count + 1;
   t->twins = tarn__host_array(items, sizeof *t->twins);
   t->frames = tarn__host_array(items, sizeof *t->frames);
+  t->rivals = tarn__host_array(sections, sizeof *t->rivals);
+  t->count_of = tarn__host_array(sections, sizeof *t->count_of);
   t->found = tarn__host_array(items, sizeof *t->found);
   t->keys = tarn__host_array(FIRST_KEYS, sizeof *t->keys);
   if (t->keys != NULL) t->key_room = FIRST_KEYS;
-  bool made = t->twins != NULL && t->frames != NULL && t->found != NULL &&
-              t->keys != NULL;
+  bool made = t->twins != NULL && t->rivals != NULL && t->count_of != NULL &&
+              t->frames != NULL && t->found != NULL && t->keys != NULL;
   return made ? TARN_OK : TARN_E_NOMEM;
 }
 
@@ -410,7 +466,10 @@ void tarn__plan_search_destroy(tarn__plan_search *search) {
   tree *t = search;
   if (t == NULL) return;
   size_t items = t->state.in == NULL ? 0 : t->state.in->item_count + 1;
+  size_t sections = t->state.in == NULL ? 0 : t->state.in->section_count + 1;
   tarn__host_free_array(t->twins, items, sizeof *t->twins);
+  tarn__host_free_array(t->rivals, sections, sizeof *t->rivals);
+  tarn__host_free_array(t->count_of, sections, sizeof *t->count_of);
   tarn__host_free_array(t->frames, items, sizeof *t->frames);
   tarn__host_free_array(t->found, items, sizeof *t->found);
   tarn__host_free_array(t->keys, t->key_room, sizeof *t->keys);

@@ -24,6 +24,9 @@ typedef struct tarn__plan_run {
   uint64_t node_limit;  // 0: none
   tarn__plan_order order;
   uint64_t seed;  // 0: the order as it is; else disturbed by it
+  // Of what could be next at one offset first what lies where the fewest could
+  // be lowest, and the order after that. Takes more time for each node.
+  bool scarce_first;
   // Items that stay where they are, by item: their offset, or
   // TARN__PLAN_FREE. NULL: those that are fixed by the problem. A run with
   // it neither reads nor writes the table, and says nothing about others.

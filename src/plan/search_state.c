@@ -157,6 +157,23 @@ static bool fits(const tarn__plan_state *s, uint32_t section) {
   return floor <= s->capacity && need <= s->capacity - floor;
 }
 
+// The lowest of a section has all of the rest above it.
+uint32_t tarn__plan_state_rivals(const tarn__plan_state *s, uint32_t section,
+                                 uint32_t enough) {
+  const uint32_t *present = s->near.present + s->near.begin[section];
+  uint32_t count = s->near.begin[section + 1] - s->near.begin[section];
+  uint64_t need = s->total[section];
+  if (s->allowed.any_fixed) {
+    need += tarn__plan_fixed_above(&s->allowed, section, s->floor[section]);
+  }
+  uint64_t highest = s->capacity - need;
+  uint32_t rivals = 0;
+  for (uint32_t i = 0; i < count && rivals < enough; i++) {
+    if (s->least[present[i]] <= highest) rivals++;
+  }
+  return rivals;
+}
+
 // It has not become lower: what is as low as before is the lowest.
 static void find_floor(tarn__plan_state *s, uint32_t section) {
   const uint32_t *present = s->near.present + s->near.begin[section];

@@ -113,6 +113,11 @@ bool tarn__plan_state_is_stale(const tarn__plan_state *state, uint32_t item);
 // Finds the least offset of an item that was passed over. False: it fails.
 bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
 
+// How many of what is not down could be the lowest of |section|, which has some
+// of it; counting ends with |enough|.
+uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
+                                 uint32_t section, uint32_t enough);
+
 // What |item| adds to the key of a state.
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
                                     uint32_t item);

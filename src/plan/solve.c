@@ -1,12 +1,13 @@
 // Greedy plans first; then a portfolio of searches, in rounds.
 //
 // Each round gives every kind of search more than the last one did: searches in
-// depth twice as many nodes, beams twice the width. The kinds are good at
-// different things. In depth, at the proven bound, finds plans that leave no
-// room at all, and in depth below the best plan proves that there is none. A
-// beam proves nothing, but finds low plans where the bound is out of reach of
-// the others; it is asked for the bound first, and where that fails for heights
-// half-way between what failed and the best plan.
+// depth more nodes, beams twice the width. The kinds are good at different
+// things. In depth, at the proven bound, finds plans that leave no room at all,
+// and in depth below the best plan proves that there is none. A beam proves
+// nothing, but finds low plans where the bound is out of reach of the others.
+// Which member does is luck, at each width anew: so all of them are asked for
+// the bound at each, and for heights half-way between what failed and the best
+// plan.
 //
 // What a search proves at a height raises the bound, what it finds lowers the
 // plan, and when the two meet the plan is the lowest there is.
@@ -22,11 +23,20 @@
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
-// Steps down before the first round; the widest beam.
-enum { QUICK_HALVINGS = 6, WIDEST = 1 << 20 };
+// Steps down before the first round; from which round on nothing takes longer.
+enum { QUICK_HALVINGS = 6, LAST_ROUND = 30 };
 
-// Of a round: beams at the bound, and heights above it that one is tried at.
-enum { BEAMS = 2, HALVINGS = 3 };
+// The first round with beams, how wide they are in it, and how often that is
+// doubled. Narrower ones find little.
+enum { FIRST_BEAMS = 2, WIDEST = 20 };
+#define NARROWEST UINT32_C(5)
+
+// Heights are looked for from the bound on again when what failed is nearer to
+// the best plan than this part of what is between them.
+enum { LAST_PART = 8 };
+
+// In depth at the bound every other round gets more from this one on.
+enum { EAGER = 3 };
 
 // Below the best plan is searched from this round on, or if it is nearer to
 // the bound than this part of it.
@@ -40,7 +50,6 @@ typedef struct solving {
   tarn__plan_portfolio *portfolio;
   tarn__plan_stop stop;
   uint64_t *tried;  // offsets of a step
-  uint64_t beams;   // members that have had their turn
 } solving;
 
 // --- how far it is ----------------------------------------------------------
@@ -147,50 +156,80 @@ static tarn_status come_down(solving *s) {
   return status;
 }
 
-static tarn_status search_in_depth(solving *s, tarn__plan_kind kind,
-                                   uint64_t limit) {
-  tarn__plan_step step = {.kind = kind, .node_limit = limit};
+// The members below |end| in depth, one after the other.
+static tarn_status search_in_depth(solving *s, tarn__plan_step step,
+                                   uint64_t end) {
   tarn_status status = TARN_OK;
-  for (; step.member < TARN__PLAN_ORDERS && !is_over(s, status);
+  for (; step.member < end && !is_over(s, status);
        step.member += s->aim->threads) {
     bool found;
     step.capacity =
-        kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
+        step.kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
     status = take_step(s, step, &found);
   }
   return status;
 }
 
-static tarn_status beam(solving *s, uint64_t capacity, uint32_t width,
-                        bool *found) {
-  tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
-                          .capacity = capacity,
-                          .node_limit = UINT64_MAX,
-                          .width = width,
-                          .member = s->beams};
-  *found = false;
-  return take_step(s, step, found);
+// All members as they are, and then again and again those that look for what
+// is scarce, disturbed. These find a plan that leaves no room at all soon or
+// never: so most of their runs are short, and no two of them alike. Where a
+// plan may leave room they are not worth it.
+static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
+  uint64_t first = UINT64_C(1) << round;
+  tarn__plan_step step = {.kind = TARN__PLAN_AT_BOUND,
+                          .node_limit = shortest * first};
+  tarn_status status = search_in_depth(s, step, TARN__PLAN_ORDERS);
+  if (goal(s) > s->found->bound) return status;
+  for (uint64_t pass = first; pass < 2 * first && !is_over(s, status); pass++) {
+    if (pass == first && pass > 1) continue;
+    step.member = TARN__PLAN_ORDERS;
+    step.node_limit = shortest / 2 * (pass & -pass);
+    step.seed = pass - 1;
+    status = search_in_depth(s, step, TARN__PLAN_MEMBERS);
+  }
+  return status;
 }
 
-// Some members at the bound; the last of them at heights above it as well.
-static tarn_status search_in_breadth(solving *s, uint32_t width) {
-  uint32_t widest;
-  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
-  if (status != TARN_OK || widest == 0) return status;
-  if (width > widest) width = widest;
-  bool found;
-  for (int i = 0; i < BEAMS && !is_over(s, status); i++) {
-    s->beams += s->aim->threads;
-    status = beam(s, s->found->bound, width, &found);
-  }
+static tarn_status search_below_best(solving *s, uint64_t limit) {
+  tarn__plan_step step = {.kind = TARN__PLAN_BELOW_BEST, .node_limit = limit};
+  return search_in_depth(s, step, TARN__PLAN_ORDERS);
+}
+
+// Each member at the bound, and at a height between it and the best plan, which
+// is the nearer to that plan the more of them have failed; then from the bound
+// on again.
+static tarn_status search_in_breadth(solving *s, tarn__plan_step step) {
   uint64_t failed = s->found->bound;
-  for (int i = 0; i < HALVINGS && !is_over(s, status); i++) {
-    if (below_best(s) <= failed) break;
+  tarn_status status = TARN_OK;
+  for (uint32_t i = 0; i < TARN__PLAN_MEMBERS && !is_over(s, status);
+       i += s->aim->threads) {
+    bool found;
+    step.member = i;
+    step.capacity = s->found->bound;
+    status = take_step(s, step, &found);
+    if (is_over(s, status) || below_best(s) <= s->found->bound) continue;
+    uint64_t gap = below_best(s) - s->found->bound;
+    if (below_best(s) < failed + gap / LAST_PART) failed = s->found->bound;
     uint64_t at = failed + (below_best(s) - failed + 1) / 2;
-    status = beam(s, at, width, &found);
+    step.capacity = at;
+    status = take_step(s, step, &found);
     if (!found) failed = at;
   }
   return status;
+}
+
+static tarn_status beam_round(solving *s, int round) {
+  uint32_t widest;
+  tarn_status status = tarn__plan_portfolio_beams(s->portfolio, &widest);
+  if (status != TARN_OK || widest == 0) return status;
+  int doublings = round - FIRST_BEAMS;
+  uint32_t width = NARROWEST << (doublings < WIDEST ? doublings : WIDEST);
+  // Where wider is not to be had, there are still others of the same width.
+  tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
+                          .node_limit = UINT64_MAX,
+                          .width = width < widest ? width : widest,
+                          .seed = width < widest ? 0 : (uint64_t)round};
+  return search_in_breadth(s, step);
 }
 
 // Where there is a capacity to get below, that is the goal. Else, while the
@@ -203,25 +242,23 @@ static bool is_below_worth_it(const solving *s, int round) {
          gap <= s->found->bound / NEAR;
 }
 
-static tarn_status one_round(solving *s, int round, uint64_t limit,
-                             uint32_t width) {
-  tarn_status status = search_in_depth(s, TARN__PLAN_AT_BOUND, limit);
+static tarn_status one_round(solving *s, int round) {
+  uint64_t shortest =
+      FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
+  int depth = round < EAGER ? round : EAGER + (round - EAGER) / 2;
+  tarn_status status = search_at_bound(s, depth, shortest);
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
-    status = search_in_depth(s, TARN__PLAN_BELOW_BEST, limit);
+    status = search_below_best(s, shortest << round);
   }
-  if (!is_over(s, status)) status = search_in_breadth(s, width);
-  return status;
+  bool beams = !is_over(s, status) && round >= FIRST_BEAMS;
+  return beams ? beam_round(s, round) : status;
 }
 
 static tarn_status search_on(solving *s) {
-  uint32_t width = 1;
-  uint64_t limit = FIRST_NODES + FIRST_NODES_OF_ITEM * s->in->item_count;
   bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
   tarn_status status = comes ? come_down(s) : TARN_OK;
   for (int round = 0; !is_over(s, status); round++) {
-    status = one_round(s, round, limit, width);
-    if (width < WIDEST) width *= 2;
-    if (limit < UINT64_MAX / 2) limit *= 2;
+    status = one_round(s, round < LAST_ROUND ? round : LAST_ROUND);
   }
   return status;
 }
