@@ -69,7 +69,7 @@ static size_t name_set(filling *f, size_t arena, bool bound) {
 }
 
 static tarn_status solve_set(filling *f, size_t arena, uint64_t nodes,
-                             tarn__plan_placed *out) {
+                             tarn__plan_laid *out) {
   tarn__plan_set set = {
       .problem = f->fill->problem,
       .left_out = f->left_out,
@@ -79,7 +79,7 @@ static tarn_status solve_set(filling *f, size_t arena, uint64_t nodes,
   return tarn__plan_set_solve(f->call, &set, f->plan->offsets, out);
 }
 
-static bool fits(const tarn__plan_placed *placed) {
+static bool fits(const tarn__plan_laid *placed) {
   return placed->answer == TARN_PLAN_OPTIMAL ||
          placed->answer == TARN_PLAN_FEASIBLE;
 }
@@ -229,7 +229,7 @@ static void put_all_back(filling *f, size_t arena) {
 static tarn_status settle(filling *f, size_t arena, bool *settled) {
   *settled = false;
   for (int round = 0; !*settled; round++) {
-    tarn__plan_placed placed;
+    tarn__plan_laid placed;
     (void)name_set(f, arena, false);
     tarn_status status = solve_set(f, arena, ROUND_NODES, &placed);
     if (status != TARN_OK) return status;
@@ -267,7 +267,7 @@ static tarn_status improve(filling *f, size_t arena) {
   if (anyone_left(f)) return TARN_OK;
   tarn_plan *other = NULL;
   tarn_status status = tarn__plan_make(f->fill->problem, &other);
-  tarn__plan_placed placed = {.height = UINT64_MAX};
+  tarn__plan_laid placed = {.height = UINT64_MAX};
   if (status == TARN_OK) {
     memcpy(other->offsets, f->plan->offsets,
            f->fill->problem->count * sizeof *other->offsets);
@@ -285,7 +285,7 @@ static tarn_status improve(filling *f, size_t arena) {
 
 // What must lie in |arena| and cannot is a proof.
 static tarn_status check_bound(filling *f, size_t arena) {
-  tarn__plan_placed placed;
+  tarn__plan_laid placed;
   if (f->bound_to[arena] == 0) return TARN_OK;
   (void)name_set(f, arena, true);
   tarn_status status = solve_set(f, arena, ROUND_NODES, &placed);

@@ -20,7 +20,7 @@ static tarn_status fill_one(tarn__plan_call *call, const tarn__plan_fill *fill,
                         .minimise = fill->minimise,
                         .is_whole = fill->is_whole,
                         .node_limit = fill->node_limit};
-  tarn__plan_placed placed;
+  tarn__plan_laid placed;
   tarn_status status = tarn__plan_set_solve(call, &set, plan->offsets, &placed);
   if (status != TARN_OK) return status;
   plan->info.answer = placed.answer;

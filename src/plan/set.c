@@ -123,7 +123,7 @@ static tarn_plan_answer answer_of(const tarn__plan_choosing *s, bool collides) {
 
 tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                  const tarn__plan_set *set, uint64_t *offsets,
-                                 tarn__plan_placed *out) {
+                                 tarn__plan_laid *out) {
   tarn__plan_choosing s = {.call = call,
                            .set = set,
                            .offsets = offsets,
@@ -134,7 +134,7 @@ tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                            : call->nodes + set->node_limit};
   bool collides = false;
   tarn_status status = solve(&s, &collides);
-  *out = (tarn__plan_placed){
+  *out = (tarn__plan_laid){
       .answer = answer_of(&s, collides), .height = s.height, .bound = s.bound};
   free_arrays(&s);
   // With a plan, what is missing is only a better one.

@@ -14,11 +14,11 @@ typedef struct tarn__plan_set {
   uint64_t node_limit;               // 0: all that the call has left
 } tarn__plan_set;
 
-typedef struct tarn__plan_placed {
+typedef struct tarn__plan_laid {
   tarn_plan_answer answer;
   uint64_t height;  // bytes; UINT64_MAX: no plan
   uint64_t bound;   // bytes, proved
-} tarn__plan_placed;
+} tarn__plan_laid;
 
 // |offsets|, by buffer, in bytes, holds the plan where there is one; of what is
 // left out they are as they were. OPTIMAL and INFEASIBLE are proved over all
@@ -30,6 +30,6 @@ typedef struct tarn__plan_placed {
 TARN_MUST_CHECK tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                                  const tarn__plan_set *set,
                                                  uint64_t *offsets,
-                                                 tarn__plan_placed *out);
+                                                 tarn__plan_laid *out);
 
 #endif  // TARN_PLAN_SET_H_

@@ -7,8 +7,8 @@
 #ifndef TARN_TRACE_HISTORY_H_
 #define TARN_TRACE_HISTORY_H_
 
-#include "tarn/trace.h"
 #include "base/budget.h"
+#include "tarn/trace.h"
 #include "trace/stacks.h"
 
 typedef struct tarn__history {

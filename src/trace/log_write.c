@@ -13,8 +13,8 @@
 // is no more than a number: see LOG_ANONYMOUS.
 //
 // Numbers of stacks, frames and texts are those of the trace plus 1.
-#include "base/status.h"
 #include "base/intern.h"
+#include "base/status.h"
 #include "trace/log.h"
 #include "trace/write.h"
 

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "base/status.h"
 #include "base/intern.h"
+#include "base/status.h"
 #include "trace/utf8.h"
 #include "trace/write.h"
 

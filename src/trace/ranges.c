@@ -8,8 +8,8 @@
 
 #include <assert.h>
 
-#include "base/status.h"
 #include "base/intern.h"
+#include "base/status.h"
 
 typedef struct node {
   tarn__range_of range;

@@ -2,8 +2,8 @@
 #ifndef TARN_TRACE_READERS_H_
 #define TARN_TRACE_READERS_H_
 
-#include "tarn/trace.h"
 #include "base/budget.h"
+#include "tarn/trace.h"
 
 // A whole file in memory, which the budget counts already.
 typedef struct tarn__input {

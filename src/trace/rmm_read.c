@@ -18,9 +18,9 @@
 // Invariant: |now| is the time of the line before, and no time is below it.
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/status.h"
 #include "trace/history.h"
-#include "base/lines.h"
 #include "trace/readers.h"
 
 enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };

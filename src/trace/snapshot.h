@@ -2,8 +2,8 @@
 #ifndef TARN_TRACE_SNAPSHOT_H_
 #define TARN_TRACE_SNAPSHOT_H_
 
-#include "tarn/trace.h"
 #include "base/budget.h"
+#include "tarn/trace.h"
 
 // As tarn_trace_read_bytes, within |budget|; |options| are whole.
 TARN_MUST_CHECK tarn_status tarn__snapshot_read(

@@ -23,10 +23,10 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/intern.h"
 #include "base/status.h"
 #include "trace/frames.h"
 #include "trace/held.h"
-#include "base/intern.h"
 #include "trace/pickler.h"
 #include "trace/places.h"
 #include "trace/write.h"

@@ -7,8 +7,8 @@
 // the table does not name are passed over whole.
 #include "trace/umpire_line.h"
 
-#include "base/status.h"
 #include "base/lines.h"
+#include "base/status.h"
 
 typedef enum object { TOP, PAYLOAD, RESULT, NUMBERS, TEXTS, TAGS } object;
 

@@ -23,9 +23,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/status.h"
 #include "trace/history.h"
-#include "base/lines.h"
 #include "trace/readers.h"
 #include "trace/umpire_line.h"
 
