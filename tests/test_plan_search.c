@@ -1,4 +1,5 @@
 // The exact search: against all ways to place a few items, one by one.
+#include "support/effort.h"
 #include "test_plan_search_kit.h"
 
 enum { STEPS = 8, MOST = 8 };
@@ -300,7 +301,8 @@ static void compare(const small *s, brute *b, tarn__plan_instance *in) {
   tarn__plan_search_destroy(search);
 }
 
-static void compare_many(kind k, size_t count) {
+static void compare_many(kind k, size_t all) {
+  size_t count = EFFORT(all, all / 4);
   small s;
   brute b;
   memset(seen, 0, sizeof seen);
