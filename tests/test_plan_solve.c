@@ -154,10 +154,14 @@ typedef struct hearing {
   size_t stop_at;
   tarn_plan_progress last;
   bool worse;
+  size_t unsearched;  // better plans that cost no search
 } hearing;
 
 static bool hear(const tarn_plan_progress *progress, void *user) {
   hearing *h = user;
+  if (progress->nodes == 0 && progress->height != h->last.height) {
+    h->unsearched++;
+  }
   if (h->calls > 0) {
     bool higher = h->last.height != 0 && progress->height > h->last.height;
     h->worse |= higher || progress->lower_bound < h->last.lower_bound ||
@@ -206,6 +210,21 @@ START_TEST(the_first_plan_is_heard_of) {
   ck_assert_uint_eq(h.last.height, 12);
   ck_assert_uint_eq(h.last.lower_bound, 12);
   tarn_plan_destroy(plan);
+}
+END_TEST
+
+// Each one that is better, and not the last alone.
+START_TEST(quick_plans_are_heard_of) {
+  tarn_plan_buffer buffers[MANY];
+  make_many(buffers);
+  tarn_plan_problem problem = problem_of(buffers, MANY);
+  hearing h = {0};
+  tarn_plan_options options = plain;
+  options.node_limit = 1;
+  options.progress = hear;
+  options.user = &h;
+  tarn_plan_destroy(solve(&problem, &options));
+  ck_assert_uint_ge(h.unsearched, 2);
 }
 END_TEST
 
@@ -309,7 +328,7 @@ int main(void) {
            gaps_alignments_and_fixed_ones_are_kept,
            alignments_need_not_divide_each_other, a_capacity_is_a_goal,
            answers_have_names, no_plan_has_nothing, structs_may_grow);
-  ADD_CASE(suite, "limits", progress_only_gets_better,
+  ADD_CASE(suite, "limits", progress_only_gets_better, quick_plans_are_heard_of,
            the_first_plan_is_heard_of, a_caller_may_have_enough,
            the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
            every_fault_is_survived);

@@ -97,6 +97,7 @@ static void keep(placing *p) {
   if (height >= *p->height) return;
   memcpy(p->best, p->trial, p->in->item_count * sizeof *p->best);
   *p->height = height;
+  p->stop->watch_ns = 0;  // whoever watches is told at the next look
 }
 
 // Puts all down, those that come too high too where |limit| is UINT64_MAX.

@@ -9,8 +9,8 @@
 #include "plan/beam.h"
 
 // What one table of failed states may take, and the states of one beam.
-#define TABLE_SIZE ((size_t)8 << 20)
-#define BEAM_SIZE ((size_t)16 << 20)
+#define TABLE_SIZE ((size_t)4 << 20)
+#define BEAM_SIZE ((size_t)8 << 20)
 
 enum { WIDEST = 1024 };
 

@@ -438,7 +438,8 @@ static tarn_status make_arrays(tree *t) {
 
 static tarn_status make(tree *t, const tarn__plan_instance *instance,
                         size_t table_size) {
-  tarn_status status = tarn__plan_state_make(instance, table_size, &t->state);
+  tarn_status status =
+      tarn__plan_state_make(instance, 2 * table_size, &t->state);
   if (status != TARN_OK) return status;
   status = make_arrays(t);
   if (status == TARN_OK) status = tarn__plan_twins(instance, t->twins);

@@ -49,7 +49,7 @@ typedef struct tarn__plan_search tarn__plan_search;
 //
 // Threads:       one at a time.
 // Cost:          O(n^2) at worst: a list of who shares sections with whom.
-// TARN_FULL      that list would have more than |table_size| bytes as well: the
+// TARN_FULL      that list would have more than twice |table_size|: the
 //                instance is too large to be searched.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status
