@@ -17,8 +17,10 @@
 #include "tarn/sim.h"
 #include "tarn/snapshot.h"
 #include "tarn/strategy.h"
+#include "tarn/synced.h"
 #include "tarn/trace.h"
 #include "tarn/trace_build.h"
 #include "tarn/trace_write.h"
+#include "tarn/traffic.h"
 
 #endif  // TARN_TARN_H_

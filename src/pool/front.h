@@ -11,7 +11,7 @@
 #include "pool/decay.h"
 #include "pool/events.h"
 #include "pool/freed.h"
-#include "pool/gate.h"
+#include "base/gate.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot_full.h"

@@ -38,6 +38,7 @@ include/tarn/capture.h     pool                                -
 include/tarn/misuse.h      pool                                -
 include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
+include/tarn/traffic.h     synced                              -
 include/tarn/whole.h       base,device,pool                    -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/compat_awnn.h model                               -
@@ -47,9 +48,9 @@ src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
 src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
-src/synced/                base,device,pool,synced             base,synced
+src/synced/                base,device,pool,synced,traffic     base,synced
 src/whole/                 base,device,pool,whole              base,whole
-src/model/                 base,device,pool,plan,synced,whole,model  base,model
+src/model/                 base,device,pool,plan,synced,traffic,whole,model  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -

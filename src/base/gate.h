@@ -18,8 +18,8 @@
 //   * who holds the mutex is inside once the owner, if there is one, was told
 //     and is not inside
 //   * a thread is inside at most one gate as its owner: its seat names it
-#ifndef TARN_POOL_GATE_H_
-#define TARN_POOL_GATE_H_
+#ifndef TARN_BASE_GATE_H_
+#define TARN_BASE_GATE_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -113,4 +113,4 @@ void tarn__gate_wait(tarn__gate *gate, pthread_cond_t *told);
 // In a child of fork: whether a thread was inside, or about to be.
 bool tarn__gate_is_held(tarn__gate *gate);
 
-#endif  // TARN_POOL_GATE_H_
+#endif  // TARN_BASE_GATE_H_

@@ -5,7 +5,7 @@
 // ended meanwhile still finds its seat. A thread that gets the seat of another
 // owns the gates that are left on it: what the other did inside is before the
 // seat was left, and so before the seat was taken.
-#include "pool/gate.h"
+#include "base/gate.h"
 
 #include "base/os.h"
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool/gate.h"
+#include "base/gate.h"
 #include "support/run.h"
 
 // --- a kernel that refuses fences ------------------------------------------

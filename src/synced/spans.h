@@ -1,0 +1,103 @@
+// spans.h - a buffer cut into runs of bytes with the same past.
+//
+//   0            start        end                               size
+//   ├────────────┼────────────┼─────────┼────────────────────────┤
+//     span         span         span      span
+//     valid: host  valid: 1,2   ...
+//
+// Invariants: spans cover [0, size) without gaps, in order; none is empty (a
+// buffer of 0 bytes has none); neighbours that are alike have been joined, but
+// for the time between tarn__spans_cut and tarn__spans_join.
+//
+// Cost: O(log spans) to find, cut and join at a place; the next span is one
+// pointer away. No recursion. Memory is a node for each span.
+//
+// Threads: whoever has the gate of the buffer.
+#ifndef TARN_SYNCED_SPANS_H_
+#define TARN_SYNCED_SPANS_H_
+
+#include "tarn/synced.h"
+
+typedef struct tarn__lane tarn__lane;
+
+// Work that is not known to be over, on the memory of one side.
+typedef struct tarn__use {
+  struct tarn__use *next;
+  tarn__lane *lane;  // the stream that it is queued on; NULL: a thread of the
+                     // library is at it, in the course of errand |number|
+  uint64_t number;   // its position in the lane
+  uint32_t side;
+  bool writes;
+} tarn__use;
+
+typedef struct tarn__span {
+  size_t start;
+  size_t end;
+  struct tarn__span *prev;  // NULL: the first
+  struct tarn__span *next;  // NULL: the last
+  struct tarn__span *left;  // of the tree, for spans.c alone
+  struct tarn__span *right;
+  struct tarn__span *parent;
+  uint32_t priority;
+  uint32_t readers;           // open accesses that read it
+  const tarn_access *writer;  // the open access that writes it; NULL: none
+  uint64_t valid;             // sides whose bytes are the newest, or will be
+                              // when their uses are over: bit i is side i
+  bool written;               // somebody wrote it: else it is zeros, wherever
+                              // it is wanted. Written and valid nowhere: lost
+  tarn__use *uses;
+} tarn__span;
+
+typedef struct tarn__spans {
+  tarn__span *root;
+  tarn__span *first;  // NULL: size 0
+  tarn__span whole;   // the node of the first span ever, so that a buffer that
+                      // is used whole needs no other
+  size_t size;
+  size_t count;
+  uint64_t random;
+  tarn__span *spare_spans;  // linked by |next|
+  tarn__use *spare_uses;
+  size_t spare_span_count;
+  size_t spare_use_count;
+} tarn__spans;
+
+// One span, unwritten.
+void tarn__spans_init(tarn__spans *spans, size_t size);
+
+// Frees all nodes; lanes of uses that are left are let go of.
+void tarn__spans_deinit(tarn__spans *spans);
+
+// The span that holds |offset|, which is below the size.
+tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset);
+
+// Makes sure that the calls below that need nodes have them: a cut at |start|
+// and one at |end|, and |uses| new uses in each span between them.
+//
+// TARN_E_NOMEM  nothing has changed.
+TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__spans *spans,
+                                                size_t start, size_t end,
+                                                size_t uses);
+
+// Makes spans begin at |start| and at |end|, and returns the one at |start|.
+// The two halves of a cut span have the same past: uses are copied.
+// 0 <= start < end <= size; tarn__spans_reserve came before.
+tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end);
+
+// Joins neighbours that are alike, from the one that ends at |start| to the one
+// that begins at |end|: same fields, and the same uses in any order.
+void tarn__spans_join(tarn__spans *spans, size_t start, size_t end);
+
+// Adds a use that takes a node which was reserved; counts it in its lane. One
+// that is in the lane already for the same side and way is moved on instead.
+void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use);
+
+// Takes out the uses of |span| for which |over| says so.
+typedef bool tarn__use_is_over(const tarn__use *use, void *context);
+void tarn__span_forget(tarn__spans *spans, tarn__span *span,
+                       tarn__use_is_over *over, void *context);
+
+// Walks everything; the text of what is wrong, or NULL. For tests.
+const char *tarn__spans_check(const tarn__spans *spans);
+
+#endif  // TARN_SYNCED_SPANS_H_
