@@ -9,6 +9,8 @@
 #include "tarn/capture.h"
 #include "tarn/device.h"
 #include "tarn/misuse.h"
+#include "tarn/model.h"
+#include "tarn/model_run.h"
 #include "tarn/plan.h"
 #include "tarn/plan_csv.h"
 #include "tarn/pool.h"

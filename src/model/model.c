@@ -1,0 +1,178 @@
+// Models: making and ending them, and their tensors by list and by name.
+#include "model/model.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "model/placed.h"
+#include "model/slots.h"
+
+tarn_status tarn__model_check(const tarn_model *model) {
+  if (model == NULL) return tarn__fail(TARN_E_INVALID, "model: NULL");
+  if (model->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE, "%s: made before a fork", model->name);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__model_check_open(const tarn_model *model) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  if (model->stage == TARN__DESCRIBED) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: it is planned; forget the plan before more is added",
+                    model->name);
+}
+
+static tarn_status read_options(const tarn_model_options *given,
+                                tarn_model_options *out) {
+  *out = (tarn_model_options){.max_batch = 1, .name = "model"};
+  if (given == NULL) return TARN_OK;
+  size_t known = 0;
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_model_options, max_batch),
+                         sizeof *given, &known)) {
+    return tarn__fail(TARN_E_INVALID, "model options: a struct_size of %zu",
+                      given->struct_size);
+  }
+  if (given->max_batch < 0) {
+    return tarn__fail(TARN_E_INVALID, "model: a largest batch of %lld",
+                      (long long)given->max_batch);
+  }
+  if (given->name != NULL) out->name = given->name;
+  if (given->max_batch > 0) out->max_batch = given->max_batch;
+  return TARN_OK;
+}
+
+static void init_lists(tarn_model *model) {
+  for (size_t i = 0; i <= TARN_CACHE; i++)
+    tarn_list_init(&model->kinds[i]);
+  tarn_list_init(&model->among);
+}
+
+tarn_status tarn_model_create(const tarn_model_options *options,
+                              tarn_model **out_model) {
+  if (out_model == NULL) return tarn__fail(TARN_E_INVALID, "model: no output");
+  *out_model = NULL;
+  tarn_model_options wanted;
+  tarn_status status = read_options(options, &wanted);
+  if (status != TARN_OK) return status;
+  tarn_model *model = tarn__host_alloc(sizeof *model);
+  if (model == NULL) return TARN_E_NOMEM;
+  model->name = tarn__host_text(wanted.name);
+  if (model->name == NULL) {
+    tarn__host_free(model, sizeof *model);
+    return TARN_E_NOMEM;
+  }
+  model->generation = tarn__os_generation();
+  model->max_batch = model->batch = wanted.max_batch;
+  model->budget = tarn__budget_unlimited("model");
+  model->steps = TARN__ARRAY_OF(tarn_step *);
+  init_lists(model);
+  *out_model = model;
+  return TARN_OK;
+}
+
+static void free_tensors(tarn_model *model) {
+  tarn_list *node = NULL;
+  tarn_list *spare = NULL;
+  tarn_list_for_each_safe (node, spare, &model->among) {
+    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    tarn__tensor_free((tarn__tensor *)(void *)tensor);
+  }
+}
+
+static void free_model(tarn_model *model) {
+  for (size_t i = 0; i < model->steps.count; i++)
+    tarn__step_free(tarn__step_at(model, i));
+  tarn__array_free(&model->budget, &model->steps);
+  free_tensors(model);
+  tarn__names_deinit(&model->names);
+  tarn__names_deinit(&model->step_names);
+  tarn__slots_destroy(model->slots);
+  tarn__host_free_text(model->name);
+  tarn__host_free(model, sizeof *model);
+}
+
+tarn_status tarn_model_destroy(tarn_model *model) {
+  if (model == NULL) return TARN_OK;
+  tarn_status status = tarn__placed_end(model);
+  if (status == TARN_E_STATE) return status;
+  free_model(model);
+  return status;
+}
+
+// --- lists and names -------------------------------------------------------
+
+tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind) {
+  if (tarn__model_check(model) != TARN_OK) return NULL;
+  if (kind == TARN_KIND_COUNT) return &model->among;
+  if ((unsigned)kind <= TARN_CACHE) return &model->kinds[kind];
+  tarn__fail(TARN_E_INVALID, "%s: no list of tensors of kind %d", model->name,
+             (int)kind);
+  return NULL;
+}
+
+size_t tarn_model_count(const tarn_model *model, tarn_tensor_kind kind) {
+  if (model == NULL) return 0;
+  if (kind == TARN_KIND_COUNT) return model->names.count;
+  return (unsigned)kind < TARN_KIND_COUNT ? model->counts[kind] : 0;
+}
+
+tarn_tensor *tarn_model_get(tarn_model *model, tarn_tensor_kind kind,
+                            const char *name) {
+  if (tarn__model_check(model) != TARN_OK) return NULL;
+  if (name == NULL) {
+    tarn__fail(TARN_E_INVALID, "%s: a tensor's name is NULL", model->name);
+    return NULL;
+  }
+  tarn__name *found = tarn__names_find(&model->names, name);
+  tarn_tensor *tensor = found == NULL ? NULL : found->value;
+  if (tensor != NULL && (tensor->kind == kind || kind == TARN_KIND_COUNT)) {
+    return tensor;
+  }
+  const char *wanted = tarn_tensor_kind_name(kind);
+  if (tensor == NULL) {
+    tarn__fail(TARN_E_INVALID, "%s: no tensor '%s'", model->name, name);
+  } else {
+    tarn__fail(TARN_E_INVALID, "%s: '%s' is of kind %s, not %s", model->name,
+               name, tarn_tensor_kind_name(tensor->kind),
+               wanted == NULL ? "?" : wanted);
+  }
+  return NULL;
+}
+
+tarn_tensor *tarn_model_param(tarn_model *model, const char *name) {
+  return tarn_model_get(model, TARN_PARAM, name);
+}
+
+static bool begins_with(const tarn__tensor *tensor, const char *prefix,
+                        size_t length) {
+  return tensor->name_length >= length &&
+         memcmp(tensor->shown.name, prefix, length) == 0;
+}
+
+tarn_status tarn_model_each(tarn_model *model, tarn_tensor_kind kind,
+                            const char *prefix, tarn_tensor_visit *visit,
+                            void *context) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  if (visit == NULL || (unsigned)kind > TARN_KIND_COUNT) {
+    return tarn__fail(TARN_E_INVALID, "%s: each: kind %d, or no function",
+                      model->name, (int)kind);
+  }
+  size_t length = prefix == NULL ? 0 : strlen(prefix);
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &model->among) {
+    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    bool fits = (kind == TARN_KIND_COUNT || tensor->kind == kind) &&
+                (length == 0 ||
+                 begins_with((tarn__tensor *)(void *)tensor, prefix, length));
+    if (!fits) continue;
+    status = visit(context, tensor);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}

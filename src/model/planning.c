@@ -1,0 +1,283 @@
+// Planning: slots become a problem of tarn/plan.h, and its answer offsets.
+//
+// A slot of 0 bytes is planned as one of 1, since a buffer must lie somewhere.
+#include <assert.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "model/slots.h"
+
+enum {
+  DEFAULT_ALIGN = 64,
+  DEFAULT_NODES = 1000000,
+};
+
+// --- the problem -----------------------------------------------------------
+
+static tarn_plan_buffer buffer_of(const tarn__slots *slots, size_t index) {
+  const tarn__slot *slot = tarn__slot_at(slots, index);
+  return (tarn_plan_buffer){.first = slot->first,
+                            .last = slot->last + 1,
+                            .size = slot->size == 0 ? 1 : slot->size,
+                            .alignment = slots->options.align};
+}
+
+tarn_status tarn__slots_problem(const tarn__slots *slots,
+                                tarn_plan_buffer **out_buffers,
+                                tarn_plan_problem *out_problem) {
+  size_t count = slots->slots.count;
+  *out_buffers = NULL;
+  *out_problem = (tarn_plan_problem){.struct_size = sizeof *out_problem};
+  if (count == 0) return TARN_OK;
+  tarn_plan_buffer *buffers = tarn__host_array(count, sizeof *buffers);
+  if (buffers == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    buffers[i] = buffer_of(slots, i);
+  out_problem->buffers = buffers;
+  out_problem->count = count;
+  out_problem->pairs = slots->pairs.items;
+  out_problem->pair_count = slots->pairs.count;
+  *out_buffers = buffers;
+  return TARN_OK;
+}
+
+// --- what is needed when ---------------------------------------------------
+
+// The time at which most bytes are needed, where pairs may share.
+static uint64_t find_peak(const tarn__slots *slots, size_t *change,
+                          size_t times) {
+  for (size_t i = 0; i < slots->slots.count; i++) {
+    const tarn__slot *slot = tarn__slot_at(slots, i);
+    change[slot->first] += slot->size;
+    change[slot->last + 1] -= slot->size;  // modulo: sums never fall below 0
+  }
+  size_t live = 0;
+  size_t most = 0;
+  uint64_t peak = 0;
+  for (size_t t = 0; t < times; t++) {
+    live += change[t];
+    if (live > most) {
+      most = live;
+      peak = t;
+    }
+  }
+  return peak;
+}
+
+static tarn_status weigh_peak(const tarn_model *model, tarn__slots *slots) {
+  size_t times = 2 * model->steps.count + 1;
+  size_t *change = tarn__host_array(times, sizeof *change);
+  if (change == NULL) return TARN_E_NOMEM;
+  slots->peak = find_peak(slots, change, times);
+  tarn__host_free_array(change, times, sizeof *change);
+  return TARN_OK;
+}
+
+tarn_status tarn__slots_weigh(const tarn_model *model, tarn__slots *slots) {
+  tarn_plan_buffer *buffers = NULL;
+  tarn_plan_problem problem;
+  tarn_status status = weigh_peak(model, slots);
+  if (status != TARN_OK) return status;
+  status = tarn__slots_problem(slots, &buffers, &problem);
+  if (status != TARN_OK) return status;
+  uint64_t bound = 0;
+  status = tarn_plan_lower_bound(&problem, &bound);
+  slots->bound = (size_t)bound;
+  tarn__host_free_array(buffers, problem.count, sizeof *buffers);
+  return status;
+}
+
+// --- the plan --------------------------------------------------------------
+
+bool tarn__slots_share(const tarn__slots *slots, size_t giver, size_t taker) {
+  const tarn_plan_pair *pairs = slots->pairs.items;
+  for (size_t i = 0; i < slots->pairs.count; i++) {
+    if (pairs[i].giver != giver || pairs[i].taker != taker) continue;
+    return tarn__slot_at(slots, giver)->offset ==
+           tarn__slot_at(slots, taker)->offset;
+  }
+  return false;
+}
+
+static void take_offsets(tarn__slots *slots, const uint64_t *offsets) {
+  for (size_t i = 0; i < slots->slots.count; i++)
+    tarn__slot_at(slots, i)->offset = (size_t)offsets[i];
+  const tarn_plan_pair *pairs = slots->pairs.items;
+  for (size_t i = 0; i < slots->pairs.count; i++) {
+    slots->in_place += offsets[pairs[i].giver] == offsets[pairs[i].taker];
+  }
+}
+
+static tarn_status refuse(const tarn_model *model, const tarn__slots *slots,
+                          tarn_plan_answer answer) {
+  tarn_pass pass = TARN_FORWARD;
+  const tarn_step *step = tarn__step_of_time(model, slots->peak, &pass);
+  return tarn__fail(
+      TARN_FULL,
+      "%s: %s plan for batch %lld within %zu bytes: at least %zu are needed, "
+      "most of all by step '%s' %s",
+      model->name,
+      answer == TARN_PLAN_INFEASIBLE ? "there is no" : "no time to find a",
+      (long long)model->max_batch, slots->options.capacity, slots->bound,
+      step->name, pass == TARN_FORWARD ? "forward" : "backward");
+}
+
+// Offsets are believed only when code of its own has checked them.
+static tarn_status take_plan(tarn_model *model, tarn__slots *slots,
+                             const tarn_plan_problem *problem,
+                             const tarn_plan *plan) {
+  tarn_plan_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn_plan_query(plan, &info);
+  if (status != TARN_OK) return status;
+  const uint64_t *offsets = tarn_plan_offsets(plan);
+  if (offsets == NULL) return refuse(model, slots, info.answer);
+  uint64_t height = 0;
+  status = tarn_plan_verify(problem, offsets, NULL, &height);
+  if (status != TARN_OK) return status;
+  slots->planned = (size_t)height;
+  slots->answer = info.answer;
+  if (info.lower_bound > slots->bound) slots->bound = (size_t)info.lower_bound;
+  take_offsets(slots, offsets);
+  return TARN_OK;
+}
+
+static tarn_status solve(tarn_model *model, tarn__slots *slots,
+                         tarn_plan_problem *problem) {
+  uint64_t capacity = slots->options.capacity;
+  if (capacity != 0) {
+    problem->capacities = &capacity;
+    problem->arena_count = 1;
+  }
+  tarn_plan *plan = NULL;
+  tarn_status status = tarn_plan_solve(problem, &slots->solver, &plan);
+  if (status != TARN_OK) return status;
+  assert(plan != NULL);
+  status = take_plan(model, slots, problem, plan);
+  tarn_plan_destroy(plan);
+  return status;
+}
+
+tarn_status tarn__slots_plan(tarn_model *model, tarn__slots *slots) {
+  if (slots->slots.count == 0) return TARN_OK;
+  tarn_plan_buffer *buffers = NULL;
+  tarn_plan_problem problem;
+  tarn_status status = tarn__slots_problem(slots, &buffers, &problem);
+  if (status != TARN_OK) return status;
+  status = solve(model, slots, &problem);
+  tarn__host_free_array(buffers, slots->slots.count, sizeof *buffers);
+  return status;
+}
+
+// --- the calls -------------------------------------------------------------
+
+static tarn_status read_options(const tarn_model *model,
+                                const tarn_model_plan_options *given,
+                                tarn_model_plan_options *out) {
+  *out = (tarn_model_plan_options){.align = DEFAULT_ALIGN};
+  if (given == NULL) return TARN_OK;
+  size_t known = 0;
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_model_plan_options, solver),
+                         sizeof *given, &known)) {
+    return tarn__fail(TARN_E_INVALID, "plan options: a struct_size of %zu",
+                      given->struct_size);
+  }
+  *out = *given;
+  if (out->align == 0) out->align = DEFAULT_ALIGN;
+  if (given->mode != TARN_TRAIN && given->mode != TARN_INFER) {
+    return tarn__fail(TARN_E_INVALID, "%s: no mode %d", model->name,
+                      (int)given->mode);
+  }
+  if (tarn_is_power_of_two(out->align)) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "%s: an alignment of %zu is no power of "
+                    "two",
+                    model->name, given->align);
+}
+
+static void keep_options(tarn__slots *slots,
+                         const tarn_model_plan_options *options) {
+  slots->options = *options;
+  slots->solver =
+      options->solver != NULL
+          ? *options->solver
+          : (tarn_plan_options){.struct_size = sizeof(tarn_plan_options),
+                                .node_limit = DEFAULT_NODES,
+                                .minimise = true};
+  slots->options.solver = &slots->solver;
+}
+
+tarn_status tarn_model_plan(tarn_model *model,
+                            const tarn_model_plan_options *options) {
+  tarn_status status = tarn__model_check_open(model);
+  if (status != TARN_OK) return status;
+  tarn_model_plan_options wanted;
+  status = read_options(model, options, &wanted);
+  if (status != TARN_OK) return status;
+  tarn__slots *slots = NULL;
+  status = tarn__slots_find(model, wanted.mode, &slots);
+  if (status != TARN_OK) return status;
+  assert(slots != NULL);
+  keep_options(slots, &wanted);
+  status = tarn__slots_plan(model, slots);
+  if (status != TARN_OK) {
+    tarn__slots_destroy(slots);
+    return status;
+  }
+  model->slots = slots;
+  model->stage = TARN__PLANNED;
+  return TARN_OK;
+}
+
+tarn_status tarn_model_forget(tarn_model *model) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK || model->stage == TARN__DESCRIBED) return status;
+  if (model->stage == TARN__PLACED) {
+    return tarn__fail(TARN_E_STATE, "%s: it is placed; release it first",
+                      model->name);
+  }
+  tarn__slots_destroy(model->slots);
+  model->slots = NULL;
+  model->stage = TARN__DESCRIBED;
+  return TARN_OK;
+}
+
+static size_t slot_of(const tarn_model *model, tarn_tensor *tensor,
+                      tarn_part part) {
+  if (tensor == NULL || tensor->model != model) return TARN__NO_SLOT;
+  if (part != TARN_DATA && part != TARN_DIFF) return TARN__NO_SLOT;
+  return tarn__tensor_root(tensor)->slots[part];
+}
+
+bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
+                            tarn_part giver_part, tarn_tensor *taker,
+                            tarn_part taker_part) {
+  if (tarn__model_check(model) != TARN_OK || model->slots == NULL) return false;
+  size_t from = slot_of(model, giver, giver_part);
+  size_t to = slot_of(model, taker, taker_part);
+  return from != TARN__NO_SLOT && to != TARN__NO_SLOT &&
+         tarn__slots_share(model->slots, from, to);
+}
+
+tarn_status tarn_model_each_slot(tarn_model *model,
+                                 tarn_model_slot_visit *visit, void *context) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  if (visit == NULL) return tarn__fail(TARN_E_INVALID, "slots: no function");
+  if (model->slots == NULL) {
+    return tarn__fail(TARN_E_STATE, "%s: it is not planned", model->name);
+  }
+  for (size_t i = 0; i < model->slots->slots.count; i++) {
+    const tarn__slot *slot = tarn__slot_at(model->slots, i);
+    tarn_model_slot shown = {.struct_size = sizeof shown,
+                             .tensor = &slot->tensor->shown,
+                             .part = slot->part,
+                             .size = slot->size,
+                             .offset = slot->offset,
+                             .first = slot->first,
+                             .last = slot->last};
+    status = visit(context, &shown);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}

@@ -1,0 +1,83 @@
+// slots.h - the planned parts of a net: when each is needed, where it lies.
+//
+// Time t counts passes: forward step i of n is at time i, its backward pass at
+// 2n - 1 - i. A slot is needed from the first pass that writes it to the last
+// that uses it, both inclusive.
+#ifndef TARN_MODEL_SLOTS_H_
+#define TARN_MODEL_SLOTS_H_
+
+#include "model/model.h"
+
+typedef struct tarn__slot {
+  tarn__tensor *tensor;  // a root
+  tarn_part part;
+  size_t size;  // at the largest batch; may be 0
+  uint64_t first;
+  uint64_t last;
+  size_t offset;
+} tarn__slot;
+
+struct tarn__slots {
+  tarn_model_plan_options options;  // as given, defaults filled in
+  tarn_plan_options solver;         // what |options| point to
+  tarn__budget *budget;             // the model's
+  tarn__array slots;                // tarn__slot, in order of their first time
+  tarn__array pairs;  // tarn_plan_pair of slots: who may take whose place
+  size_t naive;
+  size_t planned;
+  size_t bound;
+  tarn_plan_answer answer;
+  size_t in_place;
+  uint64_t peak;  // the time that needs most
+};
+
+static inline tarn__slot *tarn__slot_at(const tarn__slots *slots,
+                                        size_t index) {
+  return (tarn__slot *)slots->slots.items + index;
+}
+
+static inline uint64_t tarn__time_of(const tarn_model *model, size_t step,
+                                     tarn_pass pass) {
+  return pass == TARN_FORWARD ? step : 2 * model->steps.count - 1 - step;
+}
+
+// The step and pass at |time|.
+static inline tarn_step *tarn__step_of_time(const tarn_model *model,
+                                            uint64_t time,
+                                            tarn_pass *out_pass) {
+  size_t n = model->steps.count;
+  *out_pass = time < n ? TARN_FORWARD : TARN_BACKWARD;
+  return tarn__step_at(model, (size_t)(time < n ? time : 2 * n - 1 - time));
+}
+
+// Finds all slots and pairs of |model| for |mode|, without offsets, and naive,
+// bound and peak. Writes the number of its slot into each tensor.
+//
+// TARN_E_INVALID  a part is read that no step has written by then.
+TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
+                                             tarn_model_mode mode,
+                                             tarn__slots **out_slots);
+
+// Finds naive's bound and the time that needs most.
+TARN_MUST_CHECK tarn_status tarn__slots_weigh(const tarn_model *model,
+                                              tarn__slots *slots);
+
+// Gives them offsets as its options say.
+//
+// TARN_FULL  as tarn_model_plan.
+TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
+                                             tarn__slots *slots);
+
+// NULL is allowed.
+void tarn__slots_destroy(tarn__slots *slots);
+
+// Whether slot |taker| was put into the place of |giver|.
+bool tarn__slots_share(const tarn__slots *slots, size_t giver, size_t taker);
+
+// What the solver is to be given; the arrays live as long as |*out_buffers|,
+// which is freed by tarn__host_free_array with the number of slots.
+TARN_MUST_CHECK tarn_status tarn__slots_problem(const tarn__slots *slots,
+                                                tarn_plan_buffer **out_buffers,
+                                                tarn_plan_problem *out_problem);
+
+#endif  // TARN_MODEL_SLOTS_H_

@@ -1,0 +1,242 @@
+// Tensors: adding them, their names, and how large they are at which batch.
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "model/model.h"
+
+static const char *const kind_names[TARN_KIND_COUNT] = {
+    [TARN_PARAM] = "param", [TARN_OUTPUT] = "output", [TARN_INPUT] = "input",
+    [TARN_CACHE] = "cache", [TARN_STATE] = "state",
+};
+
+const char *tarn_tensor_kind_name(tarn_tensor_kind kind) {
+  return (unsigned)kind < TARN_KIND_COUNT ? kind_names[kind] : NULL;
+}
+
+// --- sizes -----------------------------------------------------------------
+
+static tarn_status bytes_of(tarn_shape shape, tarn_dtype dtype, bool bits,
+                            int64_t batch, size_t *out_size) {
+  if (!bits) return tarn_shape_size(shape, dtype, batch, out_size);
+  size_t count = 0;
+  *out_size = 0;
+  tarn_status status = tarn_shape_count(shape, batch, &count);
+  if (status != TARN_OK) return status;
+  *out_size = count / 8 + (count % 8 != 0);
+  return TARN_OK;
+}
+
+tarn_status tarn__tensor_bytes(const tarn_tensor *tensor, int64_t batch,
+                               size_t *out_size) {
+  return bytes_of(tensor->shape, tensor->dtype, tensor->bits, batch, out_size);
+}
+
+size_t tarn_tensor_size(const tarn_tensor *tensor) {
+  if (tensor == NULL) return 0;
+  size_t size = 0;
+  tarn_status status = tarn__tensor_bytes(tensor, tensor->model->batch, &size);
+  return status == TARN_OK ? size : 0;
+}
+
+size_t tarn_tensor_count(const tarn_tensor *tensor) {
+  if (tensor == NULL) return 0;
+  size_t count = 0;
+  tarn_status status =
+      tarn_shape_count(tensor->shape, tensor->model->batch, &count);
+  return status == TARN_OK ? count : 0;
+}
+
+static bool has_batch(tarn_shape shape) {
+  for (size_t i = 0; i < shape.rank; i++) {
+    if (shape.dims[i] == TARN_DIM_BATCH) return true;
+  }
+  return false;
+}
+
+// --- adding ----------------------------------------------------------------
+
+static tarn_status check_name(const tarn_model *model, const char *name) {
+  if (name == NULL || *name == '\0') {
+    return tarn__fail(TARN_E_INVALID, "%s: a tensor without a name",
+                      model->name);
+  }
+  const tarn__name *other = tarn__names_find(&model->names, name);
+  if (other == NULL) return TARN_OK;
+  const tarn_tensor *tensor = other->value;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: the name '%s' is that of a tensor of "
+                    "kind %s",
+                    model->name, name, tarn_tensor_kind_name(tensor->kind));
+}
+
+static tarn_status check_shape(const tarn_model *model, const char *name,
+                               tarn_tensor_kind kind, tarn_dtype dtype,
+                               tarn_shape shape, bool bits, size_t *out_size) {
+  tarn_status status = bytes_of(shape, dtype, bits, model->max_batch, out_size);
+  if (status != TARN_OK) return status;
+  bool may = kind == TARN_OUTPUT || kind == TARN_INPUT || kind == TARN_CACHE;
+  if (may || !has_batch(shape)) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "%s: '%s', a %s, cannot depend on the "
+                    "batch",
+                    model->name, name, tarn_tensor_kind_name(kind));
+}
+
+static tarn__tensor *make(const char *name, tarn_dtype dtype, tarn_shape shape,
+                          size_t *out_size) {
+  size_t dims = 0;
+  if (!tarn_size_mul(shape.rank, sizeof(int64_t), &dims) ||
+      !tarn_size_add(dims, sizeof(tarn__tensor), out_size)) {
+    tarn__fail(TARN_E_INVALID, "'%s': %zu dimensions", name, shape.rank);
+    return NULL;
+  }
+  tarn__tensor *tensor = tarn__host_alloc(*out_size);
+  if (tensor == NULL) return NULL;
+  if (shape.rank != 0) memcpy(tensor->dims, shape.dims, dims);
+  tensor->name_length = strlen(name);
+  tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
+  tensor->shown.dtype = dtype;
+  tensor->shown.shape = (tarn_shape){tensor->dims, shape.rank};
+  return tensor;
+}
+
+static void enlist(tarn_model *model, tarn_tensor *tensor) {
+  tarn_list *list = tensor->kind == TARN_STATE ? &tensor->of->states
+                                               : &model->kinds[tensor->kind];
+  tarn_list_add_tail(list, &tensor->node);
+  tarn_list_add_tail(&model->among, &tensor->among);
+  model->counts[tensor->kind]++;
+}
+
+tarn_status tarn__tensor_add(tarn_model *model, tarn_tensor_kind kind,
+                             const char *name, tarn_dtype dtype,
+                             tarn_shape shape, bool bits, tarn_tensor *of,
+                             tarn_tensor **out_tensor) {
+  size_t bytes = 0;
+  tarn_status status = check_name(model, name);
+  if (status != TARN_OK) return status;
+  status = check_shape(model, name, kind, dtype, shape, bits, &bytes);
+  if (status != TARN_OK) return status;
+  size_t size = 0;
+  tarn__tensor *made = make(name, dtype, shape, &size);
+  if (made == NULL) return size == 0 ? TARN_E_INVALID : TARN_E_NOMEM;
+  status = tarn__names_add(&model->names, name, made);
+  if (status != TARN_OK) {
+    tarn__host_free(made, size);
+    return status;
+  }
+  tarn_tensor *tensor = &made->shown;
+  tensor->model = model;
+  tensor->kind = kind;
+  tensor->name = tarn__names_find(&model->names, name)->name;
+  tensor->max_size = bytes;
+  tensor->bits = bits;
+  tensor->of = of;
+  tarn_list_init(&tensor->states);
+  enlist(model, tensor);
+  *out_tensor = tensor;
+  return TARN_OK;
+}
+
+void tarn__tensor_free(tarn__tensor *tensor) {
+  size_t dims = tensor->shown.shape.rank * sizeof(int64_t);
+  tarn__host_free(tensor, sizeof *tensor + dims);
+}
+
+static tarn_status begin(tarn_model *model, const char *name,
+                         tarn_tensor **out_tensor) {
+  if (out_tensor == NULL) {
+    return tarn__fail(TARN_E_INVALID, "tensor '%s': no output",
+                      name == NULL ? "" : name);
+  }
+  *out_tensor = NULL;
+  return tarn__model_check_open(model);
+}
+
+// A tensor of |model| and of |kind| that a new one is to stand beside.
+static tarn_status check_other(const tarn_model *model, const tarn_tensor *of,
+                               tarn_tensor_kind kind) {
+  if (of == NULL || of->model != model || of->kind != kind) {
+    return tarn__fail(TARN_E_INVALID, "%s: not an own tensor of kind %s",
+                      model->name, tarn_tensor_kind_name(kind));
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn_model_add(tarn_model *model, tarn_tensor_kind kind,
+                           const char *name, tarn_dtype dtype, tarn_shape shape,
+                           tarn_tensor **out_tensor) {
+  tarn_status status = begin(model, name, out_tensor);
+  if (status != TARN_OK) return status;
+  if (kind != TARN_PARAM && kind != TARN_OUTPUT) {
+    const char *text = tarn_tensor_kind_name(kind);
+    return tarn__fail(TARN_E_INVALID,
+                      "%s: tensors of kind %s have a call of "
+                      "their own",
+                      model->name, text == NULL ? "?" : text);
+  }
+  return tarn__tensor_add(model, kind, name, dtype, shape, false, NULL,
+                          out_tensor);
+}
+
+tarn_status tarn_model_add_input(tarn_model *model, const char *name,
+                                 tarn_tensor *output,
+                                 tarn_tensor **out_tensor) {
+  tarn_status status = begin(model, name, out_tensor);
+  if (status != TARN_OK) return status;
+  status = check_other(model, output, TARN_OUTPUT);
+  if (status != TARN_OK) return status;
+  return tarn__tensor_add(model, TARN_INPUT, name, output->dtype, output->shape,
+                          false, output, out_tensor);
+}
+
+tarn_status tarn_model_tie(tarn_model *model, const char *name,
+                           tarn_tensor *param, tarn_tensor **out_tensor) {
+  tarn_status status = begin(model, name, out_tensor);
+  if (status != TARN_OK) return status;
+  status = check_other(model, param, TARN_PARAM);
+  if (status != TARN_OK) return status;
+  return tarn__tensor_add(model, TARN_PARAM, name, param->dtype, param->shape,
+                          false, &tarn__tensor_root(param)->shown, out_tensor);
+}
+
+// "<param>.<name>", to be freed with its size.
+static char *state_name(const tarn_tensor *param, const char *name,
+                        size_t *out_size) {
+  size_t length = 0;
+  *out_size = 0;
+  if (!tarn_size_add(strlen(param->name), strlen(name), &length) ||
+      !tarn_size_add(length, 2, out_size)) {
+    tarn__fail(TARN_E_NOMEM, "'%s': a name without end", param->name);
+    return NULL;
+  }
+  char *text = tarn__host_alloc(*out_size);
+  if (text == NULL) return NULL;
+  size_t front = strlen(param->name);
+  memcpy(text, param->name, front);
+  text[front] = '.';
+  memcpy(text + front + 1, name, strlen(name));
+  return text;
+}
+
+tarn_status tarn_model_add_state(tarn_model *model, tarn_tensor *param,
+                                 const char *name, tarn_dtype dtype,
+                                 tarn_tensor **out_tensor) {
+  tarn_status status = begin(model, name, out_tensor);
+  if (status != TARN_OK) return status;
+  status = check_other(model, param, TARN_PARAM);
+  if (status != TARN_OK) return status;
+  if (name == NULL || *name == '\0') {
+    return tarn__fail(TARN_E_INVALID, "'%s': a state without a name",
+                      param->name);
+  }
+  tarn_tensor *root = &tarn__tensor_root(param)->shown;
+  size_t size = 0;
+  char *text = state_name(root, name, &size);
+  if (text == NULL) return TARN_E_NOMEM;
+  status = tarn__tensor_add(model, TARN_STATE, text, dtype, root->shape, false,
+                            root, out_tensor);
+  tarn__host_free(text, size);
+  return status;
+}
