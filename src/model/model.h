@@ -49,7 +49,8 @@ struct tarn_step {
   size_t index;
   tarn__array uses;    // tarn__step_use
   tarn__array caches;  // tarn__tensor *, in order
-  tarn__array stack;   // tarn__entry: see caches.c
+  tarn__array stack;   // of what was pushed: see caches.c
+  size_t depth;        // of them, not popped
 };
 
 typedef struct tarn__slots tarn__slots;

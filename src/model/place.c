@@ -1,8 +1,375 @@
-// To be written.
+// Placing: blocks for the plan, and a buffer for each part of each tensor.
+//
+// All is made aside first and given to the model when nothing can fail any
+// more. Buffers of parameters and states stay when a model is released; all
+// others are made anew each time.
+#include <assert.h>
+
+#include "base/hostmem.h"
 #include "base/status.h"
 #include "model/placed.h"
+#include "model/slots.h"
+
+const char tarn__not_its_turn[] =
+    "its lifetime in the plan has not begun or is over";
+
+// --- what has to be made ---------------------------------------------------
+
+typedef struct plan_of_parts {
+  tarn_model *model;
+  const tarn__slots *slots;
+  tarn__made *made;  // NULL: count only
+  size_t count;      // of those that go with the place
+  tarn__made *kept;  // of those that stay
+  size_t kept_count;
+} plan_of_parts;
+
+static tarn__tensor *own(tarn_tensor *tensor) {
+  return (tarn__tensor *)(void *)tensor;
+}
+
+static void note(plan_of_parts *p, bool stays, tarn__tensor *tensor,
+                 tarn_part part) {
+  tarn__made made = {.tensor = tensor, .part = part};
+  size_t *count = stays ? &p->kept_count : &p->count;
+  tarn__made *list = stays ? p->kept : p->made;
+  if (list != NULL) list[*count] = made;
+  ++*count;
+}
+
+static bool trains(const plan_of_parts *p) {
+  return p->slots->options.mode == TARN_TRAIN;
+}
+
+static void note_output(plan_of_parts *p, tarn__tensor *tensor) {
+  bool is_fed = tensor->slots[TARN_DATA] == TARN__NO_SLOT;
+  if (is_fed) note(p, false, tensor, TARN_DATA);
+}
+
+static void note_input(plan_of_parts *p, tarn__tensor *tensor) {
+  note(p, false, tensor, TARN_DATA);
+  bool has_diff = own(tensor->shown.of)->slots[TARN_DIFF] != TARN__NO_SLOT;
+  if (has_diff) note(p, false, tensor, TARN_DIFF);
+}
+
+static void note_kept(plan_of_parts *p, tarn__tensor *tensor) {
+  bool is_state = tensor->shown.kind == TARN_STATE;
+  bool wants_data = !is_state || trains(p);
+  if (wants_data && tensor->shown.data == NULL) {
+    note(p, true, tensor, TARN_DATA);
+  }
+  if (!is_state && trains(p) && tensor->shown.diff == NULL) {
+    note(p, true, tensor, TARN_DIFF);
+  }
+}
+
+// Slots first, so that a slot's number is that of its buffer; parameters and
+// outputs stand before their other names, since they were added before them.
+static void note_parts(plan_of_parts *p) {
+  p->count = p->kept_count = 0;
+  for (size_t i = 0; i < p->slots->slots.count; i++) {
+    const tarn__slot *slot = tarn__slot_at(p->slots, i);
+    note(p, false, slot->tensor, slot->part);
+  }
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &p->model->among) {
+    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    if (tensor->kind == TARN_OUTPUT) note_output(p, own(tensor));
+    if (tensor->kind == TARN_INPUT) note_input(p, own(tensor));
+    if (tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE) {
+      note_kept(p, own(tensor));
+    }
+  }
+}
+
+// --- making it -------------------------------------------------------------
+
+static tarn_device *device_of(const tarn__slots *slots) {
+  tarn_device *device = slots->options.compute.device;
+  return device != NULL ? device : slots->options.home.device;
+}
+
+static tarn_synced *shown_of(const tarn__tensor *tensor, tarn_part part) {
+  return part == TARN_DATA ? tensor->shown.data : tensor->shown.diff;
+}
+
+// The buffer of the root of another name: made just now, or there already.
+static tarn_synced *root_buffer(const plan_of_parts *p,
+                                const tarn__tensor *root, tarn_part part) {
+  for (size_t i = 0; i < p->count; i++) {
+    if (p->made[i].tensor == root && p->made[i].part == part) {
+      return p->made[i].buffer;
+    }
+  }
+  for (size_t i = 0; i < p->kept_count; i++) {
+    if (p->kept[i].tensor == root && p->kept[i].part == part) {
+      return p->kept[i].buffer;
+    }
+  }
+  return shown_of(root, part);
+}
+
+static tarn_status make_buffer(const plan_of_parts *p, tarn__made *made) {
+  tarn_tensor *tensor = &made->tensor->shown;
+  tarn__tensor *root = tarn__tensor_root(tensor);
+  if (root != made->tensor) {
+    return tarn_synced_view(root_buffer(p, root, made->part), 0, TARN_ALL,
+                            &made->buffer);
+  }
+  tarn_synced_options options = {.struct_size = sizeof options,
+                                 .name = tensor->name,
+                                 .device = device_of(p->slots),
+                                 .align = p->slots->options.align};
+  return tarn_synced_create(tensor->max_size, &options, &made->buffer);
+}
+
+static tarn_status make_buffers(const plan_of_parts *p, tarn__made *list,
+                                size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status = make_buffer(p, &list[i]);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+// Views first, as they were made last.
+static tarn_status destroy_buffers(tarn__made *list, size_t count) {
+  tarn_status first = TARN_OK;
+  for (size_t i = count; i-- > 0;) {
+    tarn_status status = tarn_synced_destroy(list[i].buffer);
+    if (first == TARN_OK) first = status;
+    list[i].buffer = NULL;
+  }
+  return first;
+}
+
+// --- blocks ----------------------------------------------------------------
+
+static tarn_status take_block(const tarn__slots *slots, tarn_place place,
+                              tarn_block *out_block) {
+  tarn_pool *pool = NULL;
+  tarn_status status = tarn_pool_of(place, &pool);
+  if (status != TARN_OK) return status;
+  return tarn_pool_alloc(pool, slots->planned, slots->options.align, NULL,
+                         out_block);
+}
+
+static bool has_compute(const tarn__slots *slots) {
+  tarn_place compute = slots->options.compute;
+  return compute.device != NULL &&
+         !tarn_place_equal(compute, slots->options.home);
+}
+
+static tarn_status take_blocks(tarn__placed *placed) {
+  const tarn__slots *slots = placed->slots;
+  if (slots->planned == 0) return TARN_OK;
+  tarn_status status =
+      take_block(slots, slots->options.home, &placed->blocks[0]);
+  if (status != TARN_OK || !has_compute(slots)) return status;
+  return take_block(slots, slots->options.compute, &placed->blocks[1]);
+}
+
+static tarn_status give_blocks(tarn__placed *placed) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < 2; i++) {
+    if (placed->blocks[i].pool == NULL) continue;
+    tarn_status status = tarn_pool_free(&placed->blocks[i], NULL);
+    if (first == TARN_OK) first = status;
+    placed->blocks[i] = (tarn_block){0};
+  }
+  return first;
+}
+
+static tarn_status wrap_slot(const tarn__placed *placed, size_t index) {
+  const tarn__slot *slot = tarn__slot_at(placed->slots, index);
+  if (slot->size == 0) return TARN_OK;
+  const tarn_wrap_options options = {.struct_size = sizeof options,
+                                     .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  for (size_t i = 0; i < 2; i++) {
+    const tarn_block *block = &placed->blocks[i];
+    if (block->pool == NULL) continue;
+    tarn_status status = tarn_synced_wrap(
+        placed->made[index].buffer, tarn_pool_place(block->pool),
+        block->address + slot->offset, &options);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static tarn_status wrap_slots(tarn__placed *placed) {
+  for (size_t i = 0; i < placed->slots->slots.count; i++) {
+    tarn_status status = wrap_slot(placed, i);
+    if (status != TARN_OK) return status;
+    status = tarn_synced_suspend(placed->made[i].buffer, tarn__not_its_turn);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+// --- together --------------------------------------------------------------
+
+// A view that outlives the model must not lead into memory that is given back.
+static tarn_status let_go(const tarn__placed *placed) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < placed->slots->slots.count; i++) {
+    for (size_t k = 0; k < 2; k++) {
+      if (placed->blocks[k].pool == NULL) continue;
+      tarn_status status = tarn_synced_evict(
+          placed->made[i].buffer, tarn_pool_place(placed->blocks[k].pool));
+      if (first == TARN_OK) first = status;
+    }
+  }
+  return first;
+}
+
+// Buffers before the blocks that they lie in.
+static tarn_status free_placed(tarn__placed *placed, bool whole) {
+  tarn_status first = whole ? let_go(placed) : TARN_OK;
+  if (placed->made != NULL) {
+    tarn_status status = destroy_buffers(placed->made, placed->made_count);
+    if (first == TARN_OK) first = status;
+    tarn__host_free_array(placed->made, placed->made_count,
+                          sizeof *placed->made);
+  }
+  tarn_status status = give_blocks(placed);
+  if (first == TARN_OK) first = status;
+  tarn__placed_free_order(placed);
+  tarn__host_free(placed, sizeof *placed);
+  return first;
+}
+
+static tarn_status make_lists(plan_of_parts *p, tarn__placed *placed) {
+  note_parts(p);
+  placed->made_count = p->count;
+  placed->made = tarn__host_array(p->count, sizeof *p->made);
+  if (placed->made == NULL) return TARN_E_NOMEM;
+  p->kept = tarn__host_array(p->kept_count, sizeof *p->kept);
+  if (p->kept == NULL) return TARN_E_NOMEM;
+  p->made = placed->made;
+  note_parts(p);
+  return TARN_OK;
+}
+
+static tarn_status make(plan_of_parts *p, tarn__placed *placed) {
+  tarn_status status = make_lists(p, placed);
+  if (status == TARN_OK) status = tarn__placed_order(placed);
+  if (status == TARN_OK) status = take_blocks(placed);
+  if (status == TARN_OK) status = make_buffers(p, p->kept, p->kept_count);
+  if (status == TARN_OK) status = make_buffers(p, p->made, p->count);
+  if (status == TARN_OK) status = wrap_slots(placed);
+  return status;
+}
+
+static void publish(const tarn__made *list, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    tarn_tensor *tensor = &list[i].tensor->shown;
+    if (list[i].part == TARN_DATA) tensor->data = list[i].buffer;
+    if (list[i].part == TARN_DIFF) tensor->diff = list[i].buffer;
+  }
+}
+
+tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
+  tarn__placed *placed = tarn__host_alloc(sizeof *placed);
+  if (placed == NULL) return TARN_E_NOMEM;
+  placed->slots = slots;
+  placed->now = TARN__NO_TIME;
+  plan_of_parts p = {.model = model, .slots = slots};
+  tarn_status status = make(&p, placed);
+  if (status != TARN_OK) {
+    if (p.kept != NULL) destroy_buffers(p.kept, p.kept_count);
+    free_placed(placed, false);
+  } else {
+    tarn__placed_release(model);  // what it had until now
+    publish(p.kept, p.kept_count);
+    publish(placed->made, placed->made_count);
+    model->placed = placed;
+  }
+  tarn__host_free_array(p.kept, p.kept_count, sizeof *p.kept);
+  return status;
+}
+
+tarn_status tarn__placed_release(tarn_model *model) {
+  tarn__placed *placed = model->placed;
+  if (placed == NULL) return TARN_OK;
+  tarn_status first = tarn__caches_free(model);
+  for (size_t i = 0; i < placed->made_count; i++) {
+    tarn_tensor *tensor = &placed->made[i].tensor->shown;
+    if (placed->made[i].part == TARN_DATA) tensor->data = NULL;
+    if (placed->made[i].part == TARN_DIFF) tensor->diff = NULL;
+  }
+  model->placed = NULL;
+  tarn_status status = free_placed(placed, true);
+  return first != TARN_OK ? first : status;
+}
+
+// --- ending ----------------------------------------------------------------
+
+static tarn_status check_idle(tarn_synced *buffer, const char *name) {
+  if (buffer == NULL) return TARN_OK;
+  tarn_synced_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
+  if (status != TARN_OK) return status;
+  if (info.readers == 0 && info.writers == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
+}
+
+tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &model->among) {
+    const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    bool stays = tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE;
+    if (stays && !all) continue;
+    tarn_status status = check_idle(tensor->data, tensor->name);
+    if (status == TARN_OK) status = check_idle(tensor->diff, tensor->name);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static tarn_status end_kept(tarn_model *model) {
+  tarn_status first = TARN_OK;
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &model->among) {
+    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    tarn_status status = tarn_synced_destroy(tensor->data);
+    if (first == TARN_OK) first = status;
+    status = tarn_synced_destroy(tensor->diff);
+    if (first == TARN_OK) first = status;
+    tensor->data = tensor->diff = NULL;
+  }
+  return first;
+}
 
 tarn_status tarn__placed_end(tarn_model *model) {
-  (void)model;
-  return TARN_OK;
+  tarn_status status = TARN_OK;
+  if (tarn__model_check(model) == TARN_OK) {
+    status = tarn__placed_check_idle(model, true);
+    if (status != TARN_OK) return status;
+  }
+  tarn_status first = tarn__placed_release(model);
+  status = end_kept(model);
+  return first != TARN_OK ? first : status;
+}
+
+tarn_status tarn_model_place(tarn_model *model) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  if (model->stage != TARN__PLANNED) {
+    return tarn__fail(TARN_E_STATE, "%s: %s", model->name,
+                      model->stage == TARN__PLACED ? "it is placed already"
+                                                   : "it is not planned");
+  }
+  status = tarn__placed_begin(model, model->slots);
+  if (status == TARN_OK) model->stage = TARN__PLACED;
+  return status;
+}
+
+tarn_status tarn_model_release(tarn_model *model) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK || model->stage != TARN__PLACED) return status;
+  status = tarn__placed_check_idle(model, false);
+  if (status != TARN_OK) return status;
+  status = tarn__placed_release(model);
+  model->stage = TARN__PLANNED;
+  return status;
 }

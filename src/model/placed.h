@@ -1,13 +1,79 @@
 // placed.h - a planned net in memory: blocks, buffers, and the present time.
+//
+//   block at home     ├── slot 3 ──┤├─ slot 0 ─┤
+//                          ├─ slot 5 ─┤                 (later, same bytes)
+//   block at compute  the same offsets again
+//
+// A slot's buffer is wrapped around its bytes in both blocks. It is resumed
+// when its lifetime begins and suspended when it is over, so that an access at
+// any other time is refused.
 #ifndef TARN_MODEL_PLACED_H_
 #define TARN_MODEL_PLACED_H_
 
-#include "model/model.h"
+#include "model/slots.h"
 
-// Gives everything back, also parameters; NULL members are allowed.
+// A buffer that was made for a part of a tensor.
+typedef struct tarn__made {
+  tarn__tensor *tensor;
+  tarn_part part;
+  tarn_synced *buffer;
+} tarn__made;
+
+// Before the first round, and between rounds.
+#define TARN__NO_TIME UINT64_MAX
+
+struct tarn__placed {
+  const tarn__slots *slots;
+  tarn_block blocks[2];  // at home and at compute; pool NULL: none
+  tarn__made *made;      // |made_count|: one for each slot, by its number, then
+                         // what is fed, then inputs
+  size_t made_count;
+  uint64_t now;
+  bool *active;           // by slot: resumed
+  size_t *by_last;        // slots, in order of their last time
+  size_t next_to_begin;   // the first slot that begins after |now|
+  size_t next_to_end;     // in |by_last|
+  size_t *former_starts;  // slot i has bytes of formers[former_starts[i]] to
+  size_t *formers;        // below [former_starts[i + 1]], in whatever order
+};
+
+// What a suspended buffer says.
+extern const char tarn__not_its_turn[];
+
+// Takes blocks, makes buffers, and gives both to |model| in place of what it
+// has, whose buffers end.
+//
+// TARN_FULL, TARN_E_DEVICE  as tarn_model_place: nothing has changed.
+TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
+                                               const tarn__slots *slots);
+
+// TARN_E_STATE if an access to a buffer of the model is open: only to those
+// that tarn__placed_release ends, or to any of them.
+TARN_MUST_CHECK tarn_status tarn__placed_check_idle(tarn_model *model,
+                                                    bool all);
+
+// Gives back blocks, planned buffers, and what is fed; nobody uses them.
+//
+// TARN_E_DEVICE  done, but a device refused some memory.
+tarn_status tarn__placed_release(tarn_model *model);
+
+// And parameters, diffs and states too.
 //
 // TARN_E_STATE   an access is open: nothing has changed.
 // TARN_E_DEVICE  done, but a device refused some memory.
 tarn_status tarn__placed_end(tarn_model *model);
+
+// Empties the stacks of caches; buffers beyond the description stay for the
+// next round.
+void tarn__caches_empty(tarn_model *model);
+
+// Frees the stacks with those buffers.
+tarn_status tarn__caches_free(tarn_model *model);
+
+// --- formers.c: which slots have bytes of each other -----------------------
+
+// Fills |by_last|, |former_starts| and |formers|.
+TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__placed *placed);
+void tarn__placed_free_order(tarn__placed *placed);
 
 #endif  // TARN_MODEL_PLACED_H_

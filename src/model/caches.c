@@ -1,0 +1,206 @@
+// Caches: a stack for each step, from its forward to its backward pass.
+//
+//   push 0 ─► described cache 0     its planned buffer
+//   push 1 ─► described cache 1
+//   push 2 ─► beyond: a buffer of its own, from the pool
+//
+// An entry keeps its place in |stack| when it is popped, so that its buffer
+// lives until the round ends, and the memory of entries beyond the description
+// is there again in the next round.
+#include <assert.h>
+
+#include "base/status.h"
+#include "model/placed.h"
+#include "model/slots.h"
+
+typedef struct entry {
+  tarn_dtype dtype;
+  size_t count;
+  bool bits;
+  size_t size;          // of the buffer, where it is an extra one
+  tarn_synced *buffer;  // described: the tensor's; else the entry's own
+  bool extra;
+} entry;
+
+static tarn_status check(const tarn_step *step, tarn_pass pass,
+                         tarn_synced **out_buffer) {
+  if (out_buffer == NULL) return tarn__fail(TARN_E_INVALID, "cache: no output");
+  *out_buffer = NULL;
+  if (step == NULL) return tarn__fail(TARN_E_INVALID, "cache: no step");
+  const tarn_model *model = step->model;
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  bool now = model->placed != NULL &&
+             model->slots->options.mode == TARN_TRAIN &&
+             model->placed->now == tarn__time_of(model, step->index, pass);
+  if (now) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "step '%s': a cache, but it was not entered %s to train",
+                    step->name, pass == TARN_FORWARD ? "forward" : "backward");
+}
+
+static tarn_status size_of(tarn_dtype dtype, size_t count, bool bits,
+                           size_t *out_size) {
+  size_t size = tarn_dtype_size(dtype);
+  *out_size = 0;
+  if (bits && dtype == TARN_DTYPE_BOOL) {
+    *out_size = count / 8 + (count % 8 != 0);
+    return TARN_OK;
+  }
+  bool good = !bits && size != 0 && tarn_size_mul(count, size, out_size);
+  if (good) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "cache: %zu elements of type %s%s", count,
+                    tarn_dtype_name(dtype), bits ? ", as bits" : "");
+}
+
+static tarn_status check_same(const tarn_step *step, const entry *is,
+                              tarn_dtype dtype, size_t count, bool bits) {
+  if (is->dtype == dtype && is->count == count && is->bits == bits) {
+    return TARN_OK;
+  }
+  return tarn__fail(
+      TARN_E_INVALID, "step '%s': a cache of %zu %s%s, where %zu %s%s stand",
+      step->name, count, tarn_dtype_name(dtype), bits ? " bits" : "", is->count,
+      tarn_dtype_name(is->dtype), is->bits ? " bits" : "");
+}
+
+// --- pushing ---------------------------------------------------------------
+
+static entry described(const tarn__tensor *tensor) {
+  return (entry){.dtype = tensor->shown.dtype,
+                 .count = tarn_tensor_count(&tensor->shown),
+                 .bits = tensor->shown.bits,
+                 .buffer = tensor->shown.data};
+}
+
+static tarn_status make_extra(tarn_step *step, size_t size,
+                              tarn_synced **out_buffer) {
+  tarn_model *model = step->model;
+  tarn_place compute = model->slots->options.compute;
+  tarn_device *device = compute.device != NULL
+                            ? compute.device
+                            : model->slots->options.home.device;
+  tarn_synced_options options = {.struct_size = sizeof options,
+                                 .name = step->name,
+                                 .device = device,
+                                 .align = model->slots->options.align};
+  return tarn_synced_create(size, &options, out_buffer);
+}
+
+// One that is left from an earlier round will do, if it is as large.
+static tarn_status take_extra(tarn_step *step, entry *left, size_t size) {
+  if (left->buffer != NULL && left->size == size) {
+    return tarn_synced_invalidate(left->buffer, 0, TARN_ALL);
+  }
+  tarn_synced *fresh = NULL;
+  tarn_status status = make_extra(step, size, &fresh);
+  if (status != TARN_OK) return status;
+  status = tarn_synced_destroy(left->buffer);
+  if (status == TARN_E_STATE) {
+    tarn_synced_destroy(fresh);
+    return status;
+  }
+  left->buffer = fresh;
+  left->size = size;
+  return TARN_OK;
+}
+
+static entry *entry_at(const tarn_step *step, size_t index) {
+  return (entry *)step->stack.items + index;
+}
+
+static tarn_status make_room(tarn_step *step) {
+  if (step->stack.item_size == 0) step->stack = TARN__ARRAY_OF(entry);
+  if (step->depth < step->stack.count) return TARN_OK;
+  void *at = NULL;
+  return tarn__array_grow(&step->model->budget, &step->stack, 1, &at);
+}
+
+static void count_extra(tarn_model *model, size_t size) {
+  model->extra_pushes++;
+  model->extra_bytes += size;
+}
+
+static tarn_status push_extra(tarn_step *step, entry *place, entry wanted) {
+  size_t size = 0;
+  tarn_status status = size_of(wanted.dtype, wanted.count, wanted.bits, &size);
+  if (status == TARN_OK) status = take_extra(step, place, size);
+  if (status != TARN_OK) return status;
+  wanted.buffer = place->buffer;
+  wanted.size = size;
+  wanted.extra = true;
+  *place = wanted;
+  count_extra(step->model, size);
+  return TARN_OK;
+}
+
+tarn_status tarn_step_push(tarn_step *step, tarn_dtype dtype, size_t count,
+                           bool bits, tarn_synced **out_buffer) {
+  tarn_status status = check(step, TARN_FORWARD, out_buffer);
+  if (status != TARN_OK) return status;
+  assert(step != NULL);
+  status = make_room(step);
+  if (status != TARN_OK) return status;
+  entry *place = entry_at(step, step->depth);
+  if (step->depth < step->caches.count) {
+    tarn__tensor **caches = step->caches.items;
+    entry known = described(caches[step->depth]);
+    status = check_same(step, &known, dtype, count, bits);
+    if (status == TARN_OK) *place = known;
+  } else {
+    entry wanted = {.dtype = dtype, .count = count, .bits = bits};
+    status = push_extra(step, place, wanted);
+  }
+  if (status != TARN_OK) return status;
+  step->depth++;
+  *out_buffer = place->buffer;
+  return TARN_OK;
+}
+
+// --- popping ---------------------------------------------------------------
+
+tarn_status tarn_step_pop(tarn_step *step, tarn_dtype dtype, size_t count,
+                          bool bits, tarn_synced **out_buffer) {
+  tarn_status status = check(step, TARN_BACKWARD, out_buffer);
+  if (status != TARN_OK) return status;
+  assert(step != NULL);
+  if (step->depth == 0) {
+    return tarn__fail(TARN_E_STATE, "step '%s': nothing is cached any more",
+                      step->name);
+  }
+  const entry *top = entry_at(step, step->depth - 1);
+  status = check_same(step, top, dtype, count, bits);
+  if (status != TARN_OK) return status;
+  step->depth--;
+  *out_buffer = top->buffer;
+  return TARN_OK;
+}
+
+// --- the end of a round, and of the place ----------------------------------
+
+void tarn__caches_empty(tarn_model *model) {
+  for (size_t i = 0; i < model->steps.count; i++)
+    tarn__step_at(model, i)->depth = 0;
+}
+
+static tarn_status free_extras(tarn_step *step) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < step->stack.count; i++) {
+    entry *each = entry_at(step, i);
+    if (!each->extra) continue;
+    tarn_status status = tarn_synced_destroy(each->buffer);
+    if (first == TARN_OK) first = status;
+  }
+  step->depth = 0;
+  tarn__array_free(&step->model->budget, &step->stack);
+  return first;
+}
+
+tarn_status tarn__caches_free(tarn_model *model) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < model->steps.count; i++) {
+    tarn_status status = free_extras(tarn__step_at(model, i));
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
