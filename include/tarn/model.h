@@ -78,11 +78,12 @@ typedef struct tarn_model_options {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_create(const tarn_model_options *options, tarn_model **out_model);
 
-// Ends it, with its tensors and their buffers; NULL is allowed. Buffers that
-// were viewed or exported stay until the last view is destroyed, with bytes of
-// their own.
+// Ends it, with its tensors and their buffers; NULL is allowed. A view of a
+// parameter, or one that was exported, keeps its bytes; views of planned parts
+// are refused whatever they want from then on.
 //
-// TARN_E_STATE   an access to one of its tensors is open: nothing has changed.
+// TARN_E_STATE   an access to one of its tensors is open, but for those to
+//                parameters through views: nothing has changed.
 // TARN_E_DEVICE  it has ended, but a device refused some of its memory.
 TARN_API tarn_status tarn_model_destroy(tarn_model *model);
 

@@ -304,23 +304,29 @@ tarn_status tarn__placed_release(tarn_model *model) {
 
 // --- ending ----------------------------------------------------------------
 
-static tarn_status check_idle(tarn_synced *buffer, const char *name) {
+static tarn_status check_idle(tarn_synced *buffer, const char *name,
+                              bool stays) {
   if (buffer == NULL) return TARN_OK;
   tarn_synced_info info = {.struct_size = sizeof info};
   tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
   if (status != TARN_OK) return status;
-  if (info.readers == 0 && info.writers == 0) return TARN_OK;
+  size_t open = stays ? info.own_accesses : info.readers + info.writers;
+  if (open == 0) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
 }
 
+// Bytes that go with the place must not be used by anybody. Those of a
+// parameter live on while there is a view.
 tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {
     const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
     bool stays = tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE;
     if (stays && !all) continue;
-    tarn_status status = check_idle(tensor->data, tensor->name);
-    if (status == TARN_OK) status = check_idle(tensor->diff, tensor->name);
+    tarn_status status = check_idle(tensor->data, tensor->name, stays);
+    if (status == TARN_OK) {
+      status = check_idle(tensor->diff, tensor->name, stays);
+    }
     if (status != TARN_OK) return status;
   }
   return TARN_OK;

@@ -34,13 +34,14 @@ tarn_status tarn__tensor_bytes(const tarn_tensor *tensor, int64_t batch,
 
 size_t tarn_tensor_size(const tarn_tensor *tensor) {
   if (tensor == NULL) return 0;
+  if (tensor->model == NULL) return tensor->max_size;  // of compat_awnn.h
   size_t size = 0;
   tarn_status status = tarn__tensor_bytes(tensor, tensor->model->batch, &size);
   return status == TARN_OK ? size : 0;
 }
 
 size_t tarn_tensor_count(const tarn_tensor *tensor) {
-  if (tensor == NULL) return 0;
+  if (tensor == NULL || tensor->model == NULL) return 0;
   size_t count = 0;
   tarn_status status =
       tarn_shape_count(tensor->shape, tensor->model->batch, &count);

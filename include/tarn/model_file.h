@@ -1,0 +1,110 @@
+// model_file.h - parameters to and from files, tensors to and from others.
+//
+// Files are of the safetensors format (tarn/safetensors.h), tensors of other
+// libraries come and go by DLPack (tarn/dlpack.h).
+//
+// Threads, fork, errors: as in tarn/model.h.
+#ifndef TARN_MODEL_FILE_H_
+#define TARN_MODEL_FILE_H_
+
+#include "tarn/dlpack.h"
+#include "tarn/model.h"
+#include "tarn/safetensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---------------------------------------------------------------------------
+// Parameters and files
+// ---------------------------------------------------------------------------
+
+// Saving: states of optimisers too. Loading: also those, where the file has
+// them.
+#define TARN_FILE_STATES (1u << 0)
+// Loading: parameters that the file does not have keep their values.
+#define TARN_FILE_PARTIAL (1u << 1)
+// Loading: into memory of the model's own, and the file is closed again.
+#define TARN_FILE_COPY (1u << 2)
+
+// Writes the data of all parameters to the file at |path|, each under its name,
+// tied ones once; what stood there is replaced by a whole file or not at all.
+// The bytes are read at the host, wherever they are.
+//
+// TARN_E_INVALID  an unknown flag, or a name that is no UTF-8.
+// TARN_E_STATE    the model was never placed, or somebody writes a parameter.
+// TARN_E_IO       the file cannot be written.
+// TARN_E_DEVICE   a copy failed.
+TARN_API TARN_MUST_CHECK tarn_status tarn_model_save(tarn_model *model,
+                                                     const char *path,
+                                                     uint32_t flags);
+
+typedef struct tarn_model_loaded {
+  size_t struct_size;
+  size_t mapped;   // tensors that lie in the file, without a copy
+  size_t copied;   // that were copied: not aligned, or as asked
+  size_t missing;  // that the file does not have (TARN_FILE_PARTIAL)
+  size_t unused;   // of the file, which the model does not have
+  size_t bytes;    // of mapped and copied ones
+} tarn_model_loaded;
+
+// Gives parameters the data that the file at |path| has under their names. All
+// is checked before anything changes. Where a tensor is aligned in the file it
+// is not copied: the parameter's host side is the file's pages, which are never
+// written; the first write there moves it to memory of its own. The file stays
+// mapped until no parameter is in it any more. |out_loaded| may be NULL.
+//
+// TARN_E_INVALID  a parameter is missing, or has another dtype or shape: the
+//                 text names file, tensor and both; an unknown flag.
+// TARN_E_STATE    the model is not placed, or an access to one is open.
+// TARN_E_CORRUPT  the file is damaged: see tarn_safetensors_open.
+// TARN_E_IO       it cannot be read.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_model_load(tarn_model *model, const char *path, uint32_t flags,
+                tarn_model_loaded *out_loaded);
+
+// ---------------------------------------------------------------------------
+// DLPack
+// ---------------------------------------------------------------------------
+
+// Gives |part| of |tensor|, at the present batch, to another library: what is
+// newest is brought to |place| and stays open there, for TARN_READ or
+// TARN_READ_WRITE as |mode| says, until the deleter is called. The memory lives
+// until then, also where the model ends before (only for parameters and states:
+// a model with planned parts open cannot be released).
+//
+// TARN_E_INVALID      no such part or mode.
+// TARN_E_STATE        the model is not placed, or it is not the part's turn, or
+//                     as of tarn_synced_begin.
+// TARN_E_UNSUPPORTED  a mask of bits, or a place that others have no name for.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_tensor_to_dlpack(tarn_tensor *tensor, tarn_part part, tarn_place place,
+                      uint32_t mode, tarn_dlpack_managed **out_managed);
+
+// The same with a version; TARN_READ sets TARN_DLPACK_READ_ONLY.
+TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_to_dlpack_versioned(
+    tarn_tensor *tensor, tarn_part part, tarn_place place, uint32_t mode,
+    tarn_dlpack_versioned **out_managed);
+
+// Takes another library's tensor, of the same dtype and shape, as the newest
+// value of |part|: of parameters and what is fed, not of planned parts. Where
+// it has as many bytes as the buffer, the buffer lies in it, without a copy,
+// until it lets go, and then calls the deleter; else, for a smaller batch, it
+// is copied and released at once.
+//
+// On failure |managed| remains the caller's.
+//
+// TARN_E_INVALID      another dtype or shape, or a damaged tensor: the text
+//                     says which.
+// TARN_E_STATE        not placed, a planned part, or an access is open.
+// TARN_E_UNSUPPORTED  not compact, or a device that Tarn does not have open.
+TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_from_dlpack(
+    tarn_tensor *tensor, tarn_part part, tarn_dlpack_managed *managed);
+TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_from_dlpack_versioned(
+    tarn_tensor *tensor, tarn_part part, tarn_dlpack_versioned *managed);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TARN_MODEL_FILE_H_
