@@ -42,7 +42,7 @@ include/tarn/traffic.h     synced                              -
 include/tarn/whole.h       base,device,pool                    -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/model_run.h   model                                   -
-include/tarn/model_file.h  model                                   -
+include/tarn/model_file.h  dlpack,model,safetensors                -
 include/tarn/compat_awnn.h model                               -
 include/tarn/tarn.h        users                               -
 src/base/                  base                                base
@@ -52,7 +52,7 @@ src/device/                base,device,device_abi,device_ext,range,rows  base,de
 src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced,traffic     base,synced
 src/whole/                 base,device,pool,whole              base,whole
-src/model/                 base,device,pool,plan,synced,traffic,whole,model,model_run,model_file  base,model
+src/model/                 base,device,pool,plan,synced,traffic,whole,model,model_run,model_file,compat_awnn  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
