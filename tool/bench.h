@@ -6,6 +6,7 @@
 
 extern const tool_verb bench_of_counters;
 extern const tool_verb bench_of_devices;
+extern const tool_verb bench_of_models;
 extern const tool_verb bench_of_plans;
 extern const tool_verb bench_of_pools;
 extern const tool_verb bench_of_recorder;

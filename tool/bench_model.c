@@ -1,0 +1,268 @@
+// tarn bench model: what planning saves of the memory of five nets, and what it
+// costs to find a tensor by its name. Nothing of the nets is allocated.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "bench/machine.h"
+#include "bench/model_lookup.h"
+#include "bench/model_nets.h"
+#include "json.h"
+#include "options.h"
+#include "table.h"
+
+static const char help[] =
+    "usage: tarn bench model [OPTION]... [NET]...\n"
+    "\n"
+    "Describes nets by tarn/model.h and plans them, for training and for\n"
+    "inference: parameters, what outputs, diffs and caches take with memory\n"
+    "of their own each (naive), in one plan (planned), and what no plan can\n"
+    "take less than (bound). Then the time to find one of 1600 tensors by its\n"
+    "name. Nothing of the nets is allocated.\n"
+    "\n"
+    "  NET          mlp, mlp-16, resnet-14, resnet-50, bert-layer\n"
+    "               (default: all of them)\n"
+    "  -o FORMAT    table (default), json, csv or md\n"
+    "  -h, --help   this text\n"
+    "\n"
+    "Exit status: 1 if a net could not be planned, 2 on wrong use.\n";
+
+enum { MOST_NETS = 8, NAMES = 1600 };
+
+static const double MIB = 1 << 20;
+static const double LOOKUP_GOAL_NS = 100;
+static const char *const mode_names[] = {
+    [TARN_TRAIN] = "train", [TARN_INFER] = "infer"};
+
+typedef struct row {
+  const model_net *net;
+  tarn_model_report report;
+} row;
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list nets;
+  options_output output;
+  row rows[2 * MOST_NETS];
+  size_t count;
+  double lookup_ns;  // NaN: could not be measured
+} command;
+
+// ---------------------------------------------------------------------------
+// Measuring
+// ---------------------------------------------------------------------------
+
+static tarn_status plan_and_report(tarn_model *model, const model_net *net,
+                                   tarn_model_mode mode,
+                                   tarn_model_report *out_report) {
+  const tarn_model_plan_options options = {.struct_size = sizeof options,
+                                           .mode = mode};
+  tarn_status status = net->describe(model);
+  if (status == TARN_OK) status = tarn_model_plan(model, &options);
+  *out_report = (tarn_model_report){.struct_size = sizeof *out_report};
+  return status == TARN_OK ? tarn_model_report_of(model, out_report) : status;
+}
+
+static tool_exit measure_net(command *c, const model_net *net,
+                             tarn_model_mode mode) {
+  const tarn_model_options options = {.struct_size = sizeof options,
+                                      .name = net->name,
+                                      .max_batch = net->batch};
+  tarn_model *model = NULL;
+  row *r = &c->rows[c->count];
+  tarn_status status = tarn_model_create(&options, &model);
+  if (status == TARN_OK) status = plan_and_report(model, net, mode, &r->report);
+  if (status != TARN_OK) {
+    tool_fail(c->verb, "%s: %s", net->name, tarn_last_error());
+    tarn_model_destroy(model);
+    return TOOL_NO;
+  }
+  tarn_model_destroy(model);
+  r->net = net;
+  c->count++;
+  return TOOL_DONE;
+}
+
+static bool is_wanted(const command *c, const model_net *net) {
+  for (size_t i = 0; i < c->nets.count; i++) {
+    if (strcmp(c->nets.items[i], net->name) == 0) return true;
+  }
+  return c->nets.count == 0;
+}
+
+static tool_exit measure(command *c) {
+  const model_net *net = NULL;
+  for (size_t i = 0; (net = model_net_at(i)) != NULL; i++) {
+    if (!is_wanted(c, net)) continue;
+    tool_exit status = measure_net(c, net, TARN_TRAIN);
+    if (status == TOOL_DONE) status = measure_net(c, net, TARN_INFER);
+    if (status != TOOL_DONE) return status;
+  }
+  if (model_lookup_measure(NAMES, &c->lookup_ns) == TARN_OK) return TOOL_DONE;
+  return tool_fail(c->verb, "looking up: %s", tarn_last_error());
+}
+
+// ---------------------------------------------------------------------------
+// Telling
+// ---------------------------------------------------------------------------
+
+static void add_row(table *t, const row *r) {
+  const tarn_model_report *report = &r->report;
+  double bound = (double)report->bound;
+  table_text(t, r->net->name);
+  table_text(t, mode_names[report->mode]);
+  table_fixed(t, (double)report->kinds[TARN_PARAM] / MIB, 1);
+  table_fixed(t, (double)report->naive / MIB, 1);
+  table_fixed(t, (double)report->planned / MIB, 1);
+  table_fixed(t, bound / MIB, 1);
+  table_fixed(t, (double)report->planned / bound, 4);
+  table_fixed(t, r->net->naive[report->mode], 1);
+  table_fixed(t, r->net->bound[report->mode], 1);
+  table_text(t, tarn_plan_answer_name(report->answer));
+}
+
+static void write_table(const command *c, table_style style) {
+  static const table_column columns[] = {
+      {"net", "net", false},
+      {"mode", "mode", false},
+      {"params MiB", "params_mib", true},
+      {"naive", "naive_mib", true},
+      {"planned", "planned_mib", true},
+      {"bound", "bound_mib", true},
+      {"over bound", "planned_over_bound", true},
+      {"naive by hand", "naive_by_hand_mib", true},
+      {"bound by hand", "bound_by_hand_mib", true},
+      {"answer", "answer", false},
+  };
+  char machine[MACHINE_SIZE];
+  table *t = table_create(columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < c->count; i++)
+    add_row(t, &c->rows[i]);
+  if (style != TABLE_CSV) printf("%s\n\n", machine_describe(machine));
+  table_write(t, style, stdout);
+  table_destroy(t);
+  if (style == TABLE_CSV) return;
+  printf("\nlook-up by name at %d names: %.1f ns (goal: at most %.0f)\n", NAMES,
+         c->lookup_ns, LOOKUP_GOAL_NS);
+}
+
+static void write_number(json *out, const char *key, size_t bytes) {
+  json_key(out, key);
+  json_double(out, (double)bytes / MIB);
+}
+
+static void write_net(json *out, const row *r) {
+  json_begin_object(out);
+  json_key(out, "net");
+  json_text(out, r->net->name);
+  json_key(out, "mode");
+  json_text(out, mode_names[r->report.mode]);
+  write_number(out, "params_mib", r->report.kinds[TARN_PARAM]);
+  write_number(out, "naive_mib", r->report.naive);
+  write_number(out, "planned_mib", r->report.planned);
+  write_number(out, "bound_mib", r->report.bound);
+  json_end_object(out);
+}
+
+static void write_json(const command *c) {
+  char machine[MACHINE_SIZE];
+  json out = json_to(stdout);
+  json_begin_object(&out);
+  json_key(&out, "nets");
+  json_begin_array(&out);
+  for (size_t i = 0; i < c->count; i++)
+    write_net(&out, &c->rows[i]);
+  json_end_array(&out);
+  json_key(&out, "lookup");
+  json_begin_object(&out);
+  json_key(&out, "names");
+  json_uint(&out, NAMES);
+  json_key(&out, "ns");
+  json_double(&out, c->lookup_ns);
+  json_key(&out, "goal");
+  json_double(&out, LOOKUP_GOAL_NS);
+  json_end_object(&out);
+  json_key(&out, "machine");
+  json_text(&out, machine_describe(machine));
+  json_end_object(&out);
+  json_finish(&out);
+}
+
+static void tell(const command *c) {
+  switch (c->output) {
+    case OUTPUT_JSON:
+      write_json(c);
+      return;
+    case OUTPUT_CSV:
+      write_table(c, TABLE_CSV);
+      return;
+    case OUTPUT_TABLE:
+      write_table(c, TABLE_PLAIN);
+      return;
+    case OUTPUT_MARKDOWN:
+      write_table(c, TABLE_MARKDOWN);
+      return;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// The command line
+// ---------------------------------------------------------------------------
+
+static bool obey(void *context, int option) {
+  command *c = context;
+  return option == 'o' && options_output_parse(c->verb, optarg, &c->output);
+}
+
+static void take_net(void *context, const char *word) {
+  command *c = context;
+  options_list_add(&c->nets, word, strlen(word));
+}
+
+static const char *net_name(size_t index) {
+  const model_net *net = model_net_at(index);
+  return net == NULL ? NULL : net->name;
+}
+
+static tool_exit check_nets(const command *c) {
+  for (size_t i = 0; i < c->nets.count; i++) {
+    if (model_net_find(c->nets.items[i]) != NULL) continue;
+    return options_unknown(c->verb, "net", c->nets.items[i], net_name);
+  }
+  return options_once(c->verb, "net", &c->nets);
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  c->lookup_ns = NAN;
+  tool_exit status = check_nets(c);
+  if (status == TOOL_DONE) status = measure(c);
+  if (status == TOOL_DONE) tell(c);
+  return status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb};
+  options_spec spec = {.verb = verb,
+                       .known = known,
+                       .obey = obey,
+                       .word = take_net,
+                       .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  options_list_free(&c.nets);
+  return status;
+}
+
+const tool_verb bench_of_models = {
+    .name = "bench model",
+    .summary = "what planning saves of the memory of nets",
+    .help = help,
+    .run = run,
+};
