@@ -12,7 +12,6 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/counts.h"
 #include "synced/registry.h"
 
 // --- the table -------------------------------------------------------------
@@ -105,7 +104,7 @@ static tarn_status gather_locked(table *t, tarn__core *core) {
   if (status != TARN_OK) return status;
   for (uint32_t from = 0; from < core->side_count; from++) {
     for (uint32_t to = 0; to < core->side_count; to++)
-      add(at(t, where[from], where[to]), tarn__counts_of(core, from, to));
+      add(at(t, where[from], where[to]), tarn__core_counts(core, from, to));
   }
   return TARN_OK;
 }
@@ -172,10 +171,7 @@ static tarn_status each(tarn_synced *buffer, tarn__registry_visit *visit,
 }
 
 static tarn_status check(const tarn_synced *buffer) {
-  if (buffer != NULL && buffer->core->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE,
-                      "synced: a buffer was made by the parent before a fork");
-  }
+  if (buffer != NULL) return tarn__synced_check(buffer);
   void *ignored = NULL;  // refuses in a stream's callback
   return tarn_device_host_view(TARN_HOST, 1, 0, &ignored);
 }
