@@ -1,13 +1,9 @@
-// What a buffer is like at a place, and which buffers are open.
+// What a buffer is like at a place.
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/registry.h"
 #include "synced/settle.h"
 #include "synced/sides.h"
-
-// --- one buffer at one place -------------------------------------------------
 
 static void add_span(tarn_synced_info *info, const tarn__span *span,
                      uint64_t bit, size_t size) {
@@ -102,107 +98,4 @@ tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
   info.struct_size = known;
   memcpy(out_info, &info, known);
   return TARN_OK;
-}
-
-// --- all buffers -------------------------------------------------------------
-
-// What is told is gathered first: |visit| may call the library, so no lock can
-// be held, and a buffer may end meanwhile.
-typedef struct report {
-  tarn_synced_open open;
-  char *name;  // a copy; NULL: none
-} report;
-
-typedef struct reports {
-  report *all;
-  size_t count;
-  size_t room;
-} reports;
-
-static tarn_status make_room(reports *of) {
-  if (of->count < of->room) return TARN_OK;
-  size_t room = of->room == 0 ? 16 : of->room * 2;
-  report *all = of->room == 0
-                    ? tarn__host_array(room, sizeof *all)
-                    : tarn__host_resize(of->all, of->room, room, sizeof *all);
-  if (all == NULL) return TARN_E_NOMEM;
-  of->all = all;
-  of->room = room;
-  return TARN_OK;
-}
-
-static void free_reports(reports *of) {
-  for (size_t i = 0; i < of->count; i++)
-    tarn__host_free_text(of->all[i].name);
-  tarn__host_free_array(of->all, of->room, sizeof *of->all);
-}
-
-static void add_oldest(tarn_synced_open *open, const tarn__core *core) {
-  const tarn_list *node = NULL;
-  tarn_list_for_each (node, &core->accesses)
-    open->accesses++;
-  if (open->accesses == 0) return;
-  const tarn_access *oldest =
-      tarn_list_entry(core->accesses.next, tarn_access, node);
-  open->place = core->sides[oldest->side].end.place;
-  open->mode = oldest->mode & TARN_READ_WRITE;
-  open->access_offset = oldest->offset;
-  open->access_size = oldest->size;
-}
-
-static void add_sides(tarn_synced_open *open, const tarn__core *core) {
-  for (uint32_t i = 0; i < core->side_count; i++) {
-    const tarn__side *side = &core->sides[i];
-    if (!tarn__side_has_memory(side)) continue;
-    if (side->outside) open->borrowed += core->size;
-    if (!side->outside) open->memory += core->size;
-  }
-}
-
-static void gather_core(tarn_synced_open *open, tarn__core *core) {
-  *open = (tarn_synced_open){.struct_size = sizeof *open,
-                             .id = core->id,
-                             .size = core->size,
-                             .place = TARN_HOST};
-  tarn__core_enter(core);
-  open->handles = core->handles;
-  add_sides(open, core);
-  add_oldest(open, core);
-  tarn__core_leave(core);
-}
-
-static tarn_status gather(void *context, tarn__core *core) {
-  reports *of = context;
-  tarn_status status = make_room(of);
-  if (status != TARN_OK) return status;
-  report *next = &of->all[of->count];
-  *next = (report){.name = NULL};
-  if (core->name != NULL) {
-    next->name = tarn__host_text(core->name);
-    if (next->name == NULL) return TARN_E_NOMEM;
-  }
-  gather_core(&next->open, core);
-  of->count++;
-  return TARN_OK;
-}
-
-static tarn_status show(const reports *of, tarn_synced_open_visit *visit,
-                        void *context) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < of->count && status == TARN_OK; i++) {
-    report *next = &of->all[i];
-    next->open.name = next->name != NULL ? next->name : "";
-    status = visit(context, &next->open);
-  }
-  return status;
-}
-
-tarn_status tarn_synced_each_open(tarn_synced_open_visit *visit,
-                                  void *context) {
-  reports found = {.all = NULL};
-  if (visit == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
-  tarn_status status = tarn__registry_each(gather, &found);
-  if (status == TARN_OK) status = show(&found, visit, context);
-  free_reports(&found);
-  return status;
 }
