@@ -59,8 +59,7 @@ tarn_status tarn__protect_begin(const tarn__core *core, tarn__side *io_memory) {
 }
 
 static bool set_all(const tarn__core *core, const tarn__side *memory) {
-  return tarn__os_protect(memory->end.pointer,
-                          pages_of(core) * tarn__os_page(),
+  return tarn__os_protect(memory->end.pointer, pages_of(core) * tarn__os_page(),
                           TARN__OS_READ_WRITE);
 }
 
