@@ -40,6 +40,8 @@ include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
 include/tarn/whole.h       base,device,pool                    -
+include/tarn/safetensors.h base                                -
+include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/compat_awnn.h model                               -
 include/tarn/tarn.h        users                               -
@@ -50,7 +52,7 @@ src/device/                base,device,device_abi,device_ext,range,rows  base,de
 src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced,traffic     base,synced
 src/whole/                 base,device,pool,whole              base,whole
-src/model/                 base,device,pool,plan,synced,traffic,whole,model  base,model
+src/model/                 base,device,dlpack,pool,plan,safetensors,synced,traffic,whole,model  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
