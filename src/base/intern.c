@@ -139,3 +139,14 @@ tarn_status tarn__intern_put(tarn__intern *set, tarn__budget *budget,
   *out_number = *slot - 1;
   return TARN_OK;
 }
+
+bool tarn__intern_find(const tarn__intern *set, const void *bytes, size_t size,
+                       uint32_t *out_number) {
+  *out_number = 0;
+  if (set->slots.count == 0) return false;
+  uint32_t hash = (uint32_t)tarn__hash(set->seed, bytes, size);
+  const uint32_t *slot = find_slot(set, hash, bytes, size);
+  if (*slot == 0) return false;
+  *out_number = *slot - 1;
+  return true;
+}

@@ -45,4 +45,15 @@ TARN_MUST_CHECK tarn_status tarn__intern_put(tarn__intern *set,
                                              const void *bytes, size_t size,
                                              uint32_t *out_number);
 
+// Whether a string is there, and its number.
+bool tarn__intern_find(const tarn__intern *set, const void *bytes, size_t size,
+                       uint32_t *out_number);
+
+// The bytes of the string of that number, until another one is put.
+static inline const char *tarn__intern_text(const tarn__intern *set,
+                                            uint32_t number) {
+  const tarn__span *span = (const tarn__span *)set->spans.items + number;
+  return (const char *)set->bytes.items + span->first;
+}
+
 #endif  // TARN_BASE_INTERN_H_

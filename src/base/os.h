@@ -146,6 +146,19 @@ TARN_MUST_CHECK tarn_status tarn__os_read_input(const char *path,
                                                 unsigned char **out_bytes,
                                                 size_t *out_size);
 
+// Puts the whole regular file at |path| into memory, to be read only, without
+// reading it yet; an empty one is NULL and 0. Who writes to the file changes
+// the bytes, and who cuts it makes touching what is gone a SIGBUS.
+//
+// TARN_E_IO  cannot be opened, is not a regular file, or cannot be mapped; the
+//            text names the path.
+TARN_MUST_CHECK tarn_status tarn__os_view_file(const char *path,
+                                               const unsigned char **out_bytes,
+                                               size_t *out_size);
+
+// Takes it out again. NULL is allowed.
+void tarn__os_unview_file(const unsigned char *bytes, size_t size);
+
 // Appends |size| bytes to the file at |path|, which is made if need be, in one
 // write. False if the system refuses.
 TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,

@@ -40,6 +40,8 @@ include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
 include/tarn/whole.h       base,device,pool                    -
+include/tarn/safetensors.h base                                -
+include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/model_run.h   model                                   -
 include/tarn/model_file.h  dlpack,model,safetensors                -
@@ -53,6 +55,7 @@ src/pool/                  account,arena,base,capture,device,misuse,plan,pool,ra
 src/synced/                base,device,pool,synced,traffic     base,synced
 src/whole/                 base,device,pool,whole              base,whole
 src/model/                 base,device,pool,plan,synced,traffic,whole,model,model_run,model_file,compat_awnn  base,model
+src/model/                 base,device,dlpack,pool,plan,safetensors,synced,traffic,whole,model  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
