@@ -203,13 +203,10 @@ static inline void assert_on(tarn_device *device, tarn_addr address,
   assert_pattern(bytes, offset, size, seed);
 }
 
-static inline tarn_access begin_on(tarn_synced *buffer, size_t offset,
-                                   size_t size, tarn_place place,
-                                   uint32_t mode) {
-  tarn_access access;
-  assert_ok(
-      tarn_synced_begin(buffer, offset, size, place, mode, NULL, &access));
-  return access;
+static inline void begin_on(tarn_access *access, tarn_synced *buffer,
+                            size_t offset, size_t size, tarn_place place,
+                            uint32_t mode) {
+  assert_ok(tarn_synced_begin(buffer, offset, size, place, mode, NULL, access));
 }
 
 // A write of the whole range, of what |seed| says at its offsets in the whole

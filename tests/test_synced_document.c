@@ -385,13 +385,14 @@ START_TEST(an_open_access_is_in_the_way) {
   tarn_addr device = 0;
   open_x();
   write_at_cpu();
-  tarn_access access = begin_on(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE);
+  tarn_access access;
+  begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE);
   assert_status(tarn_synced_cpu_data(x, &host), TARN_E_STATE);
   assert_status(tarn_synced_gpu_data(x, &device), TARN_E_STATE);
   assert_status(tarn_synced_mutable_cpu_data(x, &mutable_host), TARN_E_STATE);
   assert_status(tarn_synced_set_cpu_data(x, outside_host), TARN_E_STATE);
   assert_ok(tarn_synced_end(&access));
-  access = begin_on(x, 0, TARN_ALL, TARN_HOST, TARN_READ);
+  begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ);
   assert_status(tarn_synced_mutable_cpu_data(x, &mutable_host), TARN_E_STATE);
   assert_status(tarn_synced_mutable_gpu_data(x, &device), TARN_E_STATE);
   assert_ok(tarn_synced_cpu_data(x, &host));
