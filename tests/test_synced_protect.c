@@ -58,6 +58,7 @@ static void set_up(const char *name) {
 static void tear_down(void) {
   assert_ok(tarn_synced_destroy(buffer));
   if (device != NULL) assert_ok(tarn_device_close(device));
+  device = NULL;
   assert_ok(tarn_device_close(sim));
 }
 
@@ -94,12 +95,10 @@ static void assert_write(char *at) {
   ck_assert_msg(child_lives(at, true), "open bytes could not be written");
 }
 
-static tarn_access begin(size_t offset, size_t bytes, tarn_place place,
-                         uint32_t mode) {
-  tarn_access access;
+static void begin(tarn_access *access, size_t offset, size_t bytes,
+                  tarn_place place, uint32_t mode) {
   assert_ok(
-      tarn_synced_begin(buffer, offset, bytes, place, mode, NULL, &access));
-  return access;
+      tarn_synced_begin(buffer, offset, bytes, place, mode, NULL, access));
 }
 
 static void end(tarn_access *access) {
@@ -107,14 +106,16 @@ static void end(tarn_access *access) {
 }
 
 static void write_at(tarn_place place, size_t offset, size_t bytes) {
-  tarn_access access = begin(offset, bytes, place, TARN_WRITE_DISCARD);
+  tarn_access access;
+  begin(&access, offset, bytes, place, TARN_WRITE_DISCARD);
   if (access.pointer != NULL) memset(access.pointer, 7, access.size);
   end(&access);
 }
 
 // The host's memory, all of it valid.
 static char *fill(void) {
-  tarn_access access = begin(0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
+  tarn_access access;
+  begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
   char *at = access.pointer;
   memset(at, 42, size);
   end(&access);
@@ -125,7 +126,8 @@ static char *fill(void) {
 
 START_TEST(what_is_open_is_allowed_and_no_more) {
   set_up(names[_i]);
-  tarn_access access = begin(0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
+  tarn_access access;
+  begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
   char *at = access.pointer;
   ck_assert_uint_eq((uintptr_t)at % page, 0);
   assert_write(at);
@@ -134,13 +136,13 @@ START_TEST(what_is_open_is_allowed_and_no_more) {
   end(&access);
   assert_read(at);
   assert_read(at + size - 1);
-  access = begin(0, TARN_ALL, TARN_HOST, TARN_READ);
+  begin(&access, 0, TARN_ALL, TARN_HOST, TARN_READ);
   ck_assert_ptr_eq(access.pointer, at);
   ck_assert_int_eq(at[size - 1], 42);
   assert_read(at);
   end(&access);
   assert_read(at);
-  access = begin(page, 1, TARN_HOST, TARN_READ_WRITE);
+  begin(&access, page, 1, TARN_HOST, TARN_READ_WRITE);
   assert_read(at);
   assert_write(at + page);
   assert_read(at + 2 * page);
@@ -172,12 +174,13 @@ END_TEST
 START_TEST(what_comes_back_can_be_read) {
   set_up(names[_i]);
   char *at = fill();
-  tarn_access access = begin(0, size, tarn_place_on(sim), TARN_READ_WRITE);
+  tarn_access access;
+  begin(&access, 0, size, tarn_place_on(sim), TARN_READ_WRITE);
   assert_read(at);  // it is the newest still
   end(&access);
   assert_none(at);
   assert_none(at + 2 * page);
-  access = begin(page + 10, 10, TARN_HOST, TARN_READ);
+  begin(&access, page + 10, 10, TARN_HOST, TARN_READ);
   assert_none(at);
   assert_read(at + page);
   assert_none(at + 2 * page);
@@ -193,13 +196,15 @@ START_TEST(a_page_of_many_ranges_allows_what_one_of_them_needs) {
   for (size_t i = 0; i < page; i += 64)
     write_at(tarn_place_on(sim), page + i, 32);
   assert_read(at + page);
-  tarn_access access = begin(page + 40, 8, TARN_HOST, TARN_READ_WRITE);
+  tarn_access access;
+  begin(&access, page + 40, 8, TARN_HOST, TARN_READ_WRITE);
   assert_write(at + page);
   assert_read(at);
   assert_read(at + 2 * page);
   // The stale ones beside it come in, and go out of its way.
-  tarn_access other = begin(page, 32, TARN_HOST, TARN_READ);
-  ck_assert_int_eq(tarn_synced_end(&other), TARN_OK);
+  tarn_access other;
+  begin(&other, page, 32, TARN_HOST, TARN_READ);
+  end(&other);
   assert_write(at + page);
   end(&access);
   assert_read(at + page);
@@ -207,11 +212,84 @@ START_TEST(a_page_of_many_ranges_allows_what_one_of_them_needs) {
 }
 END_TEST
 
+// --- the document's pointers -----------------------------------------------
+
+START_TEST(pointers_are_good_until_the_next_call) {
+  set_up("sim:0");
+  void *data = NULL;
+  const void *known = NULL;
+  tarn_addr there = 0;
+  assert_ok(tarn_synced_mutable_cpu_data(buffer, &data));
+  char *at = data;
+  assert_write(at);
+  assert_write(at + size - 1);
+  ck_assert_int_eq(tarn_synced_head(buffer), TARN_HEAD_AT_CPU);
+  assert_write(at);  // which only asks
+  memset(at, 42, size);
+  assert_ok(tarn_synced_cpu_data(buffer, &known));
+  ck_assert_ptr_eq(known, at);
+  assert_read(at);
+  assert_ok(tarn_synced_gpu_data(buffer, &there));
+  assert_read(at);
+  assert_ok(tarn_synced_mutable_gpu_data(buffer, &there));
+  assert_none(at);
+  assert_ok(tarn_synced_mutable_cpu_data(buffer, &data));
+  assert_write(at + page);
+  ck_assert_int_eq(at[page], 42);
+  assert_ok(tarn_synced_invalidate(buffer, 0, TARN_ALL));
+  assert_none(at);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_pointer_into_a_view_is_good_there) {
+  set_up("sim:0");
+  void *data = NULL;
+  char *at = fill();
+  tarn_synced *view = NULL;
+  assert_ok(tarn_synced_view(buffer, page, page, &view));
+  write_at(tarn_place_on(sim), 0, page);
+  assert_ok(tarn_synced_mutable_cpu_data(view, &data));
+  ck_assert_ptr_eq(data, at + page);
+  assert_none(at);
+  assert_write(at + page);
+  assert_ok(tarn_synced_evict(buffer, tarn_place_on(sim)));
+  assert_read(at);
+  assert_read(at + page);
+  assert_ok(tarn_synced_destroy(view));
+  tear_down();
+}
+END_TEST
+
+START_TEST(outside_memory_is_left_alone) {
+  set_up("sim:0");
+  char *outside = malloc(size);
+  ck_assert_ptr_nonnull(outside);
+  memset(outside, 1, size);
+  char *at = fill();
+  assert_ok(tarn_synced_wrap(buffer, TARN_HOST, (uintptr_t)outside, NULL));
+  assert_write(at);  // the pool's again
+  write_at(tarn_place_on(sim), 0, TARN_ALL);
+  assert_write(outside);
+  // It may not be filled, so the buffer takes pages of its own again.
+  tarn_access access;
+  begin(&access, 0, page, TARN_HOST, TARN_READ);
+  ck_assert_ptr_ne(access.pointer, outside);
+  assert_read(access.pointer);
+  assert_none((char *)access.pointer + 2 * page);
+  assert_write(outside);
+  end(&access);
+  tear_down();
+  free(outside);
+}
+END_TEST
+
 START_TEST(a_cancelled_write_is_stale) {
   set_up(names[_i]);
   size_t lost = 0;
   char *at = fill();
-  tarn_access access = begin(page, page, TARN_HOST, TARN_READ_WRITE);
+  tarn_access access;
+  begin(&access, page, page, TARN_HOST, TARN_READ_WRITE);
   assert_ok(tarn_synced_cancel(&access, &lost));
   ck_assert_uint_eq(lost, page);
   assert_read(at);
@@ -248,9 +326,8 @@ START_TEST(copies_that_are_queued_can_be_made) {
   assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
   assert_ok(tarn_synced_prefetch(buffer, 0, page, TARN_HOST, stream, NULL));
   assert_write(at);
-  assert_none(at + 2 * page);
   ck_assert_int_eq(sem_post(&held), 0);
-  access = begin(0, page, TARN_HOST, TARN_READ);
+  begin(&access, 0, page, TARN_HOST, TARN_READ);
   ck_assert_int_eq(at[page - 1], 42);
   assert_read(at);
   end(&access);
@@ -395,7 +472,8 @@ START_TEST(where_the_system_refuses_nothing_is_protected) {
     assert_write(at);
     assert_write(at + page);
     // It works on as it would without.
-    tarn_access access = begin(0, TARN_ALL, TARN_HOST, TARN_READ_WRITE);
+    tarn_access access;
+    begin(&access, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE);
     ck_assert_int_eq(((char *)access.pointer)[0], 42);
     end(&access);
     assert_write(at);
@@ -427,8 +505,9 @@ int main(void) {
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
     tcase_add_loop_test(each, tests[i], 0, NAMES);
   suite_add_tcase(suite, each);
-  ADD_CASE(suite, "one", copies_that_are_queued_can_be_made,
-           flags_go_before_the_environment,
+  ADD_CASE(suite, "one", pointers_are_good_until_the_next_call,
+           a_pointer_into_a_view_is_good_there, outside_memory_is_left_alone,
+           copies_that_are_queued_can_be_made, flags_go_before_the_environment,
            the_environment_decides_where_flags_do_not,
            without_memory_nothing_stays_behind,
            a_child_frees_what_it_need_not_protect,

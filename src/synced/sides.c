@@ -242,6 +242,7 @@ static bool is_of_side(const tarn__use *use, void *context) {
 
 tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
   uint64_t bit = tarn__side_bit(side);
+  tarn__protect_tighten(core);
   for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
     if ((span->valid & bit) != 0) {
       tarn__span_set(core, span, span->valid & ~bit, span->written);
