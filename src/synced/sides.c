@@ -9,6 +9,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/protect.h"
+#include "synced/settle.h"
 #include "synced/trace.h"
 
 enum { FIRST_ROOM = 4 };
@@ -97,16 +98,6 @@ uint32_t tarn__side_find(const tarn__core *core, tarn_place place) {
   return find(core, tarn__route_place(place));
 }
 
-static tarn_status check_place(tarn_place place) {
-  bool known = place.kind == TARN_PLACE_HOST ||
-               (place.device != NULL && (place.kind == TARN_PLACE_DEVICE ||
-                                         place.kind == TARN_PLACE_UNIFIED));
-  return known ? TARN_OK
-               : tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
-                            (int)place.kind,
-                            place.device != NULL ? "a device" : "no device");
-}
-
 // The pool says whether there can be memory there, and the station that buffers
 // are asked when the device closes. Without the gate, since both are made at
 // first use.
@@ -125,7 +116,7 @@ static tarn_status ask_place(tarn__core *core, tarn_place place) {
 tarn_status tarn__side_of(tarn__core *core, tarn_place place,
                           uint32_t *out_side) {
   *out_side = TARN__NO_SIDE;
-  tarn_status status = check_place(place);
+  tarn_status status = tarn__place_check(place);
   if (status != TARN_OK) return status;
   tarn_place own = tarn__route_place(place);
   uint32_t side = find(core, own);
