@@ -237,7 +237,6 @@ static void count_stalls(const tarn__errand *errand) {
 }
 
 static void release_positions(tarn__errand *errand) {
-  errand->worthless = found;
   for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
     tarn__work_release(errand->carriers[i].position);
     errand->carriers[i].position.lane = NULL;
@@ -253,6 +252,7 @@ static tarn_status find_failures(tarn__errand *errand, tarn_status status) {
     const tarn__wait *wait = &errand->waits[i];
     if (tarn__lane_is_void(wait->lane, wait->number)) found = true;
   }
+  errand->worthless = found;
   for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
     tarn__carrier *carrier = &errand->carriers[i];
     tarn__position behind = carrier->position;
