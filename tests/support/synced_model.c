@@ -1,0 +1,389 @@
+#include "support/synced_model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/run.h"
+#include "synced/routes.h"
+
+sm_now sm_now_at;
+tarn_place sm_places[SM_PLACES];
+size_t sm_place_count;
+
+static tarn_synced_event heard[SM_EVENTS];
+static size_t heard_count;
+
+// ---------------------------------------------------------------------------
+// Texts
+// ---------------------------------------------------------------------------
+
+void sm_fail(const char *format, ...) {
+  char text[600];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "seed %lu, operation %lu, %s: %s; last error: %s\n",
+          sm_now_at.seed, sm_now_at.operation, sm_now_at.what, text,
+          tarn_last_error());
+  for (size_t i = 0; i < heard_count && i < 20; i++) {
+    const tarn_synced_event *e = &heard[i];
+    fprintf(stderr, "  %s %u -> %u, %zu bytes at %zu\n",
+            tarn_synced_happening_name(e->what), sm_place_index(e->from),
+            sm_place_index(e->to), e->size, e->offset);
+  }
+  ck_abort_msg("seed %lu, operation %lu, %s: %s", sm_now_at.seed,
+               sm_now_at.operation, sm_now_at.what, text);
+  abort();
+}
+
+void sm_status(tarn_status got, tarn_status expected) {
+  if (got != expected) {
+    sm_fail("%s, not %s", tarn_status_name(got), tarn_status_name(expected));
+  }
+}
+
+unsigned sm_place_index(tarn_place place) {
+  tarn_place wanted = tarn__route_place(place);
+  for (unsigned i = 0; i < sm_place_count; i++) {
+    if (tarn_place_equal(sm_places[i], wanted)) return i;
+  }
+  return SM_PLACES;
+}
+
+// ---------------------------------------------------------------------------
+// What is true
+// ---------------------------------------------------------------------------
+
+size_t sm_count_lost(const sm_root *r, size_t offset, size_t size) {
+  size_t count = 0;
+  for (size_t i = offset; i < offset + size; i++)
+    count += sm_is_lost(r, i);
+  return count;
+}
+
+bool sm_any_lost(const sm_root *r, size_t offset, size_t size) {
+  return sm_count_lost(r, offset, size) > 0;
+}
+
+static bool meets(const sm_open *o, size_t offset, size_t size) {
+  return o->open && o->size > 0 && size > 0 && o->offset < offset + size &&
+         offset < o->offset + o->size;
+}
+
+uint32_t sm_conflicts(const sm_root *r, size_t offset, size_t size,
+                      bool writes) {
+  uint32_t places = 0;
+  for (size_t i = 0; i < SM_OPENS; i++) {
+    const sm_open *o = &r->opens[i];
+    if (!meets(o, offset, size)) continue;
+    if (writes || o->mode != TARN_READ) places |= 1u << o->place;
+  }
+  return places;
+}
+
+size_t sm_open_at(const sm_root *r, unsigned place) {
+  size_t count = 0;
+  for (size_t i = 0; i < SM_OPENS; i++) {
+    const sm_open *o = &r->opens[i];
+    count += o->open && (place == SM_PLACES || o->place == place);
+  }
+  return count;
+}
+
+static tarn_synced_state head_of_byte(const sm_root *r, size_t i) {
+  bool host = (r->valid[i] & 1) != 0;
+  bool device = r->device != 0 && (r->valid[i] >> r->device & 1) != 0;
+  if (host && device) return TARN_SYNCED;
+  if (host) return TARN_HEAD_AT_CPU;
+  return device ? TARN_HEAD_AT_GPU : TARN_HEAD_ELSEWHERE;
+}
+
+tarn_synced_state sm_head(const sm_root *r, size_t offset, size_t size) {
+  tarn_synced_state all = TARN_UNINITIALIZED;
+  for (size_t i = offset; i < offset + size; i++) {
+    if (!r->written[i]) continue;
+    tarn_synced_state one = head_of_byte(r, i);
+    if (all == TARN_UNINITIALIZED) all = one;
+    if (all != one) return TARN_HEAD_ELSEWHERE;
+  }
+  return all;
+}
+
+// ---------------------------------------------------------------------------
+// What has to happen
+// ---------------------------------------------------------------------------
+
+void sm_need_nothing(sm_root *r) {
+  memset(r->need, 0, sizeof r->need);
+  memset(r->zero, 0, sizeof r->zero);
+  r->told_lost = 0;
+}
+
+static bool is_stale(const sm_root *r, unsigned place, size_t i) {
+  return r->written[i] && (r->valid[i] >> place & 1) == 0;
+}
+
+// Whether copies may be made into what stands at |place|.
+static bool may_be_filled(const sm_outside *x) {
+  if ((x->flags & TARN_WRAP_READ_ONLY) != 0) return false;
+  return x->deleter || (x->flags & (TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK)) != 0;
+}
+
+void sm_need_back(sm_root *r, unsigned place) {
+  for (size_t i = 0; i < r->size; i++) {
+    if (is_stale(r, place, i) && r->valid[i] != 0) r->need[i] |= 1u << place;
+  }
+}
+
+// The place takes memory of its own: what only it has is taken along.
+static tarn_status plan_move(sm_root *r, unsigned place) {
+  if (sm_open_at(r, place) > 0) return TARN_E_STATE;
+  for (size_t i = 0; i < r->size; i++) {
+    if (r->valid[i] == 1u << place) r->need[i] |= 1u << place;
+  }
+  return TARN_OK;
+}
+
+tarn_status sm_plan_access(sm_root *r, unsigned place, size_t offset,
+                           size_t size, uint32_t mode) {
+  sm_need_nothing(r);
+  if (size == 0) return TARN_OK;
+  bool wants = (mode & TARN_READ) != 0;
+  bool writes = (mode & TARN_WRITE_DISCARD) != 0;
+  if (sm_conflicts(r, offset, size, writes) != 0) return TARN_E_STATE;
+  if (wants && sm_any_lost(r, offset, size)) return TARN_E_STATE;
+  bool missing = false;
+  for (size_t i = offset; i < offset + size && wants; i++) {
+    r->zero[i] = !r->written[i];
+    if (is_stale(r, place, i)) r->need[i] |= 1u << place;
+    missing |= r->zero[i] || r->need[i] != 0;
+  }
+  const sm_outside *x = r->sides[place].outside;
+  if (x == NULL) return TARN_OK;
+  bool read_only = (x->flags & TARN_WRAP_READ_ONLY) != 0;
+  if ((missing && !may_be_filled(x)) || (writes && read_only)) {
+    tarn_status status = plan_move(r, place);
+    if (status != TARN_OK) sm_need_nothing(r);
+    return status;
+  }
+  return TARN_OK;
+}
+
+void sm_access_begun(sm_root *r, unsigned place, size_t offset, size_t size,
+                     uint32_t mode) {
+  if ((mode & TARN_READ) == 0) return;
+  for (size_t i = offset; i < offset + size; i++) {
+    if (!r->written[i]) r->value[i] = 0;
+    r->written[i] = true;
+    r->valid[i] |= 1u << place;
+  }
+}
+
+static size_t count_only_there(const sm_root *r, unsigned place) {
+  size_t count = 0;
+  for (size_t i = 0; i < r->size; i++) {
+    count += r->written[i] && r->valid[i] == 1u << place;
+  }
+  return count;
+}
+
+// Whether somebody writes, at |target|, bytes that only |place| has.
+static bool is_being_written(const sm_root *r, unsigned place,
+                             unsigned target) {
+  for (size_t k = 0; k < SM_OPENS; k++) {
+    const sm_open *o = &r->opens[k];
+    if (!o->open || o->mode == TARN_READ || o->place != target) continue;
+    for (size_t i = o->offset; i < o->offset + o->size; i++) {
+      if (r->valid[i] == 1u << place) return true;
+    }
+  }
+  return false;
+}
+
+tarn_status sm_plan_evict(sm_root *r, unsigned place) {
+  sm_need_nothing(r);
+  const sm_side *side = &r->sides[place];
+  if (!side->own && side->outside == NULL) return TARN_OK;
+  if (sm_open_at(r, place) > 0) return TARN_E_STATE;
+  if (count_only_there(r, place) > 0) {
+    if (place == 0 && r->device == 0) return TARN_E_STATE;
+    unsigned target = place == 0 ? r->device : 0;
+    const sm_outside *x = r->sides[target].outside;
+    if (is_being_written(r, place, target)) return TARN_PENDING;
+    if (x != NULL && !may_be_filled(x)) {
+      if (plan_move(r, target) != TARN_OK) return TARN_E_STATE;
+    }
+    for (size_t i = 0; i < r->size; i++) {
+      if (r->valid[i] == 1u << place) r->need[i] |= 1u << target;
+    }
+  }
+  if (side->outside != NULL &&
+      (side->outside->flags & TARN_WRAP_SYNC_BACK) != 0) {
+    sm_need_back(r, place);
+  }
+  return TARN_OK;
+}
+
+void sm_evicted(sm_root *r, unsigned place) {
+  unsigned target = place == 0 ? r->device : 0;
+  for (size_t i = 0; i < r->size; i++) {
+    if (r->written[i] && r->valid[i] == 1u << place) {
+      r->valid[i] |= 1u << target;
+    }
+    r->valid[i] &= ~(1u << place);
+  }
+}
+
+// ---------------------------------------------------------------------------
+// What has happened
+// ---------------------------------------------------------------------------
+
+static void hear(void *context, const tarn_synced_event *event) {
+  (void)context;
+  if (heard_count == SM_EVENTS) sm_fail("more events than can be");
+  heard[heard_count++] = *event;
+}
+
+void sm_listen(void) {
+  heard_count = 0;
+  assert_ok(tarn_synced_trace(hear, NULL));
+}
+
+static unsigned cheapest(uint32_t valid, unsigned to) {
+  unsigned best = UINT32_MAX;
+  for (unsigned i = 0; i < sm_place_count; i++) {
+    if ((valid >> i & 1) == 0) continue;
+    unsigned price = tarn__route_price(sm_places[i], sm_places[to]);
+    if (price < best) best = price;
+  }
+  return best;
+}
+
+static void heard_copy(sm_root *r, const tarn_synced_event *e) {
+  unsigned from = sm_place_index(e->from);
+  unsigned to = sm_place_index(e->to);
+  sm_require(from < SM_PLACES && to < SM_PLACES && e->size > 0);
+  sm_require(e->offset <= r->size && e->size <= r->size - e->offset);
+  r->counts[from][to].copies++;
+  r->counts[from][to].moved += e->size;
+  unsigned price = tarn__route_price(sm_places[from], sm_places[to]);
+  sm_outside *x = r->sides[to].own ? NULL : r->sides[to].outside;
+  for (size_t i = e->offset; i < e->offset + e->size; i++) {
+    if ((r->need[i] >> to & 1) == 0) sm_fail("byte %zu copied in vain", i);
+    if ((r->valid[i] >> from & 1) == 0) sm_fail("stale byte %zu copied", i);
+    if (from != to && price > cheapest(r->valid[i] & ~(1u << to), to)) {
+      sm_fail("byte %zu was to be had cheaper", i);
+    }
+    r->need[i] &= ~(1u << to);
+    r->valid[i] |= 1u << to;
+    if (x == NULL || from == to) continue;
+    x->shadow[i] = r->value[i];
+    x->known[i] = true;
+  }
+}
+
+static void heard_zeroed(sm_root *r, const tarn_synced_event *e) {
+  sm_require(e->offset <= r->size && e->size <= r->size - e->offset);
+  unsigned to = sm_place_index(e->to);
+  sm_require(to < SM_PLACES);
+  sm_outside *x = r->sides[to].own ? NULL : r->sides[to].outside;
+  for (size_t i = e->offset; i < e->offset + e->size; i++) {
+    if (!r->zero[i]) sm_fail("byte %zu zeroed in vain", i);
+    r->zero[i] = false;
+    if (x == NULL) continue;
+    x->shadow[i] = 0;
+    x->known[i] = true;
+  }
+}
+
+// What is let go was not used by the buffer any more.
+static void heard_released(sm_root *r, const tarn_synced_event *e) {
+  unsigned to = sm_place_index(e->to);
+  sm_require(to < SM_PLACES);
+  sm_side *side = &r->sides[to];
+  if (side->outside != NULL) {
+    if (side->own) {  // it has moved: only its own memory counts from now on
+      for (size_t i = 0; i < r->size; i++) {
+        (void)i;
+      }
+    }
+    side->outside->let_go = true;
+    side->outside = NULL;
+  } else {
+    sm_require(side->own);
+    side->own = false;
+  }
+}
+
+static void heard_one(sm_root *r, const tarn_synced_event *e) {
+  sm_require(e->id == r->id || e->what == TARN_SYNCED_CREATED);
+  sm_require(strcmp(e->name, r->name) == 0);
+  switch (e->what) {
+    case TARN_SYNCED_CREATED:
+      r->id = e->id;
+      break;
+    case TARN_SYNCED_ALLOCATED:
+      sm_require(!r->sides[sm_place_index(e->to)].own);
+      r->sides[sm_place_index(e->to)].own = true;
+      break;
+    case TARN_SYNCED_RELEASED:
+      heard_released(r, e);
+      break;
+    case TARN_SYNCED_COPIED:
+      heard_copy(r, e);
+      break;
+    case TARN_SYNCED_ZEROED:
+      heard_zeroed(r, e);
+      break;
+    case TARN_SYNCED_LOST:
+      r->told_lost += e->size;
+      break;
+    default:
+      break;
+  }
+}
+
+// Neighbours from one place to another go in one copy.
+static void require_joined(const tarn_synced_event *a,
+                           const tarn_synced_event *b) {
+  if (a->what != TARN_SYNCED_COPIED || b->what != TARN_SYNCED_COPIED) return;
+  if (!tarn_place_equal(a->from, b->from)) return;
+  if (!tarn_place_equal(a->to, b->to)) return;
+  if (a->offset + a->size == b->offset) {
+    sm_fail("two copies at %zu where one would do", b->offset);
+  }
+}
+
+void sm_heard(sm_root *r) {
+  for (size_t i = 0; i < heard_count; i++)
+    heard_one(r, &heard[i]);
+  for (size_t i = 1; i < heard_count; i++) {
+    require_joined(&heard[i - 1], &heard[i]);
+  }
+  for (size_t i = 0; i < r->size; i++) {
+    if (r->need[i] != 0) sm_fail("byte %zu was not copied", i);
+    if (r->zero[i]) sm_fail("byte %zu was not zeroed", i);
+  }
+  heard_count = 0;
+}
+
+void sm_stored(sm_root *r, unsigned place, size_t offset, size_t size,
+               const unsigned char *bytes) {
+  sm_outside *x = r->sides[place].outside;
+  for (size_t i = 0; i < size; i++) {
+    r->value[offset + i] = bytes[i];
+    r->written[offset + i] = true;
+    r->valid[offset + i] = 1u << place;
+    if (x == NULL) continue;
+    x->shadow[offset + i] = bytes[i];
+    x->known[offset + i] = true;
+  }
+}
+
+void sm_spoiled(sm_root *r, unsigned place, size_t offset, size_t size) {
+  sm_outside *x = r->sides[place].outside;
+  if (x != NULL && size > 0) memset(x->known + offset, 0, size);
+}
