@@ -93,23 +93,21 @@ size_t sm_open_at(const sm_root *r, unsigned place) {
   return count;
 }
 
-static tarn_synced_state head_of_byte(const sm_root *r, size_t i) {
-  bool host = (r->valid[i] & 1) != 0;
-  bool device = r->device != 0 && (r->valid[i] >> r->device & 1) != 0;
+// A place counts if it has all that was written.
+tarn_synced_state sm_head(const sm_root *r, size_t offset, size_t size) {
+  uint32_t where = UINT32_MAX;
+  bool written = false;
+  for (size_t i = offset; i < offset + size; i++) {
+    if (!r->written[i]) continue;
+    written = true;
+    where &= r->valid[i];
+  }
+  if (!written) return TARN_UNINITIALIZED;
+  bool host = (where & 1) != 0;
+  bool device = r->device != 0 && (where >> r->device & 1) != 0;
   if (host && device) return TARN_SYNCED;
   if (host) return TARN_HEAD_AT_CPU;
   return device ? TARN_HEAD_AT_GPU : TARN_HEAD_ELSEWHERE;
-}
-
-tarn_synced_state sm_head(const sm_root *r, size_t offset, size_t size) {
-  tarn_synced_state all = TARN_UNINITIALIZED;
-  for (size_t i = offset; i < offset + size; i++) {
-    if (!r->written[i]) continue;
-    tarn_synced_state one = head_of_byte(r, i);
-    if (all == TARN_UNINITIALIZED) all = one;
-    if (all != one) return TARN_HEAD_ELSEWHERE;
-  }
-  return all;
 }
 
 // ---------------------------------------------------------------------------
@@ -138,13 +136,28 @@ void sm_need_back(sm_root *r, unsigned place) {
   }
 }
 
-// The place takes memory of its own: what only it has is taken along.
-static tarn_status plan_move(sm_root *r, unsigned place) {
-  if (sm_open_at(r, place) > 0) return TARN_E_STATE;
+static bool is_only_at(const sm_root *r, unsigned place, size_t i) {
+  return r->written[i] && r->valid[i] == 1u << place;
+}
+
+// The place takes memory of its own: what only it has is taken along, the rest
+// is not valid there any more.
+static void plan_move(sm_root *r, unsigned place) {
   for (size_t i = 0; i < r->size; i++) {
-    if (r->valid[i] == 1u << place) r->need[i] |= 1u << place;
+    if (is_only_at(r, place, i)) {
+      r->need[i] |= 1u << place;
+    } else {
+      r->valid[i] &= ~(1u << place);
+    }
   }
-  return TARN_OK;
+}
+
+static bool is_missing(const sm_root *r, unsigned place, size_t offset,
+                       size_t size) {
+  for (size_t i = offset; i < offset + size; i++) {
+    if ((r->valid[i] >> place & 1) == 0) return true;
+  }
+  return false;
 }
 
 tarn_status sm_plan_access(sm_root *r, unsigned place, size_t offset,
@@ -155,19 +168,19 @@ tarn_status sm_plan_access(sm_root *r, unsigned place, size_t offset,
   bool writes = (mode & TARN_WRITE_DISCARD) != 0;
   if (sm_conflicts(r, offset, size, writes) != 0) return TARN_E_STATE;
   if (wants && sm_any_lost(r, offset, size)) return TARN_E_STATE;
-  bool missing = false;
-  for (size_t i = offset; i < offset + size && wants; i++) {
-    r->zero[i] = !r->written[i];
-    if (is_stale(r, place, i)) r->need[i] |= 1u << place;
-    missing |= r->zero[i] || r->need[i] != 0;
-  }
+  bool missing = wants && is_missing(r, place, offset, size);
   const sm_outside *x = r->sides[place].outside;
-  if (x == NULL) return TARN_OK;
-  bool read_only = (x->flags & TARN_WRAP_READ_ONLY) != 0;
-  if ((missing && !may_be_filled(x)) || (writes && read_only)) {
-    tarn_status status = plan_move(r, place);
-    if (status != TARN_OK) sm_need_nothing(r);
-    return status;
+  bool move = false;
+  if (x != NULL) {
+    bool read_only = (x->flags & TARN_WRAP_READ_ONLY) != 0;
+    move = (missing && !may_be_filled(x)) || (writes && read_only);
+  }
+  if (move && sm_open_at(r, place) > 0) return TARN_E_STATE;
+  if (move) plan_move(r, place);
+  for (size_t i = offset; i < offset + size && wants; i++) {
+    if ((r->valid[i] >> place & 1) != 0) continue;
+    r->zero[i] = !r->written[i];
+    if (r->written[i]) r->need[i] |= 1u << place;
   }
   return TARN_OK;
 }
@@ -177,54 +190,59 @@ void sm_access_begun(sm_root *r, unsigned place, size_t offset, size_t size,
   if ((mode & TARN_READ) == 0) return;
   for (size_t i = offset; i < offset + size; i++) {
     if (!r->written[i]) r->value[i] = 0;
-    r->written[i] = true;
     r->valid[i] |= 1u << place;
   }
 }
 
-static size_t count_only_there(const sm_root *r, unsigned place) {
+static size_t count_only_at(const sm_root *r, unsigned place) {
   size_t count = 0;
-  for (size_t i = 0; i < r->size; i++) {
-    count += r->written[i] && r->valid[i] == 1u << place;
-  }
+  for (size_t i = 0; i < r->size; i++)
+    count += is_only_at(r, place, i);
   return count;
 }
 
-// Whether somebody writes, at |target|, bytes that only |place| has.
-static bool is_being_written(const sm_root *r, unsigned place,
-                             unsigned target) {
+// Whether somebody writes bytes that would have to be copied.
+static bool is_being_written(const sm_root *r) {
   for (size_t k = 0; k < SM_OPENS; k++) {
     const sm_open *o = &r->opens[k];
-    if (!o->open || o->mode == TARN_READ || o->place != target) continue;
+    if (!o->open || o->mode == TARN_READ) continue;
     for (size_t i = o->offset; i < o->offset + o->size; i++) {
-      if (r->valid[i] == 1u << place) return true;
+      if (r->need[i] != 0) return true;
     }
   }
   return false;
 }
 
-tarn_status sm_plan_evict(sm_root *r, unsigned place) {
-  sm_need_nothing(r);
+static tarn_status plan_evict(sm_root *r, unsigned place) {
   const sm_side *side = &r->sides[place];
   if (!side->own && side->outside == NULL) return TARN_OK;
   if (sm_open_at(r, place) > 0) return TARN_E_STATE;
-  if (count_only_there(r, place) > 0) {
+  if (count_only_at(r, place) > 0) {
     if (place == 0 && r->device == 0) return TARN_E_STATE;
     unsigned target = place == 0 ? r->device : 0;
     const sm_outside *x = r->sides[target].outside;
-    if (is_being_written(r, place, target)) return TARN_PENDING;
     if (x != NULL && !may_be_filled(x)) {
-      if (plan_move(r, target) != TARN_OK) return TARN_E_STATE;
+      if (sm_open_at(r, target) > 0) return TARN_E_STATE;
+      plan_move(r, target);
     }
     for (size_t i = 0; i < r->size; i++) {
-      if (r->valid[i] == 1u << place) r->need[i] |= 1u << target;
+      if (is_only_at(r, place, i)) r->need[i] |= 1u << target;
     }
   }
   if (side->outside != NULL &&
       (side->outside->flags & TARN_WRAP_SYNC_BACK) != 0) {
     sm_need_back(r, place);
   }
-  return TARN_OK;
+  return is_being_written(r) ? TARN_PENDING : TARN_OK;
+}
+
+tarn_status sm_plan_evict(sm_root *r, unsigned place) {
+  uint32_t before[SM_SIZE];
+  memcpy(before, r->valid, sizeof before);
+  sm_need_nothing(r);
+  tarn_status status = plan_evict(r, place);
+  if (status != TARN_OK) memcpy(r->valid, before, sizeof before);
+  return status;
 }
 
 void sm_evicted(sm_root *r, unsigned place) {

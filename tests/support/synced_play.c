@@ -231,7 +231,7 @@ static void require_good(const sm_root *r, const sm_open *o) {
 static void count_kept(sm_root *r, unsigned place, range g, uint32_t mode) {
   if ((mode & TARN_READ) == 0) return;
   for (size_t i = g.at; i < g.at + g.size; i++) {
-    if (r->written[i] && (r->valid[i] >> place & 1) != 0) r->kept[place]++;
+    if ((r->valid[i] >> place & 1) != 0) r->kept[place]++;
   }
 }
 
@@ -562,6 +562,15 @@ static tarn_status call_data(sm_handle *h, data_call c, tarn_access *out) {
   return status;
 }
 
+// What a const call of the document reads where nobody has written anything
+// counts as written.
+static void adopt_zeros(sm_root *r, range g) {
+  for (size_t i = g.at; i < g.at + g.size; i++) {
+    if (r->written[i]) return;
+  }
+  memset(r->written + g.at, 1, g.size);
+}
+
 static void play_data(sm_root *r) {
   sm_handle *h = some_handle(r);
   data_call c = {sg_below(2) == 0, sg_below(2) == 0};
@@ -585,6 +594,7 @@ static void play_data(sm_root *r) {
     return;
   }
   sm_access_begun(r, place, g.at, g.size, mode);
+  if (!c.writes) adopt_zeros(r, g);
   sm_require((access.address != 0) == (h->size > 0));
   sg_check(&access, place, -1, r->value + g.at);
   if (!c.writes) return;
