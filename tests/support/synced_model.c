@@ -88,7 +88,8 @@ size_t sm_open_at(const sm_root *r, unsigned place) {
   size_t count = 0;
   for (size_t i = 0; i < SM_OPENS; i++) {
     const sm_open *o = &r->opens[i];
-    count += o->open && (place == SM_PLACES || o->place == place);
+    if (!o->open || o->size == 0) continue;
+    count += place == SM_PLACES || o->place == place;
   }
   return count;
 }

@@ -123,7 +123,7 @@ size_t sm_count_lost(const sm_root *r, size_t offset, size_t size);
 uint32_t sm_conflicts(const sm_root *r, size_t offset, size_t size,
                       bool writes);
 
-// Accesses that are open at a place; SM_PLACES: anywhere.
+// Accesses of more than 0 bytes that are open at a place; SM_PLACES: anywhere.
 size_t sm_open_at(const sm_root *r, unsigned place);
 
 tarn_synced_state sm_head(const sm_root *r, size_t offset, size_t size);
