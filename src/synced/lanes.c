@@ -20,10 +20,36 @@ void tarn__lanes_init(tarn__lanes *lanes) {
   lanes->first = NULL;
 }
 
+// --- flags -----------------------------------------------------------------
+
+void tarn__flag_release(tarn__flag *flag) {
+  if (flag == NULL || atomic_fetch_sub(&flag->count, 1) > 1) return;
+  tarn__station_give_event(flag->device, flag->event);
+  tarn__host_free(flag, sizeof *flag);
+}
+
+// Behind what |stream| has queued.
+static tarn_status raise_flag(tarn_stream *stream, tarn__flag **out_flag) {
+  tarn__flag *flag = tarn__host_alloc(sizeof *flag);
+  *out_flag = NULL;
+  if (flag == NULL) return TARN_E_NOMEM;
+  flag->device = tarn_stream_device(stream);
+  flag->serial = tarn_stream_serial(stream);
+  atomic_init(&flag->count, 1);
+  tarn_status status = tarn__station_take_event(flag->device, &flag->event);
+  if (status == TARN_OK) status = tarn_event_record(flag->event, stream);
+  if (status == TARN_OK) {
+    *out_flag = flag;
+  } else {
+    tarn__flag_release(flag);
+  }
+  return status;
+}
+
 // --- marks -----------------------------------------------------------------
 
 static void free_mark(tarn__mark *mark) {
-  tarn__station_give_event(mark->lane->device, mark->event);
+  tarn__flag_release(mark->flag);
   tarn__host_free(mark, sizeof *mark);
 }
 
@@ -83,16 +109,15 @@ static void go_if_unused(tarn__lane *lane) {
 
 static tarn__lane *find(const tarn__lanes *lanes, uint64_t serial) {
   tarn__lane *lane = lanes->first;
-  while (lane != NULL && lane->serial != serial)
+  while (lane != NULL && (lane->serial != serial || lane->foreign))
     lane = lane->next;
   return lane;
 }
 
-static tarn__lane *add(tarn__lanes *lanes, const tarn_stream *stream) {
+static tarn__lane *add(tarn__lanes *lanes, uint64_t serial) {
   tarn__lane *lane = tarn__host_alloc(sizeof *lane);
   if (lane == NULL) return NULL;
-  lane->serial = tarn_stream_serial(stream);
-  lane->device = tarn_stream_device(stream);
+  lane->serial = serial;
   lane->list = lanes;
   lane->next = lanes->first;
   lanes->first = lane;
@@ -101,8 +126,9 @@ static tarn__lane *add(tarn__lanes *lanes, const tarn_stream *stream) {
 
 tarn_status tarn__lane_of(tarn__lanes *lanes, tarn_stream *stream,
                           tarn__lane **out_lane) {
-  tarn__lane *lane = find(lanes, tarn_stream_serial(stream));
-  if (lane == NULL) lane = add(lanes, stream);
+  uint64_t serial = tarn_stream_serial(stream);
+  tarn__lane *lane = find(lanes, serial);
+  if (lane == NULL) lane = add(lanes, serial);
   if (lane != NULL) lane->holds++;
   *out_lane = lane;
   return lane != NULL ? TARN_OK : TARN_E_NOMEM;
@@ -142,20 +168,11 @@ tarn_status tarn__lane_begin_mark(tarn__lane *lane, tarn__mark **out_mark) {
 
 // What is queued on a stream without a handle is done already.
 tarn_status tarn__mark_record(tarn__mark *mark, tarn_stream *stream) {
-  tarn_event *event = NULL;
-  if (tarn_stream_native(stream) == NULL) {
-    tarn_status status = tarn_stream_synchronize(stream);
-    mark->reached = status == TARN_OK;
-    return status;
+  if (tarn_stream_native(stream) != NULL) {
+    return raise_flag(stream, &mark->flag);
   }
-  tarn_device *device = mark->lane->device;
-  tarn_status status = tarn__station_take_event(device, &event);
-  if (status == TARN_OK) status = tarn_event_record(event, stream);
-  if (status == TARN_OK) {
-    mark->event = event;
-  } else {
-    tarn__station_give_event(device, event);
-  }
+  tarn_status status = tarn_stream_synchronize(stream);
+  mark->reached = status == TARN_OK;
   return status;
 }
 
@@ -171,7 +188,7 @@ static void append(tarn__lane *lane, tarn__mark *mark) {
 uint64_t tarn__lane_end_mark(tarn__lane *lane, tarn__mark *mark) {
   assert(lane->busy);
   lane->busy = false;
-  bool recorded = mark->event != NULL || mark->reached;
+  bool recorded = mark->flag != NULL || mark->reached;
   if (!recorded || lane->failed) {
     free_mark(mark);
     return 0;
@@ -194,12 +211,18 @@ static void keep_text(char text[TEXT_SIZE]) {
   snprintf(text, TEXT_SIZE, "%s", tarn_last_error());
 }
 
-tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number) {
-  if (tarn__lane_is_over(lane, number)) return NULL;
+// The position is not over.
+static tarn__mark *mark_at(const tarn__lane *lane, uint64_t number) {
   tarn__mark *mark = lane->marks;
   while (mark != NULL && mark->number < number)
     mark = mark->next;
   assert(mark != NULL);
+  return mark;
+}
+
+tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number) {
+  if (tarn__lane_is_over(lane, number)) return NULL;
+  tarn__mark *mark = mark_at(lane, number);
   mark->holds++;
   lane->holds++;
   return mark;
@@ -217,16 +240,16 @@ static tarn_status wait_out(const tarn__mark *mark, tarn_status status) {
 }
 
 tarn_status tarn__mark_query(tarn__mark *mark) {
-  return wait_out(mark, tarn_event_query(mark->event));
+  return wait_out(mark, tarn_event_query(mark->flag->event));
 }
 
 tarn_status tarn__mark_wait(tarn__mark *mark) {
-  return wait_out(mark, tarn_event_synchronize(mark->event));
+  return wait_out(mark, tarn_event_synchronize(mark->flag->event));
 }
 
 tarn_status tarn__mark_join(tarn__mark *mark, tarn_stream *stream) {
   if (tarn_stream_serial(stream) == mark->lane->serial) return TARN_OK;
-  return tarn_stream_wait_event(stream, mark->event);
+  return tarn_stream_wait_event(stream, mark->flag->event);
 }
 
 // The stream is at rest by now, so that to ask is not to wait.
@@ -235,7 +258,7 @@ static void fail(tarn__lane *lane) {
   keep_text(text);
   lane->failed = true;
   tarn__mark *mark = lane->marks;
-  while (mark != NULL && tarn_event_query(mark->event) == TARN_OK) {
+  while (mark != NULL && tarn_event_query(mark->flag->event) == TARN_OK) {
     if (lane->done < mark->number) lane->done = mark->number;
     mark = mark->next;
   }
@@ -252,4 +275,30 @@ void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
   if (status == TARN_E_DEVICE && !lane->failed) fail(lane);
   drop_marks_that_are_over(lane);
   tarn__lane_release(lane);
+}
+
+// --- work of another buffer ------------------------------------------------
+
+tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number) {
+  if (tarn__lane_is_over(lane, number)) return NULL;
+  tarn__flag *flag = mark_at(lane, number)->flag;
+  atomic_fetch_add(&flag->count, 1);
+  return flag;
+}
+
+tarn_status tarn__lane_adopt(tarn__lanes *lanes, tarn__flag *flag,
+                             tarn__lane **out_lane) {
+  tarn__mark *mark = tarn__host_alloc(sizeof *mark);
+  tarn__lane *lane = mark != NULL ? add(lanes, flag->serial) : NULL;
+  *out_lane = lane;
+  if (lane == NULL) {
+    tarn__host_free(mark, sizeof *mark);
+    return TARN_E_NOMEM;
+  }
+  lane->foreign = true;
+  lane->holds = 1;
+  lane->issued = 1;
+  *mark = (tarn__mark){.lane = lane, .flag = flag, .number = 1};
+  append(lane, mark);
+  return TARN_OK;
 }

@@ -16,24 +16,34 @@
 //           (|holds|), and goes with the last of them; with it go its marks.
 //           So who takes uses out, or lets go of a mark, must hold a lane that
 //           it wants to look at afterwards.
-// Threads:  all fields by whoever has the gate of the buffer; |serial|,
-//           |device| and what a mark is of never change. The functions that
-//           call the device, tarn__mark_..., are called without the gate, by a
-//           thread that holds the lane (for its own mark) or the mark.
+// Threads:  all fields by whoever has the gate of the buffer; |serial| and what
+//           a mark is of never change. The functions that call the device,
+//           tarn__mark_..., are called without the gate, by a thread that holds
+//           the lane (for its own mark) or the mark.
 // Fork:     in a child everything here only frees.
 #ifndef TARN_SYNCED_LANES_H_
 #define TARN_SYNCED_LANES_H_
 
+#include <stdatomic.h>
+
 #include "synced/spans.h"
 #include "synced/station.h"
+
+// An event, which the marks of several buffers may share.
+typedef struct tarn__flag {
+  tarn_event *event;
+  tarn_device *device;
+  uint64_t serial;      // of the stream
+  atomic_size_t count;  // marks and others that have it
+} tarn__flag;
 
 typedef struct tarn__mark {
   struct tarn__mark *next;  // a later position
   tarn__lane *lane;
-  tarn_event *event;  // NULL: not recorded, or reached when it was
-  bool reached;       // it is not needed any more
-  uint64_t number;    // 0: none yet
-  uint32_t holds;     // threads that wait for it just now
+  tarn__flag *flag;  // NULL: not recorded, or reached when it was
+  bool reached;      // it needs no flag
+  uint64_t number;   // 0: none yet
+  uint32_t holds;    // threads that wait for it just now
 } tarn__mark;
 
 typedef struct tarn__lanes {
@@ -44,10 +54,10 @@ struct tarn__lane {
   tarn__lane *next;
   tarn__lanes *list;
   uint64_t serial;
-  tarn_device *device;
   uint64_t issued;    // the last position that was marked
   uint64_t done;      // the last that is known to be reached
   bool failed;        // the stream has: positions after |done| will not come
+  bool foreign;       // of another buffer's marks: see tarn__lane_adopt
   bool busy;          // a thread marks it: others wait until it has
   tarn__mark *marks;  // that are not known to be reached, oldest first; the
                       // last one is |issued|, unless that is over
@@ -143,5 +153,23 @@ TARN_MUST_CHECK tarn_status tarn__mark_join(tarn__mark *mark,
 // that was reached before.
 void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
                              tarn_status status);
+
+// --- work of another buffer ------------------------------------------------
+
+// With the gate of the one: the flag of the oldest mark at or behind |number|,
+// counted once more; NULL if that is over.
+tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number);
+
+// With the gate of the other: a lane of its own whose position 1 is |flag|,
+// held by the caller; it keeps |flag| from now on. No lane that the buffer has
+// of the same stream will do: nobody knows which of two buffers marked first.
+//
+// TARN_E_NOMEM  the caller still has |flag|.
+TARN_MUST_CHECK tarn_status tarn__lane_adopt(tarn__lanes *lanes,
+                                             tarn__flag *flag,
+                                             tarn__lane **out_lane);
+
+// Lets go of a flag; NULL is allowed.
+void tarn__flag_release(tarn__flag *flag);
 
 #endif  // TARN_SYNCED_LANES_H_

@@ -17,6 +17,7 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
+#include "synced/closing.h"
 
 enum { MOST_SPARE = 256 };
 
@@ -75,6 +76,8 @@ static bool is_used(const tarn__station *station) {
 // Idle streams and events are no reason to stay open. If somebody else has one,
 // they are made anew when they are wanted.
 static tarn_status ask(tarn_device *device, tarn__station *station) {
+  tarn_status status = tarn__closing_ask(device);
+  if (status != TARN_OK) return status;
   pthread_mutex_lock(&station->streams_lock);
   bool used = is_used(station);
   if (!used) drop_couriers(station);
@@ -102,6 +105,8 @@ static void release(tarn__station *station) {
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   tarn__station *station = pointer;
   if (!commit) return ask(device, station);
+  bool ours = station->generation == tarn__os_generation();
+  if (ours) tarn__closing_commit(device);
   drop_couriers(station);
   drop_events(station);
   release(station);
