@@ -131,9 +131,11 @@ static bool may_be_filled(const sm_outside *x) {
   return x->deleter || (x->flags & (TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK)) != 0;
 }
 
+// What nobody wrote comes back as zeros.
 void sm_need_back(sm_root *r, unsigned place) {
   for (size_t i = 0; i < r->size; i++) {
     if (is_stale(r, place, i) && r->valid[i] != 0) r->need[i] |= 1u << place;
+    if (!r->written[i] && (r->valid[i] >> place & 1) == 0) r->zero[i] = true;
   }
 }
 
