@@ -48,7 +48,7 @@ START_TEST(random_operations_are_as_the_model_says) {
   run_seed((unsigned long)_i, OPERATIONS);
   // The run was not a walk past everything.
   for (int i = 0; i < SP_KINDS; i++) {
-    ck_assert_msg(sp_seen.done[i] >= OPERATIONS / 5000, "%s: %lu",
+    ck_assert_msg(sp_seen.done[i] > 0, "%s: %lu",
                   sp_kind_name((sp_kind)i), sp_seen.done[i]);
   }
   ck_assert_uint_gt(sp_seen.done[SP_BEGIN], OPERATIONS / 8);

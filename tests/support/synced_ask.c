@@ -30,7 +30,7 @@ static tarn_synced_info expected_info(const sm_root *r, unsigned place,
   for (size_t i = g.at; i < g.at + g.size; i++) {
     info.unwritten += !r->written[i];
     info.lost += sm_is_lost(r, i);
-    info.valid += r->written[i] && (r->valid[i] >> place & 1) != 0;
+    info.valid += (r->valid[i] >> place & 1) != 0;
   }
   count_opens(r, g, &info);
   return info;

@@ -12,7 +12,13 @@ sm_now sm_now_at;
 tarn_place sm_places[SM_PLACES];
 size_t sm_place_count;
 
-static tarn_synced_event heard[SM_EVENTS];
+// The text of an event lives for the call only.
+typedef struct told {
+  tarn_synced_event event;
+  char name[16];
+} told;
+
+static told heard[SM_EVENTS];
 static size_t heard_count;
 
 // ---------------------------------------------------------------------------
@@ -29,7 +35,7 @@ void sm_fail(const char *format, ...) {
           sm_now_at.seed, sm_now_at.operation, sm_now_at.what, text,
           tarn_last_error());
   for (size_t i = 0; i < heard_count && i < 20; i++) {
-    const tarn_synced_event *e = &heard[i];
+    const tarn_synced_event *e = &heard[i].event;
     fprintf(stderr, "  %s %u -> %u, %zu bytes at %zu\n",
             tarn_synced_happening_name(e->what), sm_place_index(e->from),
             sm_place_index(e->to), e->size, e->offset);
@@ -265,7 +271,9 @@ void sm_evicted(sm_root *r, unsigned place) {
 static void hear(void *context, const tarn_synced_event *event) {
   (void)context;
   if (heard_count == SM_EVENTS) sm_fail("more events than can be");
-  heard[heard_count++] = *event;
+  told *t = &heard[heard_count++];
+  t->event = *event;
+  snprintf(t->name, sizeof t->name, "%s", event->name);
 }
 
 void sm_listen(void) {
@@ -326,11 +334,6 @@ static void heard_released(sm_root *r, const tarn_synced_event *e) {
   sm_require(to < SM_PLACES);
   sm_side *side = &r->sides[to];
   if (side->outside != NULL) {
-    if (side->own) {  // it has moved: only its own memory counts from now on
-      for (size_t i = 0; i < r->size; i++) {
-        (void)i;
-      }
-    }
     side->outside->let_go = true;
     side->outside = NULL;
   } else {
@@ -339,9 +342,10 @@ static void heard_released(sm_root *r, const tarn_synced_event *e) {
   }
 }
 
-static void heard_one(sm_root *r, const tarn_synced_event *e) {
+static void heard_one(sm_root *r, const told *t) {
+  const tarn_synced_event *e = &t->event;
   sm_require(e->id == r->id || e->what == TARN_SYNCED_CREATED);
-  sm_require(strcmp(e->name, r->name) == 0);
+  sm_require(strcmp(t->name, r->name) == 0);
   switch (e->what) {
     case TARN_SYNCED_CREATED:
       r->id = e->id;
@@ -382,7 +386,7 @@ void sm_heard(sm_root *r) {
   for (size_t i = 0; i < heard_count; i++)
     heard_one(r, &heard[i]);
   for (size_t i = 1; i < heard_count; i++) {
-    require_joined(&heard[i - 1], &heard[i]);
+    require_joined(&heard[i - 1].event, &heard[i].event);
   }
   for (size_t i = 0; i < r->size; i++) {
     if (r->need[i] != 0) sm_fail("byte %zu was not copied", i);
