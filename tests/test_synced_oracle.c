@@ -35,12 +35,12 @@ static void run_seed(unsigned long seed, unsigned long operations) {
   for (unsigned long i = 0; i < operations; i++)
     sp_step();
   sp_finish();
-  assert_ok(tarn_synced_trace(NULL, NULL));
+  sm_status(tarn_synced_trace(NULL, NULL), TARN_OK);
   sm_require(so_count() == 0);
   sg_close();
   tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_of(TARN_HOST, &pool));
-  assert_ok(tarn_pool_trim(pool, 0));
+  sm_status(tarn_pool_of(TARN_HOST, &pool), TARN_OK);
+  sm_status(tarn_pool_trim(pool, 0), TARN_OK);
   (void)host;
 }
 
@@ -48,8 +48,8 @@ START_TEST(random_operations_are_as_the_model_says) {
   run_seed((unsigned long)_i, OPERATIONS);
   // The run was not a walk past everything.
   for (int i = 0; i < SP_KINDS; i++) {
-    ck_assert_msg(sp_seen.done[i] > 0, "%s: %lu",
-                  sp_kind_name((sp_kind)i), sp_seen.done[i]);
+    ck_assert_msg(sp_seen.done[i] > 0, "%s: %lu", sp_kind_name((sp_kind)i),
+                  sp_seen.done[i]);
   }
   ck_assert_uint_gt(sp_seen.done[SP_BEGIN], OPERATIONS / 8);
   ck_assert_uint_gt(sp_seen.refused[SP_BEGIN], OPERATIONS / 100);

@@ -7,6 +7,7 @@
 static bool meets(const tarn_access *access, uint32_t side, size_t start,
                   size_t end) {
   bool there = side == TARN__NO_SIDE || access->side == side;
+  if (access->size == 0) return false;
   return there && access->offset < end && start < access->offset + access->size;
 }
 

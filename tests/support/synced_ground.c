@@ -56,13 +56,13 @@ static unsigned device_of_stream(unsigned stream) {
 static size_t free_memory(tarn_device *device) {
   size_t total = 0;
   size_t available = 0;
-  assert_ok(tarn_device_memory(device, &total, &available));
+  sm_status(tarn_device_memory(device, &total, &available), TARN_OK);
   return available;
 }
 
 static void make_stream(unsigned i) {
   tarn_device *device = sg_device(device_of_stream(i));
-  assert_ok(tarn_stream_create(device, &sg_stream[i]));
+  sm_status(tarn_stream_create(device, &sg_stream[i]), TARN_OK);
 }
 
 static void open_devices(void) {
@@ -71,7 +71,7 @@ static void open_devices(void) {
     char name[16];
     snprintf(name, sizeof name, "sim:%u", i);
     tarn_device *device = NULL;
-    assert_ok(tarn_device_open(name, &device));
+    sm_status(tarn_device_open(name, &device), TARN_OK);
     sm_places[1 + i] = tarn_place_on(device);
     free_at_start[i] = free_memory(device);
   }
@@ -83,7 +83,7 @@ void sg_open(const sg_config *config) {
                               .devices = config->devices,
                               .capacity = (size_t)64 << 20,
                               .latency_ns = config->latency_ns};
-  assert_ok(tarn_sim_configure(&options));
+  sm_status(tarn_sim_configure(&options), TARN_OK);
   open_devices();
   sm_place_count = 1 + config->devices;
   for (unsigned i = 0; i < sg_devices && config->unified; i++) {
@@ -94,37 +94,38 @@ void sg_open(const sg_config *config) {
   for (unsigned i = 0; i < sg_streams; i++) {
     make_stream(i);
     tarn_place place = sm_places[1 + device_of_stream(i)];
-    assert_ok(tarn_device_allocate(place, SM_SIZE, &scratch[i]));
+    sm_status(tarn_device_allocate(place, SM_SIZE, &scratch[i]), TARN_OK);
   }
 }
 
 static void close_pools(void) {
   for (unsigned i = 0; i < sm_place_count; i++) {
     tarn_pool *pool = NULL;
-    assert_ok(tarn_pool_of(sm_places[i], &pool));
+    sm_status(tarn_pool_of(sm_places[i], &pool), TARN_OK);
     tarn_pool_stats stats = {.struct_size = sizeof stats};
-    assert_ok(tarn_pool_query(pool, &stats));
-    ck_assert_uint_eq(stats.live_bytes, 0);
-    assert_ok(tarn_pool_trim(pool, 0));
+    sm_status(tarn_pool_query(pool, &stats), TARN_OK);
+    sm_require(stats.live_bytes == 0);
+    sm_status(tarn_pool_trim(pool, 0), TARN_OK);
   }
 }
 
 void sg_close(void) {
+  snprintf(sm_now_at.what, sizeof sm_now_at.what, "the end");
   sg_wait_all();
   for (unsigned i = 0; i < sg_streams; i++) {
     tarn_place place = sm_places[1 + device_of_stream(i)];
-    assert_ok(tarn_device_deallocate(place, scratch[i], SM_SIZE));
-    assert_ok(tarn_stream_destroy(sg_stream[i]));
+    sm_status(tarn_device_deallocate(place, scratch[i], SM_SIZE), TARN_OK);
+    sm_status(tarn_stream_destroy(sg_stream[i]), TARN_OK);
   }
   close_pools();
   for (unsigned i = 0; i < sg_devices; i++) {
-    ck_assert_uint_eq(free_memory(sg_device(i)), free_at_start[i]);
+    sm_require(free_memory(sg_device(i)) == free_at_start[i]);
   }
   char line[256];
   size_t misuses = tarn_sim_misuses(line, sizeof line);
-  ck_assert_msg(misuses == 0, "%zu misuses: %s", misuses, line);
+  if (misuses != 0) sm_fail("%zu misuses: %s", misuses, line);
   for (unsigned i = 0; i < sg_devices; i++) {
-    assert_ok(tarn_device_close(sg_device(i)));
+    sm_status(tarn_device_close(sg_device(i)), TARN_OK);
   }
 }
 

@@ -278,7 +278,7 @@ static void hear(void *context, const tarn_synced_event *event) {
 
 void sm_listen(void) {
   heard_count = 0;
-  assert_ok(tarn_synced_trace(hear, NULL));
+  sm_status(tarn_synced_trace(hear, NULL), TARN_OK);
 }
 
 static unsigned cheapest(uint32_t valid, unsigned to) {

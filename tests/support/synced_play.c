@@ -73,8 +73,7 @@ static void play_destroy(sm_root *r) {
 // ---------------------------------------------------------------------------
 
 // The text of a conflict names this place and one of the others.
-static void require_names(const sm_root *r, tarn_place place, uint32_t others) {
-  (void)r;
+static void require_names(tarn_place place, uint32_t others) {
   char text[64];
   tarn_place_text(place, text, sizeof text);
   unsigned index = sm_place_index(place);
@@ -145,7 +144,8 @@ static void play_begin(sm_root *r) {
   sp_note(SP_BEGIN, expected);
   if (expected != TARN_OK) {
     require_nothing_in(&o->access);
-    if (others != 0) require_names(r, name, others);
+    bool lost = mode != TARN_WRITE_DISCARD && sm_any_lost(r, g.at, g.size);
+    if (others != 0 && !lost) require_names(name, others);
     return;
   }
   sm_access_begun(r, place, g.at, g.size, mode);
