@@ -129,7 +129,7 @@ static void wrapped(sm_root *r, unsigned place, sm_outside *x) {
 
 // |set|: by set_cpu_data or set_gpu_data.
 static void wrap(sm_root *r, unsigned place, uint32_t flags, bool set) {
-  sm_handle *h = sp_some_handle(r);
+  sm_handle *h = sg_below(5) == 0 ? sp_some_handle(r) : sp_whole_handle(r);
   sm_outside *x = so_take(place, r->size, flags, !set && sg_below(2) == 0);
   if (x == NULL) return;
   SP_NOW("wrap at place %u, flags %u, deleter %d, set %d", place, flags,
@@ -172,6 +172,7 @@ static void wrap(sm_root *r, unsigned place, uint32_t flags, bool set) {
 }
 
 void sp_play_wrap(sm_root *r) {
+  if (sg_below(2) == 0) sp_quiet(r);
   static const uint32_t flags[] = {
       0,
       0,
@@ -187,6 +188,7 @@ void sp_play_wrap(sm_root *r) {
 }
 
 void sp_play_set(sm_root *r) {
+  if (sg_below(2) == 0) sp_quiet(r);
   unsigned place = sg_below(2) == 0 ? 0 : r->device;
   wrap(r, place, 0, true);
 }
@@ -261,7 +263,10 @@ void sp_play_data(sm_root *r) {
 
 void sp_play_async_push(sm_root *r) {
   sm_handle *h = sp_some_handle(r);
+  // Else the head is hardly ever at the CPU.
+  if (sg_below(3) != 0) sp_fill(r, h, 0);
   int stream = r->device == 0 ? 0 : sp_some_stream(r->device);
+  if (stream < 0 && sg_below(4) != 0) stream = (int)r->device - 1;
   SP_NOW("async_gpu_push of %zu bytes at %zu, device %u, stream %d", h->size,
          h->offset, r->device, stream);
   sg_wait_all();

@@ -216,7 +216,7 @@ static bool is_being_written(const sm_root *r) {
     const sm_open *o = &r->opens[k];
     if (!o->open || o->mode == TARN_READ) continue;
     for (size_t i = o->offset; i < o->offset + o->size; i++) {
-      if (r->need[i] != 0) return true;
+      if (r->need[i] != 0 || r->zero[i]) return true;
     }
   }
   return false;
@@ -382,10 +382,19 @@ static void require_joined(const tarn_synced_event *a,
   }
 }
 
+// A place that has moved to memory of its own on the way makes later runs
+// longer than earlier ones could know.
+static bool has_moved(void) {
+  for (size_t i = 0; i < heard_count; i++) {
+    if (heard[i].event.what == TARN_SYNCED_ALLOCATED) return true;
+  }
+  return false;
+}
+
 void sm_heard(sm_root *r) {
   for (size_t i = 0; i < heard_count; i++)
     heard_one(r, &heard[i]);
-  for (size_t i = 1; i < heard_count; i++) {
+  for (size_t i = 1; i < heard_count && !has_moved(); i++) {
     require_joined(&heard[i - 1].event, &heard[i].event);
   }
   for (size_t i = 0; i < r->size; i++) {

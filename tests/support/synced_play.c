@@ -7,6 +7,9 @@
 
 static uint64_t order;
 
+static sm_open *some_open(sm_root *r);
+static void play_end(sm_root *r);
+
 // ---------------------------------------------------------------------------
 // Buffers and views
 // ---------------------------------------------------------------------------
@@ -44,7 +47,13 @@ static void play_view(sm_root *r) {
   sp_note(SP_VIEW, TARN_OK);
 }
 
+void sp_quiet(sm_root *r) {
+  while (some_open(r) != NULL)
+    play_end(r);
+}
+
 static void play_destroy(sm_root *r) {
+  if (sg_below(12) == 0) sp_quiet(r);
   sm_handle *h = sp_some_handle(r);
   tarn_status expected = h->opens > 0 ? TARN_E_STATE : TARN_OK;
   bool last = expected == TARN_OK && sp_count_handles(r) == 1;
@@ -119,16 +128,8 @@ static void require_good(const sm_root *r, const sm_open *o) {
   }
 }
 
-static void play_begin(sm_root *r) {
-  sm_open *o = free_open(r);
-  if (o == NULL) return;
-  static const uint32_t modes[] = {TARN_READ, TARN_READ, TARN_READ,
-                                   TARN_WRITE_DISCARD, TARN_READ_WRITE};
-  sm_handle *h = sp_some_handle(r);
-  sp_range g = sp_some_range(h);
-  unsigned place = sp_some_place();
-  uint32_t mode = modes[sg_below(5)];
-  int stream = sp_some_stream(place);
+static void begin(sm_root *r, sm_open *o, sm_handle *h, sp_range g,
+                  unsigned place, uint32_t mode, int stream) {
   tarn_place name = sg_name_of(place);
   SP_NOW("begin of %zu bytes at %zu, place %u, mode %u, stream %d", g.size,
          g.at, place, mode, stream);
@@ -156,6 +157,25 @@ static void play_begin(sm_root *r) {
   if (mode != TARN_WRITE_DISCARD) {
     sg_check(&o->access, place, stream, r->value + g.at);
   }
+}
+
+static void play_begin(sm_root *r) {
+  static const uint32_t modes[] = {TARN_READ, TARN_READ, TARN_READ,
+                                   TARN_WRITE_DISCARD, TARN_READ_WRITE};
+  sm_open *o = free_open(r);
+  if (o == NULL) return;
+  sm_handle *h = sp_some_handle(r);
+  sp_range g = sp_some_range(h);
+  unsigned place = sp_some_place();
+  uint32_t mode = modes[sg_below(5)];
+  begin(r, o, h, g, place, mode, sp_some_stream(place));
+}
+
+void sp_fill(sm_root *r, sm_handle *h, unsigned place) {
+  sp_quiet(r);
+  sp_range all = {.size = h->size, .asked = TARN_ALL, .at = h->offset};
+  begin(r, &r->opens[0], h, all, place, TARN_WRITE_DISCARD, -1);
+  sp_quiet(r);
 }
 
 static sm_open *some_open(sm_root *r) {

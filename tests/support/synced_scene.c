@@ -25,6 +25,14 @@ bool sp_is_whole(const sm_root *r, const sm_handle *h) {
   return h->offset == 0 && h->size == r->size;
 }
 
+sm_handle *sp_whole_handle(sm_root *r) {
+  for (size_t i = 0; i < SM_HANDLES; i++) {
+    sm_handle *h = &r->handles[i];
+    if (h->real != NULL && sp_is_whole(r, h)) return h;
+  }
+  return sp_some_handle(r);
+}
+
 static size_t some_start(size_t size) {
   size_t start = sg_below(size + 1);
   if (sg_below(2) == 0) start -= start % 64;

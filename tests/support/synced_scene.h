@@ -40,6 +40,15 @@ size_t sp_count_handles(const sm_root *r);
 // Counts what an access finds valid.
 void sp_count_kept(sm_root *r, unsigned place, sp_range g, uint32_t mode);
 
+// Ends all accesses that are open.
+void sp_quiet(sm_root *r);
+
+// And then writes all of |h| at |place|.
+void sp_fill(sm_root *r, sm_handle *h, unsigned place);
+
+// Of the whole buffer, if there is one.
+sm_handle *sp_whole_handle(sm_root *r);
+
 void sp_note(sp_kind kind, tarn_status expected);
 
 void sp_play_prefetch(sm_root *r);
