@@ -15,6 +15,7 @@
 #include "base/callbacks.h"
 #include "base/status.h"
 #include "synced/errand.h"
+#include "synced/protect.h"
 
 // --- beginning, the short way ------------------------------------------------
 
@@ -342,6 +343,7 @@ static tarn_status end_at_length(tarn_access *access, bool commits,
   tarn__core *core = access->buffer->core;
   ending end = {.core = core, .access = access, .commits = commits};
   tarn__core_enter(core);
+  tarn__protect_tighten(core);
   if (access->side != TARN__NO_SIDE) status = close_access(&end);
   close_in_list(core, access);
   tarn__core_wake(core);

@@ -8,6 +8,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "synced/protect.h"
 #include "synced/trace.h"
 
 enum { FIRST_ROOM = 4 };
@@ -69,6 +70,8 @@ tarn_status tarn__sides_init(tarn__core *core) {
 }
 
 void tarn__sides_deinit(tarn__core *core) {
+  for (uint32_t i = 0; i < core->side_count; i++)
+    tarn__protect_end(core, &core->sides[i]);
   free_tables(core);
   core->sides = NULL;
   core->counts = NULL;
@@ -156,18 +159,19 @@ static tarn_place pool_place(const tarn__core *core, tarn_place place) {
 
 // A size that no address space can hold is no different from one that the pool
 // has no room for.
-static tarn_status allocate(const tarn__core *core, tarn_pool *pool,
-                            tarn_block *out_block) {
+static tarn_status allocate(const tarn__core *core, tarn_place place,
+                            tarn_pool *pool, tarn_block *out_block) {
   size_t rounded = 0;
-  size_t align = core->align > 0 ? core->align : 1;
+  size_t size = core->size;
+  size_t align = core->align;
   if (core->size > PTRDIFF_MAX / 2 ||
-      !tarn_size_align_up(core->size, align, &rounded)) {
+      !tarn__protect_round(core, place, &size, &align) ||
+      !tarn_size_align_up(size, align > 0 ? align : 1, &rounded)) {
     char text[TARN__CORE_TEXT];
     return tarn__fail(TARN_FULL, "%s: no place has %zu bytes",
                       tarn__core_text(core, text), core->size);
   }
-  return tarn_pool_alloc_tagged(pool, core->size, core->align, NULL, core->tag,
-                                out_block);
+  return tarn_pool_alloc_tagged(pool, size, align, NULL, core->tag, out_block);
 }
 
 tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
@@ -178,11 +182,12 @@ tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
   tarn_block block = {.pool = NULL};
   void *pointer = NULL;
   tarn_status status = tarn_pool_of(where, &pool);
-  if (status == TARN_OK) status = allocate(core, pool, &block);
+  if (status == TARN_OK) status = allocate(core, place, pool, &block);
   if (status != TARN_OK) return status;
   if (place.kind != TARN_PLACE_DEVICE) {
     status = tarn_device_host_view(where, block.address, block.size, &pointer);
   }
+  if (status == TARN_OK) status = tarn__protect_begin(core, out_memory);
   if (status != TARN_OK) {
     (void)tarn_pool_free(&block, NULL);
     return status;
@@ -213,7 +218,7 @@ void tarn__side_attach(tarn__core *core, uint32_t side,
   at->context = memory->context;
   at->wrap = memory->wrap;
   at->outside = memory->outside;
-  at->protect = memory->protect;
+  at->pages = memory->pages;
 }
 
 tarn_status tarn__side_take(tarn__core *core, uint32_t side) {
@@ -237,6 +242,7 @@ static bool is_of_side(const tarn__use *use, void *context) {
 
 tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
   uint64_t bit = tarn__side_bit(side);
+  tarn__protect_tighten(core);
   for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
     if ((span->valid & bit) != 0) {
       tarn__span_set(core, span, span->valid & ~bit, span->written);
@@ -255,6 +261,7 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
 tarn_status tarn__side_release(const tarn__core *core,
                                const tarn__side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
+  tarn__protect_end(core, memory);
   if (core->generation != tarn__os_generation()) return TARN_OK;
   tarn_status status = TARN_OK;
   if (memory->deleter != NULL) {

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
+#include "synced/protect.h"
 #include "synced/registry.h"
 #include "synced/trace.h"
 
@@ -75,6 +76,8 @@ static void settle(tarn__core *core, size_t size,
   core->align = options->align;
   core->tag = options->tag;
   core->device = options->device;
+  core->protect = tarn__protect_default(options->flags);
+  core->slow = core->protect;
   core->handles = 1;
   tarn__gate_init(&core->gate);
   pthread_cond_init(&core->changed, NULL);
