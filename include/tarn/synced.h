@@ -235,16 +235,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_invalidate(tarn_synced *buffer,
 
 typedef struct tarn_synced_info {
   size_t struct_size;
-  size_t memory;       // bytes that the buffer has at the place, 0 or its size
-  bool borrowed;       // they are the program's, without a deleter
-  size_t valid;        // bytes of the range whose newest value is there, or is
-                       // being brought there
-  size_t pending;      // of them, those that have not landed yet
-  size_t unwritten;    // bytes of the range that nobody has written
-  size_t lost;         // bytes of the range that are valid nowhere
-  size_t readers;      // open accesses of the range, at any place
-  size_t writers;      // 0 or more, since they may write different parts
-  size_t range_count;  // runs of bytes with the same past in the whole buffer
+  size_t memory;        // bytes that the buffer has at the place, 0 or its size
+  bool borrowed;        // they are the program's, without a deleter
+  size_t valid;         // bytes of the range whose newest value is there, or is
+                        // being brought there
+  size_t pending;       // of them, those that have not landed yet
+  size_t unwritten;     // bytes of the range that nobody has written
+  size_t lost;          // bytes of the range that are valid nowhere
+  size_t readers;       // open accesses of the range, at any place
+  size_t writers;       // 0 or more, since they may write different parts
+  size_t range_count;   // runs of bytes with the same past in the whole buffer
+  size_t own_accesses;  // open, wherever, and begun through this very buffer or
+                        // view: it cannot be destroyed
 } tarn_synced_info;
 
 // What the buffer is like at |place|. Nobody is waited for.
