@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
+#include "synced/protect.h"
 #include "synced/settle.h"
 
 // --- evict -------------------------------------------------------------------
@@ -35,6 +36,16 @@ static tarn_status refuge(const tarn__core *core, uint32_t side,
                     tarn__core_text(core, text));
 }
 
+// Whether what is only there can go anywhere: asked before anything is copied.
+static tarn_status check_refuge(const tarn__core *core, uint32_t side) {
+  tarn__stretch run;
+  tarn_place place;
+  if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
+    return TARN_OK;
+  }
+  return refuge(core, side, &place);
+}
+
 static tarn_status save(tarn__core *core, uint32_t side) {
   tarn_place place;
   tarn_status status = refuge(core, side, &place);
@@ -55,6 +66,8 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be evicted");
   }
+  tarn_status status = check_refuge(core, side);
+  if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {
     return tarn__side_rest(core, side, 0, core->size);
   }
@@ -68,12 +81,13 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
   return TARN_OK;
 }
 
+// Of a suspended buffer no byte is valid, and nothing has to be copied: so it
+// may be evicted like others.
 static tarn_status evict(tarn__core *core, uint32_t side,
                          tarn__side *out_memory) {
   bool ready = false;
   while (tarn__side_has_memory(&core->sides[side]) || core->sides[side].busy) {
-    tarn_status status = tarn__core_admit(core);
-    if (status == TARN_OK) status = prepare(core, side, &ready);
+    tarn_status status = prepare(core, side, &ready);
     if (status != TARN_OK) return status;
     if (!ready) continue;
     *out_memory = tarn__side_detach(core, side);
@@ -90,6 +104,7 @@ tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
   tarn__side memory = {.busy = false};
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
+  tarn__protect_tighten(core);
   uint32_t side = tarn__side_find(core, place);
   if (side != TARN__NO_SIDE) status = evict(core, side, &memory);
   tarn__core_leave(core);
