@@ -62,6 +62,24 @@ static inline void close_x(void) {
   close_devices();
 }
 
+enum { CAPACITY = 4 << 20, LARGE = 1 << 20 };
+
+// A large |x|, and a device that has no room for it before give_room.
+static inline void open_full(tarn_addr *out_taken) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = CAPACITY};
+  assert_ok(tarn_sim_configure(&options));
+  open_devices();
+  assert_ok(tarn_device_allocate(tarn_place_on(gpu), CAPACITY - LARGE / 2,
+                                 out_taken));
+  x = buffer_on(gpu, LARGE);
+}
+
+static inline void give_room(tarn_addr taken) {
+  assert_ok(
+      tarn_device_deallocate(tarn_place_on(gpu), taken, CAPACITY - LARGE / 2));
+}
+
 static inline tarn_stream *stream_on(tarn_device *device) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -203,13 +221,10 @@ static inline void assert_on(tarn_device *device, tarn_addr address,
   assert_pattern(bytes, offset, size, seed);
 }
 
-static inline tarn_access begin_on(tarn_synced *buffer, size_t offset,
-                                   size_t size, tarn_place place,
-                                   uint32_t mode) {
-  tarn_access access;
-  assert_ok(
-      tarn_synced_begin(buffer, offset, size, place, mode, NULL, &access));
-  return access;
+static inline void begin_on(tarn_access *access, tarn_synced *buffer,
+                            size_t offset, size_t size, tarn_place place,
+                            uint32_t mode) {
+  assert_ok(tarn_synced_begin(buffer, offset, size, place, mode, NULL, access));
 }
 
 // A write of the whole range, of what |seed| says at its offsets in the whole

@@ -70,11 +70,16 @@ END_TEST
 START_TEST(open_accesses_of_the_range) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
-  tarn_access a = begin_on(x, 0, 100, TARN_HOST, TARN_READ);
-  tarn_access b = begin_on(x, 50, 100, tarn_place_on(gpu), TARN_READ);
-  tarn_access c = begin_on(x, 200, 50, TARN_HOST, TARN_READ_WRITE);
-  tarn_access d = begin_on(x, 250, 50, TARN_HOST, TARN_WRITE_DISCARD);
-  tarn_access e = begin_on(x, 10, 0, TARN_HOST, TARN_READ);
+  tarn_access a;
+  begin_on(&a, x, 0, 100, TARN_HOST, TARN_READ);
+  tarn_access b;
+  begin_on(&b, x, 50, 100, tarn_place_on(gpu), TARN_READ);
+  tarn_access c;
+  begin_on(&c, x, 200, 50, TARN_HOST, TARN_READ_WRITE);
+  tarn_access d;
+  begin_on(&d, x, 250, 50, TARN_HOST, TARN_WRITE_DISCARD);
+  tarn_access e;
+  begin_on(&e, x, 10, 0, TARN_HOST, TARN_READ);
   tarn_synced_info info = info_at(TARN_HOST);
   ck_assert_uint_eq(info.readers, 2);
   ck_assert_uint_eq(info.writers, 2);
@@ -209,8 +214,10 @@ START_TEST(what_is_open_is_told) {
   assert_ok(tarn_synced_create(10, NULL, &second));
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
   tarn_synced *view = view_of(x, 10, 100);
-  tarn_access first = begin_on(view, 5, 6, tarn_place_on(gpu), TARN_READ);
-  tarn_access next = begin_on(x, 0, 5, TARN_HOST, TARN_READ_WRITE);
+  tarn_access first;
+  begin_on(&first, view, 5, 6, tarn_place_on(gpu), TARN_READ);
+  tarn_access next;
+  begin_on(&next, x, 0, 5, TARN_HOST, TARN_READ_WRITE);
   seen of = look();
   ck_assert_uint_eq(of.count, 2);
   const tarn_synced_open *mine = &of.all[0];

@@ -84,7 +84,8 @@ START_TEST(a_view_of_a_view) {
   write_range(inner, 0, TARN_ALL, TARN_HOST, 4);
   assert_range(x, 1100, 50, TARN_HOST, 4);
   assert_range(outer, 100, 50, tarn_place_on(gpu), 4);
-  tarn_access access = begin_on(inner, 10, 5, TARN_HOST, TARN_READ);
+  tarn_access access;
+  begin_on(&access, inner, 10, 5, TARN_HOST, TARN_READ);
   ck_assert_uint_eq(access.offset, 1110);
   ck_assert_ptr_eq(access.buffer, inner);
   assert_ok(tarn_synced_end(&access));
@@ -102,7 +103,8 @@ START_TEST(accesses_of_siblings_meet) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *low = view_of(x, 0, 1000);
   tarn_synced *high = view_of(x, 500, 1000);
-  tarn_access mine = begin_on(low, 0, 501, TARN_HOST, TARN_READ_WRITE);
+  tarn_access mine;
+  begin_on(&mine, low, 0, 501, TARN_HOST, TARN_READ_WRITE);
   tarn_access theirs;
   assert_status(
       tarn_synced_begin(high, 0, 1, TARN_HOST, TARN_READ, NULL, &theirs),
@@ -110,7 +112,7 @@ START_TEST(accesses_of_siblings_meet) {
   assert_status(tarn_synced_begin(high, 0, 1, tarn_place_on(gpu),
                                   TARN_WRITE_DISCARD, NULL, &theirs),
                 TARN_E_STATE);
-  theirs = begin_on(high, 1, 100, TARN_HOST, TARN_READ_WRITE);
+  begin_on(&theirs, high, 1, 100, TARN_HOST, TARN_READ_WRITE);
   assert_ok(tarn_synced_end(&mine));
   assert_ok(tarn_synced_end(&theirs));
   assert_ok(tarn_synced_destroy(low));
@@ -122,7 +124,8 @@ END_TEST
 START_TEST(an_open_access_holds_its_own_view_only) {
   open_x();
   tarn_synced *view = view_of(x, 0, 100);
-  tarn_access access = begin_on(view, 0, 10, TARN_HOST, TARN_WRITE_DISCARD);
+  tarn_access access;
+  begin_on(&access, view, 0, 10, TARN_HOST, TARN_WRITE_DISCARD);
   memset(access.pointer, 7, 10);
   assert_status(tarn_synced_destroy(view), TARN_E_STATE);
   assert_error_says("open");
@@ -172,7 +175,8 @@ START_TEST(views_without_bytes) {
   tarn_synced *at_end = view_of(x, SIZE, TARN_ALL);
   ck_assert_uint_eq(tarn_synced_size(none), 0);
   ck_assert_uint_eq(tarn_synced_size(at_end), 0);
-  tarn_access access = begin_on(at_end, 0, TARN_ALL, TARN_HOST, TARN_READ);
+  tarn_access access;
+  begin_on(&access, at_end, 0, TARN_ALL, TARN_HOST, TARN_READ);
   ck_assert_uint_eq(access.address, 0);
   ck_assert_uint_eq(access.size, 0);
   assert_ok(tarn_synced_end(&access));

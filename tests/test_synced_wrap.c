@@ -63,7 +63,8 @@ static void free_device_memory(tarn_addr address) {
 }
 
 static bool is_outside(const void *bytes) {
-  tarn_access access = begin_on(x, 0, TARN_ALL, TARN_HOST, TARN_READ);
+  tarn_access access;
+  begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ);
   bool is = access.pointer == bytes;
   assert_ok(tarn_synced_end(&access));
   return is;
@@ -99,8 +100,8 @@ START_TEST(memory_of_a_device) {
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &mine));
   assert_head(x, TARN_HEAD_AT_GPU);
-  tarn_access access =
-      begin_on(x, 100, 10, tarn_place_on(gpu), TARN_READ_WRITE);
+  tarn_access access;
+  begin_on(&access, x, 100, 10, tarn_place_on(gpu), TARN_READ_WRITE);
   ck_assert_uint_eq(access.address, address + 100);
   ck_assert_ptr_null(access.pointer);
   assert_ok(tarn_synced_end(&access));
@@ -200,8 +201,9 @@ START_TEST(borrowed_memory_of_a_device_is_left_too) {
   assert_range(x, HALF, HALF, tarn_place_on(gpu), OUTSIDE);
   ck_assert(!info_at(tarn_place_on(gpu)).borrowed);
   assert_on(gpu, address, 0, SIZE, OUTSIDE);
-  close_x();
+  assert_ok(tarn_synced_destroy(x));
   free_device_memory(address);
+  close_devices();
 }
 END_TEST
 
@@ -220,7 +222,8 @@ END_TEST
 START_TEST(an_open_access_keeps_it_there) {
   open_wrapped(0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
-  tarn_access open = begin_on(x, HALF, HALF, TARN_HOST, TARN_READ);
+  tarn_access open;
+  begin_on(&open, x, HALF, HALF, TARN_HOST, TARN_READ);
   tarn_access access;
   assert_status(tarn_synced_begin(x, 0, 1, TARN_HOST, TARN_READ, NULL, &access),
                 TARN_E_STATE);
@@ -250,7 +253,8 @@ START_TEST(read_only_is_never_written) {
   owner *of = _i == 0 ? NULL : &mine;
   open_wrapped(TARN_WRAP_READ_ONLY, of);
   ck_assert(is_outside(outside));
-  tarn_access access = begin_on(x, 0, 1, TARN_HOST, TARN_READ_WRITE);
+  tarn_access access;
+  begin_on(&access, x, 0, 1, TARN_HOST, TARN_READ_WRITE);
   ck_assert_ptr_ne(access.pointer, outside);
   *(unsigned char *)access.pointer = 0xab;
   assert_ok(tarn_synced_end(&access));
@@ -526,8 +530,9 @@ START_TEST(not_while_an_access_is_open) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
-  tarn_access access = begin_on(view, 0, TARN_ALL, tarn_place_on(gpu),
-                                _i == 0 ? TARN_READ : TARN_READ_WRITE);
+  tarn_access access;
+  begin_on(&access, view, 0, TARN_ALL, tarn_place_on(gpu),
+           _i == 0 ? TARN_READ : TARN_READ_WRITE);
   assert_refused(TARN_E_STATE, x, TARN_HOST, address_of(outside), 0);
   assert_error_says("open");
   assert_refused(TARN_E_STATE, x, tarn_place_on(other), address_of(outside), 0);

@@ -45,7 +45,7 @@ static tarn_status save(tarn__core *core, uint32_t side) {
 // One thing of what is to be done before memory can be detached, or, with
 // |*out_ready|, nothing any more. With the gate, which is left meanwhile.
 static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
-  tarn__run run;
+  tarn__stretch run;
   *out_ready = false;
   if (core->sides[side].busy) {
     tarn__core_sleep(core);

@@ -18,7 +18,7 @@
 
 // Runs, in order.
 typedef struct list {
-  tarn__run *runs;
+  tarn__stretch *runs;
   size_t count;
 } list;
 
@@ -29,7 +29,7 @@ static void free_list(list *of) {
 
 static size_t count_runs(const tarn__core *core, uint32_t side) {
   size_t count = 0;
-  tarn__run run = {0, 0};
+  tarn__stretch run = {0, 0};
   while (tarn__core_find_run(core, run.end, side, tarn__span_is_only_at, &run))
     count++;
   return count;
@@ -37,7 +37,7 @@ static size_t count_runs(const tarn__core *core, uint32_t side) {
 
 // With the gate.
 static tarn_status list_runs(const tarn__core *core, uint32_t side, list *out) {
-  tarn__run run = {0, 0};
+  tarn__stretch run = {0, 0};
   *out = (list){NULL, 0};
   size_t count = count_runs(core, side);
   if (count == 0) return TARN_OK;
@@ -52,7 +52,7 @@ static tarn_status list_runs(const tarn__core *core, uint32_t side, list *out) {
 static bool has_all(const list *copied, const list *wanted) {
   size_t at = 0;
   for (size_t i = 0; i < wanted->count; i++) {
-    const tarn__run *run = &wanted->runs[i];
+    const tarn__stretch *run = &wanted->runs[i];
     while (at < copied->count && copied->runs[at].end < run->end)
       at++;
     if (at == copied->count || copied->runs[at].start > run->start) {
@@ -63,7 +63,7 @@ static bool has_all(const list *copied, const list *wanted) {
 }
 
 static void tell(const tarn__core *core, tarn_synced_happening what,
-                 tarn_place place, tarn__run run) {
+                 tarn_place place, tarn__stretch run) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(core,
                     (tarn_synced_event){
@@ -79,7 +79,7 @@ static void tell(const tarn__core *core, tarn_synced_happening what,
 static tarn_status copy_runs(const tarn__core *core, const list *of,
                              const tarn__end *from, const tarn__end *to) {
   for (size_t i = 0; i < of->count; i++) {
-    tarn__run run = of->runs[i];
+    tarn__stretch run = of->runs[i];
     tarn_status status =
         tarn__route_copy(from, to, run.start, run.end - run.start, NULL);
     if (status != TARN_OK) return status;
@@ -165,7 +165,7 @@ tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
   tarn__core_wake(core);
   tarn__core_leave(core);
   if (status == TARN_OK) {
-    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__run){0, core->size});
+    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__stretch){0, core->size});
   }
   tarn__outside_let_go(core, &memory);
   tarn__core_enter(core);

@@ -33,7 +33,7 @@ static bool is_to_have_back(const tarn__side *side) {
 }
 
 bool tarn__outside_wants_back(const tarn__core *core, uint32_t side) {
-  tarn__run run;
+  tarn__stretch run;
   return is_to_have_back(&core->sides[side]) &&
          tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run);
 }
@@ -48,7 +48,7 @@ tarn_status tarn__outside_give_back(tarn__core *core, uint32_t side) {
 }
 
 // Says which bytes, and keeps the first failure.
-static void note_failure(const tarn__core *core, tarn__run run,
+static void note_failure(const tarn__core *core, tarn__stretch run,
                          tarn_place place, char *text, size_t size) {
   char where[TARN__SIDE_TEXT];
   char buffer[TARN__CORE_TEXT];
@@ -61,7 +61,7 @@ static void note_failure(const tarn__core *core, tarn__run run,
 // As much of it as can be: the bytes will be nowhere else.
 static tarn_status sync_back(tarn__core *core, uint32_t side, char *text,
                              size_t size) {
-  tarn__run run = {0, 0};
+  tarn__stretch run = {0, 0};
   tarn_status first = TARN_OK;
   tarn_place place = core->sides[side].end.place;
   while (tarn__core_find_run(core, run.end, side, tarn__span_is_missing_at,
@@ -176,7 +176,7 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
 // Memory that counts for nothing must not take the place of an only copy.
 static tarn_status check_copies(const tarn__core *core, uint32_t side,
                                 uint32_t flags) {
-  tarn__run run;
+  tarn__stretch run;
   if ((flags & TARN_WRAP_EMPTY) == 0) return TARN_OK;
   if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
     return TARN_OK;

@@ -20,7 +20,7 @@ static size_t smaller(size_t a, size_t b) {
 }
 
 static void add_spans(tarn_synced_info *info, const tarn__core *core,
-                      uint64_t bit, tarn__run range) {
+                      uint64_t bit, tarn__stretch range) {
   if (range.start == range.end) return;
   const tarn__span *span = tarn__spans_find(&core->spans, range.start);
   size_t at = range.start;
@@ -32,11 +32,12 @@ static void add_spans(tarn_synced_info *info, const tarn__core *core,
 }
 
 static void add_accesses(tarn_synced_info *info, const tarn__core *core,
-                         tarn__run range) {
+                         tarn__stretch range) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &core->accesses) {
     const tarn_access *access = tarn_list_entry(node, tarn_access, node);
-    bool meets = access->size > 0 && access->offset < range.end &&
+    bool meets = access->size > 0 && range.start < range.end &&
+                 access->offset < range.end &&
                  range.start < access->offset + access->size;
     if (!meets) continue;
     if ((access->mode & TARN_READ_WRITE) == TARN_READ) {
@@ -56,7 +57,7 @@ static void add_memory(tarn_synced_info *info, const tarn__core *core,
 
 // With the gate.
 static tarn_synced_info describe(const tarn__core *core, tarn_place place,
-                                 tarn__run range) {
+                                 tarn__stretch range) {
   tarn_synced_info info = {.range_count = core->spans.count};
   uint32_t side = tarn__side_find(core, place);
   uint64_t bit = side != TARN__NO_SIDE ? tarn__side_bit(side) : 0;
@@ -83,7 +84,7 @@ static tarn_status check_info(tarn_synced_info *out_info, size_t *out_size) {
 tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
                               tarn_place place, tarn_synced_info *out_info) {
   size_t known = 0;
-  tarn__run range;
+  tarn__stretch range;
   tarn_status status = check_info(out_info, &known);
   if (status == TARN_OK) {
     status = tarn__synced_range(buffer, offset, size, &range.start, &range.end);

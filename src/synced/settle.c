@@ -115,18 +115,18 @@ static size_t end_of_run(const tarn__span *span, uint32_t side,
 }
 
 bool tarn__core_find_run(const tarn__core *core, size_t from, uint32_t side,
-                         tarn__span_test *test, tarn__run *out_run) {
-  *out_run = (tarn__run){0, 0};
+                         tarn__span_test *test, tarn__stretch *out_run) {
+  *out_run = (tarn__stretch){0, 0};
   if (from >= core->size) return false;
   const tarn__span *span = tarn__spans_find(&core->spans, from);
   while (span != NULL && !test(span, side))
     span = span->next;
   if (span == NULL) return false;
-  *out_run = (tarn__run){span->start, end_of_run(span, side, test)};
+  *out_run = (tarn__stretch){span->start, end_of_run(span, side, test)};
   return true;
 }
 
-static tarn_status fetch_run(tarn__core *core, tarn__run run,
+static tarn_status fetch_run(tarn__core *core, tarn__stretch run,
                              tarn_place place) {
   tarn__wish wish = {
       .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
@@ -138,7 +138,7 @@ static tarn_status fetch_run(tarn__core *core, tarn__run run,
 
 tarn_status tarn__core_fetch_runs(tarn__core *core, uint32_t side,
                                   tarn__span_test *test, tarn_place place) {
-  tarn__run run = {0, 0};
+  tarn__stretch run = {0, 0};
   while (tarn__core_find_run(core, run.end, side, test, &run)) {
     tarn_status status = fetch_run(core, run, place);
     if (status != TARN_OK) return status;

@@ -30,10 +30,10 @@ bool tarn__core_is_in_use(const tarn__core *core, uint32_t side);
 bool tarn__core_is_copying(const tarn__core *core, size_t start, size_t end);
 
 // A run of bytes.
-typedef struct tarn__run {
+typedef struct tarn__stretch {
   size_t start;
   size_t end;
-} tarn__run;
+} tarn__stretch;
 
 // Whether a span is one of those that are looked for.
 typedef bool tarn__span_test(const tarn__span *span, uint32_t side);
@@ -47,7 +47,7 @@ tarn__span_test tarn__span_is_missing_at;
 // The first run at or behind |from| of spans that all pass the test, if there
 // is one. With the gate.
 bool tarn__core_find_run(const tarn__core *core, size_t from, uint32_t side,
-                         tarn__span_test *test, tarn__run *out_run);
+                         tarn__span_test *test, tarn__stretch *out_run);
 
 // Makes such runs of the whole buffer valid at |place|; none is left if nobody
 // is quick to make one. With the gate, which is left meanwhile.

@@ -180,7 +180,8 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
   return NULL;
 }
 
-// Lets go of one handle; |*out_last|: it was the last.
+// Lets go of one handle; |*out_last|: it was the last. If not, another thread
+// may let go of that as soon as the gate is left, so nothing is told then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   tarn__core *core = buffer->core;
   tarn_status status = TARN_OK;
@@ -192,7 +193,7 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
     core->handles--;
   }
   *out_last = core->handles == 0;
-  tarn__core_leave(core);
+  tarn__gate_leave(&core->gate);
   return status;
 }
 
