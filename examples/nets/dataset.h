@@ -12,9 +12,9 @@
 //   a turn and a stretch         a little, so no image comes twice
 //   noise at each pixel          half as strong as the wave
 //
-// Image |index| of a part is the same on every machine, whatever batch it is
-// made for. Training and held-out images are drawn from seeds that are never
-// the same.
+// Image |index| of a part is always the same one, whatever batch it is made
+// for, and on every machine but for the rounding of its last bit. Training and
+// held-out images are drawn from seeds that are never the same.
 #ifndef TARN_EXAMPLES_NETS_DATASET_H_
 #define TARN_EXAMPLES_NETS_DATASET_H_
 
