@@ -115,8 +115,8 @@ END_TEST
 START_TEST(convolution_uses_no_more_work_than_it_says) {
   enum { WORK = 3 * 9 * 12 };
   static const net_conv layer = {1, 3, 2, 5, 7, 3, 2};
-  net_real x[3 * 35], w[54], b[2], y[24], dw[54], db[2], work[WORK + 1];
-  fill(1, 3 * 35, x);
+  net_real x[105], w[54], b[2], y[24], dw[54], db[2], work[WORK + 1];
+  fill(1, 105, x);
   fill(2, 54, w);
   fill(3, 2, b);
   ck_assert_uint_eq(net_conv_work(&layer), WORK);

@@ -4,10 +4,9 @@
 // of five directions, 36 degrees apart) and how long it is (one of two); all
 // else is drawn anew for each image:
 //
-//   the phase                    so no pixel tells anything by itself: each
-//                                class's mean is grey, and an image is as
-//                                likely as its negative, which leaves a
-//                                linear classifier with next to nothing
+//   the phase                    so an image is as likely as its negative, and
+//                                a linear classifier that is right about the
+//                                one is wrong about the other
 //   each channel's strength      so colour tells nothing
 //   a turn and a stretch         a little, so no image comes twice
 //   noise at each pixel          half as strong as the wave

@@ -83,14 +83,14 @@ static double weigh(size_t count, const net_real *y, const net_real *dy) {
 static double try_linear(workbench *bench) {
   net_linear layer = {.batch = 3, .inputs = 7, .outputs = 5};
   net_real *dx = NULL, *dw = NULL, *db = NULL;
-  net_real *x = take(bench, "x", 3 * 7, &dx);
-  net_real *w = take(bench, "w", 7 * 5, &dw);
+  net_real *x = take(bench, "x", 21, &dx);
+  net_real *w = take(bench, "w", 35, &dw);
   net_real *b = take(bench, "b", 5, &db);
-  net_real *y = scratch(bench, 3 * 5);
-  net_real *dy = weights_of(bench, 3 * 5);
+  net_real *y = scratch(bench, 15);
+  net_real *dy = weights_of(bench, 15);
   net_linear_forward(&layer, x, w, b, y);
   net_linear_backward(&layer, x, w, dy, dx, dw, db);
-  return weigh(3 * 5, y, dy);
+  return weigh(15, y, dy);
 }
 
 static double try_conv(workbench *bench, net_conv layer) {
@@ -185,7 +185,7 @@ static double try_relu_mask(workbench *bench) {
 
 static double try_mean(workbench *bench) {
   net_real *dx = NULL;
-  net_real *x = take(bench, "x", 6 * 35, &dx);
+  net_real *x = take(bench, "x", 210, &dx);
   net_real *dy = weights_of(bench, 6);
   net_real *y = scratch(bench, 6);
   net_mean_forward(6, 35, x, y);
@@ -207,7 +207,7 @@ static double try_add(workbench *bench) {
 static double try_softmax(workbench *bench) {
   static const int32_t labels[4] = {2, 0, 6, 2};
   net_real *dx = NULL;
-  net_real *x = take(bench, "scores", 4 * 7, &dx);
+  net_real *x = take(bench, "scores", 28, &dx);
   return net_softmax_loss(4, 7, x, labels, dx).loss;
 }
 
