@@ -63,7 +63,8 @@ tool/                      users                               -
 tool/cmd_conform.c         users                               conform
 tool/bench_                users                               bench
 tool/conform_report.       users                               conform
-examples/                  users                               -
+examples/                  users                               nets
+examples/nets/             -                                   -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
