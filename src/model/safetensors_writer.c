@@ -50,33 +50,44 @@ static tarn_status append(tarn__budget *budget, tarn__array *out,
   return status;
 }
 
-// What stands for a byte between quotes; returns how long that is.
+// How many bytes stand for themselves between quotes, up to the first that does
+// not.
+static size_t plain_size(const char *text) {
+  size_t size = 0;
+  while ((unsigned char)text[size] >= 0x20 && text[size] != '"' &&
+         text[size] != '\\') {
+    size++;
+  }
+  return size;
+}
+
+// What stands for any other one; returns how long that is.
 static size_t escape(unsigned char byte, char out[6]) {
   static const char digits[] = "0123456789abcdef";
-  static const char plain[] = "\"\\\b\f\n\r\t";
+  static const char named[] = "\"\\\b\f\n\r\t";
   static const char letters[] = "\"\\bfnrt";
-  const char *found = memchr(plain, byte, sizeof plain - 1);
+  const char *found = memchr(named, byte, sizeof named - 1);
   out[0] = '\\';
   if (found != NULL) {
-    out[1] = letters[found - plain];
+    out[1] = letters[found - named];
     return 2;
   }
-  if (byte < 0x20) {
-    memcpy(out + 1, "u00", 3);
-    out[4] = digits[byte >> 4];
-    out[5] = digits[byte & 15];
-    return 6;
-  }
-  out[0] = (char)byte;
-  return 1;
+  memcpy(out + 1, "u00", 3);
+  out[4] = digits[byte >> 4];
+  out[5] = digits[byte & 15];
+  return 6;
 }
 
 tarn_status tarn__safetensors_quote(tarn__budget *budget, tarn__array *out,
                                     const char *text) {
   char bytes[6];
   tarn_status status = append(budget, out, "\"", 1);
-  for (; status == TARN_OK && *text != '\0'; text++) {
-    status = append(budget, out, bytes, escape((unsigned char)*text, bytes));
+  while (status == TARN_OK && *text != '\0') {
+    size_t plain = plain_size(text);
+    status = plain > 0 ? append(budget, out, text, plain)
+                       : append(budget, out, bytes,
+                                escape((unsigned char)*text, bytes));
+    text += plain > 0 ? plain : 1;
   }
   return status == TARN_OK ? append(budget, out, "\"", 1) : status;
 }
