@@ -72,7 +72,8 @@ static size_t escape(unsigned char byte, char out[6]) {
     out[1] = letters[found - named];
     return 2;
   }
-  memcpy(out + 1, "u00", 3);
+  out[1] = 'u';
+  out[2] = out[3] = '0';
   out[4] = digits[byte >> 4];
   out[5] = digits[byte & 15];
   return 6;
