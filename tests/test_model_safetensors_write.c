@@ -111,6 +111,25 @@ START_TEST(texts_are_escaped) {
 }
 END_TEST
 
+START_TEST(texts_of_any_length_come_back) {
+  static char text[1201];
+  create();
+  for (size_t i = 0; i < sizeof text - 1; i++) {
+    text[i] = i % 7 == 0 ? '\x02' : i % 5 == 0 ? '"' : 'x';
+    assert_ok(tarn_safetensors_add_metadata(writer, text, text));
+  }
+  out.size = 0;
+  assert_ok(tarn_safetensors_write_to(writer, gather, &out));
+  assert_ok(open_image(out.bytes, out.size));
+  ck_assert_uint_eq(tarn_safetensors_metadata_count(file), sizeof text - 1);
+  for (size_t i = sizeof text - 1; i > 0; i--) {
+    const char *value = tarn_safetensors_metadata(file, text);
+    require(value != NULL && strcmp(value, text) == 0);
+    text[i - 1] = '\0';
+  }
+}
+END_TEST
+
 // --- written and read --------------------------------------------------------
 
 static tarn_status fill(void *context, size_t offset, void *to, size_t size) {
@@ -466,7 +485,7 @@ int main(void) {
   faults_install();
   ADD(suite, "form", nothing_is_an_empty_file,
       larger_elements_stand_first_then_names, texts_are_escaped,
-      what_is_written_is_read_as_it_was);
+      texts_of_any_length_come_back, what_is_written_is_read_as_it_was);
   ADD(suite, "refusals", what_cannot_be_written_is_not_added,
       what_was_refused_leaves_nothing,
       metadata_that_cannot_be_written_is_not_added, wrong_use_is_refused,

@@ -10,6 +10,8 @@
 #include "base/status.h"
 #include "model/safetensors.h"
 
+enum { LONGEST = 6 };  // of what stands for a byte of a text
+
 tarn_status tarn_safetensors_writer_create(
     tarn_safetensors_writer **out_writer) {
   if (out_writer == NULL) {
@@ -50,22 +52,13 @@ static tarn_status append(tarn__budget *budget, tarn__array *out,
   return status;
 }
 
-// How many bytes stand for themselves between quotes, up to the first that does
-// not.
-static size_t plain_size(const char *text) {
-  size_t size = 0;
-  while ((unsigned char)text[size] >= 0x20 && text[size] != '"' &&
-         text[size] != '\\') {
-    size++;
-  }
-  return size;
-}
-
-// What stands for any other one; returns how long that is.
-static size_t escape(unsigned char byte, char out[6]) {
+// What stands for a byte between quotes; returns how long that is.
+static size_t escape(unsigned char byte, char out[LONGEST]) {
   static const char digits[] = "0123456789abcdef";
   static const char named[] = "\"\\\b\f\n\r\t";
   static const char letters[] = "\"\\bfnrt";
+  out[0] = (char)byte;
+  if (byte >= 0x20 && byte != '"' && byte != '\\') return 1;
   const char *found = memchr(named, byte, sizeof named - 1);
   out[0] = '\\';
   if (found != NULL) {
@@ -81,16 +74,18 @@ static size_t escape(unsigned char byte, char out[6]) {
 
 tarn_status tarn__safetensors_quote(tarn__budget *budget, tarn__array *out,
                                     const char *text) {
-  char bytes[6];
-  tarn_status status = append(budget, out, "\"", 1);
-  while (status == TARN_OK && *text != '\0') {
-    size_t plain = plain_size(text);
-    status = plain > 0 ? append(budget, out, text, plain)
-                       : append(budget, out, bytes,
-                                escape((unsigned char)*text, bytes));
-    text += plain > 0 ? plain : 1;
+  enum { GATHERED = 512 };
+  char bytes[GATHERED] = "\"";
+  size_t used = 1;
+  tarn_status status = TARN_OK;
+  for (; status == TARN_OK && *text != '\0'; text++) {
+    used += escape((unsigned char)*text, bytes + used);
+    if (used <= GATHERED - LONGEST) continue;
+    status = append(budget, out, bytes, used);
+    used = 0;
   }
-  return status == TARN_OK ? append(budget, out, "\"", 1) : status;
+  bytes[used++] = '"';
+  return status == TARN_OK ? append(budget, out, bytes, used) : status;
 }
 
 // Whoever reads the file must be able to: the strict reader is asked.
