@@ -8,7 +8,7 @@
 #include "test_model_safetensors_kit.h"
 
 typedef struct gathered {
-  unsigned char bytes[1 << 21];
+  unsigned char bytes[1 << 22];
   size_t size;
   size_t calls;
   size_t fails_at;  // call; 0: never
