@@ -292,6 +292,30 @@ START_TEST(what_is_no_file_is_named) {
 }
 END_TEST
 
+START_TEST(files_are_viewed_as_they_are) {
+  const unsigned char *bytes = (const unsigned char *)"";
+  size_t size = 1;
+  write_file(path_of("a"), "twelve bytes");
+  assert_ok(tarn__os_view_file(path_of("a"), &bytes, &size));
+  ck_assert_uint_eq(size, 12);
+  ck_assert_mem_eq(bytes, "twelve bytes", 12);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+  const void *there = bytes;
+  ck_assert(tarn__os_is_mapped(there));
+  tarn__os_unview_file(bytes, size);
+  ck_assert(!tarn__os_is_mapped(there));
+  write_file(path_of("empty"), "");
+  assert_ok(tarn__os_view_file(path_of("empty"), &bytes, &size));
+  ck_assert(bytes == NULL && size == 0);
+  tarn__os_unview_file(bytes, size);
+  assert_status(tarn__os_view_file(path_of("missing"), &bytes, &size),
+                TARN_E_IO);
+  assert_error_says("missing: No such file");
+  assert_status(tarn__os_view_file(folder, &bytes, &size), TARN_E_IO);
+  assert_error_says("not a regular file");
+}
+END_TEST
+
 START_TEST(lines_are_appended) {
   unsigned char *bytes = NULL;
   size_t size = 0;
@@ -365,6 +389,7 @@ int main(void) {
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, make_folder, remove_folder);
   tcase_add_test(files, files_are_read_whole);
+  tcase_add_test(files, files_are_viewed_as_they_are);
   tcase_add_test(files, lines_are_appended);
   tcase_add_test(files, what_is_no_file_is_named);
   tcase_add_test(files, a_file_beyond_the_bound_is_not_read);

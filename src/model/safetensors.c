@@ -39,7 +39,7 @@ static tarn_safetensors *make(const char *name) {
 static tarn_status finish(tarn_status status, tarn_safetensors *file,
                           tarn_safetensors **out_file) {
   if (status == TARN_OK) status = tarn__safetensors_read(file);
-  file->name = NULL;  // the caller's
+  file->name = file->budget.name = NULL;  // the caller's
   if (status == TARN_OK) {
     *out_file = file;
   } else {

@@ -10,6 +10,8 @@
 #include "base/status.h"
 #include "model/safetensors.h"
 
+enum { LONGEST = 6 };  // of what stands for a byte of a text
+
 tarn_status tarn_safetensors_writer_create(
     tarn_safetensors_writer **out_writer) {
   if (out_writer == NULL) {
@@ -51,34 +53,39 @@ static tarn_status append(tarn__budget *budget, tarn__array *out,
 }
 
 // What stands for a byte between quotes; returns how long that is.
-static size_t escape(unsigned char byte, char out[6]) {
+static size_t escape(unsigned char byte, char out[LONGEST]) {
   static const char digits[] = "0123456789abcdef";
-  static const char plain[] = "\"\\\b\f\n\r\t";
+  static const char named[] = "\"\\\b\f\n\r\t";
   static const char letters[] = "\"\\bfnrt";
-  const char *found = memchr(plain, byte, sizeof plain - 1);
+  out[0] = (char)byte;
+  if (byte >= 0x20 && byte != '"' && byte != '\\') return 1;
+  const char *found = memchr(named, byte, sizeof named - 1);
   out[0] = '\\';
   if (found != NULL) {
-    out[1] = letters[found - plain];
+    out[1] = letters[found - named];
     return 2;
   }
-  if (byte < 0x20) {
-    memcpy(out + 1, "u00", 3);
-    out[4] = digits[byte >> 4];
-    out[5] = digits[byte & 15];
-    return 6;
-  }
-  out[0] = (char)byte;
-  return 1;
+  out[1] = 'u';
+  out[2] = out[3] = '0';
+  out[4] = digits[byte >> 4];
+  out[5] = digits[byte & 15];
+  return 6;
 }
 
 tarn_status tarn__safetensors_quote(tarn__budget *budget, tarn__array *out,
                                     const char *text) {
-  char bytes[6];
-  tarn_status status = append(budget, out, "\"", 1);
+  enum { GATHERED = 512 };
+  char bytes[GATHERED] = "\"";
+  size_t used = 1;
+  tarn_status status = TARN_OK;
   for (; status == TARN_OK && *text != '\0'; text++) {
-    status = append(budget, out, bytes, escape((unsigned char)*text, bytes));
+    used += escape((unsigned char)*text, bytes + used);
+    if (used <= GATHERED - LONGEST) continue;
+    status = append(budget, out, bytes, used);
+    used = 0;
   }
-  return status == TARN_OK ? append(budget, out, "\"", 1) : status;
+  bytes[used++] = '"';
+  return status == TARN_OK ? append(budget, out, bytes, used) : status;
 }
 
 // Whoever reads the file must be able to: the strict reader is asked.
