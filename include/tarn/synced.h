@@ -358,6 +358,35 @@ tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
                  const tarn_wrap_options *options);
 
 // ---------------------------------------------------------------------------
+// Memory that buffers have in turn
+// ---------------------------------------------------------------------------
+// Several buffers may be wrapped (TARN_WRAP_EMPTY | TARN_WRAP_FILL) around the
+// same bytes, if they are used one after the other: a plan of a net's memory
+// does so. While it is another's turn a buffer is suspended.
+
+// Declares all bytes of the buffer to be worthless, as tarn_synced_invalidate
+// does, and refuses what would use them from now on, through any view, with
+// TARN_E_STATE and a text that ends with |why|. Suspended already: only |why|
+// changes. It may still be queried, suspended, resumed, wrapped and destroyed.
+//
+// Lifetime: |why| is the caller's, until tarn_synced_resume or the end.
+// Cost:     O(ranges); no memory is taken.
+// TARN_E_STATE  an access is open.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_suspend(tarn_synced *buffer,
+                                                         const char *why);
+
+// It is the buffer's turn. Not suspended: nothing happens.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_resume(tarn_synced *buffer);
+
+// Says that |buffer| has bytes that were |former|'s: whoever uses |buffer| next
+// at a place waits for what is still queued on |former|'s memory at that place,
+// as if it were queued on its own. Nobody waits in this call.
+//
+// Cost: O(streams and ranges of |former|); nothing where none is at work.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_follow(tarn_synced *buffer,
+                                                        tarn_synced *former);
+
+// ---------------------------------------------------------------------------
 // Debugging
 // ---------------------------------------------------------------------------
 // With TARN_SYNCED_PROTECT, or in a library that was built for debugging, the
