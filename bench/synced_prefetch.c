@@ -23,11 +23,11 @@
 #include "tool/stopwatch.h"
 
 enum {
-  IMAGE = 3 * 224 * 224 * sizeof(float),
-  BATCHES = 3,   // in rotation
-  STARTING = 4,  // iterations until the loop is steady
-  TIMED = 8,     // that are
-  ENDING = 3,    // during which it still is
+  IMAGE = 3 * 224 * 224 * 4,  // bytes of floats
+  BATCHES = 3,                // in rotation
+  STARTING = 4,               // iterations until the loop is steady
+  TIMED = 8,                  // that are
+  ENDING = 3,                 // during which it still is
   ITERATIONS = STARTING + TIMED + ENDING,
   ALONE = 4,    // copies, or uses, that are timed by themselves
   COUNTED = 9,  // iterations that are only counted

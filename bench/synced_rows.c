@@ -39,10 +39,10 @@ static uint64_t draw(rows *r, uint64_t below) {
 }
 
 static void shuffle(rows *r, size_t *items, size_t count) {
-  for (size_t i = count - 1; i > 0; i--) {
-    size_t other = draw(r, i + 1);
-    size_t item = items[i];
-    items[i] = items[other];
+  for (size_t left = count; left > 1; left--) {
+    size_t other = draw(r, left);
+    size_t item = items[left - 1];
+    items[left - 1] = items[other];
     items[other] = item;
   }
 }
@@ -175,7 +175,7 @@ static bool cross(rows *r, tarn_place from, tarn_place to, double *extra,
   return done;
 }
 
-// Zeros at both places: nobody has written anything, but both have it.
+// Zeros, written at the host and read at the device: valid at both.
 static bool fill(rows *r) {
   tarn_access access;
   return tarn_synced_begin(r->buffer, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
