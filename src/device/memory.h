@@ -2,6 +2,7 @@
 #ifndef TARN_DEVICE_MEMORY_H_
 #define TARN_DEVICE_MEMORY_H_
 
+#include "base/callbacks.h"
 #include "tarn/device.h"
 
 // The device of |place|, cpu:0 for TARN_HOST.
@@ -44,19 +45,6 @@ tarn_status tarn__memory_destroy(tarn_device *device, uint64_t memory);
 // TARN_E_STATE  a parent's stream, or called from a stream's callback.
 TARN_MUST_CHECK tarn_status tarn__stream_serial_of(const tarn_stream *stream,
                                                    uint64_t *out_serial);
-
-// How deep the thread is in callbacks; read through tarn__not_in_callback.
-extern _Thread_local int tarn__callbacks_running
-    __attribute__((tls_model("initial-exec")));
-
-// Says that a callback must not wait. TARN_E_STATE.
-__attribute__((cold)) tarn_status tarn__refuse_in_callback(void);
-
-// TARN_E_STATE on a thread that is in a stream's callback: what is called there
-// must not wait, or the stream would wait for itself.
-TARN_MUST_CHECK static inline tarn_status tarn__not_in_callback(void) {
-  return tarn__callbacks_running == 0 ? TARN_OK : tarn__refuse_in_callback();
-}
 
 // Whether no stream with |serial| lives any more: then its work is done.
 bool tarn__stream_is_gone(uint64_t serial);

@@ -69,10 +69,6 @@ tarn_status tarn__stream_refuse(const tarn_stream *stream,
 
 // --- callbacks that have not come yet ---------------------------------------
 
-// Read on every call, hence the model.
-_Thread_local int tarn__callbacks_running
-    __attribute__((tls_model("initial-exec")));
-
 typedef struct callback_call {
   tarn_stream *stream;
   tarn_stream_callback *callback;
@@ -431,11 +427,6 @@ tarn_status tarn__streams_synchronize(const tarn_device *device) {
 }
 
 // --- callbacks -------------------------------------------------------------
-
-tarn_status tarn__refuse_in_callback(void) {
-  return tarn__fail(TARN_E_STATE,
-                    "called from a stream's callback, which must not wait");
-}
 
 static void run_callback(C_Device handle, C_Stream native, void *user_data,
                          C_Status *result) {

@@ -21,7 +21,9 @@
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
-enum { TARN__MOST_SIDES = 64 };
+enum { TARN__MOST_SIDES = 64, TARN__HOST_SIDE = 0 };
+
+#define TARN__NO_SIDE UINT32_MAX
 
 // One place of a buffer, and its memory there.
 typedef struct tarn__side {
@@ -29,6 +31,7 @@ typedef struct tarn__side {
   tarn_block block;              // of a pool; pool NULL: outside memory or none
   tarn_synced_deleter *deleter;  // of outside memory
   void *context;
+  size_t fresh;       // bytes that somebody wrote and that are valid here
   uint32_t wrap;      // TARN_WRAP_... of outside memory
   bool outside;       // it has outside memory
   bool protect;       // its pages are protected as accesses allow
@@ -40,6 +43,23 @@ typedef struct tarn__side {
 typedef struct tarn__counts {
   uint64_t copies, moved, valid, discarded, outside, stalls, stalled_ns;
 } tarn__counts;
+
+// Why bytes are valid nowhere.
+typedef enum tarn__loss_cause {
+  TARN__LOSS_UNKNOWN = 0,
+  TARN__LOSS_CANCELLED,    // a write at the side was cancelled
+  TARN__LOSS_FAILED,       // a stream that wrote there failed
+  TARN__LOSS_INVALIDATED,  // the program declared them to be worthless
+} tarn__loss_cause;
+
+typedef struct tarn__loss {
+  size_t start;
+  size_t end;
+  uint32_t side;
+  tarn__loss_cause cause;
+} tarn__loss;
+
+enum { TARN__MOST_LOSSES = 32 };
 
 typedef struct tarn__core {
   tarn__gate gate;         // guards all that follows, but what never changes
@@ -53,16 +73,24 @@ typedef struct tarn__core {
   tarn_device *device;  // NULL: none
   char *name;           // NULL: none
   bool protect;
-  size_t handles;      // buffers and views that are not destroyed
-  tarn_list accesses;  // open ones, by their nodes, oldest first
+  bool slow;              // accesses must not take the fast way
+  const char *suspended;  // why accesses are refused; NULL: they are not
+  size_t handles;         // buffers and views that are not destroyed
+  tarn_list accesses;     // open ones, by their nodes, oldest first
   tarn__spans spans;
   tarn__lanes lanes;
   uint64_t errands;   // numbers given to errands so far
   tarn__side *sides;  // |side_room| of them; moves when it grows
   uint32_t side_count;
   uint32_t side_room;
-  tarn__counts *counts;  // side_room x side_room: from * side_room + to
-  tarn_list all;         // in the list of all buffers; guarded by its lock
+  uint32_t last_side;     // the answer when it was last asked for a place ...
+  tarn_place last_place;  // ... as the program named it
+  size_t live;            // bytes that somebody wrote and that are not lost
+  tarn__counts *counts;   // side_room x side_room: from * side_room + to
+  tarn__loss *losses;     // the newest, a ring of TARN__MOST_LOSSES; NULL: none
+  uint64_t loss_count;    // so far
+  uint64_t losses_told;   // of them, to the trace
+  tarn_list all;          // in the list of all buffers; guarded by its lock
 } tarn__core;
 
 struct tarn_synced {
@@ -71,5 +99,80 @@ struct tarn_synced {
   size_t size;
   size_t accesses;  // begun through it and open; guarded by the gate
 };
+
+// --- before anything else ---------------------------------------------------
+
+// Whether this thread may use |buffer| now.
+//
+// TARN_E_INVALID  NULL.
+// TARN_E_STATE    a parent's, or called from a stream's callback.
+TARN_MUST_CHECK tarn_status tarn__synced_check(const tarn_synced *buffer);
+
+// The same, and where the range stands in the whole buffer. |size| may be
+// TARN_ALL.
+//
+// TARN_E_INVALID  also where it does not lie in |buffer|.
+TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
+                                               size_t offset, size_t size,
+                                               size_t *out_start,
+                                               size_t *out_end);
+
+// TARN_E_STATE  the buffer is suspended. With the gate.
+TARN_MUST_CHECK tarn_status tarn__core_admit(const tarn__core *core);
+
+// "buffer 7 ('weights')" into |out|, for texts.
+enum { TARN__CORE_TEXT = 96 };
+char *tarn__core_text(const tarn__core *core, char *out);
+
+// --- the gate ----------------------------------------------------------------
+
+static inline void tarn__core_enter(tarn__core *core) {
+  tarn__gate_enter(&core->gate);
+}
+
+// Leaves the gate, and tells the trace what was lost since it was last left.
+// The thread's last error stays.
+void tarn__core_leave(tarn__core *core);
+
+// Sleeps until something has changed, or for no reason at all: look again.
+void tarn__core_sleep(tarn__core *core);
+
+// Wakes those that do.
+static inline void tarn__core_wake(tarn__core *core) {
+  if (core->sleepers > 0) pthread_cond_broadcast(&core->changed);
+}
+
+// --- what is valid where -----------------------------------------------------
+// All with the gate.
+
+static inline uint64_t tarn__side_bit(uint32_t side) {
+  return (uint64_t)1 << side;
+}
+
+// The only way to change |valid| and |written| of a span: keeps the sums |live|
+// and |fresh|.
+void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
+                    bool written);
+
+// Written, and valid nowhere.
+static inline bool tarn__span_is_lost(const tarn__span *span) {
+  return span->written && span->valid == 0;
+}
+
+// Remembers how bytes were lost, for texts and the trace.
+void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
+                          uint32_t side, size_t start, size_t end);
+
+// TARN_E_STATE with the text of how the bytes of |span| were lost.
+TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__core *core,
+                                                 const tarn__span *span);
+
+static inline tarn__counts *tarn__core_counts(tarn__core *core, uint32_t from,
+                                              uint32_t to) {
+  return &core->counts[(size_t)from * core->side_room + to];
+}
+
+// The text of what is wrong with the sums and the spans, or NULL. For tests.
+const char *tarn__core_verify(const tarn__core *core);
 
 #endif  // TARN_SYNCED_CORE_H_

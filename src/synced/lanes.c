@@ -1,2 +1,304 @@
-// To be written.
+// The streams that are at work on a buffer.
+//
+//   lane ──► mark 3 ──► mark 4 ──► mark 7      issued = 7, done = 2
+//            held                              5 and 6 were dropped
+//
+// Invariants:
+//   * marks are in the order of their numbers, all of them behind |done|, but
+//     for those that are held still
+//   * the mark of |issued| is there unless it is over, so that there is a mark
+//     at or behind each position that is not
+//   * a lane has at least as many holds as its marks together
 #include "synced/lanes.h"
+
+#include <stdio.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+
+void tarn__lanes_init(tarn__lanes *lanes) {
+  lanes->first = NULL;
+}
+
+// --- flags -----------------------------------------------------------------
+
+void tarn__flag_release(tarn__flag *flag) {
+  if (flag == NULL || atomic_fetch_sub(&flag->count, 1) > 1) return;
+  tarn__station_give_event(flag->device, flag->event);
+  tarn__host_free(flag, sizeof *flag);
+}
+
+// Behind what |stream| has queued.
+static tarn_status raise_flag(tarn_stream *stream, tarn__flag **out_flag) {
+  tarn__flag *flag = tarn__host_alloc(sizeof *flag);
+  *out_flag = NULL;
+  if (flag == NULL) return TARN_E_NOMEM;
+  flag->device = tarn_stream_device(stream);
+  flag->serial = tarn_stream_serial(stream);
+  atomic_init(&flag->count, 1);
+  tarn_status status = tarn__station_take_event(flag->device, &flag->event);
+  if (status == TARN_OK) status = tarn_event_record(flag->event, stream);
+  if (status == TARN_OK) {
+    *out_flag = flag;
+  } else {
+    tarn__flag_release(flag);
+  }
+  return status;
+}
+
+// --- marks -----------------------------------------------------------------
+
+static void free_mark(tarn__mark *mark) {
+  tarn__flag_release(mark->flag);
+  tarn__host_free(mark, sizeof *mark);
+}
+
+// Takes out the mark that |at| leads to.
+static void remove_mark(tarn__mark **at) {
+  tarn__mark *mark = *at;
+  *at = mark->next;
+  mark->lane->mark_count--;
+  free_mark(mark);
+}
+
+static void drop_marks_that_are_over(tarn__lane *lane) {
+  tarn__mark **at = &lane->marks;
+  while (*at != NULL) {
+    const tarn__mark *mark = *at;
+    if (mark->holds == 0 && tarn__lane_is_over(lane, mark->number)) {
+      remove_mark(at);
+    } else {
+      at = &(*at)->next;
+    }
+  }
+}
+
+// Never the last, behind which there is no other to wait for.
+static void drop_oldest_mark(tarn__lane *lane) {
+  tarn__mark **at = &lane->marks;
+  while (*at != NULL && (*at)->holds > 0)
+    at = &(*at)->next;
+  if (*at != NULL && (*at)->next != NULL) remove_mark(at);
+}
+
+// --- lanes -----------------------------------------------------------------
+
+static void free_lane(tarn__lane *lane) {
+  while (lane->marks != NULL)
+    remove_mark(&lane->marks);
+  tarn__host_free(lane, sizeof *lane);
+}
+
+void tarn__lanes_deinit(tarn__lanes *lanes) {
+  while (lanes->first != NULL) {
+    tarn__lane *lane = lanes->first;
+    lanes->first = lane->next;
+    free_lane(lane);
+  }
+}
+
+static void go_if_unused(tarn__lane *lane) {
+  if (lane->uses > 0 || lane->holds > 0) return;
+  assert(!lane->busy);
+  tarn__lane **at = &lane->list->first;
+  while (*at != lane)
+    at = &(*at)->next;
+  *at = lane->next;
+  free_lane(lane);
+}
+
+static tarn__lane *find(const tarn__lanes *lanes, uint64_t serial) {
+  tarn__lane *lane = lanes->first;
+  while (lane != NULL && (lane->serial != serial || lane->foreign))
+    lane = lane->next;
+  return lane;
+}
+
+static tarn__lane *add(tarn__lanes *lanes, uint64_t serial) {
+  tarn__lane *lane = tarn__host_alloc(sizeof *lane);
+  if (lane == NULL) return NULL;
+  lane->serial = serial;
+  lane->list = lanes;
+  lane->next = lanes->first;
+  lanes->first = lane;
+  return lane;
+}
+
+tarn_status tarn__lane_of(tarn__lanes *lanes, tarn_stream *stream,
+                          tarn__lane **out_lane) {
+  uint64_t serial = tarn_stream_serial(stream);
+  tarn__lane *lane = find(lanes, serial);
+  if (lane == NULL) lane = add(lanes, serial);
+  if (lane != NULL) lane->holds++;
+  *out_lane = lane;
+  return lane != NULL ? TARN_OK : TARN_E_NOMEM;
+}
+
+void tarn__lane_hold(tarn__lane *lane) {
+  lane->holds++;
+}
+
+void tarn__lane_release(tarn__lane *lane) {
+  assert(lane->holds > 0);
+  lane->holds--;
+  go_if_unused(lane);
+}
+
+void tarn__lane_add_use(tarn__lane *lane) {
+  lane->uses++;
+}
+
+void tarn__lane_remove_use(tarn__lane *lane) {
+  assert(lane->uses > 0);
+  lane->uses--;
+  go_if_unused(lane);
+}
+
+// --- marking ---------------------------------------------------------------
+
+tarn_status tarn__lane_begin_mark(tarn__lane *lane, tarn__mark **out_mark) {
+  assert(lane->holds > 0 && !lane->busy);
+  tarn__mark *mark = tarn__host_alloc(sizeof *mark);
+  *out_mark = mark;
+  if (mark == NULL) return TARN_E_NOMEM;
+  mark->lane = lane;
+  lane->busy = true;
+  return TARN_OK;
+}
+
+// What is queued on a stream without a handle is done already.
+tarn_status tarn__mark_record(tarn__mark *mark, tarn_stream *stream) {
+  if (tarn_stream_native(stream) != NULL) {
+    return raise_flag(stream, &mark->flag);
+  }
+  tarn_status status = tarn_stream_synchronize(stream);
+  mark->reached = status == TARN_OK;
+  return status;
+}
+
+static void append(tarn__lane *lane, tarn__mark *mark) {
+  tarn__mark **at = &lane->marks;
+  while (*at != NULL)
+    at = &(*at)->next;
+  *at = mark;
+  lane->mark_count++;
+  if (lane->mark_count > TARN__MOST_MARKS) drop_oldest_mark(lane);
+}
+
+uint64_t tarn__lane_end_mark(tarn__lane *lane, tarn__mark *mark) {
+  assert(lane->busy);
+  lane->busy = false;
+  bool recorded = mark->flag != NULL || mark->reached;
+  if (!recorded || lane->failed) {
+    free_mark(mark);
+    return 0;
+  }
+  mark->number = ++lane->issued;
+  append(lane, mark);
+  if (mark->reached) {
+    lane->done = lane->issued;
+    drop_marks_that_are_over(lane);
+  }
+  return lane->issued;
+}
+
+// --- waiting ---------------------------------------------------------------
+
+enum { TEXT_SIZE = 512 };  // of a last error
+
+// What goes on behind a failure must not hide its text.
+static void keep_text(char text[TEXT_SIZE]) {
+  snprintf(text, TEXT_SIZE, "%s", tarn_last_error());
+}
+
+// The position is not over.
+static tarn__mark *mark_at(const tarn__lane *lane, uint64_t number) {
+  tarn__mark *mark = lane->marks;
+  while (mark != NULL && mark->number < number)
+    mark = mark->next;
+  assert(mark != NULL);
+  return mark;
+}
+
+tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number) {
+  if (tarn__lane_is_over(lane, number)) return NULL;
+  tarn__mark *mark = mark_at(lane, number);
+  mark->holds++;
+  lane->holds++;
+  return mark;
+}
+
+// What a failed stream has queued may run on, and nobody will wait for it
+// later.
+static tarn_status wait_out(const tarn__mark *mark, tarn_status status) {
+  if (status != TARN_E_DEVICE) return status;
+  char text[TEXT_SIZE];
+  keep_text(text);
+  tarn_status joined = tarn_stream_join(NULL, mark->lane->serial);
+  (void)joined;  // of the same failure
+  return tarn__fail_text(status, text);
+}
+
+tarn_status tarn__mark_query(tarn__mark *mark) {
+  return wait_out(mark, tarn_event_query(mark->flag->event));
+}
+
+tarn_status tarn__mark_wait(tarn__mark *mark) {
+  return wait_out(mark, tarn_event_synchronize(mark->flag->event));
+}
+
+tarn_status tarn__mark_join(tarn__mark *mark, tarn_stream *stream) {
+  if (tarn_stream_serial(stream) == mark->lane->serial) return TARN_OK;
+  return tarn_stream_wait_event(stream, mark->flag->event);
+}
+
+// The stream is at rest by now, so that to ask is not to wait.
+static void fail(tarn__lane *lane) {
+  char text[TEXT_SIZE];
+  keep_text(text);
+  lane->failed = true;
+  tarn__mark *mark = lane->marks;
+  while (mark != NULL && tarn_event_query(mark->flag->event) == TARN_OK) {
+    if (lane->done < mark->number) lane->done = mark->number;
+    mark = mark->next;
+  }
+  (void)tarn__fail_text(TARN_E_DEVICE, text);
+}
+
+void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
+                             tarn_status status) {
+  assert(mark->lane == lane && mark->holds > 0);
+  mark->holds--;
+  if (status == TARN_OK && lane->done < mark->number) {
+    lane->done = mark->number;
+  }
+  if (status == TARN_E_DEVICE && !lane->failed) fail(lane);
+  drop_marks_that_are_over(lane);
+  tarn__lane_release(lane);
+}
+
+// --- work of another buffer ------------------------------------------------
+
+tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number) {
+  if (tarn__lane_is_over(lane, number)) return NULL;
+  tarn__flag *flag = mark_at(lane, number)->flag;
+  atomic_fetch_add(&flag->count, 1);
+  return flag;
+}
+
+tarn_status tarn__lane_adopt(tarn__lanes *lanes, tarn__flag *flag,
+                             tarn__lane **out_lane) {
+  tarn__mark *mark = tarn__host_alloc(sizeof *mark);
+  tarn__lane *lane = mark != NULL ? add(lanes, flag->serial) : NULL;
+  *out_lane = lane;
+  if (lane == NULL) {
+    tarn__host_free(mark, sizeof *mark);
+    return TARN_E_NOMEM;
+  }
+  lane->foreign = true;
+  lane->holds = 1;
+  lane->issued = 1;
+  *mark = (tarn__mark){.lane = lane, .flag = flag, .number = 1};
+  append(lane, mark);
+  return TARN_OK;
+}

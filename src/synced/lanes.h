@@ -9,90 +9,167 @@
 //                    (reached)   mark    mark
 //
 // A lane outlives its stream, whose end is the end of its work. One that has
-// failed is over; writes that were not known to be done by then are void.
+// failed is over, and nothing of it runs any more: who finds the failure waits
+// for the stream first. Writes behind |done| are void then.
 //
 // Lifetime: a lane lives while uses name it (|uses|) or somebody holds it
-//           (|holds|); the list of a buffer drops it then.
-// Threads:  all fields by whoever has the gate of the buffer. The functions
-//           that call the device are called without the gate, by a thread that
-//           holds the lane.
+//           (|holds|), and goes with the last of them; with it go its marks.
+//           So who takes uses out, or lets go of a mark, must hold a lane that
+//           it wants to look at afterwards.
+// Threads:  all fields by whoever has the gate of the buffer; |serial| and what
+//           a mark is of never change. The functions that call the device,
+//           tarn__mark_..., are called without the gate, by a thread that holds
+//           the lane (for its own mark) or the mark.
+// Fork:     in a child everything here only frees.
 #ifndef TARN_SYNCED_LANES_H_
 #define TARN_SYNCED_LANES_H_
+
+#include <stdatomic.h>
 
 #include "synced/spans.h"
 #include "synced/station.h"
 
+// An event, which the marks of several buffers may share.
+typedef struct tarn__flag {
+  tarn_event *event;
+  tarn_device *device;
+  uint64_t serial;      // of the stream
+  atomic_size_t count;  // marks and others that have it
+} tarn__flag;
+
 typedef struct tarn__mark {
   struct tarn__mark *next;  // a later position
-  tarn_event *event;
-  uint64_t number;
-  uint32_t holds;  // threads that wait for it just now
+  tarn__lane *lane;
+  tarn__flag *flag;  // NULL: not recorded, or reached when it was
+  bool reached;      // it needs no flag
+  uint64_t number;   // 0: none yet
+  uint32_t holds;    // threads that wait for it just now
 } tarn__mark;
-
-struct tarn__lane {
-  tarn__lane *next;
-  uint64_t serial;
-  tarn_device *device;
-  uint64_t issued;    // the last position that was marked
-  uint64_t done;      // the last that is known to be reached
-  bool failed;        // the stream has: positions after |done| will not come
-  bool busy;          // a thread marks it: others wait until it has
-  tarn__mark *marks;  // that are not known to be reached, oldest first
-  size_t mark_count;
-  size_t uses;
-  size_t holds;
-};
 
 typedef struct tarn__lanes {
   tarn__lane *first;
 } tarn__lanes;
 
+struct tarn__lane {
+  tarn__lane *next;
+  tarn__lanes *list;
+  uint64_t serial;
+  uint64_t issued;    // the last position that was marked
+  uint64_t done;      // the last that is known to be reached
+  bool failed;        // the stream has: positions after |done| will not come
+  bool foreign;       // of another buffer's marks: see tarn__lane_adopt
+  bool busy;          // a thread marks it: others wait until it has
+  tarn__mark *marks;  // that are not known to be reached, oldest first; the
+                      // last one is |issued|, unless that is over
+  size_t mark_count;
+  size_t uses;
+  size_t holds;  // one for each held mark among them
+};
+
+// More would be dropped, the oldest first.
 enum { TARN__MOST_MARKS = 64 };
 
 void tarn__lanes_init(tarn__lanes *lanes);
 
-// No use is left, and nobody waits. Events go back to their stations.
+// Frees what is left, which is nothing but in a child of fork: spans have been
+// ended, and nobody holds a lane.
 void tarn__lanes_deinit(tarn__lanes *lanes);
+
+// --- lanes: with the gate --------------------------------------------------
 
 // The lane of |stream|, made if it is new; the caller holds it.
 TARN_MUST_CHECK tarn_status tarn__lane_of(tarn__lanes *lanes,
                                           tarn_stream *stream,
                                           tarn__lane **out_lane);
 
-// Lets go of it. Lanes without uses, holds and marks go.
-void tarn__lane_release(tarn__lanes *lanes, tarn__lane *lane);
+// Holds a lane that was found in a use.
+void tarn__lane_hold(tarn__lane *lane);
 
-// Whether the work up to |number| is known to be over, one way or the other.
+// Lets go of it; a lane without uses goes with its last hold.
+void tarn__lane_release(tarn__lane *lane);
+
+// One use more, and one less; for spans.c alone.
+void tarn__lane_add_use(tarn__lane *lane);
+void tarn__lane_remove_use(tarn__lane *lane);
+
+// Whether the work up to |number| is known to be over, one way or the other ...
 static inline bool tarn__lane_is_over(const tarn__lane *lane, uint64_t number) {
   return number <= lane->done || lane->failed;
 }
 
-// Marking, in three steps. With the gate: takes a node; the lane must not be
-// busy, and is so from now on.
+// ... and whether it is the other: what it wrote is worth nothing.
+static inline bool tarn__lane_is_void(const tarn__lane *lane, uint64_t number) {
+  return number > lane->done && lane->failed;
+}
+
+// --- marking, in three steps -----------------------------------------------
+// Two threads that recorded at once would not know whose event is the later
+// one; hence |busy|, for as long as one event is recorded. Who finds a lane
+// busy sleeps on the buffer's |changed|, and who has marked it wakes sleepers.
+
+// With the gate: takes a node. The caller holds the lane, which is not busy,
+// and is from now on, until tarn__lane_end_mark, which must follow.
+//
+// TARN_E_NOMEM  the lane is not busy.
 TARN_MUST_CHECK tarn_status tarn__lane_begin_mark(tarn__lane *lane,
                                                   tarn__mark **out_mark);
-// Without: an event behind what |stream| has queued. On failure the mark has
-// none.
+
+// Without: an event behind what |stream|, which is the lane's, has queued.
+//
+// TARN_E_DEVICE  the stream has failed, or no event could be had. The mark has
+//                none, and will be no position.
 TARN_MUST_CHECK tarn_status tarn__mark_record(tarn__mark *mark,
                                               tarn_stream *stream);
-// With it: the position that the mark has become, or 0 if it was not recorded
-// and is given up. Beyond TARN__MOST_MARKS the oldest that nobody waits for is
-// dropped: who asks for its position waits for the next.
+
+// With it: the position that the mark has become, or 0 if there is none: it was
+// not recorded, or the lane was found failed meanwhile. Then the mark is gone,
+// and the work, which nobody could wait for later, is to be waited for by
+// tarn_stream_synchronize, which waits for failed streams too.
+//
+// Beyond TARN__MOST_MARKS the oldest that nobody waits for is dropped: who asks
+// for its position waits for the next.
 uint64_t tarn__lane_end_mark(tarn__lane *lane, tarn__mark *mark);
 
-// Waiting. With the gate: the oldest mark at or behind |number|, held; NULL if
-// that is over, or will be by a mark that a thread is just making.
+// --- waiting, in three steps -----------------------------------------------
+
+// With the gate: the oldest mark at or behind |number|, held, and with it the
+// lane; NULL if that is over.
 tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number);
-// Without: TARN_OK, TARN_PENDING, or the stream's failure ...
+
+// Without: TARN_OK, TARN_PENDING, or, as TARN_E_DEVICE, the stream's failure,
+// when nothing of it runs any more. Any other status says nothing about the
+// stream ...
 TARN_MUST_CHECK tarn_status tarn__mark_query(tarn__mark *mark);
-// ... the host waits ...
+// ... the host waits, and the same ...
 TARN_MUST_CHECK tarn_status tarn__mark_wait(tarn__mark *mark);
-// ... |stream| does.
+// ... |stream| waits. A failure may be either stream's: tarn__mark_query says
+// whether it is the mark's.
 TARN_MUST_CHECK tarn_status tarn__mark_join(tarn__mark *mark,
                                             tarn_stream *stream);
-// With it: what came of query or wait, TARN_PENDING if nothing is known; lets
-// go of the mark, and of those that are reached.
+
+// With it: what came of query or wait, TARN_PENDING if nothing is known. Lets
+// go of the mark, and of the lane; marks that are over and not held go. Of a
+// lane that has failed the other marks are asked, so that |done| is the last
+// that was reached before.
 void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
                              tarn_status status);
+
+// --- work of another buffer ------------------------------------------------
+
+// With the gate of the one: the flag of the oldest mark at or behind |number|,
+// counted once more; NULL if that is over.
+tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number);
+
+// With the gate of the other: a lane of its own whose position 1 is |flag|,
+// held by the caller; it keeps |flag| from now on. No lane that the buffer has
+// of the same stream will do: nobody knows which of two buffers marked first.
+//
+// TARN_E_NOMEM  the caller still has |flag|.
+TARN_MUST_CHECK tarn_status tarn__lane_adopt(tarn__lanes *lanes,
+                                             tarn__flag *flag,
+                                             tarn__lane **out_lane);
+
+// Lets go of a flag; NULL is allowed.
+void tarn__flag_release(tarn__flag *flag);
 
 #endif  // TARN_SYNCED_LANES_H_

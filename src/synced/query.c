@@ -11,10 +11,3 @@ tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
   (void)out_info;
   return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
 }
-
-tarn_status tarn_synced_each_open(tarn_synced_open_visit *visit,
-                                  void *context) {
-  (void)visit;
-  (void)context;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
-}

@@ -1,2 +1,95 @@
-// To be written.
+// How bytes come from one place to another, and at what price.
+//
+//             to   host      unified   device
+//   from host      memcpy    memcpy    h2d
+//        unified   memcpy    memcpy    h2d
+//        device    d2h       d2h       d2d, or p2p to another device
+//
+// Invariant: an end that the host can touch is a pointer here, whoever pins or
+// shares it. So the host's threads copy where no device is needed, and a
+// device's end is always the device's own memory.
 #include "synced/routes.h"
+
+#include <string.h>
+
+#include "base/status.h"
+
+// --- places ----------------------------------------------------------------
+
+tarn_place tarn__route_place(tarn_place place) {
+  bool host =
+      place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);
+  return host ? TARN_HOST : place;
+}
+
+static bool is_touchable(tarn_place place) {
+  return place.kind != TARN_PLACE_DEVICE;
+}
+
+tarn_device *tarn__route_device(tarn_place from, tarn_place to) {
+  if (!is_touchable(from)) return from.device;
+  return is_touchable(to) ? NULL : to.device;
+}
+
+// --- prices ----------------------------------------------------------------
+
+enum { WITHIN, DIRECT, HOST, STAGED };
+
+// The type names the plug-in. What cannot be asked copies in the dearest way.
+static bool reach_each_other(tarn_device *from, tarn_device *to) {
+  tarn_device_info a = {.struct_size = sizeof a};
+  tarn_device_info b = {.struct_size = sizeof b};
+  if (tarn_device_query(from, &a) != TARN_OK) return false;
+  if (tarn_device_query(to, &b) != TARN_OK) return false;
+  bool direct = (a.functions & TARN_FN_COPY_P2P) != 0;
+  return direct && strcmp(a.type, b.type) == 0;
+}
+
+unsigned tarn__route_price(tarn_place from, tarn_place to) {
+  if (from.device == to.device) return WITHIN;
+  if (is_touchable(from) || is_touchable(to)) return HOST;
+  return reach_each_other(from.device, to.device) ? DIRECT : STAGED;
+}
+
+// --- copies ----------------------------------------------------------------
+
+static void *pointer_at(const tarn__end *end, size_t offset) {
+  return (char *)end->pointer + offset;
+}
+
+static tarn_status copy_from_device(const tarn__end *from, const tarn__end *to,
+                                    size_t offset, size_t size,
+                                    tarn_stream *stream) {
+  tarn_addr source = from->address + offset;
+  tarn_addr target = to->address + offset;
+  tarn_device *device = from->place.device;
+  if (to->pointer != NULL) {
+    return tarn_copy_d2h(device, pointer_at(to, offset), source, size, stream);
+  }
+  if (to->place.device == device) {
+    return tarn_copy_d2d(device, target, source, size, stream);
+  }
+  return tarn_copy_p2p(to->place.device, target, device, source, size, stream);
+}
+
+tarn_status tarn__route_copy(const tarn__end *from, const tarn__end *to,
+                             size_t offset, size_t size, tarn_stream *stream) {
+  if (from->pointer == NULL) {
+    return copy_from_device(from, to, offset, size, stream);
+  }
+  if (to->pointer == NULL) {
+    return tarn_copy_h2d(to->place.device, to->address + offset,
+                         pointer_at(from, offset), size, stream);
+  }
+  memcpy(pointer_at(to, offset), pointer_at(from, offset), size);
+  return TARN_OK;
+}
+
+tarn_status tarn__route_zero(const tarn__end *to, size_t offset, size_t size) {
+  if (to->pointer == NULL) {
+    return tarn_device_set(to->place.device, to->address + offset, 0, size,
+                           NULL);
+  }
+  memset(pointer_at(to, offset), 0, size);
+  return TARN_OK;
+}

@@ -1,2 +1,382 @@
-// To be written.
+// The runs of bytes of a buffer: a treap that is threaded.
+//
+//            (40)                 a tree by |start|, a heap by |priority|:
+//           /    \                since those are random, O(log n) deep
+//        (10)    (70)
+//        /  \                     and a list in order, by |prev| and |next|:
+//     (0)   (20)                  0 ⇄ 10 ⇄ 20 ⇄ 40 ⇄ 70
+//
+// Invariants:
+//   * the first span is spans->whole, as long as there is one: a cut leaves the
+//     old node on the left, and a join keeps the left one
+//   * a span has no two uses that differ in nothing but |number|, unless that
+//     is an errand's
+//   * spare nodes are never fewer than the last reservation left, and what is
+//     let go of becomes spare only up to SPARES
 #include "synced/spans.h"
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "synced/lanes.h"
+
+// Nodes that are kept for the next cuts.
+enum { SPARES = 32 };
+
+// --- nodes -----------------------------------------------------------------
+
+static void drop_span(tarn__spans *spans, tarn__span *span) {
+  if (spans->spare_span_count >= SPARES) {
+    tarn__host_free(span, sizeof *span);
+    return;
+  }
+  span->next = spans->spare_spans;
+  spans->spare_spans = span;
+  spans->spare_span_count++;
+}
+
+static tarn__span *take_span(tarn__spans *spans) {
+  tarn__span *span = spans->spare_spans;
+  assert(span != NULL);
+  spans->spare_spans = span->next;
+  spans->spare_span_count--;
+  return span;
+}
+
+static void drop_use(tarn__spans *spans, tarn__use *use) {
+  if (spans->spare_use_count >= SPARES) {
+    tarn__host_free(use, sizeof *use);
+    return;
+  }
+  use->next = spans->spare_uses;
+  spans->spare_uses = use;
+  spans->spare_use_count++;
+}
+
+static void add_use(tarn__spans *spans, tarn__span *span, tarn__use value) {
+  tarn__use *use = spans->spare_uses;
+  assert(use != NULL);
+  spans->spare_uses = use->next;
+  spans->spare_use_count--;
+  *use = value;
+  use->next = span->uses;
+  span->uses = use;
+  if (use->lane != NULL) tarn__lane_add_use(use->lane);
+}
+
+// Takes out the use that |at| leads to.
+static void remove_use(tarn__spans *spans, tarn__use **at) {
+  tarn__use *use = *at;
+  tarn__lane *lane = use->lane;
+  *at = use->next;
+  drop_use(spans, use);
+  if (lane != NULL) tarn__lane_remove_use(lane);
+}
+
+static void remove_uses(tarn__spans *spans, tarn__span *span) {
+  while (span->uses != NULL)
+    remove_use(spans, &span->uses);
+}
+
+static void trim_spans(tarn__spans *spans, size_t most) {
+  while (spans->spare_span_count > most) {
+    tarn__span *span = take_span(spans);
+    tarn__host_free(span, sizeof *span);
+  }
+}
+
+static void trim_uses(tarn__spans *spans, size_t most) {
+  while (spans->spare_use_count > most) {
+    tarn__use *use = spans->spare_uses;
+    assert(use != NULL);
+    spans->spare_uses = use->next;
+    spans->spare_use_count--;
+    tarn__host_free(use, sizeof *use);
+  }
+}
+
+static bool stock_spans(tarn__spans *spans, size_t wanted) {
+  while (spans->spare_span_count < wanted) {
+    tarn__span *span = tarn__host_alloc(sizeof *span);
+    if (span == NULL) return false;
+    span->next = spans->spare_spans;
+    spans->spare_spans = span;
+    spans->spare_span_count++;
+  }
+  return true;
+}
+
+static bool stock_uses(tarn__spans *spans, size_t wanted) {
+  while (spans->spare_use_count < wanted) {
+    tarn__use *use = tarn__host_alloc(sizeof *use);
+    if (use == NULL) return false;
+    use->next = spans->spare_uses;
+    spans->spare_uses = use;
+    spans->spare_use_count++;
+  }
+  return true;
+}
+
+// --- the tree --------------------------------------------------------------
+
+// xorshift64: any numbers will do that have nothing to do with the ranges.
+static uint32_t next_priority(tarn__spans *spans) {
+  spans->random ^= spans->random << 13;
+  spans->random ^= spans->random >> 7;
+  spans->random ^= spans->random << 17;
+  return (uint32_t)(spans->random >> 32);
+}
+
+// What leads to |span|: its parent's pointer, or the root.
+static tarn__span **link_to(tarn__spans *spans, const tarn__span *span) {
+  tarn__span *parent = span->parent;
+  if (parent == NULL) return &spans->root;
+  return parent->left == span ? &parent->left : &parent->right;
+}
+
+// Puts |span| where its parent is, and the parent below it.
+//
+//        (p)              (s)            (s)               (p)
+//       /   \     ──►    /   \    and   /   \     ──►     /   \         .
+//     (s)    c          a    (p)       (p)   c           a    (s)
+//    /   \                  /   \     /   \                  /   \      .
+//   a     b                b     c   a     b                b     c
+static void rotate_up(tarn__spans *spans, tarn__span *span) {
+  tarn__span *parent = span->parent;
+  assert(parent != NULL);
+  bool is_left = parent->left == span;
+  tarn__span *middle = is_left ? span->right : span->left;
+  *link_to(spans, parent) = span;
+  span->parent = parent->parent;
+  parent->parent = span;
+  if (middle != NULL) middle->parent = parent;
+  if (is_left) {
+    parent->left = middle;
+    span->right = parent;
+  } else {
+    parent->right = middle;
+    span->left = parent;
+  }
+}
+
+// Behind |place|, in the list and in the tree. Where |place| has spans to its
+// right, the next one is the leftmost of them and has none to its left.
+static void insert_behind(tarn__spans *spans, tarn__span *place,
+                          tarn__span *span) {
+  span->prev = place;
+  span->next = place->next;
+  if (span->next != NULL) span->next->prev = span;
+  place->next = span;
+  tarn__span *parent = place->right == NULL ? place : span->next;
+  assert(parent != NULL);
+  span->parent = parent;
+  if (parent == place) {
+    parent->right = span;
+  } else {
+    parent->left = span;
+  }
+  while (span->parent != NULL && span->parent->priority < span->priority)
+    rotate_up(spans, span);
+  spans->count++;
+}
+
+static void remove_span(tarn__spans *spans, tarn__span *span) {
+  while (span->left != NULL && span->right != NULL) {
+    bool left = span->left->priority > span->right->priority;
+    rotate_up(spans, left ? span->left : span->right);
+  }
+  tarn__span *child = span->left != NULL ? span->left : span->right;
+  *link_to(spans, span) = child;
+  if (child != NULL) child->parent = span->parent;
+  assert(span->prev != NULL);
+  span->prev->next = span->next;
+  if (span->next != NULL) span->next->prev = span->prev;
+  spans->count--;
+}
+
+// --- from the first to the last --------------------------------------------
+
+void tarn__spans_init(tarn__spans *spans, size_t size) {
+  *spans = (tarn__spans){.size = size, .random = 0x9e3779b97f4a7c15};
+  if (size == 0) return;
+  spans->whole.end = size;
+  spans->whole.priority = next_priority(spans);
+  spans->root = &spans->whole;
+  spans->first = &spans->whole;
+  spans->count = 1;
+}
+
+void tarn__spans_deinit(tarn__spans *spans) {
+  tarn__span *next = NULL;
+  for (tarn__span *span = spans->first; span != NULL; span = next) {
+    next = span->next;
+    remove_uses(spans, span);
+    if (span != &spans->whole) tarn__host_free(span, sizeof *span);
+  }
+  trim_spans(spans, 0);
+  trim_uses(spans, 0);
+  *spans = (tarn__spans){.size = 0};
+}
+
+tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
+  tarn__span *span = spans->root;
+  assert(offset < spans->size);
+  for (;;) {
+    assert(span != NULL);
+    if (offset < span->start) {
+      span = span->left;
+    } else if (offset >= span->end) {
+      span = span->right;
+    } else {
+      return span;
+    }
+  }
+}
+
+// --- cuts ------------------------------------------------------------------
+
+static size_t count_uses(const tarn__span *span) {
+  size_t count = 0;
+  for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+    count++;
+  return count;
+}
+
+// Adds what a cut at |offset| in |span| takes.
+static bool add_cut(const tarn__span *span, size_t offset, size_t *io_spans,
+                    size_t *io_uses) {
+  if (offset == span->start || offset == span->end) return true;
+  ++*io_spans;
+  return tarn_size_add(*io_uses, count_uses(span), io_uses);
+}
+
+// What the range takes: nodes for both cuts, and |uses| in each of its spans.
+static bool add_up(const tarn__spans *spans, size_t start, size_t end,
+                   size_t uses, size_t *out_spans, size_t *out_uses) {
+  size_t within = 1;
+  const tarn__span *span = tarn__spans_find(spans, start);
+  *out_spans = 0;
+  *out_uses = 0;
+  if (!add_cut(span, start, out_spans, out_uses)) return false;
+  for (; span->end < end; span = span->next)
+    within++;
+  size_t added = 0;
+  return add_cut(span, end, out_spans, out_uses) &&
+         tarn_size_mul(within, uses, &added) &&
+         tarn_size_add(*out_uses, added, out_uses);
+}
+
+tarn_status tarn__spans_reserve(tarn__spans *spans, size_t start, size_t end,
+                                size_t uses) {
+  size_t wanted_spans = 0;
+  size_t wanted_uses = 0;
+  assert(start <= end && end <= spans->size);
+  if (start == end) return TARN_OK;
+  if (!add_up(spans, start, end, uses, &wanted_spans, &wanted_uses)) {
+    return tarn__fail(TARN_E_NOMEM, "synced: the uses of %zu ranges",
+                      spans->count);
+  }
+  trim_spans(spans, wanted_spans + SPARES);
+  if (wanted_uses <= SIZE_MAX - SPARES) trim_uses(spans, wanted_uses + SPARES);
+  bool enough =
+      stock_spans(spans, wanted_spans) && stock_uses(spans, wanted_uses);
+  return enough ? TARN_OK : TARN_E_NOMEM;
+}
+
+// Makes a span begin at |offset|, which is in |span|, and returns it.
+static tarn__span *cut_at(tarn__spans *spans, tarn__span *span, size_t offset) {
+  if (offset == span->start) return span;
+  tarn__span *right = take_span(spans);
+  *right = (tarn__span){.start = offset,
+                        .end = span->end,
+                        .priority = next_priority(spans),
+                        .readers = span->readers,
+                        .writer = span->writer,
+                        .valid = span->valid,
+                        .written = span->written};
+  span->end = offset;
+  for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+    add_use(spans, right, *use);
+  insert_behind(spans, span, right);
+  return right;
+}
+
+tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
+  assert(start < end && end <= spans->size);
+  tarn__span *first = cut_at(spans, tarn__spans_find(spans, start), start);
+  if (first->end == end || end == spans->size) return first;
+  tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
+  (void)cut_at(spans, last, end);
+  return first;
+}
+
+// --- joins -----------------------------------------------------------------
+
+static bool has_use(const tarn__span *span, const tarn__use *wanted) {
+  const tarn__use *use = span->uses;
+  while (use != NULL &&
+         !(use->lane == wanted->lane && use->number == wanted->number &&
+           use->side == wanted->side && use->writes == wanted->writes))
+    use = use->next;
+  return use != NULL;
+}
+
+// No use is there twice: as many, and each of them there, is the same set.
+static bool have_same_uses(const tarn__span *a, const tarn__span *b) {
+  if (count_uses(a) != count_uses(b)) return false;
+  const tarn__use *use = a->uses;
+  while (use != NULL && has_use(b, use))
+    use = use->next;
+  return use == NULL;
+}
+
+static bool are_alike(const tarn__span *a, const tarn__span *b) {
+  return a->valid == b->valid && a->written == b->written &&
+         a->readers == b->readers && a->writer == b->writer &&
+         have_same_uses(a, b);
+}
+
+void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
+  if (spans->count <= 1 || start >= end) return;
+  tarn__span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
+  while (span->end <= end && span->next != NULL) {
+    tarn__span *next = span->next;
+    if (next->pins > 0 || !are_alike(span, next)) {
+      span = next;
+      continue;
+    }
+    span->end = next->end;
+    remove_uses(spans, next);
+    remove_span(spans, next);
+    drop_span(spans, next);
+  }
+}
+
+// --- uses ------------------------------------------------------------------
+
+static bool is_same_work(const tarn__use *a, const tarn__use *b) {
+  return a->lane == b->lane && a->side == b->side && a->writes == b->writes &&
+         (a->lane != NULL || a->number == b->number);
+}
+
+void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use) {
+  tarn__use *known = span->uses;
+  while (known != NULL && !is_same_work(known, &use))
+    known = known->next;
+  if (known == NULL) {
+    add_use(spans, span, use);
+  } else if (known->number < use.number) {
+    known->number = use.number;
+  }
+}
+
+void tarn__span_forget(tarn__spans *spans, tarn__span *span,
+                       tarn__use_is_over *over, void *context) {
+  tarn__use **at = &span->uses;
+  while (*at != NULL) {
+    if (over(*at, context)) {
+      remove_use(spans, at);
+    } else {
+      at = &(*at)->next;
+    }
+  }
+}

@@ -7,14 +7,26 @@
 //
 // Invariants: spans cover [0, size) without gaps, in order; none is empty (a
 // buffer of 0 bytes has none); neighbours that are alike have been joined, but
-// for the time between tarn__spans_cut and tarn__spans_join.
+// for the time between tarn__spans_cut and tarn__spans_join, and where a pin
+// keeps them apart.
+//
+// Pins. An open access, or an errand, needs the two places where its range
+// begins and ends until it is over: without a pin two readers side by side look
+// alike, and would be joined, and to cut them again takes nodes, for which an
+// end cannot fail. So whoever enters itself into spans pins its range behind
+// the cut, and takes the pin away before the join.
+//
+//   cut ──► pin ──► readers++, uses ... ──(gate left)──► unpin ──► join
 //
 // Cost: O(log spans) to find, cut and join at a place; the next span is one
-// pointer away. No recursion. Memory is a node for each span.
+// pointer away. No recursion. Memory is a node for each span, and spare nodes:
+// as many as the last reservation wanted, and some more.
 //
 // Threads: whoever has the gate of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
 #define TARN_SYNCED_SPANS_H_
+
+#include <assert.h>
 
 #include "tarn/synced.h"
 
@@ -39,6 +51,7 @@ typedef struct tarn__span {
   struct tarn__span *right;
   struct tarn__span *parent;
   uint32_t priority;
+  uint32_t pins;              // ranges that begin or end at |start|, pinned
   uint32_t readers;           // open accesses that read it
   const tarn_access *writer;  // the open access that writes it; NULL: none
   uint64_t valid;             // sides whose bytes are the newest, or will be
@@ -51,8 +64,8 @@ typedef struct tarn__span {
 typedef struct tarn__spans {
   tarn__span *root;
   tarn__span *first;  // NULL: size 0
-  tarn__span whole;   // the node of the first span ever, so that a buffer that
-                      // is used whole needs no other
+  tarn__span whole;   // the node of the first span, always, so that a buffer
+                      // that is used whole needs no other
   size_t size;
   size_t count;
   uint64_t random;
@@ -62,7 +75,7 @@ typedef struct tarn__spans {
   size_t spare_use_count;
 } tarn__spans;
 
-// One span, unwritten.
+// One span, unwritten. |spans| must stay where it is.
 void tarn__spans_init(tarn__spans *spans, size_t size);
 
 // Frees all nodes; lanes of uses that are left are let go of.
@@ -71,8 +84,10 @@ void tarn__spans_deinit(tarn__spans *spans);
 // The span that holds |offset|, which is below the size.
 tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset);
 
-// Makes sure that the calls below that need nodes have them: a cut at |start|
-// and one at |end|, and |uses| new uses in each span between them.
+// Makes sure that the calls below that need nodes have them, until the gate is
+// left: a cut at |start| and one at |end|, and |uses| new uses in each span
+// between them. start <= end <= size. No memory is taken where the ends are
+// cuts already and |uses| is 0, nor where there are nodes to spare.
 //
 // TARN_E_NOMEM  nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__spans *spans,
@@ -84,15 +99,32 @@ TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__spans *spans,
 // 0 <= start < end <= size; tarn__spans_reserve came before.
 tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end);
 
+// Keeps the places where |first| begins and |last| ends from being joined away.
+// Pins are counted.
+static inline void tarn__span_pin(tarn__span *first, tarn__span *last) {
+  first->pins++;
+  if (last->next != NULL) last->next->pins++;
+}
+
+// Takes one pin away, from spans that begin and end where it was put.
+static inline void tarn__span_unpin(tarn__span *first, tarn__span *last) {
+  assert(first->pins > 0 && (last->next == NULL || last->next->pins > 0));
+  first->pins--;
+  if (last->next != NULL) last->next->pins--;
+}
+
 // Joins neighbours that are alike, from the one that ends at |start| to the one
-// that begins at |end|: same fields, and the same uses in any order.
+// that begins at |end|: same fields, the same uses in any order, and no pin
+// between them.
 void tarn__spans_join(tarn__spans *spans, size_t start, size_t end);
 
-// Adds a use that takes a node which was reserved; counts it in its lane. One
-// that is in the lane already for the same side and way is moved on instead.
+// Adds a use. One that is there already, of the same lane, side and way, is
+// moved on to |use.number| instead if that is later; of no lane, one that is
+// the same. Else it takes a node which was reserved, and counts in its lane.
 void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use);
 
-// Takes out the uses of |span| for which |over| says so.
+// Takes out the uses of |span| for which |over| says so. A lane goes with its
+// last use if nobody holds it.
 typedef bool tarn__use_is_over(const tarn__use *use, void *context);
 void tarn__span_forget(tarn__spans *spans, tarn__span *span,
                        tarn__use_is_over *over, void *context);

@@ -1,2 +1,269 @@
-// To be written.
+// What all synced buffers share of a device.
+//
+//   couriers   in ── stream, users       current: for who asks next
+//              out ─ stream, users
+//   retired    stream, users ── ...      failed, but somebody still holds them
+//   spare      event, event, ...         reached or forgotten marks
+//
+// Invariants:
+//   * a courier that is retired has users; the last of them ends it
+//   * a spare event is nobody's: whatever mark it bears does not count
+//   * without users and events that are out, asking to close leaves nothing of
+//     the station's that keeps the device open
 #include "synced/station.h"
+
+#include <pthread.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "synced/closing.h"
+
+enum { MOST_SPARE = 256 };
+
+typedef struct courier {
+  struct courier *next;  // retired too
+  tarn_stream *stream;
+  size_t users;
+} courier;
+
+struct tarn__station {
+  uint32_t generation;  // of forks
+
+  pthread_mutex_t streams_lock;  // guards the next two
+  courier *current[TARN__COURIER_COUNT];
+  courier *retired;
+
+  pthread_mutex_t events_lock;  // guards all below
+  tarn_event *spare[MOST_SPARE];
+  size_t spare_count;
+};
+
+// --- ending ----------------------------------------------------------------
+
+// What its last copies came to, those know who asked for them.
+static void destroy_courier(courier *ended) {
+  if (ended == NULL) return;
+  (void)tarn_stream_destroy(ended->stream);
+  tarn__host_free(ended, sizeof *ended);
+}
+
+static void drop_couriers(tarn__station *station) {
+  for (int way = 0; way < TARN__COURIER_COUNT; way++) {
+    destroy_courier(station->current[way]);
+    station->current[way] = NULL;
+  }
+  while (station->retired != NULL) {
+    courier *ended = station->retired;
+    station->retired = ended->next;
+    destroy_courier(ended);
+  }
+}
+
+static void drop_events(tarn__station *station) {
+  while (station->spare_count > 0)
+    (void)tarn_event_destroy(station->spare[--station->spare_count]);
+}
+
+static bool is_used(const tarn__station *station) {
+  for (int way = 0; way < TARN__COURIER_COUNT; way++) {
+    const courier *current = station->current[way];
+    if (current != NULL && current->users > 0) return true;
+  }
+  return station->retired != NULL;
+}
+
+// Idle streams and events are no reason to stay open. If somebody else has one,
+// they are made anew when they are wanted.
+static tarn_status ask(tarn_device *device, tarn__station *station) {
+  tarn_status status = tarn__closing_ask(device);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&station->streams_lock);
+  bool used = is_used(station);
+  if (!used) drop_couriers(station);
+  pthread_mutex_unlock(&station->streams_lock);
+  if (used) {
+    return tarn__fail(TARN_E_STATE,
+                      "%s: cannot close: synced buffers copy there",
+                      tarn_device_name(device));
+  }
+  pthread_mutex_lock(&station->events_lock);
+  drop_events(station);
+  pthread_mutex_unlock(&station->events_lock);
+  return TARN_OK;
+}
+
+// In a child of fork the locks may be held by threads that are not there.
+static void release(tarn__station *station) {
+  if (station->generation == tarn__os_generation()) {
+    pthread_mutex_destroy(&station->streams_lock);
+    pthread_mutex_destroy(&station->events_lock);
+  }
+  tarn__host_free(station, sizeof *station);
+}
+
+static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
+  tarn__station *station = pointer;
+  if (!commit) return ask(device, station);
+  bool ours = station->generation == tarn__os_generation();
+  if (ours) tarn__closing_commit(device);
+  drop_couriers(station);
+  drop_events(station);
+  release(station);
+  return TARN_OK;
+}
+
+// --- making ----------------------------------------------------------------
+
+static tarn__station *create(void) {
+  tarn__station *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return NULL;
+  made->generation = tarn__os_generation();
+  pthread_mutex_init(&made->streams_lock, NULL);
+  pthread_mutex_init(&made->events_lock, NULL);
+  return made;
+}
+
+static tarn_status attach(tarn_device *device, tarn__station **out) {
+  tarn__station *made = create();
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn_status status =
+      tarn_device_attach(device, TARN_SLOT_SYNCED, made, on_close);
+  if (status == TARN_OK) {
+    *out = made;
+    return TARN_OK;
+  }
+  release(made);
+  *out = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  return *out != NULL ? TARN_OK : status;  // another was quicker
+}
+
+tarn_status tarn__station_of(tarn_device *device, tarn__station **out_station) {
+  *out_station = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  return *out_station != NULL ? TARN_OK : attach(device, out_station);
+}
+
+// --- couriers --------------------------------------------------------------
+
+static bool has_failed(tarn_stream *stream) {
+  tarn_status status = tarn_stream_query(stream);
+  return status != TARN_OK && status != TARN_PENDING;
+}
+
+static tarn_status create_courier(tarn_device *device, courier **out) {
+  courier *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn_stream_create(device, &made->stream);
+  if (status != TARN_OK) {
+    tarn__host_free(made, sizeof *made);
+    return status;
+  }
+  *out = made;
+  return TARN_OK;
+}
+
+// Takes a failed one out; returns it if nobody holds it.
+static courier *retire(tarn__station *station, courier **current) {
+  courier *failed = *current;
+  if (failed == NULL || !has_failed(failed->stream)) return NULL;
+  *current = NULL;
+  if (failed->users == 0) return failed;
+  failed->next = station->retired;
+  station->retired = failed;
+  return NULL;
+}
+
+tarn_status tarn__station_courier(tarn_device *device, tarn__courier way,
+                                  tarn_stream **out_stream) {
+  tarn__station *station = NULL;
+  *out_stream = NULL;
+  tarn_status status = tarn__station_of(device, &station);
+  if (status != TARN_OK) return status;
+  courier **current = &station->current[way];
+  pthread_mutex_lock(&station->streams_lock);
+  courier *ended = retire(station, current);
+  if (*current == NULL) status = create_courier(device, current);
+  if (status == TARN_OK) {
+    (*current)->users++;
+    *out_stream = (*current)->stream;
+  }
+  pthread_mutex_unlock(&station->streams_lock);
+  destroy_courier(ended);
+  return status;
+}
+
+static bool release_current(tarn__station *station, const tarn_stream *stream) {
+  for (int way = 0; way < TARN__COURIER_COUNT; way++) {
+    courier *current = station->current[way];
+    if (current == NULL || current->stream != stream) continue;
+    current->users--;
+    return true;
+  }
+  return false;
+}
+
+// Returns the one that has no users any more, taken out.
+static courier *release_retired(tarn__station *station,
+                                const tarn_stream *stream) {
+  courier **link = &station->retired;
+  while (*link != NULL && (*link)->stream != stream)
+    link = &(*link)->next;
+  courier *found = *link;
+  if (found == NULL || --found->users > 0) return NULL;
+  *link = found->next;
+  return found;
+}
+
+void tarn__station_release_courier(tarn_stream *stream) {
+  if (stream == NULL) return;
+  tarn_device *device = tarn_stream_device(stream);
+  tarn__station *station = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  if (station == NULL) return;  // a parent's, before a fork
+  courier *ended = NULL;
+  pthread_mutex_lock(&station->streams_lock);
+  if (!release_current(station, stream)) {
+    ended = release_retired(station, stream);
+  }
+  pthread_mutex_unlock(&station->streams_lock);
+  destroy_courier(ended);
+}
+
+// --- events ----------------------------------------------------------------
+
+tarn_status tarn__station_take_event(tarn_device *device,
+                                     tarn_event **out_event) {
+  tarn__station *station = NULL;
+  *out_event = NULL;
+  tarn_status status = tarn__station_of(device, &station);
+  if (status != TARN_OK) return status;
+  pthread_mutex_lock(&station->events_lock);
+  if (station->spare_count > 0) {
+    *out_event = station->spare[--station->spare_count];
+  }
+  pthread_mutex_unlock(&station->events_lock);
+  return *out_event != NULL ? TARN_OK : tarn_event_create(device, out_event);
+}
+
+// A parent's device may be gone by now, so it is the event that is asked. Who
+// never forked need not ask.
+static bool is_of_a_parent(tarn_event *event) {
+  return tarn__os_generation() != 0 && tarn_event_query(event) == TARN_E_STATE;
+}
+
+static bool keep(tarn__station *station, tarn_event *event) {
+  pthread_mutex_lock(&station->events_lock);
+  bool kept = station->spare_count < MOST_SPARE;
+  if (kept) station->spare[station->spare_count++] = event;
+  pthread_mutex_unlock(&station->events_lock);
+  return kept;
+}
+
+void tarn__station_give_event(tarn_device *device, tarn_event *event) {
+  if (event == NULL) return;
+  tarn__station *station = NULL;
+  if (!is_of_a_parent(event)) {
+    station = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  }
+  if (station != NULL && keep(station, event)) return;
+  (void)tarn_event_destroy(event);
+}

@@ -1,30 +1,255 @@
-// To be written.
+// Buffers and views: making and ending them.
+#include <string.h>
+
+#include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/core.h"
+#include "synced/access.h"
+#include "synced/outside.h"
+#include "synced/registry.h"
+#include "synced/trace.h"
+
+static const uint32_t ALL_FLAGS = TARN_SYNCED_PROTECT | TARN_SYNCED_NO_PROTECT;
+
+// --- options -----------------------------------------------------------------
+
+static tarn_status check_tag(tarn_tag tag) {
+  bool known =
+      tag == 0 || strcmp(tarn_pool_tag_name(tag), tarn_pool_tag_name(0)) != 0;
+  return known ? TARN_OK
+               : tarn__fail(TARN_E_INVALID, "synced options: no tag %u", tag);
+}
+
+static tarn_status check_options(const tarn_synced_options *options) {
+  if (options->align != 0 && !tarn_is_power_of_two(options->align)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "synced options: align %zu is no power of two",
+                      options->align);
+  }
+  uint32_t flags = options->flags;
+  if ((flags & ~ALL_FLAGS) != 0 || (flags & ALL_FLAGS) == ALL_FLAGS) {
+    return tarn__fail(TARN_E_INVALID, "synced options: flags 0x%x", flags);
+  }
+  return check_tag(options->tag);
+}
+
+// All fields of what the caller knows of, the others 0.
+static tarn_status read_options(const tarn_synced_options *given,
+                                tarn_synced_options *out) {
+  size_t size = 0;
+  *out = (tarn_synced_options){.struct_size = sizeof *out};
+  if (given == NULL) return TARN_OK;
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_synced_options, flags),
+                         sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "synced options: struct_size");
+  }
+  memcpy(out, given, size);
+  out->struct_size = sizeof *out;
+  return check_options(out);
+}
+
+// --- the core ----------------------------------------------------------------
+
+static void tell(const tarn__core *core, tarn_synced_happening what) {
+  if (!tarn__synced_is_traced()) return;
+  tarn__synced_tell(
+      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
+                                .what = what,
+                                .size = core->size});
+}
+
+// What can fail is done; the rest cannot.
+static void settle(tarn__core *core, size_t size,
+                   const tarn_synced_options *options) {
+  core->generation = tarn__os_generation();
+  core->id = tarn__registry_number();
+  core->size = size;
+  core->align = options->align;
+  core->tag = options->tag;
+  core->device = options->device;
+  core->handles = 1;
+  tarn__gate_init(&core->gate);
+  pthread_cond_init(&core->changed, NULL);
+  tarn_list_init(&core->accesses);
+  tarn__spans_init(&core->spans, size);
+  tarn__lanes_init(&core->lanes);
+}
+
+static void free_core(tarn__core *core) {
+  tarn__sides_deinit(core);
+  tarn__host_free_text(core->name);
+  tarn__host_free_array(core->losses,
+                        core->losses != NULL ? TARN__MOST_LOSSES : 0,
+                        sizeof *core->losses);
+  tarn__host_free(core, sizeof *core);
+}
+
+static tarn_status create_core(size_t size, const tarn_synced_options *options,
+                               tarn__core **out_core) {
+  tarn__core *core = tarn__host_alloc(sizeof *core);
+  *out_core = NULL;
+  if (core == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__sides_init(core);
+  if (status == TARN_OK && options->name != NULL) {
+    core->name = tarn__host_text(options->name);
+    if (core->name == NULL) status = TARN_E_NOMEM;
+  }
+  if (status != TARN_OK) {
+    free_core(core);
+    return status;
+  }
+  settle(core, size, options);
+  *out_core = core;
+  return TARN_OK;
+}
+
+// --- making ------------------------------------------------------------------
+
+static tarn_synced *create_handle(tarn__core *core, size_t offset,
+                                  size_t size) {
+  tarn_synced *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return NULL;
+  *made = (tarn_synced){.core = core, .offset = offset, .size = size};
+  return made;
+}
 
 tarn_status tarn_synced_create(size_t size, const tarn_synced_options *options,
                                tarn_synced **out_buffer) {
-  (void)size;
-  (void)options;
-  (void)out_buffer;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  tarn_synced_options known;
+  tarn__core *core = NULL;
+  if (out_buffer == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  *out_buffer = NULL;
+  tarn_status status = tarn__not_in_callback();
+  if (status == TARN_OK) status = read_options(options, &known);
+  if (status != TARN_OK) return status;
+  tarn_synced *made = create_handle(NULL, 0, size);
+  if (made == NULL) return TARN_E_NOMEM;
+  status = create_core(size, &known, &core);
+  if (status != TARN_OK) {
+    tarn__host_free(made, sizeof *made);
+    return status;
+  }
+  made->core = core;
+  tarn__registry_add(core);
+  tell(core, TARN_SYNCED_CREATED);
+  *out_buffer = made;
+  return TARN_OK;
 }
 
 tarn_status tarn_synced_view(tarn_synced *buffer, size_t offset, size_t size,
                              tarn_synced **out_view) {
-  (void)buffer;
-  (void)offset;
-  (void)size;
-  (void)out_view;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
-}
-
-tarn_status tarn_synced_destroy(tarn_synced *buffer) {
-  (void)buffer;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  size_t start = 0;
+  size_t end = 0;
+  if (out_view == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  *out_view = NULL;
+  tarn_status status = tarn__synced_range(buffer, offset, size, &start, &end);
+  if (status != TARN_OK) return status;
+  tarn_synced *made = create_handle(buffer->core, start, end - start);
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn__core_enter(buffer->core);
+  buffer->core->handles++;
+  tarn__core_leave(buffer->core);
+  *out_view = made;
+  return TARN_OK;
 }
 
 size_t tarn_synced_size(const tarn_synced *buffer) {
-  (void)buffer;
-  return 0;
+  return buffer != NULL ? buffer->size : 0;
+}
+
+// --- ending ------------------------------------------------------------------
+
+// An access begun through |buffer|. With the gate.
+static const tarn_access *open_access_of(const tarn_synced *buffer) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &buffer->core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (access->buffer == buffer) return access;
+  }
+  return NULL;
+}
+
+// Lets go of one handle; |*out_last|: it was the last.
+static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
+  tarn__core *core = buffer->core;
+  tarn_status status = TARN_OK;
+  tarn__core_enter(core);
+  const tarn_access *open = open_access_of(buffer);
+  if (open != NULL) {
+    status = tarn__access_is_in_the_way(core, open, "it cannot be destroyed");
+  } else {
+    core->handles--;
+  }
+  *out_last = core->handles == 0;
+  tarn__core_leave(core);
+  return status;
+}
+
+static void keep_first(tarn_status *first, tarn_status status) {
+  if (*first == TARN_OK) *first = status;
+}
+
+static tarn_status give_back(tarn__core *core) {
+  tarn_status first = TARN_OK;
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    tarn__core_enter(core);
+    tarn__side memory = tarn__side_detach(core, i);
+    tarn__core_leave(core);
+    keep_first(&first, tarn__side_release(core, &memory));
+  }
+  return first;
+}
+
+// The only one who knows of it now. If the host has no memory to wait with,
+// streams are left to their work.
+static tarn_status rest(tarn__core *core) {
+  tarn__core_enter(core);
+  tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
+  tarn__core_leave(core);
+  return status;
+}
+
+static void end_core(tarn__core *core) {
+  tarn__spans_deinit(&core->spans);
+  tarn__lanes_deinit(&core->lanes);
+  pthread_cond_destroy(&core->changed);
+  tarn__gate_deinit(&core->gate);
+  free_core(core);
+}
+
+static tarn_status end_last(tarn__core *core) {
+  tarn__registry_remove(core);
+  tarn_status status = rest(core);
+  keep_first(&status, tarn__outside_sync_back(core));
+  keep_first(&status, give_back(core));
+  tell(core, TARN_SYNCED_DESTROYED);
+  end_core(core);
+  return status;
+}
+
+// The gate may be held by a thread that is not here, and so may the condition
+// be waited for: neither is touched.
+static void end_after_fork(tarn__core *core) {
+  if (--core->handles > 0) return;
+  tarn__registry_remove(core);
+  tarn__spans_deinit(&core->spans);
+  tarn__lanes_deinit(&core->lanes);
+  free_core(core);
+}
+
+tarn_status tarn_synced_destroy(tarn_synced *buffer) {
+  if (buffer == NULL) return TARN_OK;
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  tarn__core *core = buffer->core;
+  bool last = false;
+  if (core->generation != tarn__os_generation()) {
+    end_after_fork(core);
+  } else {
+    status = let_go(buffer, &last);
+    if (status != TARN_OK) return status;
+    if (last) status = end_last(core);
+  }
+  tarn__host_free(buffer, sizeof *buffer);
+  return status;
 }

@@ -1,0 +1,220 @@
+// An errand's waits and copies, without the gate.
+//
+//   ask every mark ──► host waits ──► carriers wait ──► zeros ──► copies
+//                                     ──► marks ──► the stream waits
+//
+// A stream that is found failed before anything was copied sends the errand
+// back to its plan: what it was to write is not there, and may have to come
+// from another place.
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "synced/errand.h"
+#include "synced/trace.h"
+
+static bool is_for(const tarn__wait *wait, size_t carrier) {
+  return (wait->carriers & (1u << carrier)) != 0;
+}
+
+// --- waits -------------------------------------------------------------------
+
+static tarn_status outcome(const tarn__wait *wait) {
+  switch (wait->status) {
+    case TARN_OK:
+    case TARN_PENDING:
+      return TARN_OK;
+    case TARN_E_DEVICE:
+      return TARN_PENDING;  // its lane is swept, plan anew
+    default:
+      return wait->status;
+  }
+}
+
+static tarn_status ask(tarn__errand *errand) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
+    tarn__wait *wait = &errand->waits[i];
+    wait->status = tarn__mark_query(wait->mark);
+    status = outcome(wait);
+  }
+  return status;
+}
+
+static void tell_stall(const tarn__errand *errand, uint64_t ns) {
+  if (!tarn__synced_is_traced()) return;
+  tarn__synced_tell(
+      errand->core,
+      (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
+                          .what = TARN_SYNCED_STALLED,
+                          .to = errand->ends[errand->side].place,
+                          .offset = errand->wish.start,
+                          .size = errand->wish.end - errand->wish.start,
+                          .ns = ns});
+}
+
+static void stall(tarn__errand *errand, tarn__wait *wait) {
+  uint64_t began = tarn__os_now_ns();
+  wait->status = tarn__mark_wait(wait->mark);
+  wait->stalled_ns = tarn__os_now_ns() - began;
+  tell_stall(errand, wait->stalled_ns);
+}
+
+static tarn_status wait_on_host(tarn__errand *errand) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
+    tarn__wait *wait = &errand->waits[i];
+    if (wait->status != TARN_PENDING || !is_for(wait, TARN__BY_HOST)) continue;
+    stall(errand, wait);
+    status = outcome(wait);
+  }
+  return status;
+}
+
+// If it is the mark's stream that failed, the wait knows now.
+static tarn_status join(tarn__wait *wait, tarn_stream *stream) {
+  tarn_status status = tarn__mark_join(wait->mark, stream);
+  if (status == TARN_OK) return TARN_OK;
+  tarn_status own = tarn__mark_query(wait->mark);
+  if (own == TARN_E_DEVICE) wait->status = own;
+  return own == TARN_E_DEVICE ? TARN_PENDING : status;
+}
+
+static tarn_status join_all(tarn__errand *errand, size_t carrier) {
+  tarn_status status = TARN_OK;
+  tarn_stream *stream = errand->carriers[carrier].stream;
+  for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
+    tarn__wait *wait = &errand->waits[i];
+    bool needed = wait->status == TARN_PENDING && is_for(wait, carrier);
+    if (needed) status = join(wait, stream);
+  }
+  return status;
+}
+
+static tarn_status find_courier(tarn__carrier *carrier) {
+  return tarn__station_courier(carrier->device, carrier->way, &carrier->stream);
+}
+
+static tarn_status wait_for_others(tarn__errand *errand) {
+  tarn_status status = ask(errand);
+  if (status == TARN_OK) status = wait_on_host(errand);
+  for (size_t i = TARN__BY_STREAM;
+       i < errand->carrier_count && status == TARN_OK; i++) {
+    tarn__carrier *carrier = &errand->carriers[i];
+    if (i >= TARN__FIRST_COURIER) status = find_courier(carrier);
+    if (status == TARN_OK && carrier->stream != NULL) {
+      status = join_all(errand, i);
+    }
+  }
+  return status;
+}
+
+// --- copies ------------------------------------------------------------------
+
+static void tell_run(const tarn__errand *errand, const tarn__run *run,
+                     bool queued) {
+  if (!tarn__synced_is_traced()) return;
+  bool zeros = run->from == TARN__NO_SIDE;
+  tarn__synced_tell(
+      errand->core,
+      (tarn_synced_event){
+          .struct_size = sizeof(tarn_synced_event),
+          .what = zeros ? TARN_SYNCED_ZEROED : TARN_SYNCED_COPIED,
+          .from = zeros ? TARN_HOST : errand->ends[run->from].place,
+          .to = errand->ends[errand->side].place,
+          .offset = run->start,
+          .size = run->end - run->start,
+          .queued = queued});
+}
+
+static tarn_status make(tarn__errand *errand, tarn__run *run) {
+  const tarn__end *to = &errand->ends[errand->side];
+  tarn__carrier *carrier = &errand->carriers[run->carrier];
+  size_t size = run->end - run->start;
+  tarn_status status =
+      run->from == TARN__NO_SIDE
+          ? tarn__route_zero(to, run->start, size)
+          : tarn__route_copy(&errand->ends[run->from], to, run->start, size,
+                             carrier->stream);
+  run->made = status == TARN_OK;
+  if (carrier->stream != NULL) carrier->used = true;
+  if (run->made) tell_run(errand, run, carrier->stream != NULL);
+  return status;
+}
+
+static tarn_status make_all(tarn__errand *errand) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < errand->run_count && status == TARN_OK; i++)
+    status = make(errand, &errand->runs[i]);
+  return status;
+}
+
+// --- marks behind them -------------------------------------------------------
+
+// The caller's stream goes on when the courier is there; if it cannot be made
+// to wait, the host does.
+static tarn_status follow(tarn__errand *errand, tarn__position behind) {
+  tarn__core *core = errand->core;
+  tarn__core_enter(core);
+  tarn__mark *mark = tarn__lane_hold_mark(behind.lane, behind.number);
+  tarn__core_leave(core);
+  if (mark == NULL) return TARN_OK;
+  tarn_status found = TARN_PENDING;
+  tarn_status status = tarn__mark_join(mark, errand->wish.stream);
+  if (status != TARN_OK) {
+    found = tarn__mark_wait(mark);
+    status = found;
+  }
+  tarn__core_enter(core);
+  tarn__work_settle(core, mark, found);
+  tarn__core_leave(core);
+  return status;
+}
+
+static tarn_status mark(tarn__errand *errand, size_t number) {
+  tarn__carrier *carrier = &errand->carriers[number];
+  tarn__core *core = errand->core;
+  if (!carrier->used) return TARN_OK;
+  tarn__core_enter(core);
+  tarn_status status =
+      tarn__work_mark(core, carrier->stream, &carrier->position);
+  tarn__core_leave(core);
+  carrier->failed = status != TARN_OK;
+  bool follows =
+      number >= TARN__FIRST_COURIER && carrier->position.lane != NULL;
+  return follows ? follow(errand, carrier->position) : status;
+}
+
+// Also after a failure: what was queued is under way.
+static tarn_status mark_all(tarn__errand *errand) {
+  tarn_status first = TARN_OK;
+  for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
+    tarn_status status = mark(errand, i);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+static void release_couriers(tarn__errand *errand) {
+  for (size_t i = TARN__FIRST_COURIER; i < errand->carrier_count; i++)
+    tarn__station_release_courier(errand->carriers[i].stream);
+}
+
+// What is done after a failure must not hide its text.
+static tarn_status end_failed(tarn__errand *errand, tarn_status status) {
+  char text[512];
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  (void)mark_all(errand);
+  release_couriers(errand);
+  return status == TARN_PENDING ? status : tarn__fail_text(status, text);
+}
+
+tarn_status tarn__errand_carry(tarn__errand *errand) {
+  assert(errand->marked);
+  tarn_status status = wait_for_others(errand);
+  if (status == TARN_OK) status = make_all(errand);
+  if (status != TARN_OK) return end_failed(errand, status);
+  status = mark_all(errand);
+  release_couriers(errand);
+  return status;
+}

@@ -1,0 +1,101 @@
+// What buffers have to do with a device that is about to close.
+//
+// A buffer that has memory there keeps it open. One that had may still know of
+// work on its streams, by events that would keep the device open too, and names
+// it in its sides.
+#include "synced/closing.h"
+
+#include "base/status.h"
+#include "synced/registry.h"
+
+// --- asking ----------------------------------------------------------------
+
+// Pinned memory of the host is the device's as well.
+static bool has_memory_at(const tarn__side *side, const tarn_device *device) {
+  if (side->end.address == 0) return false;
+  if (side->end.place.device == device) return true;
+  return side->block.pool != NULL &&
+         tarn_pool_place(side->block.pool).device == device;
+}
+
+static const tarn__side *side_at(const tarn__core *core,
+                                 const tarn_device *device) {
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    if (has_memory_at(&core->sides[i], device)) return &core->sides[i];
+  }
+  return NULL;
+}
+
+static tarn_status object(const tarn__core *core, const tarn_device *device) {
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: %s has %zu bytes there",
+                    tarn_device_name(device), tarn__core_text(core, text),
+                    core->size);
+}
+
+// The last mark, which stands for all of its lane, held; NULL: none is left.
+static tarn__mark *hold_last_mark(const tarn__core *core,
+                                  const tarn_device *device) {
+  for (tarn__lane *lane = core->lanes.first; lane != NULL; lane = lane->next) {
+    if (lane->device != device || lane->busy) continue;
+    tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
+    if (mark != NULL) return mark;
+  }
+  return NULL;
+}
+
+// With the gate, which is left for each question. What is pending objects by
+// itself: its event is in use.
+static void let_go(tarn__core *core, const tarn_device *device) {
+  tarn_status status = TARN_OK;
+  tarn__mark *mark = hold_last_mark(core, device);
+  while (mark != NULL && status != TARN_PENDING) {
+    tarn__core_leave(core);
+    status = tarn__mark_query(mark);
+    tarn__core_enter(core);
+    tarn__lane_release_mark(mark->lane, mark, status);
+    mark = status != TARN_PENDING ? hold_last_mark(core, device) : NULL;
+  }
+}
+
+static tarn_status ask(void *context, tarn__core *core) {
+  const tarn_device *device = context;
+  tarn__core_enter(core);
+  const tarn__side *side = side_at(core, device);
+  if (side == NULL) let_go(core, device);
+  tarn__core_leave(core);
+  return side == NULL ? TARN_OK : object(core, device);
+}
+
+tarn_status tarn__closing_ask(tarn_device *device) {
+  return tarn__registry_each(ask, device);
+}
+
+// --- closing ---------------------------------------------------------------
+
+// No place that a program can name is equal to it.
+static const tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
+
+static void forget(tarn__core *core, const tarn_device *device) {
+  if (core->device == device) core->device = NULL;
+  if (core->last_place.device == device) {
+    core->last_place = TARN_HOST;
+    core->last_side = TARN__HOST_SIDE;
+  }
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    tarn_place *place = &core->sides[i].end.place;
+    if (place->device == device) *place = nowhere;
+  }
+}
+
+static tarn_status commit(void *context, tarn__core *core) {
+  tarn__core_enter(core);
+  forget(core, context);
+  tarn__core_leave(core);
+  return TARN_OK;
+}
+
+void tarn__closing_commit(tarn_device *device) {
+  tarn_status status = tarn__registry_each(commit, device);
+  (void)status;  // each of them answers TARN_OK
+}

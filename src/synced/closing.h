@@ -1,0 +1,19 @@
+// closing.h - what buffers have to do with a device that is about to close.
+//
+// Called by the device's station, with the lock of the device room's registry:
+// before the lock of all buffers, and that before a gate.
+#ifndef TARN_SYNCED_CLOSING_H_
+#define TARN_SYNCED_CLOSING_H_
+
+#include "tarn/device.h"
+
+// Buffers let go of marks in its streams that are reached.
+//
+// TARN_E_STATE  a buffer has memory there; the text names it.
+TARN_MUST_CHECK tarn_status tarn__closing_ask(tarn_device *device);
+
+// It closes: buffers that were there forget it. Places of it that they have
+// counts for are nowhere from now on.
+void tarn__closing_commit(tarn_device *device);
+
+#endif  // TARN_SYNCED_CLOSING_H_

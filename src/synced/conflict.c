@@ -1,0 +1,66 @@
+// Who is in the way of an access, and how that is told.
+#include <stdio.h>
+
+#include "base/status.h"
+#include "synced/errand.h"
+
+static bool meets(const tarn_access *access, uint32_t side, size_t start,
+                  size_t end) {
+  bool there = side == TARN__NO_SIDE || access->side == side;
+  return there && access->offset < end && start < access->offset + access->size;
+}
+
+const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,
+                                   size_t start, size_t end) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (meets(access, side, start, end)) return access;
+  }
+  return NULL;
+}
+
+static const char *purpose(uint32_t mode) {
+  return mode == TARN_READ ? "reading" : "writing";
+}
+
+tarn_status tarn__access_is_in_the_way(const tarn__core *core,
+                                       const tarn_access *access,
+                                       const char *what) {
+  char text[TARN__CORE_TEXT];
+  char place[TARN__SIDE_TEXT] = "no place";
+  if (access->side != TARN__NO_SIDE) {
+    tarn__side_text(core, access->side, place);
+  }
+  return tarn__fail(TARN_E_STATE,
+                    "%s is open for %s at %s (bytes %zu to %zu): %s",
+                    tarn__core_text(core, text), purpose(access->mode), place,
+                    access->offset, access->offset + access->size, what);
+}
+
+// --- conflicts of accesses ---------------------------------------------------
+
+static tarn_status refuse(const tarn__errand *errand,
+                          const tarn_access *other) {
+  char what[128];
+  char place[TARN__SIDE_TEXT];
+  const tarn__wish *wish = &errand->wish;
+  snprintf(what, sizeof what,
+           "an access for %s at %s (bytes %zu to %zu) has to wait",
+           errand->writes ? "writing" : "reading",
+           tarn__side_text(errand->core, errand->side, place), wish->start,
+           wish->end);
+  return tarn__access_is_in_the_way(errand->core, other, what);
+}
+
+// Readers that are in no list are a prefetch, which is over soon.
+tarn_status tarn__errand_conflict(const tarn__errand *errand,
+                                  const tarn__span *span) {
+  const tarn_access *other = span->writer;
+  if (other == NULL) {
+    other =
+        tarn__access_in(errand->core, TARN__NO_SIDE, span->start, span->end);
+  }
+  bool patient = (errand->wish.mode & TARN_ACCESS_WAIT) != 0;
+  return other == NULL || patient ? TARN_PENDING : refuse(errand, other);
+}

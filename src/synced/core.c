@@ -1,0 +1,230 @@
+// What a buffer and all of its views have in common: who may use it, its gate,
+// and the sums over what is valid where.
+//
+// Invariants (tarn__core_verify walks them):
+//   * live is the sum of the bytes of spans that are written and not lost
+//   * a side's |fresh| is the sum of those that are written and valid there
+//   * bits of |valid| are of sides that have memory
+#include "synced/core.h"
+
+#include <stdio.h>
+
+#include "base/callbacks.h"
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "synced/sides.h"
+#include "synced/trace.h"
+
+// --- before anything else ---------------------------------------------------
+
+tarn_status tarn__synced_check(const tarn_synced *buffer) {
+  if (buffer == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  if (buffer->core->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "synced: a buffer was made by the parent before a fork");
+  }
+  return tarn__not_in_callback();
+}
+
+tarn_status tarn__synced_range(const tarn_synced *buffer, size_t offset,
+                               size_t size, size_t *out_start,
+                               size_t *out_end) {
+  tarn_status status = tarn__synced_check(buffer);
+  if (status != TARN_OK) return status;
+  bool fits = offset <= buffer->size;
+  size_t most = fits ? buffer->size - offset : 0;
+  if (size == TARN_ALL) size = most;
+  if (!fits || size > most) {
+    char text[TARN__CORE_TEXT];
+    return tarn__fail(
+        TARN_E_INVALID, "%s: %zu bytes at %zu are not in the %zu that it has",
+        tarn__core_text(buffer->core, text), size, offset, buffer->size);
+  }
+  *out_start = buffer->offset + offset;
+  *out_end = *out_start + size;
+  return TARN_OK;
+}
+
+tarn_status tarn__core_admit(const tarn__core *core) {
+  if (core->suspended == NULL) return TARN_OK;
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE, "%s is suspended: %s",
+                    tarn__core_text(core, text), core->suspended);
+}
+
+char *tarn__core_text(const tarn__core *core, char *out) {
+  unsigned long long id = core->id;
+  if (core->name != NULL) {
+    snprintf(out, TARN__CORE_TEXT, "buffer %llu ('%.60s')", id, core->name);
+  } else {
+    snprintf(out, TARN__CORE_TEXT, "buffer %llu", id);
+  }
+  return out;
+}
+
+// --- losses ------------------------------------------------------------------
+
+static tarn__loss *loss_at(const tarn__core *core, uint64_t number) {
+  return &core->losses[number % TARN__MOST_LOSSES];
+}
+
+static bool continues(const tarn__core *core, tarn__loss_cause cause,
+                      uint32_t side, size_t start) {
+  if (core->loss_count == core->losses_told) return false;
+  const tarn__loss *last = loss_at(core, core->loss_count - 1);
+  return last->cause == cause && last->side == side && last->end == start;
+}
+
+// Without memory for it, or with too many at once, the trace is not told, and
+// texts do not say how.
+void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
+                          uint32_t side, size_t start, size_t end) {
+  if (core->losses == NULL) {
+    core->losses = tarn__host_array(TARN__MOST_LOSSES, sizeof *core->losses);
+  }
+  if (core->losses == NULL) return;
+  if (continues(core, cause, side, start)) {
+    loss_at(core, core->loss_count - 1)->end = end;
+    return;
+  }
+  *loss_at(core, core->loss_count) =
+      (tarn__loss){.start = start, .end = end, .side = side, .cause = cause};
+  core->loss_count++;
+  if (core->loss_count - core->losses_told > TARN__MOST_LOSSES) {
+    core->losses_told++;
+  }
+}
+
+static const tarn__loss *find_loss(const tarn__core *core, size_t offset) {
+  for (uint64_t i = 0; i < core->loss_count && i < TARN__MOST_LOSSES; i++) {
+    const tarn__loss *loss = loss_at(core, core->loss_count - 1 - i);
+    if (loss->start <= offset && offset < loss->end) return loss;
+  }
+  return NULL;
+}
+
+tarn_status tarn__core_tell_loss(const tarn__core *core,
+                                 const tarn__span *span) {
+  static const char *const whys[] = {
+      [TARN__LOSS_UNKNOWN] = "went",
+      [TARN__LOSS_CANCELLED] = "went when a write was cancelled",
+      [TARN__LOSS_FAILED] = "went when a stream failed",
+  };
+  char text[TARN__CORE_TEXT];
+  char place[TARN__SIDE_TEXT];
+  tarn__core_text(core, text);
+  const tarn__loss *loss = find_loss(core, span->start);
+  if (loss == NULL) {
+    return tarn__fail(TARN_E_STATE,
+                      "%s: bytes %zu to %zu are lost, or were invalidated",
+                      text, span->start, span->end);
+  }
+  if (loss->cause == TARN__LOSS_INVALIDATED) {
+    return tarn__fail(TARN_E_STATE, "%s: bytes %zu to %zu were invalidated",
+                      text, span->start, span->end);
+  }
+  return tarn__fail(
+      TARN_E_STATE, "%s: bytes %zu to %zu are lost: their only copy, at %s, %s",
+      text, span->start, span->end, tarn__side_text(core, loss->side, place),
+      whys[loss->cause]);
+}
+
+// --- the gate ----------------------------------------------------------------
+
+// Takes out what the trace was not told yet; with the gate.
+static size_t take_losses(tarn__core *core, tarn_synced_event *events) {
+  size_t count = 0;
+  for (; core->losses_told < core->loss_count; core->losses_told++) {
+    const tarn__loss *loss = loss_at(core, core->losses_told);
+    if (loss->cause == TARN__LOSS_INVALIDATED) continue;
+    events[count++] =
+        (tarn_synced_event){.struct_size = sizeof *events,
+                            .what = TARN_SYNCED_LOST,
+                            .from = core->sides[loss->side].end.place,
+                            .to = TARN_HOST,
+                            .offset = loss->start,
+                            .size = loss->end - loss->start};
+  }
+  return count;
+}
+
+static void leave_and_tell(tarn__core *core) {
+  tarn_synced_event events[TARN__MOST_LOSSES];
+  size_t count = take_losses(core, events);
+  tarn__gate_leave(&core->gate);
+  if (!tarn__synced_is_traced()) return;
+  for (size_t i = 0; i < count; i++)
+    tarn__synced_tell(core, events[i]);
+}
+
+void tarn__core_leave(tarn__core *core) {
+  if (core->losses_told == core->loss_count) {
+    tarn__gate_leave(&core->gate);
+  } else {
+    leave_and_tell(core);
+  }
+}
+
+void tarn__core_sleep(tarn__core *core) {
+  core->sleepers++;
+  tarn__gate_wait(&core->gate, &core->changed);
+  core->sleepers--;
+}
+
+// --- what is valid where -----------------------------------------------------
+
+static uint64_t newest(uint64_t valid, bool written) {
+  return written ? valid : 0;
+}
+
+void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
+                    bool written) {
+  size_t size = span->end - span->start;
+  uint64_t was = newest(span->valid, span->written);
+  uint64_t is = newest(valid, written);
+  if (was != 0) core->live -= size;
+  if (is != 0) core->live += size;
+  for (uint64_t left = was ^ is; left != 0; left &= left - 1) {
+    uint32_t side = (uint32_t)__builtin_ctzll(left);
+    tarn__side *changed = &core->sides[side];
+    changed->fresh += (is & tarn__side_bit(side)) != 0 ? size : 0 - size;
+  }
+  span->valid = valid;
+  span->written = written;
+}
+
+// --- for tests
+// -----------------------------------------------------------------
+
+static const char *verify_side(const tarn__core *core, uint32_t side) {
+  size_t fresh = 0;
+  bool used = false;
+  uint64_t bit = tarn__side_bit(side);
+  for (const tarn__span *span = core->spans.first; span != NULL;
+       span = span->next) {
+    if ((span->valid & bit) == 0) continue;
+    used = true;
+    if (span->written) fresh += span->end - span->start;
+  }
+  if (fresh != core->sides[side].fresh) return "the fresh bytes of a side";
+  bool has = tarn__side_has_memory(&core->sides[side]);
+  return used && !has ? "bytes are valid where there is no memory" : NULL;
+}
+
+const char *tarn__core_verify(const tarn__core *core) {
+  size_t live = 0;
+  const char *wrong = tarn__spans_check(&core->spans);
+  for (const tarn__span *span = core->spans.first; span != NULL;
+       span = span->next) {
+    if (newest(span->valid, span->written) != 0)
+      live += span->end - span->start;
+    if (core->side_count < TARN__MOST_SIDES &&
+        span->valid >> core->side_count != 0) {
+      wrong = "bytes are valid at a side that there is not";
+    }
+  }
+  if (wrong == NULL && live != core->live) wrong = "the live bytes";
+  for (uint32_t i = 0; i < core->side_count && wrong == NULL; i++)
+    wrong = verify_side(core, i);
+  return wrong;
+}

@@ -1,0 +1,322 @@
+// An errand from its plan to its end: what it enters into the spans, and what
+// becomes of that.
+//
+// Invariants, while the gate is left:
+//   * the access counts in each span of its range, which is pinned, and at its
+//     side, so that nobody else writes there and the memory stays
+//   * the spans of a run have two uses of the errand: of the side that is
+//     written, and, unless it is zeros, of the one that is read
+// The errand alone takes them out again. A use is taken out before one is put
+// in its place, so that no node can be missing.
+#include "synced/errand.h"
+
+#include <assert.h>
+
+#include "base/status.h"
+#include "synced/outside.h"
+
+// --- runs beside spans -------------------------------------------------------
+
+// The run at |*io_at| or behind that |span| belongs to; NULL: none. Spans come
+// in order, and none of them is in two runs.
+static const tarn__run *run_of(const tarn__errand *errand,
+                               const tarn__span *span, size_t *io_at) {
+  while (*io_at < errand->run_count && errand->runs[*io_at].end <= span->start)
+    ++*io_at;
+  if (*io_at == errand->run_count) return NULL;
+  const tarn__run *run = &errand->runs[*io_at];
+  return run->start <= span->start ? run : NULL;
+}
+
+// --- entering ----------------------------------------------------------------
+
+static tarn__use use_at(const tarn__errand *errand, uint32_t side,
+                        bool writes) {
+  return (tarn__use){.number = errand->number, .side = side, .writes = writes};
+}
+
+static void enter_run(const tarn__errand *errand, tarn__span *span,
+                      const tarn__run *run) {
+  tarn__spans *spans = &errand->core->spans;
+  tarn__span_use(spans, span, use_at(errand, errand->side, true));
+  if (run->from != TARN__NO_SIDE) {
+    tarn__span_use(spans, span, use_at(errand, run->from, false));
+  }
+}
+
+// Bytes that a scheme without WRITE_DISCARD would have copied.
+static void count_discarded(tarn__errand *errand, const tarn__span *span) {
+  bool stale = span->written && span->valid != 0 &&
+               (span->valid & tarn__side_bit(errand->side)) == 0;
+  if (!stale) return;
+  uint32_t from = tarn__errand_source(errand, span->valid);
+  tarn__core_counts(errand->core, from, errand->side)->discarded +=
+      span->end - span->start;
+}
+
+static void enter_span(tarn__errand *errand, tarn__span *span,
+                       const tarn__run *run) {
+  if (errand->writes) {
+    span->writer = errand->access;
+  } else {
+    span->readers++;
+  }
+  if (run != NULL) enter_run(errand, span, run);
+  if (!errand->reads) count_discarded(errand, span);
+}
+
+static void open_access(const tarn__errand *errand) {
+  tarn_access *access = errand->access;
+  if (access == NULL) return;
+  const tarn__end *at = &errand->core->sides[errand->side].end;
+  access->address = at->address + errand->wish.start;
+  access->pointer =
+      at->pointer != NULL ? (char *)at->pointer + errand->wish.start : NULL;
+  access->size = errand->wish.end - errand->wish.start;
+  access->offset = errand->wish.start;
+  access->stream = errand->wish.stream;
+  access->mode = errand->wish.mode & ~TARN_ACCESS_WAIT;
+  access->side = errand->side;
+  tarn_list_add_tail(&errand->core->accesses, &access->node);
+}
+
+// Cannot fail: nodes were reserved.
+static void enter(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  const tarn__wish *wish = &errand->wish;
+  size_t at = 0;
+  errand->number = ++core->errands;
+  open_access(errand);
+  core->sides[errand->side].accesses++;
+  tarn__span *first = tarn__spans_cut(&core->spans, wish->start, wish->end);
+  tarn__span *last = first;
+  for (tarn__span *span = first; span != NULL && span->start < wish->end;
+       span = span->next) {
+    enter_span(errand, span, run_of(errand, span, &at));
+    last = span;
+  }
+  tarn__span_pin(first, last);
+}
+
+// --- taking back -------------------------------------------------------------
+
+static void take_span_back(const tarn__errand *errand, tarn__span *span) {
+  if (errand->writes) {
+    span->writer = NULL;
+  } else {
+    span->readers--;
+  }
+}
+
+static void close_access(const tarn__errand *errand) {
+  tarn_access *access = errand->access;
+  if (access == NULL) return;
+  tarn_list_del(&access->node);
+  *access = (tarn_access){.address = 0};
+}
+
+// The access is not open any more, as if it had never been.
+static void take_back(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  const tarn__wish *wish = &errand->wish;
+  tarn__span *first = tarn__spans_find(&core->spans, wish->start);
+  tarn__span *last = first;
+  assert(first->start == wish->start);
+  for (tarn__span *span = first; span != NULL && span->start < wish->end;
+       span = span->next) {
+    take_span_back(errand, span);
+    last = span;
+  }
+  tarn__span_unpin(first, last);
+  core->sides[errand->side].accesses--;
+  close_access(errand);
+  tarn__spans_join(&core->spans, wish->start, wish->end);
+}
+
+// --- committing --------------------------------------------------------------
+
+static bool is_of_errand(const tarn__use *use, void *context) {
+  const tarn__errand *errand = context;
+  return use->lane == NULL && use->number == errand->number;
+}
+
+static void leave_use(tarn__core *core, tarn__span *span,
+                      tarn__position position, uint32_t side, bool writes) {
+  tarn__span_use(&core->spans, span,
+                 (tarn__use){.lane = position.lane,
+                             .number = position.number,
+                             .side = side,
+                             .writes = writes});
+}
+
+static void commit_run(tarn__errand *errand, tarn__span *span,
+                       const tarn__run *run) {
+  tarn__core *core = errand->core;
+  const tarn__carrier *carrier = &errand->carriers[run->carrier];
+  tarn__span_forget(&core->spans, span, is_of_errand, errand);
+  tarn__position behind = carrier->position;
+  bool lost =
+      behind.lane != NULL && tarn__lane_is_void(behind.lane, behind.number);
+  if (!run->made || carrier->failed || lost) return;
+  if (behind.lane != NULL && !tarn__lane_is_over(behind.lane, behind.number)) {
+    leave_use(core, span, behind, errand->side, true);
+    leave_use(core, span, behind, run->from, false);
+  }
+  tarn__span_set(core, span, span->valid | tarn__side_bit(errand->side),
+                 span->written);
+}
+
+static void commit_spans(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  size_t at = 0;
+  tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
+  for (; span != NULL && span->start < errand->wish.end; span = span->next) {
+    const tarn__run *run = run_of(errand, span, &at);
+    if (run != NULL) {
+      commit_run(errand, span, run);
+    } else if (errand->wait_count > 0) {
+      tarn__work_prune(core, span);
+    }
+  }
+}
+
+static void count_runs(const tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  for (size_t i = 0; i < errand->run_count; i++) {
+    const tarn__run *run = &errand->runs[i];
+    if (!run->made || run->from == TARN__NO_SIDE) continue;
+    tarn__counts *counts = tarn__core_counts(core, run->from, errand->side);
+    counts->copies++;
+    counts->moved += run->end - run->start;
+  }
+}
+
+static const tarn__run *first_copy(const tarn__errand *errand) {
+  for (size_t i = 0; i < errand->run_count; i++) {
+    if (errand->runs[i].from != TARN__NO_SIDE) return &errand->runs[i];
+  }
+  return NULL;
+}
+
+// What was spared: bytes that were there, and those beyond the range that a
+// copy of the whole would have moved as well. Before the runs are committed.
+static void count_spared(const tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  if (!errand->reads) return;
+  tarn__core_counts(core, errand->side, errand->side)->valid +=
+      errand->valid_bytes;
+  const tarn__run *copy = first_copy(errand);
+  if (copy == NULL) return;
+  size_t stale = core->live - core->sides[errand->side].fresh;
+  if (stale <= errand->moved_bytes) return;
+  tarn__core_counts(core, copy->from, errand->side)->outside +=
+      stale - errand->moved_bytes;
+}
+
+static void count_stalls(const tarn__errand *errand) {
+  for (size_t i = 0; i < errand->wait_count; i++) {
+    const tarn__wait *wait = &errand->waits[i];
+    if (wait->stalled_ns == 0) continue;
+    tarn__counts *counts =
+        tarn__core_counts(errand->core, wait->side, errand->side);
+    counts->stalls++;
+    counts->stalled_ns += wait->stalled_ns;
+  }
+}
+
+static void release_positions(tarn__errand *errand) {
+  for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
+    tarn__work_release(errand->carriers[i].position);
+    errand->carriers[i].position.lane = NULL;
+  }
+}
+
+// Ends what was entered, whatever became of it.
+static void commit(tarn__errand *errand, tarn_status status) {
+  bool stays = status == TARN_OK && errand->access != NULL;
+  if (status == TARN_OK) count_spared(errand);
+  count_runs(errand);
+  count_stalls(errand);
+  tarn__errand_forget(errand);
+  if (tarn__errand_has_work(errand)) commit_spans(errand);
+  release_positions(errand);
+  if (stays) {
+    tarn__spans_join(&errand->core->spans, errand->wish.start,
+                     errand->wish.end);
+  } else {
+    take_back(errand);
+  }
+  tarn__core_wake(errand->core);
+}
+
+// --- from the beginning to the end -------------------------------------------
+
+// Whether outside memory stands in the way of what is planned.
+static bool must_move(const tarn__errand *errand) {
+  const tarn__side *side = &errand->core->sides[errand->side];
+  if (!side->outside) return false;
+  if (errand->run_count > 0 && !tarn__side_is_open(side)) return true;
+  return errand->writes && !tarn__side_is_writable(side);
+}
+
+// The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
+static tarn_status provide(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  tarn_status status = TARN_OK;
+  bool lacks = !tarn__side_has_memory(&core->sides[errand->side]);
+  bool moves = must_move(errand);
+  if (lacks || moves) {
+    tarn__errand_forget(errand);
+    status = lacks ? tarn__side_take(core, errand->side)
+                   : tarn__side_move_to_own(core, errand->side);
+    return status == TARN_OK ? TARN_PENDING : status;
+  }
+  status = tarn__spans_reserve(&core->spans, errand->wish.start,
+                               errand->wish.end, errand->run_count > 0 ? 2 : 0);
+  if (status != TARN_OK) tarn__errand_forget(errand);
+  return status;
+}
+
+static void sleep_and_count(tarn__errand *errand) {
+  uint32_t side = errand->side;
+  uint64_t began = tarn__os_now_ns();
+  tarn__core_sleep(errand->core);
+  tarn__counts *counts = tarn__core_counts(errand->core, side, side);
+  counts->stalls++;
+  counts->stalled_ns += tarn__os_now_ns() - began;
+}
+
+// Up to what is entered. TARN_PENDING: begin anew.
+static tarn_status prepare(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  tarn_status status = tarn__core_admit(core);
+  if (status != TARN_OK) return status;
+  status = tarn__side_of(core, errand->wish.place, &errand->side);
+  if (status == TARN_OK) status = tarn__core_admit(core);
+  if (status != TARN_OK) return status;
+  bool busy = core->sides[errand->side].busy;
+  status = busy ? TARN_PENDING : tarn__errand_plan(errand);
+  if (status == TARN_PENDING) sleep_and_count(errand);
+  return status == TARN_OK ? provide(errand) : status;
+}
+
+static tarn_status try(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  tarn_status status = prepare(errand);
+  if (status != TARN_OK) return status;
+  enter(errand);
+  if (tarn__errand_has_work(errand)) {
+    tarn__core_leave(core);
+    status = tarn__errand_carry(errand);
+    tarn__core_enter(core);
+  }
+  commit(errand, status);
+  return status;
+}
+
+tarn_status tarn__errand_run(tarn__errand *errand) {
+  tarn_status status = TARN_PENDING;
+  while (status == TARN_PENDING)
+    status = try(errand);
+  return status;
+}

@@ -1,0 +1,122 @@
+// errand.h - what has to be done before an access may have its bytes.
+//
+//   plan    what is missing and from where it comes (runs), what is to be
+//           waited for (waits), and who does it (carriers); nothing changes
+//   enter   the access, and the runs as uses, into the spans
+//   carry   waits, zeros, copies, marks: without the gate
+//   commit  uses become positions in lanes, bytes valid
+//
+// Carriers. With a stream, copies are queued on it where its device can make
+// them, else on a courier of the device that can, which waits for what the
+// copy needs and which the stream waits for. Zeros, what no device copies, and
+// all without a stream are done by the host, at once.
+#ifndef TARN_SYNCED_ERRAND_H_
+#define TARN_SYNCED_ERRAND_H_
+
+#include "synced/access.h"
+#include "synced/sides.h"
+#include "synced/work.h"
+
+enum {
+  TARN__BY_HOST = 0,
+  TARN__BY_STREAM = 1,
+  TARN__FIRST_COURIER = 2,
+  TARN__MOST_CARRIERS = 16,  // beyond, the host copies
+  TARN__FEW = 8,             // runs and waits that take no memory
+};
+
+// Bytes that come from one side, or are to be zero.
+typedef struct tarn__run {
+  size_t start;
+  size_t end;
+  uint32_t from;  // TARN__NO_SIDE: zeros
+  uint32_t carrier;
+  bool made;  // done, or queued
+} tarn__run;
+
+// A stream that has to come to a position before carriers may go on.
+typedef struct tarn__wait {
+  tarn__lane *lane;
+  uint64_t number;
+  uint32_t carriers;  // bit i: carrier i
+  uint32_t side;      // whose memory it is about
+  tarn__mark *mark;   // held, from the end of the plan on
+  tarn_status status;
+  uint64_t stalled_ns;  // that the host waited for it; 0: it did not
+} tarn__wait;
+
+typedef struct tarn__carrier {
+  tarn_device *device;  // of a courier
+  tarn__courier way;
+  tarn_stream *stream;
+  bool used;                // copies were queued
+  bool failed;              // they are void
+  tarn__position position;  // behind them; lane NULL: they are over
+} tarn__carrier;
+
+typedef struct tarn__errand {
+  tarn__core *core;
+  tarn__wish wish;
+  tarn_access *access;  // NULL: nothing is to be open afterwards
+  bool reads;
+  bool writes;
+  uint32_t side;
+  uint64_t number;
+  size_t valid_bytes;  // of the range, that are there already
+  size_t moved_bytes;  // that are to be copied
+  bool marked;         // marks of waits are held
+  tarn__run *runs;
+  size_t run_count;
+  size_t run_room;
+  tarn__wait *waits;
+  size_t wait_count;
+  size_t wait_room;
+  size_t carrier_count;
+  uint64_t ends_known;  // of |ends|, by bit
+  uint64_t last_valid;  // of which |last_from| is the cheapest side
+  uint32_t last_from;
+  // Only as far as the counts say are they set.
+  tarn__run few_runs[TARN__FEW];
+  tarn__wait few_waits[TARN__FEW];
+  tarn__carrier carriers[TARN__MOST_CARRIERS];
+  tarn__end ends[TARN__MOST_SIDES];
+} tarn__errand;
+
+void tarn__errand_init(tarn__errand *errand, tarn__core *core,
+                       const tarn__wish *wish, tarn_access *access);
+void tarn__errand_deinit(tarn__errand *errand);
+
+// With the gate: does all of it, waits and begins anew as often as need be.
+// Leaves the gate. After TARN_OK the access is open; or, if there is none, the
+// bytes are valid at the side.
+TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__errand *errand);
+
+// --- its parts ---------------------------------------------------------------
+
+// With the gate. TARN_PENDING: others are in the way, and will not be for ever:
+// sleep, and plan anew.
+//
+// TARN_E_STATE  they are for as long as they like; or bytes are lost.
+TARN_MUST_CHECK tarn_status tarn__errand_plan(tarn__errand *errand);
+
+// Lets go of what a plan holds, with what came of its waits. With the gate.
+void tarn__errand_forget(tarn__errand *errand);
+
+// The cheapest of the sides in |valid|, which is not 0.
+uint32_t tarn__errand_source(tarn__errand *errand, uint64_t valid);
+
+// What a plan says about others that are in the way in |span|.
+TARN_MUST_CHECK tarn_status tarn__errand_conflict(const tarn__errand *errand,
+                                                  const tarn__span *span);
+
+static inline bool tarn__errand_has_work(const tarn__errand *errand) {
+  return errand->run_count > 0 || errand->wait_count > 0;
+}
+
+// Without the gate. TARN_PENDING: a stream that was waited for has failed;
+// nothing was copied: plan anew.
+//
+// TARN_E_DEVICE, TARN_E_NOMEM, TARN_E_UNSUPPORTED  some runs were made.
+TARN_MUST_CHECK tarn_status tarn__errand_carry(tarn__errand *errand);
+
+#endif  // TARN_SYNCED_ERRAND_H_

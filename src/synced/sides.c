@@ -1,0 +1,263 @@
+// The places of a buffer, and its memory there.
+//
+// The table of sides, and with it that of counts, moves when it grows: who
+// leaves the gate looks a side up again, or works on a copy of its end.
+#include "synced/sides.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "synced/trace.h"
+
+enum { FIRST_ROOM = 4 };
+
+// --- the table
+// -----------------------------------------------------------------
+
+static void move_counts(const tarn__core *core, tarn__counts *to,
+                        uint32_t room) {
+  for (uint32_t from = 0; from < core->side_count; from++) {
+    for (uint32_t at = 0; at < core->side_count; at++) {
+      to[(size_t)from * room + at] =
+          core->counts[(size_t)from * core->side_room + at];
+    }
+  }
+}
+
+static void free_tables(tarn__core *core) {
+  size_t room = core->side_room;
+  tarn__host_free_array(core->sides, room, sizeof *core->sides);
+  tarn__host_free_array(core->counts, room * room, sizeof *core->counts);
+}
+
+static tarn_status grow(tarn__core *core, uint32_t room) {
+  tarn__side *sides = tarn__host_array(room, sizeof *sides);
+  tarn__counts *counts = tarn__host_array((size_t)room * room, sizeof *counts);
+  if (sides == NULL || counts == NULL) {
+    tarn__host_free_array(sides, room, sizeof *sides);
+    tarn__host_free_array(counts, (size_t)room * room, sizeof *counts);
+    return TARN_E_NOMEM;
+  }
+  for (uint32_t i = 0; i < core->side_count; i++)
+    sides[i] = core->sides[i];
+  move_counts(core, counts, room);
+  free_tables(core);
+  core->sides = sides;
+  core->counts = counts;
+  core->side_room = room;
+  return TARN_OK;
+}
+
+static tarn_status add_side(tarn__core *core, tarn_place place) {
+  if (core->side_count == TARN__MOST_SIDES) {
+    char text[TARN__CORE_TEXT];
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s is at %d places already",
+                      tarn__core_text(core, text), TARN__MOST_SIDES);
+  }
+  if (core->side_count == core->side_room) {
+    tarn_status status =
+        grow(core, core->side_room == 0 ? FIRST_ROOM : core->side_room * 2);
+    if (status != TARN_OK) return status;
+  }
+  core->sides[core->side_count++] = (tarn__side){.end = {.place = place}};
+  return TARN_OK;
+}
+
+tarn_status tarn__sides_init(tarn__core *core) {
+  return add_side(core, TARN_HOST);
+}
+
+void tarn__sides_deinit(tarn__core *core) {
+  free_tables(core);
+  core->sides = NULL;
+  core->counts = NULL;
+  core->side_count = 0;
+  core->side_room = 0;
+}
+
+// --- which side a place is
+// -------------------------------------------------------
+
+static bool is_same(tarn_place a, tarn_place b) {
+  return a.device == b.device && a.kind == b.kind;
+}
+
+static uint32_t find(const tarn__core *core, tarn_place place) {
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    if (is_same(core->sides[i].end.place, place)) return i;
+  }
+  return TARN__NO_SIDE;
+}
+
+uint32_t tarn__side_find(const tarn__core *core, tarn_place place) {
+  return find(core, tarn__route_place(place));
+}
+
+static tarn_status check_place(tarn_place place) {
+  bool known = place.kind == TARN_PLACE_HOST ||
+               (place.device != NULL && (place.kind == TARN_PLACE_DEVICE ||
+                                         place.kind == TARN_PLACE_UNIFIED));
+  return known ? TARN_OK
+               : tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
+                            (int)place.kind,
+                            place.device != NULL ? "a device" : "no device");
+}
+
+// The pool says whether there can be memory there. Without the gate, since it
+// is made at first use.
+static tarn_status ask_place(tarn__core *core, tarn_place place) {
+  tarn_pool *pool = NULL;
+  tarn__core_leave(core);
+  tarn_status status = tarn_pool_of(place, &pool);
+  tarn__core_enter(core);
+  return status;
+}
+
+tarn_status tarn__side_of(tarn__core *core, tarn_place place,
+                          uint32_t *out_side) {
+  *out_side = TARN__NO_SIDE;
+  tarn_status status = check_place(place);
+  if (status != TARN_OK) return status;
+  tarn_place own = tarn__route_place(place);
+  uint32_t side = find(core, own);
+  if (side == TARN__NO_SIDE) {
+    status = ask_place(core, own);
+    if (status != TARN_OK) return status;
+    side = find(core, own);  // another may have been quicker
+  }
+  if (side == TARN__NO_SIDE) {
+    status = add_side(core, own);
+    if (status != TARN_OK) return status;
+    side = core->side_count - 1;
+  }
+  core->last_place = place;
+  core->last_side = side;
+  *out_side = side;
+  return TARN_OK;
+}
+
+char *tarn__side_text(const tarn__core *core, uint32_t side, char *out) {
+  return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
+}
+
+// --- memory
+// --------------------------------------------------------------------
+
+static tarn_place pool_place(const tarn__core *core, tarn_place place) {
+  bool pinned = place.kind == TARN_PLACE_HOST && core->device != NULL;
+  return pinned ? (tarn_place){core->device, TARN_PLACE_HOST} : place;
+}
+
+// A size that no address space can hold is no different from one that the pool
+// has no room for.
+static tarn_status allocate(const tarn__core *core, tarn_pool *pool,
+                            tarn_block *out_block) {
+  size_t rounded = 0;
+  size_t align = core->align > 0 ? core->align : 1;
+  if (core->size > PTRDIFF_MAX / 2 ||
+      !tarn_size_align_up(core->size, align, &rounded)) {
+    char text[TARN__CORE_TEXT];
+    return tarn__fail(TARN_FULL, "%s: no place has %zu bytes",
+                      tarn__core_text(core, text), core->size);
+  }
+  return tarn_pool_alloc_tagged(pool, core->size, core->align, NULL, core->tag,
+                                out_block);
+}
+
+tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
+                                tarn__side *out_memory) {
+  *out_memory = (tarn__side){.end = {.place = place}};
+  tarn_pool *pool = NULL;
+  tarn_place where = pool_place(core, place);
+  tarn_block block = {.pool = NULL};
+  void *pointer = NULL;
+  tarn_status status = tarn_pool_of(where, &pool);
+  if (status == TARN_OK) status = allocate(core, pool, &block);
+  if (status != TARN_OK) return status;
+  if (place.kind != TARN_PLACE_DEVICE) {
+    status = tarn_device_host_view(where, block.address, block.size, &pointer);
+  }
+  if (status != TARN_OK) {
+    (void)tarn_pool_free(&block, NULL);
+    return status;
+  }
+  out_memory->end.address = block.address;
+  out_memory->end.pointer = pointer;
+  out_memory->block = block;
+  return TARN_OK;
+}
+
+static void tell(const tarn__core *core, tarn_synced_happening what,
+                 tarn_place place) {
+  if (!tarn__synced_is_traced()) return;
+  tarn__synced_tell(
+      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
+                                .what = what,
+                                .to = place,
+                                .size = core->size});
+}
+
+void tarn__side_attach(tarn__core *core, uint32_t side,
+                       const tarn__side *memory) {
+  tarn__side *at = &core->sides[side];
+  at->end.address = memory->end.address;
+  at->end.pointer = memory->end.pointer;
+  at->block = memory->block;
+  at->deleter = memory->deleter;
+  at->context = memory->context;
+  at->wrap = memory->wrap;
+  at->outside = memory->outside;
+  at->protect = memory->protect;
+}
+
+tarn_status tarn__side_take(tarn__core *core, uint32_t side) {
+  tarn__side memory;
+  tarn_place place = core->sides[side].end.place;
+  core->sides[side].busy = true;
+  tarn__core_leave(core);
+  tarn_status status = tarn__side_allocate(core, place, &memory);
+  if (status == TARN_OK) tell(core, TARN_SYNCED_ALLOCATED, place);
+  tarn__core_enter(core);
+  core->sides[side].busy = false;
+  if (status == TARN_OK) tarn__side_attach(core, side, &memory);
+  tarn__core_wake(core);
+  return status;
+}
+
+static bool is_of_side(const tarn__use *use, void *context) {
+  const uint32_t *side = context;
+  return use->side == *side;
+}
+
+tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
+  uint64_t bit = tarn__side_bit(side);
+  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+    if ((span->valid & bit) != 0) {
+      tarn__span_set(core, span, span->valid & ~bit, span->written);
+    }
+    if (span->uses != NULL) {
+      tarn__span_forget(&core->spans, span, is_of_side, &side);
+    }
+  }
+  tarn__side taken = core->sides[side];
+  tarn__side none = {.end = {.place = taken.end.place}, .busy = taken.busy};
+  core->sides[side] = none;
+  tarn__spans_join(&core->spans, 0, core->size);
+  return taken;
+}
+
+tarn_status tarn__side_release(const tarn__core *core,
+                               const tarn__side *memory) {
+  if (!tarn__side_has_memory(memory)) return TARN_OK;
+  if (core->generation != tarn__os_generation()) return TARN_OK;
+  tarn_status status = TARN_OK;
+  if (memory->deleter != NULL) {
+    memory->deleter(memory->context, memory->end.place, memory->end.address,
+                    core->size);
+  } else if (!memory->outside) {
+    status = tarn_pool_free(&memory->block, NULL);
+  }
+  tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+  return status;
+}

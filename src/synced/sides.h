@@ -1,0 +1,92 @@
+// sides.h - the places of a buffer, and its memory there.
+//
+// Side 0 is the host, from the start. Others are entered when a place is first
+// named by an access, and stay: a side's number is its place's for ever. Memory
+// comes with the first access that needs it.
+//
+//   no memory ──take──► memory of a pool ──┐
+//       ▲                                  ├──detach──► given back, without
+//       └────── outside memory (wrap) ─────┘            the gate
+//
+// A thread that gets, moves or gives memory must leave the gate for it. It sets
+// |busy| then, and others that need the side sleep until it is not.
+//
+// Invariants: a bit of a span's |valid| is set only where the side has memory;
+// a side with open accesses has memory, or they are of 0 bytes.
+#ifndef TARN_SYNCED_SIDES_H_
+#define TARN_SYNCED_SIDES_H_
+
+#include "synced/core.h"
+
+// Room for the first sides, and the host.
+TARN_MUST_CHECK tarn_status tarn__sides_init(tarn__core *core);
+void tarn__sides_deinit(tarn__core *core);
+
+// The side of |place|; TARN__NO_SIDE if it was never named. With the gate.
+uint32_t tarn__side_find(const tarn__core *core, tarn_place place);
+
+// The same, entered if it is new. With the gate, which is left for a new one:
+// all else may have changed then.
+//
+// TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_NOMEM, TARN_E_DEVICE.
+TARN_MUST_CHECK tarn_status tarn__side_of(tarn__core *core, tarn_place place,
+                                          uint32_t *out_side);
+
+static inline bool tarn__side_has_memory(const tarn__side *side) {
+  return side->end.address != 0;
+}
+
+// Whether copies may be made into it, be it memory of its own or outside's.
+static inline bool tarn__side_is_open(const tarn__side *side) {
+  if (!side->outside) return true;
+  if ((side->wrap & TARN_WRAP_READ_ONLY) != 0) return false;
+  return side->deleter != NULL || (side->wrap & TARN_WRAP_FILL) != 0;
+}
+
+// Whether an access may write there.
+static inline bool tarn__side_is_writable(const tarn__side *side) {
+  return !side->outside || (side->wrap & TARN_WRAP_READ_ONLY) == 0;
+}
+
+// Gets memory for a side that has none and is not busy. With the gate, which is
+// left meanwhile; when it is back the side may have none again, if somebody
+// else was quick to evict it.
+//
+// TARN_FULL  also where no address space can hold the size.
+TARN_MUST_CHECK tarn_status tarn__side_take(tarn__core *core, uint32_t side);
+
+// Takes from the pool of |place|, as of |core|'s options, without the gate:
+// |*out_memory| is a side with nothing else in it.
+TARN_MUST_CHECK tarn_status tarn__side_allocate(const tarn__core *core,
+                                                tarn_place place,
+                                                tarn__side *out_memory);
+
+// Puts |memory| into the side, which has none. With the gate.
+void tarn__side_attach(tarn__core *core, uint32_t side,
+                       const tarn__side *memory);
+
+// Takes the memory out of the side, and its bit out of all spans; nobody is at
+// work there (tarn__side_rest), no access is open there. With the gate.
+tarn__side tarn__side_detach(tarn__core *core, uint32_t side);
+
+// Gives memory that was detached back to its pool, or calls the deleter.
+// Without the gate. In a child of fork it does nothing.
+//
+// TARN_E_DEVICE  the device refused it; it counts as gone.
+tarn_status tarn__side_release(const tarn__core *core,
+                               const tarn__side *memory);
+
+// "sim:0" into |out|, for texts. With the gate.
+enum { TARN__SIDE_TEXT = 48 };
+char *tarn__side_text(const tarn__core *core, uint32_t side, char *out);
+
+// Returns when no use of the side's memory is left in the range: the host waits
+// for streams, and for threads. |side| TARN__NO_SIDE: of any side. With the
+// gate, which is left meanwhile; while it is held nothing new comes. A lane
+// that failed is taken out of the spans, and what it was to write is void.
+//
+// TARN_E_NOMEM, or TARN_E_STATE in a callback: uses are left.
+TARN_MUST_CHECK tarn_status tarn__side_rest(tarn__core *core, uint32_t side,
+                                            size_t start, size_t end);
+
+#endif  // TARN_SYNCED_SIDES_H_

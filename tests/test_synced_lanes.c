@@ -1,0 +1,586 @@
+// The streams that are at work on a buffer: positions, who waits for them, what
+// is kept and when it goes. On the host's device and on a simulated one.
+#include "synced/lanes.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/effort.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+#include "support/run.h"
+#include "tarn/sim.h"
+
+static const char *const names[] = {"cpu:0", "sim:0"};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+static tarn_device *device;
+static tarn_stream *stream;
+static tarn_stream *other;
+static tarn__lanes lanes;
+static sem_t held;
+
+static tarn_stream *stream_of(tarn_device *of) {
+  tarn_stream *made = NULL;
+  assert_ok(tarn_stream_create(of, &made));
+  return made;
+}
+
+static void set_up(const char *name) {
+  assert_ok(tarn_device_open(name, &device));
+  stream = stream_of(device);
+  other = stream_of(device);
+  tarn__lanes_init(&lanes);
+  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
+}
+
+static void tear_down(void) {
+  ck_assert_ptr_null(lanes.first);
+  tarn__lanes_deinit(&lanes);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_stream_destroy(other));
+  assert_ok(tarn_device_close(device));
+  ck_assert_int_eq(sem_destroy(&held), 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+static void wait_for_semaphore(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (sem_wait(&held) != 0)
+    continue;
+}
+
+// What is queued on |stream| from now on comes after go_on.
+static void hold_up(void) {
+  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+}
+
+static void go_on(void) {
+  ck_assert_int_eq(sem_post(&held), 0);
+}
+
+static tarn__lane *lane_of(tarn_stream *of) {
+  tarn__lane *lane = NULL;
+  assert_ok(tarn__lane_of(&lanes, of, &lane));
+  ck_assert_ptr_nonnull(lane);
+  return lane;
+}
+
+static uint64_t mark(tarn__lane *lane, tarn_stream *of) {
+  tarn__mark *made = NULL;
+  assert_ok(tarn__lane_begin_mark(lane, &made));
+  ck_assert(lane->busy);
+  assert_ok(tarn__mark_record(made, of));
+  uint64_t number = tarn__lane_end_mark(lane, made);
+  ck_assert(!lane->busy);
+  return number;
+}
+
+static tarn_status wait_for(tarn__lane *lane, uint64_t number) {
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, number);
+  if (wanted == NULL) return TARN_OK;
+  tarn_status status = tarn__mark_wait(wanted);
+  tarn__lane_release_mark(lane, wanted, status);
+  return status;
+}
+
+// --- positions -------------------------------------------------------------
+
+START_TEST(a_position_is_over_when_the_stream_has_got_there) {
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  ck_assert_uint_eq(mark(lane, stream), 1);
+  hold_up();
+  ck_assert_uint_eq(mark(lane, stream), 2);
+  ck_assert_uint_eq(lane->mark_count, 2);
+  assert_ok(wait_for(lane, 1));
+  ck_assert(tarn__lane_is_over(lane, 1));
+  ck_assert(!tarn__lane_is_over(lane, 2));
+  ck_assert(!tarn__lane_is_void(lane, 2));
+  tarn__mark *second = tarn__lane_hold_mark(lane, 2);
+  ck_assert_ptr_nonnull(second);
+  assert_status(tarn__mark_query(second), TARN_PENDING);
+  tarn__lane_release_mark(lane, second, TARN_PENDING);
+  ck_assert_uint_eq(lane->mark_count, 1);
+  go_on();
+  assert_ok(wait_for(lane, 2));
+  ck_assert_uint_eq(lane->done, 2);
+  ck_assert_uint_eq(lane->mark_count, 0);
+  ck_assert_ptr_null(tarn__lane_hold_mark(lane, 2));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_later_position_stands_for_all_before) {
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  tarn__mark *first = NULL;
+  hold_up();
+  for (uint64_t i = 1; i <= 5; i++)
+    ck_assert_uint_eq(mark(lane, stream), i);
+  first = tarn__lane_hold_mark(lane, 1);
+  go_on();
+  assert_ok(wait_for(lane, 4));
+  // The first is held, the last is not known to be reached.
+  ck_assert_uint_eq(lane->done, 4);
+  ck_assert_uint_eq(lane->mark_count, 2);
+  assert_ok(tarn__mark_wait(first));
+  tarn__lane_release_mark(lane, first, TARN_OK);
+  ck_assert_uint_eq(lane->done, 4);
+  ck_assert_uint_eq(lane->mark_count, 1);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(of_many_marks_the_oldest_are_dropped) {
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  hold_up();
+  uint64_t last = 0;
+  tarn__mark *kept = NULL;
+  for (int i = 0; i < 3 * TARN__MOST_MARKS; i++) {
+    last = mark(lane, stream);
+    if (i == 0) kept = tarn__lane_hold_mark(lane, 1);
+  }
+  ck_assert_uint_eq(lane->mark_count, TARN__MOST_MARKS);
+  ck_assert_ptr_eq(lane->marks, kept);
+  tarn__mark *next = tarn__lane_hold_mark(lane, 2);
+  ck_assert_uint_eq(next->number, last - TARN__MOST_MARKS + 2);
+  go_on();
+  assert_ok(tarn__mark_wait(next));
+  tarn__lane_release_mark(lane, next, TARN_OK);
+  tarn__lane_release_mark(lane, kept, TARN_PENDING);
+  ck_assert(tarn__lane_is_over(lane, 2));
+  ck_assert(!tarn__lane_is_over(lane, last));
+  assert_ok(wait_for(lane, last));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(the_last_mark_is_kept_though_all_others_are_held) {
+  tarn__mark *kept[2 * TARN__MOST_MARKS];
+  enum { KEPT = sizeof kept / sizeof kept[0] };
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  hold_up();
+  for (size_t i = 0; i < KEPT; i++)
+    kept[i] = tarn__lane_hold_mark(lane, mark(lane, stream));
+  ck_assert_uint_eq(lane->mark_count, KEPT);
+  uint64_t last = mark(lane, stream);
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, last);
+  ck_assert_uint_eq(wanted->number, last);
+  tarn__lane_release_mark(lane, wanted, TARN_PENDING);
+  go_on();
+  for (size_t i = 0; i < KEPT; i++)
+    tarn__lane_release_mark(lane, kept[i], TARN_PENDING);
+  assert_ok(wait_for(lane, last));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+static void note(void *context, tarn_status status) {
+  ck_assert_int_eq(status, TARN_OK);
+  *(bool *)context = true;
+}
+
+START_TEST(another_stream_waits_and_the_host_does_not) {
+  set_up(names[_i]);
+  bool came = false;
+  tarn__lane *lane = lane_of(stream);
+  hold_up();
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  assert_ok(tarn__mark_join(wanted, other));
+  assert_ok(tarn__mark_join(wanted, stream));  // which is in order anyway
+  tarn__lane_release_mark(lane, wanted, TARN_PENDING);
+  assert_ok(tarn_stream_add_callback(other, note, &came));
+  assert_status(tarn_stream_query(other), TARN_PENDING);
+  go_on();
+  assert_ok(tarn_stream_synchronize(other));
+  ck_assert(came);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_stream_may_end_before_its_lane) {
+  set_up(names[_i]);
+  tarn_stream *brief = stream_of(device);
+  tarn__lane *lane = lane_of(brief);
+  uint64_t number = mark(lane, brief);
+  assert_ok(tarn_stream_destroy(brief));
+  assert_ok(wait_for(lane, number));
+  ck_assert(!lane->failed);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(what_is_done_at_once_is_reached_at_once) {
+  fake.null_handles = true;
+  fake_add();
+  set_up("fake:0");
+  tarn__lane *lane = lane_of(stream);
+  ck_assert_uint_eq(mark(lane, stream), 1);
+  ck_assert_uint_eq(lane->done, 1);
+  ck_assert_uint_eq(lane->mark_count, 0);
+  ck_assert_ptr_null(tarn__lane_hold_mark(lane, 1));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+// --- when lanes go ---------------------------------------------------------
+
+static bool is_any(const tarn__use *use, void *context) {
+  (void)context;
+  return use->number > 0;
+}
+
+START_TEST(a_lane_goes_with_its_last_use_or_hold) {
+  tarn__spans spans;
+  set_up(names[_i]);
+  tarn__spans_init(&spans, 100);
+  assert_ok(tarn__spans_reserve(&spans, 0, 100, 1));
+  hold_up();
+  tarn__lane *lane = lane_of(stream);
+  ck_assert_ptr_eq(lane_of(stream), lane);
+  tarn__use use = {.lane = lane, .number = mark(lane, stream)};
+  tarn__span_use(&spans, spans.first, use);
+  assert_ok(tarn__spans_reserve(&spans, 10, 20, 0));
+  tarn__span *span = tarn__spans_cut(&spans, 10, 20);
+  ck_assert_uint_eq(lane->uses, 3);
+  tarn__lane_release(lane);
+  tarn__lane_release(lane);
+  ck_assert_ptr_eq(lanes.first, lane);
+  tarn__span_forget(&spans, span, is_any, NULL);
+  ck_assert_ptr_eq(lanes.first, lane);
+  // With a mark that is not reached, and is nobody's business any more.
+  tarn__spans_deinit(&spans);
+  ck_assert_ptr_null(lanes.first);
+  go_on();
+  tear_down();
+}
+END_TEST
+
+START_TEST(lanes_are_told_apart_and_go_in_any_order) {
+  set_up(names[_i]);
+  tarn__lane *first = lane_of(stream);
+  tarn__lane *second = lane_of(other);
+  ck_assert_ptr_ne(first, second);
+  ck_assert_uint_eq(first->serial, tarn_stream_serial(stream));
+  tarn__lane_hold(first);
+  tarn__lane_release(first);
+  tarn__lane_release(first);
+  ck_assert_ptr_eq(lanes.first, second);
+  tarn__lane_release(second);
+  tear_down();
+}
+END_TEST
+
+// --- failures --------------------------------------------------------------
+
+START_TEST(what_was_reached_before_a_failure_stays) {
+  set_up("sim:0");
+  tarn__lane *lane = lane_of(stream);
+  for (int i = 0; i < 4; i++)
+    ck_assert_uint_ne(mark(lane, stream), 0);
+  tarn__mark *later = tarn__lane_hold_mark(lane, 4);
+  assert_ok(tarn_sim_faults("synchronize_event@1"));
+  assert_status(wait_for(lane, 3), TARN_E_DEVICE);
+  assert_error_says("synchronize_event");
+  ck_assert(lane->failed);
+  ck_assert_uint_eq(lane->done, 2);
+  ck_assert(tarn__lane_is_over(lane, 2) && !tarn__lane_is_void(lane, 2));
+  ck_assert(tarn__lane_is_over(lane, 3) && tarn__lane_is_void(lane, 3));
+  ck_assert_ptr_null(tarn__lane_hold_mark(lane, 4));
+  ck_assert_uint_eq(lane->mark_count, 1);
+  // Somebody waited for a later one, and that has come.
+  tarn__lane_release_mark(lane, later, TARN_OK);
+  ck_assert(!tarn__lane_is_void(lane, 4));
+  ck_assert_uint_eq(lane->mark_count, 0);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
+  bool came = false;
+  set_up("sim:0");
+  tarn__lane *lane = lane_of(stream);
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  hold_up();
+  assert_ok(tarn_stream_add_callback(stream, note, &came));
+  go_on();
+  assert_ok(tarn_sim_faults("query_event@1,synchronize_event@1"));
+  assert_status(tarn__mark_query(wanted), TARN_E_DEVICE);
+  ck_assert(came);
+  tarn__lane_release_mark(lane, wanted, TARN_E_DEVICE);
+  ck_assert(tarn__lane_is_void(lane, 1));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(no_mark_is_made_where_none_can_be_recorded) {
+  set_up("sim:0");
+  tarn__mark *made = NULL;
+  tarn__lane *lane = lane_of(stream);
+  assert_ok(tarn_sim_faults("record_event@1"));
+  assert_ok(tarn__lane_begin_mark(lane, &made));
+  assert_status(tarn__mark_record(made, stream), TARN_E_DEVICE);
+  ck_assert_uint_eq(tarn__lane_end_mark(lane, made), 0);
+  ck_assert(!lane->busy);
+  ck_assert_uint_eq(lane->issued, 0);
+  tarn__lane_release(lane);
+  ck_assert_ptr_null(lanes.first);
+  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  stream = stream_of(device);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_mark_in_a_lane_that_failed_meanwhile_is_none) {
+  set_up("sim:0");
+  tarn__mark *made = NULL;
+  tarn__lane *lane = lane_of(stream);
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  assert_ok(tarn__lane_begin_mark(lane, &made));
+  assert_ok(tarn__mark_record(made, stream));
+  assert_ok(tarn_sim_faults("synchronize_event@1"));
+  tarn__lane_release_mark(lane, wanted, tarn__mark_wait(wanted));
+  ck_assert_uint_eq(tarn__lane_end_mark(lane, made), 0);
+  ck_assert(!lane->busy);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+// All that takes memory, and the buffer's other lane is as it was.
+static void mark_without_memory(void *context) {
+  tarn__lane *lane = NULL;
+  tarn__mark *made = NULL;
+  (void)context;
+  if (tarn__lane_of(&lanes, stream, &lane) != TARN_OK) {
+    require(lane == NULL && lanes.first == NULL);
+    return;
+  }
+  if (tarn__lane_begin_mark(lane, &made) == TARN_OK) {
+    tarn_status status = tarn__mark_record(made, stream);
+    uint64_t number = tarn__lane_end_mark(lane, made);
+    require((number == 0) == (status != TARN_OK));
+    if (number != 0) require(wait_for(lane, number) == TARN_OK);
+  } else {
+    require(made == NULL);
+  }
+  require(!lane->busy);
+  tarn__lane_release(lane);
+}
+
+START_TEST(without_memory_there_is_no_mark) {
+  set_up(names[_i]);
+  mark_without_memory(NULL);  // the station has a spare event from now on
+  ck_assert_uint_gt(faults_sweep(mark_without_memory, NULL), 4);
+  tear_down();
+}
+END_TEST
+
+// --- work of another buffer ------------------------------------------------
+
+START_TEST(another_buffer_waits_for_the_same_event) {
+  set_up(names[_i]);
+  tarn__lanes others;
+  tarn__lane *adopted = NULL;
+  tarn__lanes_init(&others);
+  tarn__lane *lane = lane_of(stream);
+  hold_up();
+  uint64_t number = mark(lane, stream);
+  tarn__flag *flag = tarn__lane_share(lane, number);
+  ck_assert_ptr_nonnull(flag);
+  tarn__lane_release(lane);
+  ck_assert_ptr_null(lanes.first);
+
+  assert_ok(tarn__lane_adopt(&others, flag, &adopted));
+  ck_assert_uint_eq(adopted->serial, tarn_stream_serial(stream));
+  // Its own marks of that stream are in a lane of their own.
+  tarn__lane *own = NULL;
+  assert_ok(tarn__lane_of(&others, stream, &own));
+  ck_assert_ptr_ne(own, adopted);
+  tarn__lane_release(own);
+
+  tarn__mark *wanted = tarn__lane_hold_mark(adopted, 1);
+  assert_status(tarn__mark_query(wanted), TARN_PENDING);
+  tarn__lane_release_mark(adopted, wanted, TARN_PENDING);
+  go_on();
+  assert_ok(wait_for(adopted, 1));
+  ck_assert_ptr_null(tarn__lane_share(adopted, 1));
+  tarn__lane_release(adopted);
+  ck_assert_ptr_null(others.first);
+  tear_down();
+}
+END_TEST
+
+static void adopt_without_memory(void *context) {
+  tarn__lane *adopted = NULL;
+  tarn__flag *flag = context;
+  atomic_fetch_add(&flag->count, 1);
+  if (tarn__lane_adopt(&lanes, flag, &adopted) == TARN_OK) {
+    tarn__lane_release(adopted);
+  } else {
+    require(adopted == NULL);
+    tarn__flag_release(flag);
+  }
+}
+
+START_TEST(without_memory_a_flag_stays_the_callers) {
+  set_up("sim:0");
+  tarn__lane *lane = lane_of(stream);
+  tarn__flag *flag = tarn__lane_share(lane, mark(lane, stream));
+  tarn__lane_release(lane);
+  ck_assert_uint_gt(faults_sweep(adopt_without_memory, flag), 3);
+  ck_assert_uint_eq(atomic_load(&flag->count), 1);
+  tarn__flag_release(flag);
+  tarn__flag_release(NULL);
+  tear_down();
+}
+END_TEST
+
+// --- forks -----------------------------------------------------------------
+
+START_TEST(in_a_child_it_only_frees) {
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  ck_assert_uint_ne(mark(lane, stream), 0);
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    size_t before = tarn_host_memory();
+    tarn__lanes_deinit(&lanes);
+    _exit(tarn_host_memory() < before && lanes.first == NULL ? 0 : 1);
+  }
+  int ended = 0;
+  ck_assert_int_eq(waitpid(child, &ended, 0), child);
+  ck_assert_int_eq(ended, 0);
+  assert_ok(wait_for(lane, 1));
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+enum { THREADS = 4, STEPS = EFFORT(2000, 300) };
+
+static struct {
+  pthread_mutex_t lock;    // the gate
+  pthread_cond_t changed;  // with it
+  tarn_stream *streams[2];
+  size_t waits;
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER,
+            .changed = PTHREAD_COND_INITIALIZER};
+
+static uint64_t mark_among_others(tarn__lane *lane, tarn_stream *of) {
+  tarn__mark *made = NULL;
+  while (lane->busy)
+    pthread_cond_wait(&shared.changed, &shared.lock);
+  require(tarn__lane_begin_mark(lane, &made) == TARN_OK);
+  pthread_mutex_unlock(&shared.lock);
+  require(tarn__mark_record(made, of) == TARN_OK);
+  pthread_mutex_lock(&shared.lock);
+  uint64_t number = tarn__lane_end_mark(lane, made);
+  pthread_cond_broadcast(&shared.changed);
+  require(number > 0 && number <= lane->issued);
+  return number;
+}
+
+static void wait_among_others(tarn__lane *lane, uint64_t number, bool query) {
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, number);
+  if (wanted == NULL) return;
+  shared.waits++;
+  pthread_mutex_unlock(&shared.lock);
+  tarn_status status =
+      query ? tarn__mark_query(wanted) : tarn__mark_wait(wanted);
+  require(status == TARN_OK || (query && status == TARN_PENDING));
+  pthread_mutex_lock(&shared.lock);
+  tarn__lane_release_mark(lane, wanted, status);
+  require(status == TARN_PENDING || tarn__lane_is_over(lane, number));
+}
+
+static void *mark_and_wait(void *context) {
+  size_t self = *(const size_t *)context;
+  tarn_stream *of = shared.streams[self % 2];
+  for (size_t i = 0; i < STEPS; i++) {
+    tarn__lane *lane = NULL;
+    pthread_mutex_lock(&shared.lock);
+    require(tarn__lane_of(&lanes, of, &lane) == TARN_OK);
+    uint64_t number = mark_among_others(lane, of);
+    if (i % 3 != 0) wait_among_others(lane, number, i % 3 == 1);
+    tarn__lane_release(lane);
+    pthread_mutex_unlock(&shared.lock);
+  }
+  return NULL;
+}
+
+START_TEST(threads_mark_and_wait) {
+  pthread_t threads[THREADS];
+  size_t numbers[THREADS];
+  set_up(names[_i]);
+  shared.streams[0] = stream;
+  shared.streams[1] = other;
+  for (size_t i = 0; i < THREADS; i++) {
+    numbers[i] = i;
+    ck_assert_int_eq(
+        pthread_create(&threads[i], NULL, mark_and_wait, &numbers[i]), 0);
+  }
+  for (size_t i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  ck_assert_uint_gt(shared.waits, 0);
+  tear_down();
+}
+END_TEST
+
+// --- all of them -----------------------------------------------------------
+
+static void add_on_each(Suite *suite, const char *name,
+                        const TTest *const *tests, size_t count) {
+  TCase *tcase = tcase_create(name);
+  tcase_set_timeout(tcase, 120);
+  for (size_t i = 0; i < count; i++)
+    tcase_add_loop_test(tcase, tests[i], 0, NAMES);
+  suite_add_tcase(suite, tcase);
+}
+
+#define ADD_ON_EACH(suite, name, ...)                      \
+  add_on_each(suite, name, (const TTest *[]){__VA_ARGS__}, \
+              sizeof((const TTest *[]){__VA_ARGS__}) / sizeof(TTest *))
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("synced_lanes");
+  ADD_ON_EACH(suite, "positions",
+              a_position_is_over_when_the_stream_has_got_there,
+              a_later_position_stands_for_all_before,
+              of_many_marks_the_oldest_are_dropped,
+              the_last_mark_is_kept_though_all_others_are_held,
+              another_stream_waits_and_the_host_does_not,
+              a_stream_may_end_before_its_lane);
+  ADD_CASE(suite, "at once", what_is_done_at_once_is_reached_at_once);
+  ADD_ON_EACH(suite, "life", a_lane_goes_with_its_last_use_or_hold,
+              lanes_are_told_apart_and_go_in_any_order,
+              without_memory_there_is_no_mark,
+              another_buffer_waits_for_the_same_event, in_a_child_it_only_frees,
+              threads_mark_and_wait);
+  ADD_CASE(suite, "failures", what_was_reached_before_a_failure_stays,
+           the_host_waits_for_what_a_failed_stream_has_queued,
+           no_mark_is_made_where_none_can_be_recorded,
+           a_mark_in_a_lane_that_failed_meanwhile_is_none,
+           without_memory_a_flag_stays_the_callers);
+  return run_suite(suite);
+}
