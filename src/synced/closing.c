@@ -37,9 +37,11 @@ static tarn_status object(const tarn__core *core, const tarn_device *device) {
 static tarn__mark *hold_last_mark(const tarn__core *core,
                                   const tarn_device *device) {
   for (tarn__lane *lane = core->lanes.first; lane != NULL; lane = lane->next) {
-    if (lane->device != device || lane->busy) continue;
+    if (lane->busy) continue;
     tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
-    if (mark != NULL) return mark;
+    if (mark == NULL) continue;
+    if (mark->flag != NULL && mark->flag->device == device) return mark;
+    tarn__lane_release_mark(lane, mark, TARN_PENDING);
   }
   return NULL;
 }
