@@ -487,7 +487,6 @@ START_TEST(the_walker_sees_what_is_wrong) {
   HARM(at(0)->priority, 0, "heap");
   HARM(at(10)->pins, 0, "no pin");
   HARM(span->writer, &t.accesses[0], "read and written");
-  HARM(span->valid, 1, "zeros are valid");
   HARM(span->uses->side, span->uses->next->side, "twice");
   HARM(t.lane[1].issued, 0, "position");
   HARM(t.lane[1].uses, 0, "does not know");

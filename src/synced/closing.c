@@ -3,10 +3,15 @@
 // A buffer that has memory there keeps it open. One that had may still know of
 // work on its streams, by events that would keep the device open too, and names
 // it in its sides.
+//
+// The gate is left without telling the trace what was lost, for whoever comes
+// next to tell: its function must not be called with the locks that are held
+// here.
 #include "synced/closing.h"
 
 #include "base/status.h"
 #include "synced/registry.h"
+#include "synced/work.h"
 
 // --- asking ----------------------------------------------------------------
 
@@ -33,15 +38,18 @@ static tarn_status object(const tarn__core *core, const tarn_device *device) {
                     core->size);
 }
 
+static bool is_of(const tarn__lane *lane, const tarn_device *device) {
+  const tarn__mark *mark = lane->marks;
+  return mark != NULL && mark->flag != NULL && mark->flag->device == device;
+}
+
 // The last mark, which stands for all of its lane, held; NULL: none is left.
 static tarn__mark *hold_last_mark(const tarn__core *core,
                                   const tarn_device *device) {
   for (tarn__lane *lane = core->lanes.first; lane != NULL; lane = lane->next) {
-    if (lane->busy) continue;
+    if (lane->busy || !is_of(lane, device)) continue;
     tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
-    if (mark == NULL) continue;
-    if (mark->flag != NULL && mark->flag->device == device) return mark;
-    tarn__lane_release_mark(lane, mark, TARN_PENDING);
+    if (mark != NULL) return mark;
   }
   return NULL;
 }
@@ -52,20 +60,20 @@ static void let_go(tarn__core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
   tarn__mark *mark = hold_last_mark(core, device);
   while (mark != NULL && status != TARN_PENDING) {
-    tarn__core_leave(core);
+    tarn__gate_leave(&core->gate);
     status = tarn__mark_query(mark);
-    tarn__core_enter(core);
-    tarn__lane_release_mark(mark->lane, mark, status);
+    tarn__gate_enter(&core->gate);
+    tarn__work_settle(core, mark, status);
     mark = status != TARN_PENDING ? hold_last_mark(core, device) : NULL;
   }
 }
 
 static tarn_status ask(void *context, tarn__core *core) {
   const tarn_device *device = context;
-  tarn__core_enter(core);
+  tarn__gate_enter(&core->gate);
   const tarn__side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
-  tarn__core_leave(core);
+  tarn__gate_leave(&core->gate);
   return side == NULL ? TARN_OK : object(core, device);
 }
 
@@ -91,9 +99,9 @@ static void forget(tarn__core *core, const tarn_device *device) {
 }
 
 static tarn_status commit(void *context, tarn__core *core) {
-  tarn__core_enter(core);
+  tarn__gate_enter(&core->gate);
   forget(core, context);
-  tarn__core_leave(core);
+  tarn__gate_leave(&core->gate);
   return TARN_OK;
 }
 

@@ -145,8 +145,8 @@ static uint32_t courier_of(tarn__errand *errand, tarn_device *device,
 
 static uint32_t carrier_for(tarn__errand *errand, uint32_t from) {
   tarn_stream *stream = errand->wish.stream;
-  if (stream == NULL) return TARN__BY_HOST;
   tarn_place source = end_of(errand, from)->place;
+  if (stream == NULL) return TARN__BY_HOST;
   tarn_place target = end_of(errand, errand->side)->place;
   tarn_device *device = tarn__route_device(source, target);
   if (device == NULL) return TARN__BY_HOST;

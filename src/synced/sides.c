@@ -104,12 +104,17 @@ static tarn_status check_place(tarn_place place) {
                             place.device != NULL ? "a device" : "no device");
 }
 
-// The pool says whether there can be memory there. Without the gate, since it
-// is made at first use.
+// The pool says whether there can be memory there, and the station that buffers
+// are asked when the device closes. Without the gate, since both are made at
+// first use.
 static tarn_status ask_place(tarn__core *core, tarn_place place) {
   tarn_pool *pool = NULL;
+  tarn__station *station = NULL;
   tarn__core_leave(core);
   tarn_status status = tarn_pool_of(place, &pool);
+  if (status == TARN_OK && place.device != NULL) {
+    status = tarn__station_of(place.device, &station);
+  }
   tarn__core_enter(core);
   return status;
 }

@@ -33,6 +33,12 @@ static tarn_status check_options(const tarn_synced_options *options) {
   return check_tag(options->tag);
 }
 
+// With a station a device asks buffers before it closes.
+static tarn_status greet(tarn_device *device) {
+  tarn__station *station = NULL;
+  return device != NULL ? tarn__station_of(device, &station) : TARN_OK;
+}
+
 // All fields of what the caller knows of, the others 0.
 static tarn_status read_options(const tarn_synced_options *given,
                                 tarn_synced_options *out) {
@@ -46,7 +52,8 @@ static tarn_status read_options(const tarn_synced_options *given,
   }
   memcpy(out, given, size);
   out->struct_size = sizeof *out;
-  return check_options(out);
+  tarn_status status = check_options(out);
+  return status == TARN_OK ? greet(out->device) : status;
 }
 
 // --- the core ----------------------------------------------------------------

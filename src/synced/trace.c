@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/callbacks.h"
 #include "base/status.h"
 
 typedef struct listener {
@@ -115,8 +116,7 @@ tarn_status tarn_synced_trace(tarn_synced_trace_fn *function, void *context) {
                       "synced: exchanges the trace's function from within it, "
                       "which it would wait for");
   }
-  void *ignored = NULL;  // refuses in a stream's callback
-  tarn_status status = tarn_device_host_view(TARN_HOST, 1, 0, &ignored);
+  tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
   exchange((listener){function, context});
   return TARN_OK;

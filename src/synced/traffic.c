@@ -10,6 +10,7 @@
 //            ...
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/registry.h"
@@ -171,9 +172,7 @@ static tarn_status each(tarn_synced *buffer, tarn__registry_visit *visit,
 }
 
 static tarn_status check(const tarn_synced *buffer) {
-  if (buffer != NULL) return tarn__synced_check(buffer);
-  void *ignored = NULL;  // refuses in a stream's callback
-  return tarn_device_host_view(TARN_HOST, 1, 0, &ignored);
+  return buffer != NULL ? tarn__synced_check(buffer) : tarn__not_in_callback();
 }
 
 tarn_status tarn_synced_traffic(tarn_synced *buffer, tarn_traffic_visit *visit,

@@ -1,0 +1,318 @@
+// Accesses and copies on streams: who waits for whom, and who does not.
+//
+// Copies take a while here (the latency of the devices), so that what a call
+// leaves behind can be looked at before it is over: by events, and by what the
+// map says is pending.
+#include "test_synced_kit.h"
+
+enum { SIZE = 8192 };
+
+static const uint64_t SLOW_NS = 20000000;
+
+static tarn_device *sim0;
+static tarn_device *sim1;
+static tarn_place at0;
+static tarn_place at1;
+static tarn_stream *on0;
+static tarn_stream *other0;
+static tarn_stream *on1;
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  sim0 = sim_open("sim:0");
+  sim1 = sim_open("sim:1");
+  at0 = tarn_place_on(sim0);
+  at1 = tarn_place_on(sim1);
+  assert_ok(tarn_stream_create(sim0, &on0));
+  assert_ok(tarn_stream_create(sim0, &other0));
+  assert_ok(tarn_stream_create(sim1, &on1));
+}
+
+static void close_devices(void) {
+  (void)tarn_stream_destroy(on0);
+  (void)tarn_stream_destroy(other0);
+  (void)tarn_stream_destroy(on1);
+  assert_ok(tarn_device_close(sim0));
+  assert_ok(tarn_device_close(sim1));
+  ck_assert_uint_eq(sim_misuses(), 0);
+}
+
+// Uses of the buffer's memory that are not known to be over.
+static size_t count_uses(const tarn_synced *buffer) {
+  size_t count = 0;
+  for (const tarn__span *span = buffer->core->spans.first; span != NULL;
+       span = span->next) {
+    for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+      count++;
+  }
+  return count;
+}
+
+static void assert_filled(const unsigned char *bytes, size_t size,
+                          unsigned char value) {
+  for (size_t i = 0; i < size; i++)
+    require(bytes[i] == value);
+}
+
+// Queues what a kernel would: writes |value| to all of the range.
+static unsigned char pattern[8][SIZE];
+
+static void queue_write(const tarn_access *access, tarn_device *device,
+                        unsigned char value) {
+  memset(pattern[value], value, SIZE);
+  assert_ok(tarn_copy_h2d(device, access->address, pattern[value], access->size,
+                          access->stream));
+}
+
+// --- prefetch ----------------------------------------------------------------
+
+START_TEST(prefetch_does_not_wait) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(sim0, &event));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
+  assert_status(tarn_event_query(event), TARN_PENDING);
+  ck_assert_uint_eq(count_uses(x), 2);
+  assert_ok(tarn_event_synchronize(event));
+  expect_at(x, 0, SIZE, at0, 5);
+  assert_moved(x, TARN_HOST, at0, 1, SIZE);
+  ck_assert_uint_eq(count_uses(x), 0);
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(the_host_waits_for_its_data) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 5);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, on0, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
+  assert_filled(a.pointer, SIZE, 5);
+  assert_ok(tarn_synced_end(&a));
+  assert_moved(x, at0, TARN_HOST, 1, SIZE);
+  ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(push_and_pull) {
+  open_devices(0);
+  tarn_synced_options options = {.struct_size = sizeof options, .device = sim0};
+  tarn_synced *x = NULL;
+  assert_ok(tarn_synced_create(SIZE, &options, &x));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  assert_ok(tarn_synced_push(x, 0, 100, on0, NULL));
+  assert_ok(tarn_synced_push(x, 100, TARN_ALL, NULL, NULL));
+  expect_at(x, 0, SIZE, at0, 5);
+  assert_moved(x, TARN_HOST, at0, 2, SIZE);
+  write_at(x, 50, 100, at0, NULL, 6);
+  assert_ok(tarn_synced_pull(x, 0, TARN_ALL, other0, NULL));
+  expect_at(x, 50, 100, TARN_HOST, 6);
+  assert_moved(x, at0, TARN_HOST, 1, 100);
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(sim0, &event));
+  assert_status(tarn_synced_pull(x, 0, TARN_ALL, NULL, event), TARN_E_INVALID);
+  assert_ok(tarn_event_destroy(event));
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+// --- one stream after another ------------------------------------------------
+
+START_TEST(another_stream_waits_for_a_write) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  unsigned char *bytes = malloc(SIZE);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  queue_write(&a, sim0, 3);
+  assert_ok(tarn_synced_end(&a));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
+  assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_stream_synchronize(other0));
+  assert_filled(bytes, SIZE, 3);
+  assert_moved(x, at0, at0, 0, 0);
+  assert_ok(tarn_synced_destroy(x));
+  free(bytes);
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_host_write_waits_for_device_reads) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  // The host's memory is still being read.
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 2);
+  ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
+  assert_ok(tarn_stream_query(on0));
+  expect_at(x, 0, SIZE, at0, 2);
+  // A kernel reads the device's memory: no concern of the host's.
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, on0, &a));
+  assert_ok(tarn_copy_d2h(sim0, pattern[0], a.address, SIZE, on0));
+  assert_ok(tarn_synced_end(&a));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 3);
+  ck_assert_uint_eq(counts_of(x, at0, TARN_HOST).stalls, 0);
+  // But whoever writes there does wait.
+  expect_at(x, 0, SIZE, at0, 3);
+  assert_filled(pattern[0], SIZE, 2);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_chain_over_devices_and_streams) {
+  open_devices(1000000);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  queue_write(&a, sim0, 1);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at1, TARN_READ_WRITE, on1, &a));
+  a.size = 10;
+  queue_write(&a, sim1, 2);
+  a.size = SIZE;
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_begin(x, 5, 100, at0, TARN_READ_WRITE, other0, &a));
+  a.size = 2;
+  queue_write(&a, sim0, 3);
+  a.size = 100;
+  assert_ok(tarn_synced_end(&a));
+  expect_at(x, 0, 5, TARN_HOST, 2);
+  expect_at(x, 5, 2, TARN_HOST, 3);
+  expect_at(x, 7, 3, TARN_HOST, 2);
+  expect_at(x, 10, SIZE - 10, TARN_HOST, 1);
+  assert_moved(x, at0, at1, 1, SIZE);
+  assert_moved(x, at1, at0, 1, 100);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+// The stream is of neither end's device: a courier carries it.
+START_TEST(a_stream_that_cannot_carry) {
+  open_devices(1000000);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 1);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE, on1, &a));
+  ck_assert_ptr_nonnull(a.pointer);
+  assert_ok(tarn_stream_synchronize(on1));
+  assert_filled(a.pointer, SIZE, 1);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on1, NULL));
+  assert_ok(tarn_stream_synchronize(on1));
+  expect_at(x, 0, SIZE, at0, 1);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+// --- cancel and failures
+// -------------------------------------------------------
+
+START_TEST(cancelled_work_is_waited_for) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  queue_write(&a, sim0, 3);
+  assert_ok(tarn_synced_cancel(&a, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  expect_at(x, 0, SIZE, at0, 1);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_copy_that_fails_later) {
+  open_devices(0);
+  tarn_synced *x = new_buffer(SIZE);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
+  tarn_status status = tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL);
+  assert_ok(tarn_sim_faults(NULL));
+  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  verify(x);
+  expect_at(x, 0, SIZE, at0, 1);
+  expect_at(x, 0, SIZE, TARN_HOST, 1);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_write_on_a_stream_that_failed) {
+  open_devices(0);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, on0, &a));
+  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
+  tarn_status status = tarn_copy_h2d(sim0, a.address, pattern[0], SIZE, on0);
+  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_error_says("0 bytes are lost");
+  ck_assert_ptr_null(a.buffer);
+  verify(x);
+  expect_at(x, 0, SIZE, at0, 1);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(the_only_copy_on_a_stream_that_failed) {
+  open_devices(0);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 1);
+  assert_ok(tarn_synced_begin(x, 10, 20, at0, TARN_READ_WRITE, on0, &a));
+  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
+  tarn_status status = tarn_copy_h2d(sim0, a.address, pattern[0], 20, on0);
+  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_error_says("20 bytes are lost");
+  expect_at(x, 0, 10, TARN_HOST, 1);
+  assert_status(tarn_synced_begin(x, 0, 11, TARN_HOST, TARN_READ, NULL, &a),
+                TARN_E_STATE);
+  assert_error_says("bytes 10 to 30 are lost");
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("synced_streams");
+  ADD_CASE(suite, "prefetch", prefetch_does_not_wait,
+           the_host_waits_for_its_data, push_and_pull);
+  ADD_CASE(suite, "order", another_stream_waits_for_a_write,
+           a_host_write_waits_for_device_reads,
+           a_chain_over_devices_and_streams, a_stream_that_cannot_carry);
+  ADD_CASE(suite, "failures", cancelled_work_is_waited_for,
+           a_copy_that_fails_later, a_write_on_a_stream_that_failed,
+           the_only_copy_on_a_stream_that_failed);
+  return run_suite(suite);
+}
