@@ -1,57 +1,220 @@
-// To be written.
+// The document's calls: a machine of four states between the host and one
+// device, on top of accesses.
+//
+// Nothing here keeps a state. The head is read off the map of what is valid
+// where; each call is an access that begins and ends within it, and the table
+// in tarn/synced.h is what comes of that:
+//
+//   cpu_data     = READ at the host         UNINIT ──► CPU ──► SYNCED
+//   mutable_cpu  = READ_WRITE at the host              ▲         ▲
+//   gpu_data     = READ at the device                  ▼         │
+//   mutable_gpu  = READ_WRITE there         UNINIT ──► GPU ──────┘
+//
+// One thing is added. What nobody wrote is zeros wherever it is wanted, and
+// does not count for the head; but the document's const calls make it CPU or
+// GPU, and what is read elsewhere afterwards is copied. So a const call on a
+// range that nobody has written at all makes its zeros contents.
 #include "base/status.h"
-#include "synced/core.h"
+#include "synced/settle.h"
+#include "synced/sides.h"
+
+static tarn_status no_device(void) {
+  return tarn__fail(TARN_E_STATE,
+                    "synced: the buffer's options named no device");
+}
+
+// --- the head ----------------------------------------------------------------
+
+typedef struct pair {
+  uint64_t cpu;  // bits of the two sides; 0: it has none
+  uint64_t gpu;
+} pair;
+
+static pair sides_of(const tarn__core *core) {
+  pair sides = {.cpu = tarn__side_bit(TARN__HOST_SIDE)};
+  if (core->device == NULL) return sides;
+  uint32_t gpu = tarn__side_find(core, tarn_place_on(core->device));
+  if (gpu != TARN__NO_SIDE) sides.gpu = tarn__side_bit(gpu);
+  return sides;
+}
+
+// Where the bytes of a written span are now. While they are still being written
+// at the one place and copied to the other, they are said to be at one only.
+static uint64_t whereabouts(const tarn__span *span, pair sides) {
+  uint64_t newest = tarn__span_newest(span);
+  uint64_t landed = newest & ~tarn__span_pending(span);
+  if (landed != 0 || sides.cpu == sides.gpu) return landed | newest * !landed;
+  return (newest & sides.gpu) != 0 ? sides.gpu : newest;
+}
+
+static tarn_synced_state name_state(uint64_t where, pair sides) {
+  bool cpu = (where & sides.cpu) != 0;
+  bool gpu = (where & sides.gpu) != 0;
+  if (cpu && gpu) return TARN_SYNCED;
+  if (cpu) return TARN_HEAD_AT_CPU;
+  return gpu ? TARN_HEAD_AT_GPU : TARN_HEAD_ELSEWHERE;
+}
+
+// With the gate. A place counts if it has all that was written.
+static tarn_synced_state head_of(const tarn__core *core, size_t start,
+                                 size_t end) {
+  if (start == end) return TARN_UNINITIALIZED;
+  pair sides = sides_of(core);
+  uint64_t where = UINT64_MAX;
+  bool written = false;
+  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  for (; span != NULL && span->start < end; span = span->next) {
+    if (!span->written) continue;
+    written = true;
+    where &= whereabouts(span, sides);
+  }
+  return written ? name_state(where, sides) : TARN_UNINITIALIZED;
+}
 
 tarn_synced_state tarn_synced_head(tarn_synced *buffer) {
-  (void)buffer;
-  return TARN_UNINITIALIZED;
+  if (tarn__synced_check(buffer) != TARN_OK) return TARN_UNINITIALIZED;
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__core_settle(core);
+  tarn_synced_state head =
+      head_of(core, buffer->offset, buffer->offset + buffer->size);
+  tarn__core_leave(core);
+  return head;
 }
 
 const char *tarn_synced_state_name(tarn_synced_state state) {
-  (void)state;
-  return NULL;
+  static const char *const names[] = {
+      [TARN_UNINITIALIZED] = "UNINITIALIZED",
+      [TARN_HEAD_AT_CPU] = "HEAD_AT_CPU",
+      [TARN_HEAD_AT_GPU] = "HEAD_AT_GPU",
+      [TARN_SYNCED] = "SYNCED",
+      [TARN_HEAD_ELSEWHERE] = "HEAD_ELSEWHERE",
+  };
+  size_t number = (size_t)state;
+  return number < sizeof names / sizeof names[0] ? names[number] : NULL;
+}
+
+// --- data --------------------------------------------------------------------
+
+static bool is_unwritten(const tarn__core *core, size_t start, size_t end) {
+  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  for (; span != NULL && span->start < end; span = span->next) {
+    if (span->written) return false;
+  }
+  return true;
+}
+
+// Makes the zeros that |access| reads contents, if there is nothing else in its
+// range. They are valid at its place, and nobody writes while it is open.
+static void adopt_zeros(const tarn_access *access) {
+  tarn__core *core = access->buffer->core;
+  size_t end = access->offset + access->size;
+  tarn__core_enter(core);
+  if (access->size > 0 && is_unwritten(core, access->offset, end)) {
+    tarn__span *span = tarn__spans_find(&core->spans, access->offset);
+    for (; span != NULL && span->start < end; span = span->next)
+      tarn__span_set(core, span, span->valid, true);
+  }
+  tarn__core_leave(core);
+}
+
+// An access of the whole range, over when it returns.
+static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
+                         tarn__end *out_data) {
+  tarn_access access;
+  *out_data = (tarn__end){.address = 0};
+  tarn_status status =
+      tarn_synced_begin(buffer, 0, TARN_ALL, place, mode, NULL, &access);
+  if (status != TARN_OK) return status;
+  tarn__end data = {.address = access.address, .pointer = access.pointer};
+  if (mode == TARN_READ) adopt_zeros(&access);
+  status = tarn_synced_end(&access);
+  if (status == TARN_OK) *out_data = data;
+  return status;
+}
+
+static tarn_status visit_cpu(tarn_synced *buffer, uint32_t mode,
+                             void **out_data) {
+  tarn__end data;
+  tarn_status status = visit(buffer, TARN_HOST, mode, &data);
+  *out_data = data.pointer;
+  return status;
+}
+
+static tarn_status visit_gpu(tarn_synced *buffer, uint32_t mode,
+                             tarn_addr *out_data) {
+  if (out_data == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  *out_data = 0;
+  tarn_status status = tarn__synced_check(buffer);
+  if (status != TARN_OK) return status;
+  tarn_device *device = buffer->core->device;
+  if (device == NULL) return no_device();
+  tarn__end data;
+  status = visit(buffer, tarn_place_on(device), mode, &data);
+  *out_data = data.address;
+  return status;
 }
 
 tarn_status tarn_synced_cpu_data(tarn_synced *buffer, const void **out_data) {
-  (void)buffer;
-  (void)out_data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  if (out_data == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  void *data = NULL;
+  tarn_status status = visit_cpu(buffer, TARN_READ, &data);
+  *out_data = data;
+  return status;
 }
 
 tarn_status tarn_synced_mutable_cpu_data(tarn_synced *buffer, void **out_data) {
-  (void)buffer;
-  (void)out_data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  if (out_data == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
+  return visit_cpu(buffer, TARN_READ_WRITE, out_data);
 }
 
 tarn_status tarn_synced_gpu_data(tarn_synced *buffer, tarn_addr *out_data) {
-  (void)buffer;
-  (void)out_data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  return visit_gpu(buffer, TARN_READ, out_data);
 }
 
 tarn_status tarn_synced_mutable_gpu_data(tarn_synced *buffer,
                                          tarn_addr *out_data) {
-  (void)buffer;
-  (void)out_data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  return visit_gpu(buffer, TARN_READ_WRITE, out_data);
 }
 
 tarn_status tarn_synced_set_cpu_data(tarn_synced *buffer, void *data) {
-  (void)buffer;
-  (void)data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  return tarn_synced_wrap(buffer, TARN_HOST, (uintptr_t)data, NULL);
 }
 
 tarn_status tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data) {
-  (void)buffer;
-  (void)data;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  tarn_status status = tarn__synced_check(buffer);
+  if (status != TARN_OK) return status;
+  tarn_device *device = buffer->core->device;
+  if (device == NULL) return no_device();
+  return tarn_synced_wrap(buffer, tarn_place_on(device), data, NULL);
+}
+
+// --- push --------------------------------------------------------------------
+
+// Where the host and the device are one place, SYNCED is as good.
+static tarn_status check_head(tarn_synced *buffer) {
+  tarn_place device = tarn_place_on(buffer->core->device);
+  tarn_synced_state head = tarn_synced_head(buffer);
+  bool one_place = tarn_place_equal(tarn__route_place(device), TARN_HOST);
+  if (head == TARN_HEAD_AT_CPU) return TARN_OK;
+  if (head == TARN_SYNCED && one_place) return TARN_OK;
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE, "%s: the head is %s, not HEAD_AT_CPU",
+                    tarn__core_text(buffer->core, text),
+                    tarn_synced_state_name(head));
 }
 
 tarn_status tarn_synced_async_gpu_push(tarn_synced *buffer,
                                        tarn_stream *stream) {
-  (void)buffer;
-  (void)stream;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  tarn_status status = tarn__synced_check(buffer);
+  if (status != TARN_OK) return status;
+  tarn_device *device = buffer->core->device;
+  if (device == NULL) return no_device();
+  if (stream == NULL || tarn_stream_device(stream) != device) {
+    return tarn__fail(TARN_E_INVALID, "synced: no stream of the device");
+  }
+  status = check_head(buffer);
+  if (status != TARN_OK) return status;
+  return tarn_synced_prefetch(buffer, 0, TARN_ALL, tarn_place_on(device),
+                              stream, NULL);
 }

@@ -1,17 +1,139 @@
-// To be written.
+// Giving memory of a place back, and declaring bytes to be worthless.
+//
+// Evicting takes three steps, each of which leaves the gate, until nothing is
+// left to do and the memory is taken out with the gate held:
+//
+//   rest: streams ──► sync back ──► save what is only here ──► detach
+//        ▲──────── anything was to be done: look again ──┘
+//
+// A call that invalidates waits for threads that are just copying, since they
+// would commit afterwards; of streams it need not know.
 #include "base/status.h"
-#include "synced/core.h"
+#include "synced/access.h"
+#include "synced/outside.h"
+#include "synced/settle.h"
+
+// --- evict -------------------------------------------------------------------
+
+// Where bytes go whose only copy is at |side|: to the host, from there to the
+// device of the options.
+static tarn_status refuge(const tarn__core *core, uint32_t side,
+                          tarn_place *out_place) {
+  *out_place = TARN_HOST;
+  if (side != TARN__HOST_SIDE) return TARN_OK;
+  bool none = core->device == NULL ||
+              tarn_place_equal(tarn__route_place(tarn_place_on(core->device)),
+                               TARN_HOST);
+  if (!none) {
+    *out_place = tarn_place_on(core->device);
+    return TARN_OK;
+  }
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE,
+                    "%s: the host has the only copy, and there is no device "
+                    "that could take it",
+                    tarn__core_text(core, text));
+}
+
+static tarn_status save(tarn__core *core, uint32_t side) {
+  tarn_place place;
+  tarn_status status = refuge(core, side, &place);
+  if (status != TARN_OK) return status;
+  return tarn__core_fetch_runs(core, side, tarn__span_is_only_at, place);
+}
+
+// One thing of what is to be done before memory can be detached, or, with
+// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
+static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
+  tarn__stretch run;
+  *out_ready = false;
+  if (core->sides[side].busy) {
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
+  const tarn_access *open = tarn__access_in(core, side, 0, core->size);
+  if (open != NULL) {
+    return tarn__access_is_in_the_way(core, open, "it cannot be evicted");
+  }
+  if (tarn__core_is_in_use(core, side)) {
+    return tarn__side_rest(core, side, 0, core->size);
+  }
+  if (tarn__outside_wants_back(core, side)) {
+    return tarn__outside_give_back(core, side);
+  }
+  if (tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
+    return save(core, side);
+  }
+  *out_ready = true;
+  return TARN_OK;
+}
+
+static tarn_status evict(tarn__core *core, uint32_t side,
+                         tarn__side *out_memory) {
+  bool ready = false;
+  while (tarn__side_has_memory(&core->sides[side]) || core->sides[side].busy) {
+    tarn_status status = tarn__core_admit(core);
+    if (status == TARN_OK) status = prepare(core, side, &ready);
+    if (status != TARN_OK) return status;
+    if (!ready) continue;
+    *out_memory = tarn__side_detach(core, side);
+    tarn__core_wake(core);
+    break;
+  }
+  return TARN_OK;
+}
 
 tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
-  (void)buffer;
-  (void)place;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  tarn_status status = tarn__synced_check(buffer);
+  if (status == TARN_OK) status = tarn__place_check(place);
+  if (status != TARN_OK) return status;
+  tarn__side memory = {.busy = false};
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  uint32_t side = tarn__side_find(core, place);
+  if (side != TARN__NO_SIDE) status = evict(core, side, &memory);
+  tarn__core_leave(core);
+  if (status == TARN_OK) tarn__outside_let_go(core, &memory);
+  return status;
+}
+
+// --- invalidate --------------------------------------------------------------
+
+static void drop(tarn__core *core, size_t start, size_t end) {
+  tarn__span *span = tarn__spans_cut(&core->spans, start, end);
+  for (; span != NULL && span->start < end; span = span->next)
+    tarn__span_set(core, span, 0, true);
+  tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
+                       end);
+  tarn__spans_join(&core->spans, start, end);
+}
+
+static tarn_status invalidate(tarn__core *core, size_t start, size_t end) {
+  tarn_status status = tarn__core_admit(core);
+  while (status == TARN_OK && tarn__core_is_copying(core, start, end)) {
+    tarn__core_sleep(core);
+    status = tarn__core_admit(core);
+  }
+  if (status != TARN_OK) return status;
+  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, start, end);
+  if (open != NULL) {
+    return tarn__access_is_in_the_way(core, open,
+                                      "its bytes cannot be invalidated");
+  }
+  status = tarn__spans_reserve(&core->spans, start, end, 0);
+  if (status == TARN_OK) drop(core, start, end);
+  return status;
 }
 
 tarn_status tarn_synced_invalidate(tarn_synced *buffer, size_t offset,
                                    size_t size) {
-  (void)buffer;
-  (void)offset;
-  (void)size;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  size_t start = 0;
+  size_t end = 0;
+  tarn_status status = tarn__synced_range(buffer, offset, size, &start, &end);
+  if (status != TARN_OK || start == end) return status;
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  status = invalidate(core, start, end);
+  tarn__core_leave(core);
+  return status;
 }

@@ -1,24 +1,262 @@
-// To be written.
-#include "base/status.h"
+// Outside memory: wrapping it, giving it the newest bytes back, and letting it
+// go.
+//
+// Invariants:
+//   * memory that is let go is in no side any more, nobody is at work there,
+//     and the gate is not held: so its deleter is called once
+//   * who wants the newest bytes back may be filled: TARN_WRAP_SYNC_BACK has
+//     TARN_WRAP_FILL in it
 #include "synced/outside.h"
+
+#include <stdio.h>
+
+#include "base/status.h"
+#include "synced/access.h"
+#include "synced/settle.h"
+#include "synced/trace.h"
+
+// --- letting go --------------------------------------------------------------
+
+void tarn__outside_let_go(const tarn__core *core, const tarn__side *memory) {
+  if (!tarn__side_has_memory(memory)) return;
+  if (tarn__side_release(core, memory) == TARN_OK) return;
+  char text[TARN__CORE_TEXT];
+  tarn__log(TARN_LOG_WARN, "%s: memory that was let go: %s",
+            tarn__core_text(core, text), tarn_last_error());
+}
+
+// --- back to its owner -------------------------------------------------------
+
+static bool is_to_have_back(const tarn__side *side) {
+  return tarn__side_has_memory(side) && side->outside &&
+         (side->wrap & TARN_WRAP_SYNC_BACK) != 0;
+}
+
+bool tarn__outside_wants_back(const tarn__core *core, uint32_t side) {
+  tarn__stretch run;
+  return is_to_have_back(&core->sides[side]) &&
+         tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run);
+}
+
+// What streams that have failed were to write is lost, and not copied: hence
+// the rest.
+tarn_status tarn__outside_give_back(tarn__core *core, uint32_t side) {
+  tarn_place place = core->sides[side].end.place;
+  tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
+  if (status != TARN_OK) return status;
+  return tarn__core_fetch_runs(core, side, tarn__span_is_missing_at, place);
+}
+
+// Says which bytes, and keeps the first failure.
+static void note_failure(const tarn__core *core, tarn__stretch run,
+                         tarn_place place, char *text, size_t size) {
+  char where[TARN__SIDE_TEXT];
+  char buffer[TARN__CORE_TEXT];
+  if (text[0] != '\0') return;
+  snprintf(text, size, "%s: bytes %zu to %zu were not synced back to %s: %s",
+           tarn__core_text(core, buffer), run.start, run.end,
+           tarn_place_text(place, where, sizeof where), tarn_last_error());
+}
+
+// As much of it as can be: the bytes will be nowhere else.
+static tarn_status sync_back(tarn__core *core, uint32_t side, char *text,
+                             size_t size) {
+  tarn__stretch run = {0, 0};
+  tarn_status first = TARN_OK;
+  tarn_place place = core->sides[side].end.place;
+  while (tarn__core_find_run(core, run.end, side, tarn__span_is_missing_at,
+                             &run)) {
+    tarn__wish wish = {
+        .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
+    tarn__core_leave(core);
+    tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
+    if (status != TARN_OK) note_failure(core, run, place, text, size);
+    tarn__core_enter(core);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+tarn_status tarn__outside_sync_back(tarn__core *core) {
+  char text[384] = "";
+  tarn_status first = TARN_OK;
+  tarn__core_enter(core);
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    if (!is_to_have_back(&core->sides[i])) continue;
+    tarn_status status = sync_back(core, i, text, sizeof text);
+    if (first == TARN_OK) first = status;
+  }
+  tarn__core_leave(core);
+  return first == TARN_OK ? TARN_OK : tarn__fail_text(first, text);
+}
+
+// --- wrap --------------------------------------------------------------------
+
+enum {
+  KNOWN_FLAGS = TARN_WRAP_READ_ONLY | TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK |
+                TARN_WRAP_EMPTY,
+  WRITTEN_TO = TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK | TARN_WRAP_EMPTY,
+};
+
+static tarn_status check_flags(uint32_t flags) {
+  if ((flags & ~(uint32_t)KNOWN_FLAGS) != 0) {
+    return tarn__fail(TARN_E_INVALID, "synced: unknown flags 0x%x of a wrap",
+                      (unsigned)flags);
+  }
+  if ((flags & TARN_WRAP_READ_ONLY) != 0 && (flags & WRITTEN_TO) != 0) {
+    return tarn__fail(TARN_E_INVALID,
+                      "synced: what is read-only cannot be filled, synced "
+                      "back, or count for nothing: flags 0x%x",
+                      (unsigned)flags);
+  }
+  return TARN_OK;
+}
+
+static tarn_status read_options(const tarn_wrap_options *given,
+                                tarn_wrap_options *out) {
+  size_t size = 0;
+  *out = (tarn_wrap_options){.struct_size = sizeof *out};
+  if (given == NULL) return TARN_OK;
+  if (!tarn__struct_size(given->struct_size, sizeof *out, sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "synced: struct_size of wrap options");
+  }
+  *out = *given;
+  return check_flags(given->flags);
+}
+
+static tarn_status check_whole(const tarn_synced *buffer, tarn_addr address) {
+  tarn_status status = tarn__synced_check(buffer);
+  if (status != TARN_OK) return status;
+  char text[TARN__CORE_TEXT];
+  tarn__core_text(buffer->core, text);
+  if (address == 0) {
+    return tarn__fail(TARN_E_INVALID, "%s: no memory is at address 0", text);
+  }
+  if (buffer->size != buffer->core->size) {
+    return tarn__fail(TARN_E_INVALID,
+                      "%s: a view of a part cannot be wrapped around memory",
+                      text);
+  }
+  return TARN_OK;
+}
+
+static tarn_status pointer_to(tarn_place place, tarn_addr address, size_t size,
+                              void **out_pointer) {
+  *out_pointer = NULL;
+  if (place.kind == TARN_PLACE_DEVICE) return TARN_OK;
+  if (place.kind == TARN_PLACE_UNIFIED && size > 0) {
+    return tarn_device_host_view(place, address, size, out_pointer);
+  }
+  *out_pointer = (void *)(uintptr_t)address;
+  return TARN_OK;
+}
+
+// One thing of what is to be done before memory can be exchanged, or, with
+// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
+static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
+  *out_ready = false;
+  if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
+  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
+  if (open != NULL) {
+    return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
+  }
+  if (tarn__core_is_in_use(core, side)) {
+    return tarn__side_rest(core, side, 0, core->size);
+  }
+  if (tarn__outside_wants_back(core, side)) {
+    return tarn__outside_give_back(core, side);
+  }
+  *out_ready = true;
+  return TARN_OK;
+}
+
+// Memory that counts for nothing must not take the place of an only copy.
+static tarn_status check_copies(const tarn__core *core, uint32_t side,
+                                uint32_t flags) {
+  tarn__stretch run;
+  if ((flags & TARN_WRAP_EMPTY) == 0) return TARN_OK;
+  if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
+    return TARN_OK;
+  }
+  char text[TARN__CORE_TEXT];
+  char place[TARN__SIDE_TEXT];
+  return tarn__fail(TARN_E_STATE,
+                    "%s: bytes %zu to %zu have their only copy at %s, where "
+                    "empty memory is to take its place",
+                    tarn__core_text(core, text), run.start, run.end,
+                    tarn__side_text(core, side, place));
+}
+
+static void take_contents(tarn__core *core, uint32_t side) {
+  for (tarn__span *span = core->spans.first; span != NULL; span = span->next)
+    tarn__span_set(core, span, tarn__side_bit(side), true);
+  tarn__spans_join(&core->spans, 0, core->size);
+}
+
+// Nothing here can fail.
+static tarn__side exchange(tarn__core *core, uint32_t side,
+                           const tarn__side *memory) {
+  tarn__side former = tarn__side_detach(core, side);
+  tarn__side_attach(core, side, memory);
+  if ((memory->wrap & TARN_WRAP_EMPTY) == 0) take_contents(core, side);
+  tarn__core_wake(core);
+  return former;
+}
+
+static tarn_status wrap(tarn__core *core, tarn_place place,
+                        const tarn__side *memory, tarn__side *out_former) {
+  uint32_t side = TARN__NO_SIDE;
+  bool ready = false;
+  tarn_status status = tarn__side_of(core, place, &side);
+  while (status == TARN_OK && !ready)
+    status = prepare(core, side, &ready);
+  if (status == TARN_OK) status = check_copies(core, side, memory->wrap);
+  if (status == TARN_OK) *out_former = exchange(core, side, memory);
+  return status;
+}
+
+static tarn__side memory_of(const tarn_wrap_options *options) {
+  bool back = (options->flags & TARN_WRAP_SYNC_BACK) != 0;
+  return (tarn__side){
+      .deleter = options->deleter,
+      .context = options->context,
+      .wrap = options->flags | (back ? TARN_WRAP_FILL : 0),
+      .outside = true,
+  };
+}
+
+static void tell_wrapped(const tarn__core *core, tarn_place place) {
+  if (!tarn__synced_is_traced()) return;
+  tarn__synced_tell(
+      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
+                                .what = TARN_SYNCED_WRAPPED,
+                                .to = place,
+                                .size = core->size});
+}
 
 tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
                              tarn_addr address,
                              const tarn_wrap_options *options) {
-  (void)buffer;
-  (void)place;
-  (void)address;
-  (void)options;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
-}
-
-tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
-  (void)core;
-  (void)side;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
-}
-
-tarn_status tarn__outside_sync_back(tarn__core *core) {
-  (void)core;
+  tarn_wrap_options read;
+  tarn__side former = {.busy = false};
+  tarn_status status = check_whole(buffer, address);
+  if (status == TARN_OK) status = tarn__place_check(place);
+  if (status == TARN_OK) status = read_options(options, &read);
+  if (status != TARN_OK) return status;
+  tarn__core *core = buffer->core;
+  tarn__side memory = memory_of(&read);
+  place = tarn__route_place(place);
+  memory.end.address = address;
+  status = pointer_to(place, address, core->size, &memory.end.pointer);
+  if (status != TARN_OK) return status;
+  tarn__core_enter(core);
+  status = wrap(core, place, &memory, &former);
+  tarn__core_leave(core);
+  if (status != TARN_OK) return status;
+  tarn__outside_let_go(core, &former);
+  tell_wrapped(core, place);
   return TARN_OK;
 }

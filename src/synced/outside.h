@@ -21,4 +21,18 @@ TARN_MUST_CHECK tarn_status tarn__side_move_to_own(tarn__core *core,
 // TARN_E_DEVICE, TARN_E_STATE  some bytes could not be; the text says which.
 tarn_status tarn__outside_sync_back(tarn__core *core);
 
+// Whether the side's memory is to have newer bytes before it is let go. With
+// the gate.
+bool tarn__outside_wants_back(const tarn__core *core, uint32_t side);
+
+// Copies them there. With the gate, which is left meanwhile. Errors as of
+// tarn_synced_begin.
+TARN_MUST_CHECK tarn_status tarn__outside_give_back(tarn__core *core,
+                                                    uint32_t side);
+
+// Releases memory that was taken out of a side, if there is any. Nothing of the
+// buffer can be lost by it, so that a device that refuses it is only logged.
+// Without the gate.
+void tarn__outside_let_go(const tarn__core *core, const tarn__side *memory);
+
 #endif  // TARN_SYNCED_OUTSIDE_H_

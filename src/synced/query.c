@@ -1,13 +1,101 @@
-// To be written.
+// What a buffer is like at a place.
+#include <string.h>
+
 #include "base/status.h"
-#include "synced/core.h"
+#include "synced/settle.h"
+#include "synced/sides.h"
+
+static void add_span(tarn_synced_info *info, const tarn__span *span,
+                     uint64_t bit, size_t size) {
+  uint64_t newest = tarn__span_newest(span);
+  if (!span->written) info->unwritten += size;
+  if (span->written && newest == 0) info->lost += size;
+  if ((newest & bit) == 0) return;
+  info->valid += size;
+  if ((tarn__span_pending(span) & bit) != 0) info->pending += size;
+}
+
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static void add_spans(tarn_synced_info *info, const tarn__core *core,
+                      uint64_t bit, tarn__stretch range) {
+  if (range.start == range.end) return;
+  const tarn__span *span = tarn__spans_find(&core->spans, range.start);
+  size_t at = range.start;
+  for (; span != NULL && at < range.end; span = span->next) {
+    size_t end = smaller(span->end, range.end);
+    add_span(info, span, bit, end - at);
+    at = end;
+  }
+}
+
+static void add_accesses(tarn_synced_info *info, const tarn__core *core,
+                         tarn__stretch range) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    bool meets = access->size > 0 && access->offset < range.end &&
+                 range.start < access->offset + access->size;
+    if (!meets) continue;
+    if ((access->mode & TARN_READ_WRITE) == TARN_READ) {
+      info->readers++;
+    } else {
+      info->writers++;
+    }
+  }
+}
+
+static void add_memory(tarn_synced_info *info, const tarn__core *core,
+                       const tarn__side *side) {
+  if (!tarn__side_has_memory(side)) return;
+  info->memory = core->size;
+  info->borrowed = side->outside && side->deleter == NULL;
+}
+
+// With the gate.
+static tarn_synced_info describe(const tarn__core *core, tarn_place place,
+                                 tarn__stretch range) {
+  tarn_synced_info info = {.range_count = core->spans.count};
+  uint32_t side = tarn__side_find(core, place);
+  uint64_t bit = side != TARN__NO_SIDE ? tarn__side_bit(side) : 0;
+  if (side != TARN__NO_SIDE) add_memory(&info, core, &core->sides[side]);
+  add_spans(&info, core, bit, range);
+  add_accesses(&info, core, range);
+  return info;
+}
+
+static tarn_status check_info(tarn_synced_info *out_info, size_t *out_size) {
+  if (out_info == NULL ||
+      !tarn__struct_size(out_info->struct_size,
+                         TARN__SIZE_UP_TO(tarn_synced_info, range_count),
+                         sizeof *out_info, out_size)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "synced: information: NULL or "
+                      "struct_size");
+  }
+  memset(out_info, 0, *out_size);
+  out_info->struct_size = *out_size;
+  return TARN_OK;
+}
 
 tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
                               tarn_place place, tarn_synced_info *out_info) {
-  (void)buffer;
-  (void)offset;
-  (void)size;
-  (void)place;
-  (void)out_info;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
+  size_t known = 0;
+  tarn__stretch range;
+  tarn_status status = check_info(out_info, &known);
+  if (status == TARN_OK) {
+    status = tarn__synced_range(buffer, offset, size, &range.start, &range.end);
+  }
+  if (status == TARN_OK) status = tarn__place_check(place);
+  if (status != TARN_OK) return status;
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__core_settle(core);
+  tarn_synced_info info = describe(core, place, range);
+  tarn__core_leave(core);
+  info.struct_size = known;
+  memcpy(out_info, &info, known);
+  return TARN_OK;
 }

@@ -1,0 +1,173 @@
+// Moving a place out of borrowed memory that must not be written, into memory
+// of its own.
+//
+//   borrowed   ▓▓▓▓▓▓░░░░▓▓▓▓▒▒▒▒     ▓ valid here alone: copied over
+//                ▼        ▼           ▒ valid elsewhere too: not here any more
+//   own        ▓▓▓▓▓▓    ▓▓▓▓         ░ not valid here
+//
+// While the bytes are copied the side is busy: no access begins there, so no
+// byte becomes valid there, and what was copied stays so. But what is valid
+// elsewhere may become stale there meanwhile; so the runs are looked for again
+// when they are copied, and if others have come all of it begins anew.
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "synced/access.h"
+#include "synced/outside.h"
+#include "synced/settle.h"
+#include "synced/trace.h"
+
+// Runs, in order.
+typedef struct list {
+  tarn__stretch *runs;
+  size_t count;
+} list;
+
+static void free_list(list *of) {
+  tarn__host_free_array(of->runs, of->count, sizeof *of->runs);
+  *of = (list){NULL, 0};
+}
+
+static size_t count_runs(const tarn__core *core, uint32_t side) {
+  size_t count = 0;
+  tarn__stretch run = {0, 0};
+  while (tarn__core_find_run(core, run.end, side, tarn__span_is_only_at, &run))
+    count++;
+  return count;
+}
+
+// With the gate.
+static tarn_status list_runs(const tarn__core *core, uint32_t side, list *out) {
+  tarn__stretch run = {0, 0};
+  *out = (list){NULL, 0};
+  size_t count = count_runs(core, side);
+  if (count == 0) return TARN_OK;
+  out->runs = tarn__host_array(count, sizeof *out->runs);
+  if (out->runs == NULL) return TARN_E_NOMEM;
+  while (tarn__core_find_run(core, run.end, side, tarn__span_is_only_at, &run))
+    out->runs[out->count++] = run;
+  return TARN_OK;
+}
+
+// Whether each run of |wanted| lies within one of |copied|.
+static bool has_all(const list *copied, const list *wanted) {
+  size_t at = 0;
+  for (size_t i = 0; i < wanted->count; i++) {
+    const tarn__stretch *run = &wanted->runs[i];
+    while (at < copied->count && copied->runs[at].end < run->end)
+      at++;
+    if (at == copied->count || copied->runs[at].start > run->start) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void tell(const tarn__core *core, tarn_synced_happening what,
+                 tarn_place place, tarn__stretch run) {
+  if (!tarn__synced_is_traced()) return;
+  tarn__synced_tell(core,
+                    (tarn_synced_event){
+                        .struct_size = sizeof(tarn_synced_event),
+                        .what = what,
+                        .from = what == TARN_SYNCED_COPIED ? place : TARN_HOST,
+                        .to = place,
+                        .offset = run.start,
+                        .size = run.end - run.start});
+}
+
+// Without the gate.
+static tarn_status copy_runs(const tarn__core *core, const list *of,
+                             const tarn__end *from, const tarn__end *to) {
+  for (size_t i = 0; i < of->count; i++) {
+    tarn__stretch run = of->runs[i];
+    tarn_status status =
+        tarn__route_copy(from, to, run.start, run.end - run.start, NULL);
+    if (status != TARN_OK) return status;
+    tell(core, TARN_SYNCED_COPIED, from->place, run);
+  }
+  return TARN_OK;
+}
+
+static void count_copies(tarn__core *core, uint32_t side, const list *of) {
+  tarn__counts *counts = tarn__core_counts(core, side, side);
+  counts->copies += of->count;
+  for (size_t i = 0; i < of->count; i++)
+    counts->moved += of->runs[i].end - of->runs[i].start;
+}
+
+// Copies until nothing is only in the outside memory, and nobody is at work
+// there. With the gate, which is left meanwhile.
+static tarn_status copy_over(tarn__core *core, uint32_t side,
+                             const tarn__end *to) {
+  list copied = {NULL, 0};
+  for (;;) {
+    list wanted = {NULL, 0};
+    tarn_status status = tarn__side_rest(core, side, 0, core->size);
+    if (status == TARN_OK) status = list_runs(core, side, &wanted);
+    bool done = status != TARN_OK || has_all(&copied, &wanted);
+    free_list(done ? &wanted : &copied);
+    if (done) {
+      free_list(&copied);
+      return status;
+    }
+    copied = wanted;
+    tarn__end from = core->sides[side].end;
+    tarn__core_leave(core);
+    status = copy_runs(core, &copied, &from, to);
+    tarn__core_enter(core);
+    if (status != TARN_OK) {
+      free_list(&copied);
+      return status;
+    }
+    count_copies(core, side, &copied);
+  }
+}
+
+// Nothing here can fail. What is only here keeps its bit, and with it the sums.
+static void exchange(tarn__core *core, uint32_t side, tarn__side *memory) {
+  uint64_t bit = tarn__side_bit(side);
+  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+    if (tarn__span_is_only_at(span, side)) continue;
+    tarn__span_set(core, span, span->valid & ~bit, span->written);
+  }
+  tarn__side former = core->sides[side];
+  tarn__side_attach(core, side, memory);
+  *memory = former;
+  tarn__spans_join(&core->spans, 0, core->size);
+}
+
+// With the gate, which is left meanwhile; the side is busy.
+static tarn_status move(tarn__core *core, uint32_t side, tarn__side *memory) {
+  tarn_place place = core->sides[side].end.place;
+  tarn__core_leave(core);
+  tarn_status status = tarn__side_allocate(core, place, memory);
+  tarn__core_enter(core);
+  if (status == TARN_OK) status = copy_over(core, side, &memory->end);
+  if (status == TARN_OK) exchange(core, side, memory);
+  return status;
+}
+
+tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
+  tarn__side memory = {.busy = false};
+  if (core->sides[side].busy) {
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
+  const tarn_access *open = tarn__access_in(core, side, 0, core->size);
+  if (open != NULL) {
+    return tarn__access_is_in_the_way(
+        core, open, "borrowed memory cannot be exchanged for its own");
+  }
+  tarn_place place = core->sides[side].end.place;
+  core->sides[side].busy = true;
+  tarn_status status = move(core, side, &memory);
+  core->sides[side].busy = false;
+  tarn__core_wake(core);
+  tarn__core_leave(core);
+  if (status == TARN_OK) {
+    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__stretch){0, core->size});
+  }
+  tarn__outside_let_go(core, &memory);
+  tarn__core_enter(core);
+  return status;
+}

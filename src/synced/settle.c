@@ -1,0 +1,147 @@
+// What of a buffer has landed, and runs of bytes that have something in common.
+//
+// Invariant: nothing here changes what is valid where. Lanes learn how far
+// their streams are; to take out what has failed is for whoever needs the
+// bytes next.
+#include "synced/settle.h"
+
+#include "base/status.h"
+#include "synced/access.h"
+
+tarn_status tarn__place_check(tarn_place place) {
+  bool own =
+      place.kind == TARN_PLACE_DEVICE || place.kind == TARN_PLACE_UNIFIED;
+  if (place.kind == TARN_PLACE_HOST || (own && place.device != NULL)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
+                    (int)place.kind, own ? "no device" : "a device");
+}
+
+// --- how far streams are -----------------------------------------------------
+
+// Asks for the oldest position that is not known to be reached. The lane is
+// held. With the gate, which is left meanwhile.
+static tarn_status ask_once(tarn__core *core, tarn__lane *lane) {
+  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
+  if (mark == NULL) return TARN_PENDING;
+  tarn__core_leave(core);
+  tarn_status status = tarn__mark_query(mark);
+  tarn__core_enter(core);
+  tarn__lane_release_mark(lane, mark, status);
+  return status;
+}
+
+static void ask(tarn__core *core, tarn__lane *lane) {
+  tarn_status status = TARN_OK;
+  while (status == TARN_OK && lane->done < lane->issued)
+    status = ask_once(core, lane);
+}
+
+void tarn__core_settle(tarn__core *core) {
+  tarn__lane *lane = core->lanes.first;
+  if (lane != NULL) tarn__lane_hold(lane);
+  while (lane != NULL) {
+    ask(core, lane);
+    tarn__lane *next = lane->next;
+    if (next != NULL) tarn__lane_hold(next);
+    tarn__lane_release(lane);
+    lane = next;
+  }
+}
+
+// --- spans -------------------------------------------------------------------
+
+uint64_t tarn__span_newest(const tarn__span *span) {
+  uint64_t valid = span->valid;
+  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+    if (!use->writes || use->lane == NULL) continue;
+    if (tarn__lane_is_void(use->lane, use->number)) {
+      valid &= ~tarn__side_bit(use->side);
+    }
+  }
+  return valid;
+}
+
+uint64_t tarn__span_pending(const tarn__span *span) {
+  uint64_t pending = 0;
+  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+    if (!use->writes) continue;
+    if (use->lane == NULL || !tarn__lane_is_over(use->lane, use->number)) {
+      pending |= tarn__side_bit(use->side);
+    }
+  }
+  return pending;
+}
+
+bool tarn__span_is_only_at(const tarn__span *span, uint32_t side) {
+  return span->written && span->valid == tarn__side_bit(side);
+}
+
+bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {
+  return !tarn__span_is_lost(span) && (span->valid & tarn__side_bit(side)) == 0;
+}
+
+// --- who is at work ----------------------------------------------------------
+
+bool tarn__core_is_in_use(const tarn__core *core, uint32_t side) {
+  const tarn__span *span = core->spans.first;
+  for (; span != NULL; span = span->next) {
+    for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+      if (use->side == side) return true;
+    }
+  }
+  return false;
+}
+
+bool tarn__core_is_copying(const tarn__core *core, size_t start, size_t end) {
+  if (start == end) return false;
+  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  for (; span != NULL && span->start < end; span = span->next) {
+    for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+      if (use->lane == NULL) return true;
+    }
+  }
+  return false;
+}
+
+// --- runs --------------------------------------------------------------------
+
+static size_t end_of_run(const tarn__span *span, uint32_t side,
+                         tarn__span_test *test) {
+  while (span->next != NULL && test(span->next, side))
+    span = span->next;
+  return span->end;
+}
+
+bool tarn__core_find_run(const tarn__core *core, size_t from, uint32_t side,
+                         tarn__span_test *test, tarn__stretch *out_run) {
+  *out_run = (tarn__stretch){0, 0};
+  if (from >= core->size) return false;
+  const tarn__span *span = tarn__spans_find(&core->spans, from);
+  while (span != NULL && !test(span, side))
+    span = span->next;
+  if (span == NULL) return false;
+  *out_run = (tarn__stretch){span->start, end_of_run(span, side, test)};
+  return true;
+}
+
+static tarn_status fetch_run(tarn__core *core, tarn__stretch run,
+                             tarn_place place) {
+  tarn__wish wish = {
+      .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
+  tarn__core_leave(core);
+  tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
+  tarn__core_enter(core);
+  return status;
+}
+
+tarn_status tarn__core_fetch_runs(tarn__core *core, uint32_t side,
+                                  tarn__span_test *test, tarn_place place) {
+  tarn__stretch run = {0, 0};
+  while (tarn__core_find_run(core, run.end, side, test, &run)) {
+    tarn_status status = fetch_run(core, run, place);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}

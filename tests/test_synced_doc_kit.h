@@ -1,0 +1,240 @@
+// test_synced_doc_kit.h - a buffer between the host and simulated devices, and
+// what is to be seen of it from outside: contents, memory, traffic.
+#ifndef TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
+#define TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
+
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/run.h"
+#include "tarn/sim.h"
+#include "tarn/synced.h"
+#include "tarn/traffic.h"
+
+enum { SIZE = 4096, HALF = SIZE / 2 };
+
+static tarn_device *gpu;    // sim:0
+static tarn_device *other;  // sim:1
+static tarn_synced *x;
+
+static inline int run_synced_suite(Suite *suite) {
+  unsetenv("TARN_POOL");
+  unsetenv("TARN_POOL_DEBUG");
+  unsetenv("TARN_SYNCED_PROTECT");
+  return run_suite(suite);
+}
+
+static inline tarn_synced *buffer_on(tarn_device *device, size_t size) {
+  tarn_synced_options options = {
+      .struct_size = sizeof options, .name = "x", .device = device};
+  tarn_synced *buffer = NULL;
+  assert_ok(tarn_synced_create(size, &options, &buffer));
+  return buffer;
+}
+
+static inline tarn_synced *view_of(tarn_synced *buffer, size_t offset,
+                                   size_t size) {
+  tarn_synced *view = NULL;
+  assert_ok(tarn_synced_view(buffer, offset, size, &view));
+  return view;
+}
+
+static inline void open_devices(void) {
+  assert_ok(tarn_device_open("sim:0", &gpu));
+  assert_ok(tarn_device_open("sim:1", &other));
+}
+
+static inline void open_x(void) {
+  open_devices();
+  x = buffer_on(gpu, SIZE);
+}
+
+// Devices refuse to close while anybody has memory there.
+static inline void close_devices(void) {
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+  assert_ok(tarn_device_close(other));
+  assert_ok(tarn_device_close(gpu));
+}
+
+static inline void close_x(void) {
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+
+static inline tarn_stream *stream_on(tarn_device *device) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  return stream;
+}
+
+// --- a stream that is held up ----------------------------------------------
+
+typedef struct hold {
+  sem_t go;
+} hold;
+
+static inline void hold_in_callback(void *context, tarn_status status) {
+  (void)status;
+  hold *held = context;
+  while (sem_wait(&held->go) != 0) {
+  }
+}
+
+// What is queued on |stream| from now on waits for hold_end.
+static inline void hold_begin(hold *held, tarn_stream *stream) {
+  ck_assert_int_eq(sem_init(&held->go, 0, 0), 0);
+  assert_ok(tarn_stream_add_callback(stream, hold_in_callback, held));
+}
+
+static inline void hold_end(hold *held) {
+  ck_assert_int_eq(sem_post(&held->go), 0);
+}
+
+// --- traffic ---------------------------------------------------------------
+
+typedef struct traffic_want {
+  tarn_place from;
+  tarn_place to;
+  tarn_traffic found;
+  uint64_t copies;  // of all pairs
+  uint64_t moved;
+} traffic_want;
+
+static inline bool is_same_place(tarn_place a, tarn_place b) {
+  bool both_host = a.kind == TARN_PLACE_HOST && b.kind == TARN_PLACE_HOST;
+  return both_host || tarn_place_equal(a, b);
+}
+
+static inline tarn_status note_traffic(void *context,
+                                       const tarn_traffic *traffic) {
+  traffic_want *want = context;
+  want->copies += traffic->copies;
+  want->moved += traffic->bytes_moved;
+  if (is_same_place(traffic->from, want->from) &&
+      is_same_place(traffic->to, want->to)) {
+    want->found = *traffic;
+  }
+  return TARN_OK;
+}
+
+static inline traffic_want traffic_of(tarn_synced *buffer, tarn_place from,
+                                      tarn_place to) {
+  traffic_want want = {.from = from, .to = to};
+  assert_ok(tarn_synced_traffic(buffer, note_traffic, &want));
+  return want;
+}
+
+static inline tarn_traffic between(tarn_synced *buffer, tarn_place from,
+                                   tarn_place to) {
+  return traffic_of(buffer, from, to).found;
+}
+
+static inline tarn_traffic h2d(void) {
+  return between(x, TARN_HOST, tarn_place_on(gpu));
+}
+
+static inline tarn_traffic d2h(void) {
+  return between(x, tarn_place_on(gpu), TARN_HOST);
+}
+
+static inline uint64_t all_copies(void) {
+  return traffic_of(x, TARN_HOST, TARN_HOST).copies;
+}
+
+static inline uint64_t all_moved(void) {
+  return traffic_of(x, TARN_HOST, TARN_HOST).moved;
+}
+
+// --- what it is like -------------------------------------------------------
+
+static inline tarn_synced_info info_of(tarn_synced *buffer, size_t offset,
+                                       size_t size, tarn_place place) {
+  tarn_synced_info info = {.struct_size = sizeof info};
+  assert_ok(tarn_synced_query(buffer, offset, size, place, &info));
+  return info;
+}
+
+static inline tarn_synced_info info_at(tarn_place place) {
+  return info_of(x, 0, TARN_ALL, place);
+}
+
+#define assert_head(buffer, expected)                                \
+  ck_assert_str_eq(tarn_synced_state_name(tarn_synced_head(buffer)), \
+                   tarn_synced_state_name(expected))
+
+// --- contents --------------------------------------------------------------
+
+static inline unsigned char pattern_at(size_t offset, unsigned seed) {
+  return (unsigned char)(seed * 37 + offset * 7 + (offset >> 8));
+}
+
+static inline void fill_pattern(unsigned char *bytes, size_t offset,
+                                size_t size, unsigned seed) {
+  for (size_t i = 0; i < size; i++)
+    bytes[i] = pattern_at(offset + i, seed);
+}
+
+// |seed| 0: zeros.
+static inline void assert_pattern(const unsigned char *bytes, size_t offset,
+                                  size_t size, unsigned seed) {
+  for (size_t i = 0; i < size; i++) {
+    unsigned char want = seed == 0 ? 0 : pattern_at(offset + i, seed);
+    if (bytes[i] != want) {
+      ck_abort_msg("byte %zu is %u, not %u", offset + i, bytes[i], want);
+    }
+  }
+}
+
+// Straight at a device's memory, past the buffer.
+static inline void put_on(tarn_device *device, tarn_addr address, size_t offset,
+                          size_t size, unsigned seed) {
+  unsigned char bytes[SIZE];
+  require(size <= sizeof bytes);
+  fill_pattern(bytes, offset, size, seed);
+  assert_ok(tarn_copy_h2d(device, address, bytes, size, NULL));
+}
+
+static inline void assert_on(tarn_device *device, tarn_addr address,
+                             size_t offset, size_t size, unsigned seed) {
+  unsigned char bytes[SIZE];
+  require(size <= sizeof bytes);
+  assert_ok(tarn_copy_d2h(device, bytes, address, size, NULL));
+  assert_pattern(bytes, offset, size, seed);
+}
+
+static inline void begin_on(tarn_access *access, tarn_synced *buffer,
+                            size_t offset, size_t size, tarn_place place,
+                            uint32_t mode) {
+  assert_ok(tarn_synced_begin(buffer, offset, size, place, mode, NULL, access));
+}
+
+// A write of the whole range, of what |seed| says at its offsets in the whole
+// buffer.
+static inline void write_range(tarn_synced *buffer, size_t offset, size_t size,
+                               tarn_place place, unsigned seed) {
+  tarn_access access;
+  assert_ok(tarn_synced_begin(buffer, offset, size, place, TARN_WRITE_DISCARD,
+                              NULL, &access));
+  if (access.pointer != NULL) {
+    fill_pattern(access.pointer, access.offset, access.size, seed);
+  } else {
+    put_on(place.device, access.address, access.offset, access.size, seed);
+  }
+  assert_ok(tarn_synced_end(&access));
+}
+
+static inline void assert_range(tarn_synced *buffer, size_t offset, size_t size,
+                                tarn_place place, unsigned seed) {
+  tarn_access access;
+  assert_ok(
+      tarn_synced_begin(buffer, offset, size, place, TARN_READ, NULL, &access));
+  if (access.pointer != NULL) {
+    assert_pattern(access.pointer, access.offset, access.size, seed);
+  } else {
+    assert_on(place.device, access.address, access.offset, access.size, seed);
+  }
+  assert_ok(tarn_synced_end(&access));
+}
+
+#endif  // TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
