@@ -363,7 +363,8 @@ START_TEST(memory_as_the_options_say) {
                                  .name = "weights",
                                  .device = sim0,
                                  .align = 65536,
-                                 .tag = tag};
+                                 .tag = tag,
+                                 .flags = TARN_SYNCED_NO_PROTECT};
   tarn_synced *x = NULL;
   tarn_access a;
   assert_ok(tarn_synced_create(SIZE, &options, &x));

@@ -62,6 +62,24 @@ static inline void close_x(void) {
   close_devices();
 }
 
+enum { CAPACITY = 4 << 20, LARGE = 1 << 20 };
+
+// A large |x|, and a device that has no room for it before give_room.
+static inline void open_full(tarn_addr *out_taken) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = CAPACITY};
+  assert_ok(tarn_sim_configure(&options));
+  open_devices();
+  assert_ok(tarn_device_allocate(tarn_place_on(gpu), CAPACITY - LARGE / 2,
+                                 out_taken));
+  x = buffer_on(gpu, LARGE);
+}
+
+static inline void give_room(tarn_addr taken) {
+  assert_ok(
+      tarn_device_deallocate(tarn_place_on(gpu), taken, CAPACITY - LARGE / 2));
+}
+
 static inline tarn_stream *stream_on(tarn_device *device) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));

@@ -695,16 +695,16 @@ END_TEST
 
 START_TEST(no_room_is_a_status) {
   tarn_addr device = 0;
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = 1 << 16};
-  assert_ok(tarn_sim_configure(&options));
-  open_devices();
-  x = buffer_on(gpu, 1 << 20);
+  tarn_addr taken = 0;
+  open_full(&taken);
   void *host = NULL;
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   assert_status(tarn_synced_gpu_data(x, &device), TARN_FULL);
   assert_head(x, TARN_HEAD_AT_CPU);
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).memory, 0);
+  give_room(taken);
+  assert_ok(tarn_synced_gpu_data(x, &device));
+  assert_head(x, TARN_SYNCED);
   close_x();
 }
 END_TEST

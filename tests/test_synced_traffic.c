@@ -190,8 +190,8 @@ START_TEST(many_places) {
     devices[i] = sim_open(name);
   }
   for (size_t i = 0; i < DEVICES; i++) {
-    touch(a, i, 1, tarn_place_on(devices[i]), TARN_READ);
-    touch(b, i, 2, tarn_place_on(devices[DEVICES - 1 - i]), TARN_READ);
+    touch(a, 2 * i, 1, tarn_place_on(devices[i]), TARN_READ);
+    touch(b, 2 * i, 2, tarn_place_on(devices[DEVICES - 1 - i]), TARN_READ);
   }
   seen all = traffic_of(NULL);
   ck_assert_uint_eq(all.count, DEVICES);
@@ -332,6 +332,21 @@ START_TEST(open_buffers_and_accesses) {
   assert_ok(tarn_synced_destroy(third));
   ck_assert_uint_eq(all_open().count, 0);
   assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(an_access_of_no_bytes_is_nowhere) {
+  tarn_synced *buffer = buffer_named(NULL, 10);
+  tarn_access access;
+  assert_ok(
+      tarn_synced_begin(buffer, 5, 0, TARN_HOST, TARN_READ, NULL, &access));
+  opens o = all_open();
+  ck_assert_uint_eq(o.of[0].accesses, 1);
+  ck_assert(tarn_place_equal(o.of[0].place, TARN_HOST));
+  ck_assert_uint_eq(o.of[0].access_offset, 5);
+  ck_assert_uint_eq(o.of[0].access_size, 0);
+  assert_ok(tarn_synced_end(&access));
+  assert_ok(tarn_synced_destroy(buffer));
 }
 END_TEST
 
@@ -485,7 +500,7 @@ int main(void) {
   ADD_CASE(suite, "visits", visits_may_stop_and_may_call_the_library,
            calls_that_are_wrong);
   ADD_CASE(suite, "open", open_buffers_and_accesses,
-           visits_may_end_what_they_see);
+           an_access_of_no_bytes_is_nowhere, visits_may_end_what_they_see);
   ADD_CASE(suite, "failures", host_memory_that_runs_out);
   ADD_CASE(suite, "forks", a_child_sees_its_own, not_in_a_callback);
   return run_suite(suite);

@@ -201,8 +201,9 @@ START_TEST(borrowed_memory_of_a_device_is_left_too) {
   assert_range(x, HALF, HALF, tarn_place_on(gpu), OUTSIDE);
   ck_assert(!info_at(tarn_place_on(gpu)).borrowed);
   assert_on(gpu, address, 0, SIZE, OUTSIDE);
-  close_x();
+  assert_ok(tarn_synced_destroy(x));
   free_device_memory(address);
+  close_devices();
 }
 END_TEST
 

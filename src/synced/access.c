@@ -15,6 +15,8 @@
 #include "base/callbacks.h"
 #include "base/status.h"
 #include "synced/errand.h"
+#include "synced/protect.h"
+#include "synced/settle.h"
 
 // --- beginning, the short way ------------------------------------------------
 
@@ -114,6 +116,7 @@ static tarn_status open_empty(tarn_synced *buffer, const tarn__wish *wish,
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
+  if (status == TARN_OK) status = tarn__place_check(wish->place);
   if (status == TARN_OK) {
     access->buffer = buffer;
     access->offset = wish->start;
@@ -196,6 +199,9 @@ static inline bool end_at_once(tarn__core *core, tarn_access *access) {
     return false;
   }
   uint64_t bit = tarn__side_bit(access->side);
+  if (access->mode != TARN_WRITE_DISCARD && (span->valid & bit) == 0) {
+    return false;
+  }
   if (access->mode == TARN_READ) {
     span->readers--;
   } else {
@@ -229,17 +235,30 @@ typedef struct ending {
   tarn_access *access;
   bool commits;             // a write that has happened
   tarn__position position;  // where its stream stood
+  bool unfounded;           // but some of what it read was not there
   size_t lost;
 } ending;
 
-static bool is_of_side(const tarn__use *use, void *context) {
+// Who discards has nothing to do with what was at work there before. Who reads
+// as well builds on it: if a stream that is still to write there fails, the
+// bytes are void.
+static bool is_settled(const tarn__use *use, void *context) {
   const ending *end = context;
-  return use->side == end->access->side;
+  if (use->side != end->access->side) return false;
+  return end->access->mode == TARN_WRITE_DISCARD || !use->writes ||
+         tarn__lane_is_over(use->lane, use->number);
 }
 
 static void commit_write(ending *end, tarn__span *span) {
-  tarn__span_forget(&end->core->spans, span, is_of_side, end);
+  tarn__span_forget(&end->core->spans, span, is_settled, end);
   tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
+}
+
+// What a write builds upon is gone if a stream that brought it has failed
+// meanwhile.
+static bool is_founded(const ending *end, const tarn__span *span) {
+  return end->access->mode == TARN_WRITE_DISCARD ||
+         (span->valid & tarn__side_bit(end->access->side)) != 0;
 }
 
 static void take_write_back(ending *end, tarn__span *span) {
@@ -267,9 +286,10 @@ static void end_in_span(ending *end, tarn__span *span) {
     span->readers--;
   } else {
     span->writer = NULL;
-    if (end->commits) {
+    if (end->commits && is_founded(end, span)) {
       commit_write(end, span);
     } else {
+      if (end->commits) end->unfounded = true;
       take_write_back(end, span);
     }
   }
@@ -331,6 +351,9 @@ static tarn_status close_access(ending *end) {
   }
   end_in_spans(end);
   tarn__work_release(end->position);
+  if (end->unfounded && status == TARN_OK) {
+    return tell_failure(end, "the stream that brought its bytes failed");
+  }
   if (status != TARN_OK) status = tell_failure(end, why);
   return status;
 }
@@ -342,6 +365,7 @@ static tarn_status end_at_length(tarn_access *access, bool commits,
   tarn__core *core = access->buffer->core;
   ending end = {.core = core, .access = access, .commits = commits};
   tarn__core_enter(core);
+  tarn__protect_tighten(core);
   if (access->side != TARN__NO_SIDE) status = close_access(&end);
   close_in_list(core, access);
   tarn__core_wake(core);

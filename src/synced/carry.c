@@ -41,13 +41,13 @@ static tarn_status ask(tarn__errand *errand) {
   return status;
 }
 
-static void tell_stall(const tarn__errand *errand, uint64_t ns) {
+void tarn__errand_tell_stall(const tarn__errand *errand, uint64_t ns) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(
       errand->core,
       (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
                           .what = TARN_SYNCED_STALLED,
-                          .to = errand->ends[errand->side].place,
+                          .to = tarn__route_place(errand->wish.place),
                           .offset = errand->wish.start,
                           .size = errand->wish.end - errand->wish.start,
                           .ns = ns});
@@ -57,7 +57,7 @@ static void stall(tarn__errand *errand, tarn__wait *wait) {
   uint64_t began = tarn__os_now_ns();
   wait->status = tarn__mark_wait(wait->mark);
   wait->stalled_ns = tarn__os_now_ns() - began;
-  tell_stall(errand, wait->stalled_ns);
+  tarn__errand_tell_stall(errand, wait->stalled_ns);
 }
 
 static tarn_status wait_on_host(tarn__errand *errand) {
@@ -111,7 +111,7 @@ static tarn_status wait_for_others(tarn__errand *errand) {
 
 // --- copies ------------------------------------------------------------------
 
-static void tell_run(const tarn__errand *errand, const tarn__run *run,
+static void tell_run(const tarn__errand *errand, const tarn__load *run,
                      bool queued) {
   if (!tarn__synced_is_traced()) return;
   bool zeros = run->from == TARN__NO_SIDE;
@@ -127,7 +127,7 @@ static void tell_run(const tarn__errand *errand, const tarn__run *run,
           .queued = queued});
 }
 
-static tarn_status make(tarn__errand *errand, tarn__run *run) {
+static tarn_status make(tarn__errand *errand, tarn__load *run) {
   const tarn__end *to = &errand->ends[errand->side];
   tarn__carrier *carrier = &errand->carriers[run->carrier];
   size_t size = run->end - run->start;
@@ -200,6 +200,16 @@ static void release_couriers(tarn__errand *errand) {
     tarn__station_release_courier(errand->carriers[i].stream);
 }
 
+// A courier is shared: its failure may be of a copy of another buffer's. While
+// nothing was copied another one is worth a try.
+static bool may_try_again(tarn__errand *errand, tarn_status status) {
+  bool shared = errand->carrier_count > TARN__FIRST_COURIER;
+  bool made = errand->run_count > 0 && errand->runs[0].made;
+  bool may = status == TARN_E_DEVICE && shared && !made && !errand->again;
+  if (may) errand->again = true;
+  return may;
+}
+
 // What is done after a failure must not hide its text.
 static tarn_status end_failed(tarn__errand *errand, tarn_status status) {
   char text[512];
@@ -213,6 +223,7 @@ tarn_status tarn__errand_carry(tarn__errand *errand) {
   assert(errand->marked);
   tarn_status status = wait_for_others(errand);
   if (status == TARN_OK) status = make_all(errand);
+  if (may_try_again(errand, status)) status = TARN_PENDING;
   if (status != TARN_OK) return end_failed(errand, status);
   status = mark_all(errand);
   release_couriers(errand);

@@ -16,4 +16,9 @@ TARN_MUST_CHECK tarn_status tarn__closing_ask(tarn_device *device);
 // counts for are nowhere from now on.
 void tarn__closing_commit(tarn_device *device);
 
+// Whether |place| was one of a device that has closed since.
+static inline bool tarn__closing_is_nowhere(tarn_place place) {
+  return place.device == NULL && place.kind != TARN_PLACE_HOST;
+}
+
 #endif  // TARN_SYNCED_CLOSING_H_

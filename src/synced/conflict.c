@@ -7,7 +7,8 @@
 static bool meets(const tarn_access *access, uint32_t side, size_t start,
                   size_t end) {
   bool there = side == TARN__NO_SIDE || access->side == side;
-  return there && access->offset < end && start < access->offset + access->size;
+  return there && access->size > 0 && access->offset < end &&
+         start < access->offset + access->size;
 }
 
 const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,

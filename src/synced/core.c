@@ -12,6 +12,7 @@
 #include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "synced/protect.h"
 #include "synced/sides.h"
 #include "synced/trace.h"
 
@@ -45,7 +46,8 @@ tarn_status tarn__synced_range(const tarn_synced *buffer, size_t offset,
   return TARN_OK;
 }
 
-tarn_status tarn__core_admit(const tarn__core *core) {
+tarn_status tarn__core_admit(tarn__core *core) {
+  tarn__protect_tighten(core);
   if (core->suspended == NULL) return TARN_OK;
   char text[TARN__CORE_TEXT];
   return tarn__fail(TARN_E_STATE, "%s is suspended: %s",
@@ -158,6 +160,7 @@ static void leave_and_tell(tarn__core *core) {
 }
 
 void tarn__core_leave(tarn__core *core) {
+  tarn__protect_settle(core);
   if (core->losses_told == core->loss_count) {
     tarn__gate_leave(&core->gate);
   } else {
@@ -166,6 +169,7 @@ void tarn__core_leave(tarn__core *core) {
 }
 
 void tarn__core_sleep(tarn__core *core) {
+  tarn__protect_settle(core);
   core->sleepers++;
   tarn__gate_wait(&core->gate, &core->changed);
   core->sleepers--;

@@ -31,12 +31,12 @@ typedef struct tarn__side {
   tarn_block block;              // of a pool; pool NULL: outside memory or none
   tarn_synced_deleter *deleter;  // of outside memory
   void *context;
-  size_t fresh;       // bytes that somebody wrote and that are valid here
-  uint32_t wrap;      // TARN_WRAP_... of outside memory
-  bool outside;       // it has outside memory
-  bool protect;       // its pages are protected as accesses allow
-  bool busy;          // a thread gets, moves or gives its memory
-  uint32_t accesses;  // that are open here
+  size_t fresh;          // bytes that somebody wrote and that are valid here
+  uint32_t wrap;         // TARN_WRAP_... of outside memory
+  bool outside;          // it has outside memory
+  unsigned char *pages;  // what each of them allows; NULL: it is not protected
+  bool busy;             // a thread gets, moves or gives its memory
+  uint32_t accesses;     // that are open here
 } tarn__side;
 
 // Counts of one pair of sides; see tarn_traffic.
@@ -70,9 +70,11 @@ typedef struct tarn__core {
   size_t size;
   size_t align;
   tarn_tag tag;
-  tarn_device *device;  // NULL: none
-  char *name;           // NULL: none
-  bool protect;
+  tarn_device *device;    // NULL: none
+  char *name;             // NULL: none
+  bool protect;           // the host's pages allow what is open there
+  size_t loose_start;     // bytes that may be written until the buffer is
+  size_t loose_end;       // called again; see protect.h
   bool slow;              // accesses must not take the fast way
   const char *suspended;  // why accesses are refused; NULL: they are not
   size_t handles;         // buffers and views that are not destroyed
@@ -117,8 +119,11 @@ TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
                                                size_t *out_start,
                                                size_t *out_end);
 
-// TARN_E_STATE  the buffer is suspended. With the gate.
-TARN_MUST_CHECK tarn_status tarn__core_admit(const tarn__core *core);
+// Whether operations are let in now; pointers that were good until the next one
+// are so no more. With the gate.
+//
+// TARN_E_STATE  the buffer is suspended.
+TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__core *core);
 
 // "buffer 7 ('weights')" into |out|, for texts.
 enum { TARN__CORE_TEXT = 96 };

@@ -15,6 +15,7 @@
 // GPU, and what is read elsewhere afterwards is copied. So a const call on a
 // range that nobody has written at all makes its zeros contents.
 #include "base/status.h"
+#include "synced/protect.h"
 #include "synced/settle.h"
 #include "synced/sides.h"
 
@@ -133,11 +134,20 @@ static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
   return status;
 }
 
+// The pointer is good for both until the buffer is called again.
+static void keep_writable(const tarn_synced *buffer) {
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__protect_loosen(core, buffer->offset, buffer->offset + buffer->size);
+  tarn__core_leave(core);
+}
+
 static tarn_status visit_cpu(tarn_synced *buffer, uint32_t mode,
                              void **out_data) {
   tarn__end data;
   tarn_status status = visit(buffer, TARN_HOST, mode, &data);
   *out_data = data.pointer;
+  if (status == TARN_OK && mode != TARN_READ) keep_writable(buffer);
   return status;
 }
 

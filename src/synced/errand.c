@@ -19,12 +19,12 @@
 
 // The run at |*io_at| or behind that |span| belongs to; NULL: none. Spans come
 // in order, and none of them is in two runs.
-static const tarn__run *run_of(const tarn__errand *errand,
-                               const tarn__span *span, size_t *io_at) {
+static const tarn__load *run_of(const tarn__errand *errand,
+                                const tarn__span *span, size_t *io_at) {
   while (*io_at < errand->run_count && errand->runs[*io_at].end <= span->start)
     ++*io_at;
   if (*io_at == errand->run_count) return NULL;
-  const tarn__run *run = &errand->runs[*io_at];
+  const tarn__load *run = &errand->runs[*io_at];
   return run->start <= span->start ? run : NULL;
 }
 
@@ -35,13 +35,26 @@ static tarn__use use_at(const tarn__errand *errand, uint32_t side,
   return (tarn__use){.number = errand->number, .side = side, .writes = writes};
 }
 
+// A copy is worth what its source is: if a stream that is still to write that
+// fails, the copy is void as well.
+static void inherit_writers(const tarn__errand *errand, tarn__span *span,
+                            uint32_t from) {
+  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+    bool writes_it = use->side == from && use->writes && use->lane != NULL;
+    if (!writes_it || tarn__lane_is_over(use->lane, use->number)) continue;
+    tarn__use inherited = *use;
+    inherited.side = errand->side;
+    tarn__span_use(&errand->core->spans, span, inherited);
+  }
+}
+
 static void enter_run(const tarn__errand *errand, tarn__span *span,
-                      const tarn__run *run) {
+                      const tarn__load *run) {
   tarn__spans *spans = &errand->core->spans;
   tarn__span_use(spans, span, use_at(errand, errand->side, true));
-  if (run->from != TARN__NO_SIDE) {
-    tarn__span_use(spans, span, use_at(errand, run->from, false));
-  }
+  if (run->from == TARN__NO_SIDE) return;
+  tarn__span_use(spans, span, use_at(errand, run->from, false));
+  if (errand->most_writers > 0) inherit_writers(errand, span, run->from);
 }
 
 // Bytes that a scheme without WRITE_DISCARD would have copied.
@@ -55,7 +68,7 @@ static void count_discarded(tarn__errand *errand, const tarn__span *span) {
 }
 
 static void enter_span(tarn__errand *errand, tarn__span *span,
-                       const tarn__run *run) {
+                       const tarn__load *run) {
   if (errand->writes) {
     span->writer = errand->access;
   } else {
@@ -150,18 +163,17 @@ static void leave_use(tarn__core *core, tarn__span *span,
 }
 
 static void commit_run(tarn__errand *errand, tarn__span *span,
-                       const tarn__run *run) {
+                       const tarn__load *run) {
   tarn__core *core = errand->core;
   const tarn__carrier *carrier = &errand->carriers[run->carrier];
   tarn__span_forget(&core->spans, span, is_of_errand, errand);
   tarn__position behind = carrier->position;
-  bool lost =
-      behind.lane != NULL && tarn__lane_is_void(behind.lane, behind.number);
-  if (!run->made || carrier->failed || lost) return;
+  if (!run->made || carrier->failed) return;
   if (behind.lane != NULL && !tarn__lane_is_over(behind.lane, behind.number)) {
     leave_use(core, span, behind, errand->side, true);
     leave_use(core, span, behind, run->from, false);
   }
+  if (errand->worthless) return;
   tarn__span_set(core, span, span->valid | tarn__side_bit(errand->side),
                  span->written);
 }
@@ -171,7 +183,7 @@ static void commit_spans(tarn__errand *errand) {
   size_t at = 0;
   tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
   for (; span != NULL && span->start < errand->wish.end; span = span->next) {
-    const tarn__run *run = run_of(errand, span, &at);
+    const tarn__load *run = run_of(errand, span, &at);
     if (run != NULL) {
       commit_run(errand, span, run);
     } else if (errand->wait_count > 0) {
@@ -183,7 +195,7 @@ static void commit_spans(tarn__errand *errand) {
 static void count_runs(const tarn__errand *errand) {
   tarn__core *core = errand->core;
   for (size_t i = 0; i < errand->run_count; i++) {
-    const tarn__run *run = &errand->runs[i];
+    const tarn__load *run = &errand->runs[i];
     if (!run->made || run->from == TARN__NO_SIDE) continue;
     tarn__counts *counts = tarn__core_counts(core, run->from, errand->side);
     counts->copies++;
@@ -191,7 +203,7 @@ static void count_runs(const tarn__errand *errand) {
   }
 }
 
-static const tarn__run *first_copy(const tarn__errand *errand) {
+static const tarn__load *first_copy(const tarn__errand *errand) {
   for (size_t i = 0; i < errand->run_count; i++) {
     if (errand->runs[i].from != TARN__NO_SIDE) return &errand->runs[i];
   }
@@ -205,7 +217,7 @@ static void count_spared(const tarn__errand *errand) {
   if (!errand->reads) return;
   tarn__core_counts(core, errand->side, errand->side)->valid +=
       errand->valid_bytes;
-  const tarn__run *copy = first_copy(errand);
+  const tarn__load *copy = first_copy(errand);
   if (copy == NULL) return;
   size_t stale = core->live - core->sides[errand->side].fresh;
   if (stale <= errand->moved_bytes) return;
@@ -231,8 +243,30 @@ static void release_positions(tarn__errand *errand) {
   }
 }
 
+// While the gate was left another thread may have found a stream failed: one
+// that was waited for, and then no copy is worth anything, or one that made
+// copies.
+static tarn_status find_failures(tarn__errand *errand, tarn_status status) {
+  bool found = false;
+  for (size_t i = 0; i < errand->wait_count; i++) {
+    const tarn__wait *wait = &errand->waits[i];
+    if (tarn__lane_is_void(wait->lane, wait->number)) found = true;
+  }
+  errand->worthless = found;
+  for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
+    tarn__carrier *carrier = &errand->carriers[i];
+    tarn__position behind = carrier->position;
+    bool lost =
+        behind.lane != NULL && tarn__lane_is_void(behind.lane, behind.number);
+    if (lost) carrier->failed = true;
+    if (lost) found = true;
+  }
+  return status == TARN_OK && found ? TARN_PENDING : status;
+}
+
 // Ends what was entered, whatever became of it.
-static void commit(tarn__errand *errand, tarn_status status) {
+static tarn_status commit(tarn__errand *errand, tarn_status carried) {
+  tarn_status status = find_failures(errand, carried);
   bool stays = status == TARN_OK && errand->access != NULL;
   if (status == TARN_OK) count_spared(errand);
   count_runs(errand);
@@ -247,6 +281,7 @@ static void commit(tarn__errand *errand, tarn_status status) {
     take_back(errand);
   }
   tarn__core_wake(errand->core);
+  return status;
 }
 
 // --- from the beginning to the end -------------------------------------------
@@ -257,6 +292,12 @@ static bool must_move(const tarn__errand *errand) {
   if (!side->outside) return false;
   if (errand->run_count > 0 && !tarn__side_is_open(side)) return true;
   return errand->writes && !tarn__side_is_writable(side);
+}
+
+// Nodes that a span takes: of the source, of the target, and what the copy
+// inherits.
+static size_t uses_of(const tarn__errand *errand) {
+  return errand->run_count > 0 ? 2 + errand->most_writers : 0;
 }
 
 // The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
@@ -272,18 +313,24 @@ static tarn_status provide(tarn__errand *errand) {
     return status == TARN_OK ? TARN_PENDING : status;
   }
   status = tarn__spans_reserve(&core->spans, errand->wish.start,
-                               errand->wish.end, errand->run_count > 0 ? 2 : 0);
+                               errand->wish.end, uses_of(errand));
   if (status != TARN_OK) tarn__errand_forget(errand);
   return status;
 }
 
-static void sleep_and_count(tarn__errand *errand) {
-  uint32_t side = errand->side;
+static void sleep_for_others(tarn__errand *errand) {
   uint64_t began = tarn__os_now_ns();
   tarn__core_sleep(errand->core);
-  tarn__counts *counts = tarn__core_counts(errand->core, side, side);
+  errand->slept_ns += tarn__os_now_ns() - began;
+}
+
+// However often it had to look again, it is one stall.
+static void count_sleep(const tarn__errand *errand) {
+  if (errand->slept_ns == 0) return;
+  tarn__counts *counts =
+      tarn__core_counts(errand->core, errand->side, errand->side);
   counts->stalls++;
-  counts->stalled_ns += tarn__os_now_ns() - began;
+  counts->stalled_ns += errand->slept_ns;
 }
 
 // Up to what is entered. TARN_PENDING: begin anew.
@@ -296,7 +343,7 @@ static tarn_status prepare(tarn__errand *errand) {
   if (status != TARN_OK) return status;
   bool busy = core->sides[errand->side].busy;
   status = busy ? TARN_PENDING : tarn__errand_plan(errand);
-  if (status == TARN_PENDING) sleep_and_count(errand);
+  if (status == TARN_PENDING) sleep_for_others(errand);
   return status == TARN_OK ? provide(errand) : status;
 }
 
@@ -310,13 +357,13 @@ static tarn_status try(tarn__errand *errand) {
     status = tarn__errand_carry(errand);
     tarn__core_enter(core);
   }
-  commit(errand, status);
-  return status;
+  return commit(errand, status);
 }
 
 tarn_status tarn__errand_run(tarn__errand *errand) {
   tarn_status status = TARN_PENDING;
   while (status == TARN_PENDING)
     status = try(errand);
+  count_sleep(errand);
   return status;
 }

@@ -26,13 +26,13 @@ enum {
 };
 
 // Bytes that come from one side, or are to be zero.
-typedef struct tarn__run {
+typedef struct tarn__load {
   size_t start;
   size_t end;
   uint32_t from;  // TARN__NO_SIDE: zeros
   uint32_t carrier;
   bool made;  // done, or queued
-} tarn__run;
+} tarn__load;
 
 // A stream that has to come to a position before carriers may go on.
 typedef struct tarn__wait {
@@ -62,10 +62,14 @@ typedef struct tarn__errand {
   bool writes;
   uint32_t side;
   uint64_t number;
-  size_t valid_bytes;  // of the range, that are there already
-  size_t moved_bytes;  // that are to be copied
-  bool marked;         // marks of waits are held
-  tarn__run *runs;
+  size_t valid_bytes;   // of the range, that are there already
+  size_t moved_bytes;   // that are to be copied
+  size_t most_writers;  // streams that are to write a source, in one span
+  bool marked;          // marks of waits are held
+  bool worthless;       // a stream that was waited for has failed meanwhile
+  bool again;           // a courier has failed once already
+  uint64_t slept_ns;    // for other threads
+  tarn__load *runs;
   size_t run_count;
   size_t run_room;
   tarn__wait *waits;
@@ -76,7 +80,7 @@ typedef struct tarn__errand {
   uint64_t last_valid;  // of which |last_from| is the cheapest side
   uint32_t last_from;
   // Only as far as the counts say are they set.
-  tarn__run few_runs[TARN__FEW];
+  tarn__load few_runs[TARN__FEW];
   tarn__wait few_waits[TARN__FEW];
   tarn__carrier carriers[TARN__MOST_CARRIERS];
   tarn__end ends[TARN__MOST_SIDES];
@@ -84,6 +88,9 @@ typedef struct tarn__errand {
 
 void tarn__errand_init(tarn__errand *errand, tarn__core *core,
                        const tarn__wish *wish, tarn_access *access);
+
+// Without the gate: frees what it has, and tells the trace for how long it
+// slept.
 void tarn__errand_deinit(tarn__errand *errand);
 
 // With the gate: does all of it, waits and begins anew as often as need be.
@@ -108,6 +115,9 @@ uint32_t tarn__errand_source(tarn__errand *errand, uint64_t valid);
 // What a plan says about others that are in the way in |span|.
 TARN_MUST_CHECK tarn_status tarn__errand_conflict(const tarn__errand *errand,
                                                   const tarn__span *span);
+
+// Tells the trace that the host waited. Without the gate.
+void tarn__errand_tell_stall(const tarn__errand *errand, uint64_t ns);
 
 static inline bool tarn__errand_has_work(const tarn__errand *errand) {
   return errand->run_count > 0 || errand->wait_count > 0;

@@ -114,10 +114,12 @@ static tarn__lane *find(const tarn__lanes *lanes, uint64_t serial) {
   return lane;
 }
 
-static tarn__lane *add(tarn__lanes *lanes, uint64_t serial) {
+static tarn__lane *add(tarn__lanes *lanes, tarn_device *device,
+                       uint64_t serial) {
   tarn__lane *lane = tarn__host_alloc(sizeof *lane);
   if (lane == NULL) return NULL;
   lane->serial = serial;
+  lane->device = device;
   lane->list = lanes;
   lane->next = lanes->first;
   lanes->first = lane;
@@ -128,7 +130,7 @@ tarn_status tarn__lane_of(tarn__lanes *lanes, tarn_stream *stream,
                           tarn__lane **out_lane) {
   uint64_t serial = tarn_stream_serial(stream);
   tarn__lane *lane = find(lanes, serial);
-  if (lane == NULL) lane = add(lanes, serial);
+  if (lane == NULL) lane = add(lanes, tarn_stream_device(stream), serial);
   if (lane != NULL) lane->holds++;
   *out_lane = lane;
   return lane != NULL ? TARN_OK : TARN_E_NOMEM;
@@ -289,7 +291,8 @@ tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number) {
 tarn_status tarn__lane_adopt(tarn__lanes *lanes, tarn__flag *flag,
                              tarn__lane **out_lane) {
   tarn__mark *mark = tarn__host_alloc(sizeof *mark);
-  tarn__lane *lane = mark != NULL ? add(lanes, flag->serial) : NULL;
+  tarn__lane *lane =
+      mark != NULL ? add(lanes, flag->device, flag->serial) : NULL;
   *out_lane = lane;
   if (lane == NULL) {
     tarn__host_free(mark, sizeof *mark);

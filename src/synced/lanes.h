@@ -16,10 +16,10 @@
 //           (|holds|), and goes with the last of them; with it go its marks.
 //           So who takes uses out, or lets go of a mark, must hold a lane that
 //           it wants to look at afterwards.
-// Threads:  all fields by whoever has the gate of the buffer; |serial| and what
-//           a mark is of never change. The functions that call the device,
-//           tarn__mark_..., are called without the gate, by a thread that holds
-//           the lane (for its own mark) or the mark.
+// Threads:  all fields by whoever has the gate of the buffer; |serial|,
+//           |device| and what a mark is of never change. The functions that
+//           call the device, tarn__mark_..., are called without the gate, by a
+//           thread that holds the lane (for its own mark) or the mark.
 // Fork:     in a child everything here only frees.
 #ifndef TARN_SYNCED_LANES_H_
 #define TARN_SYNCED_LANES_H_
@@ -54,6 +54,7 @@ struct tarn__lane {
   tarn__lane *next;
   tarn__lanes *list;
   uint64_t serial;
+  tarn_device *device;
   uint64_t issued;    // the last position that was marked
   uint64_t done;      // the last that is known to be reached
   bool failed;        // the stream has: positions after |done| will not come

@@ -52,7 +52,8 @@ static void add_accesses(const tarn__core *core, tarn_synced_open *out) {
   if (out->accesses == 0) return;
   const tarn_access *oldest =
       tarn_list_entry(core->accesses.next, tarn_access, node);
-  out->place = core->sides[oldest->side].end.place;
+  bool somewhere = oldest->side != TARN__NO_SIDE;  // not of 0 bytes
+  out->place = somewhere ? core->sides[oldest->side].end.place : TARN_HOST;
   out->mode = oldest->mode;
   out->access_offset = oldest->offset;
   out->access_size = oldest->size;

@@ -20,7 +20,11 @@ void tarn__errand_init(tarn__errand *errand, tarn__core *core,
   errand->number = 0;
   errand->valid_bytes = 0;
   errand->moved_bytes = 0;
+  errand->most_writers = 0;
   errand->marked = false;
+  errand->worthless = false;
+  errand->again = false;
+  errand->slept_ns = 0;
   errand->runs = errand->few_runs;
   errand->run_count = 0;
   errand->run_room = TARN__FEW;
@@ -35,6 +39,7 @@ void tarn__errand_init(tarn__errand *errand, tarn__core *core,
 
 void tarn__errand_deinit(tarn__errand *errand) {
   assert(!errand->marked);
+  if (errand->slept_ns > 0) tarn__errand_tell_stall(errand, errand->slept_ns);
   if (errand->runs != errand->few_runs) {
     tarn__host_free_array(errand->runs, errand->run_room, sizeof *errand->runs);
   }
@@ -61,10 +66,10 @@ static void *grow(void *items, const void *few, size_t *room, size_t size) {
   return grown;
 }
 
-static tarn_status add_run(tarn__errand *errand, tarn__run run) {
+static tarn_status add_run(tarn__errand *errand, tarn__load run) {
   if (errand->run_count == errand->run_room) {
-    tarn__run *grown = grow(errand->runs, errand->few_runs, &errand->run_room,
-                            sizeof *errand->runs);
+    tarn__load *grown = grow(errand->runs, errand->few_runs, &errand->run_room,
+                             sizeof *errand->runs);
     if (grown == NULL) return TARN_E_NOMEM;
     errand->runs = grown;
   }
@@ -197,21 +202,24 @@ static bool is_of_stream(const tarn__errand *errand, const missing *lack,
 
 static tarn_status look_at_uses(tarn__errand *errand, const tarn__span *span,
                                 const missing *lack) {
+  size_t writers = 0;
   for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
     if (!is_hazard(errand, lack, use)) continue;
     if (use->lane == NULL) return TARN_PENDING;
     if (tarn__lane_is_over(use->lane, use->number)) continue;
+    if (lack->some && use->side == lack->from) writers++;
     if (is_of_stream(errand, lack, use)) continue;
     tarn_status status = add_wait(errand, use, lack->carrier);
     if (status != TARN_OK) return status;
   }
+  if (errand->most_writers < writers) errand->most_writers = writers;
   return TARN_OK;
 }
 
 static bool continues(const tarn__errand *errand, const missing *lack,
                       size_t start) {
   if (errand->run_count == 0) return false;
-  const tarn__run *last = &errand->runs[errand->run_count - 1];
+  const tarn__load *last = &errand->runs[errand->run_count - 1];
   return last->end == start && last->from == lack->from;
 }
 
@@ -222,10 +230,10 @@ static tarn_status add_missing(tarn__errand *errand, const missing *lack,
     errand->runs[errand->run_count - 1].end = end;
     return TARN_OK;
   }
-  return add_run(errand, (tarn__run){.start = start,
-                                     .end = end,
-                                     .from = lack->from,
-                                     .carrier = lack->carrier});
+  return add_run(errand, (tarn__load){.start = start,
+                                      .end = end,
+                                      .from = lack->from,
+                                      .carrier = lack->carrier});
 }
 
 static tarn_status look_at(tarn__errand *errand, const tarn__span *span) {
@@ -250,6 +258,7 @@ static tarn_status look_at(tarn__errand *errand, const tarn__span *span) {
 static void begin_anew(tarn__errand *errand) {
   errand->valid_bytes = 0;
   errand->moved_bytes = 0;
+  errand->most_writers = 0;
   errand->run_count = 0;
   errand->wait_count = 0;
   errand->carrier_count = TARN__FIRST_COURIER;

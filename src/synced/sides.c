@@ -8,6 +8,9 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
+#include "synced/closing.h"
+#include "synced/protect.h"
+#include "synced/settle.h"
 #include "synced/trace.h"
 
 enum { FIRST_ROOM = 4 };
@@ -49,26 +52,59 @@ static tarn_status grow(tarn__core *core, uint32_t room) {
   return TARN_OK;
 }
 
-static tarn_status add_side(tarn__core *core, tarn_place place) {
-  if (core->side_count == TARN__MOST_SIDES) {
+// The place of a device that has closed is no more; its counts are kept as long
+// as there are others.
+static uint32_t side_of_nowhere(const tarn__core *core) {
+  uint32_t side = 0;
+  while (side < core->side_count &&
+         !tarn__closing_is_nowhere(core->sides[side].end.place)) {
+    side++;
+  }
+  return side < core->side_count ? side : TARN__NO_SIDE;
+}
+
+static tarn_status reuse_side(tarn__core *core, uint32_t *out_side) {
+  *out_side = side_of_nowhere(core);
+  if (*out_side == TARN__NO_SIDE) {
     char text[TARN__CORE_TEXT];
     return tarn__fail(TARN_E_UNSUPPORTED, "%s is at %d places already",
                       tarn__core_text(core, text), TARN__MOST_SIDES);
   }
-  if (core->side_count == core->side_room) {
-    tarn_status status =
-        grow(core, core->side_room == 0 ? FIRST_ROOM : core->side_room * 2);
-    if (status != TARN_OK) return status;
+  for (uint32_t other = 0; other < core->side_count; other++) {
+    *tarn__core_counts(core, *out_side, other) = (tarn__counts){.copies = 0};
+    *tarn__core_counts(core, other, *out_side) = (tarn__counts){.copies = 0};
   }
-  core->sides[core->side_count++] = (tarn__side){.end = {.place = place}};
   return TARN_OK;
 }
 
+static tarn_status find_room(tarn__core *core, uint32_t *out_side) {
+  tarn_status status = TARN_OK;
+  if (core->side_count == TARN__MOST_SIDES) return reuse_side(core, out_side);
+  if (core->side_count == core->side_room) {
+    status =
+        grow(core, core->side_room == 0 ? FIRST_ROOM : core->side_room * 2);
+  }
+  if (status == TARN_OK) *out_side = core->side_count++;
+  return status;
+}
+
+static tarn_status add_side(tarn__core *core, tarn_place place,
+                            uint32_t *out_side) {
+  tarn_status status = find_room(core, out_side);
+  if (status == TARN_OK) {
+    core->sides[*out_side] = (tarn__side){.end = {.place = place}};
+  }
+  return status;
+}
+
 tarn_status tarn__sides_init(tarn__core *core) {
-  return add_side(core, TARN_HOST);
+  uint32_t host = TARN__NO_SIDE;
+  return add_side(core, TARN_HOST, &host);
 }
 
 void tarn__sides_deinit(tarn__core *core) {
+  for (uint32_t i = 0; i < core->side_count; i++)
+    tarn__protect_end(core, &core->sides[i]);
   free_tables(core);
   core->sides = NULL;
   core->counts = NULL;
@@ -94,16 +130,6 @@ uint32_t tarn__side_find(const tarn__core *core, tarn_place place) {
   return find(core, tarn__route_place(place));
 }
 
-static tarn_status check_place(tarn_place place) {
-  bool known = place.kind == TARN_PLACE_HOST ||
-               (place.device != NULL && (place.kind == TARN_PLACE_DEVICE ||
-                                         place.kind == TARN_PLACE_UNIFIED));
-  return known ? TARN_OK
-               : tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
-                            (int)place.kind,
-                            place.device != NULL ? "a device" : "no device");
-}
-
 // The pool says whether there can be memory there, and the station that buffers
 // are asked when the device closes. Without the gate, since both are made at
 // first use.
@@ -122,7 +148,7 @@ static tarn_status ask_place(tarn__core *core, tarn_place place) {
 tarn_status tarn__side_of(tarn__core *core, tarn_place place,
                           uint32_t *out_side) {
   *out_side = TARN__NO_SIDE;
-  tarn_status status = check_place(place);
+  tarn_status status = tarn__place_check(place);
   if (status != TARN_OK) return status;
   tarn_place own = tarn__route_place(place);
   uint32_t side = find(core, own);
@@ -132,9 +158,8 @@ tarn_status tarn__side_of(tarn__core *core, tarn_place place,
     side = find(core, own);  // another may have been quicker
   }
   if (side == TARN__NO_SIDE) {
-    status = add_side(core, own);
+    status = add_side(core, own, &side);
     if (status != TARN_OK) return status;
-    side = core->side_count - 1;
   }
   core->last_place = place;
   core->last_side = side;
@@ -156,18 +181,19 @@ static tarn_place pool_place(const tarn__core *core, tarn_place place) {
 
 // A size that no address space can hold is no different from one that the pool
 // has no room for.
-static tarn_status allocate(const tarn__core *core, tarn_pool *pool,
-                            tarn_block *out_block) {
+static tarn_status allocate(const tarn__core *core, tarn_place place,
+                            tarn_pool *pool, tarn_block *out_block) {
   size_t rounded = 0;
-  size_t align = core->align > 0 ? core->align : 1;
+  size_t size = core->size;
+  size_t align = core->align;
   if (core->size > PTRDIFF_MAX / 2 ||
-      !tarn_size_align_up(core->size, align, &rounded)) {
+      !tarn__protect_round(core, place, &size, &align) ||
+      !tarn_size_align_up(size, align > 0 ? align : 1, &rounded)) {
     char text[TARN__CORE_TEXT];
     return tarn__fail(TARN_FULL, "%s: no place has %zu bytes",
                       tarn__core_text(core, text), core->size);
   }
-  return tarn_pool_alloc_tagged(pool, core->size, core->align, NULL, core->tag,
-                                out_block);
+  return tarn_pool_alloc_tagged(pool, size, align, NULL, core->tag, out_block);
 }
 
 tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
@@ -178,11 +204,12 @@ tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
   tarn_block block = {.pool = NULL};
   void *pointer = NULL;
   tarn_status status = tarn_pool_of(where, &pool);
-  if (status == TARN_OK) status = allocate(core, pool, &block);
+  if (status == TARN_OK) status = allocate(core, place, pool, &block);
   if (status != TARN_OK) return status;
   if (place.kind != TARN_PLACE_DEVICE) {
     status = tarn_device_host_view(where, block.address, block.size, &pointer);
   }
+  if (status == TARN_OK) status = tarn__protect_begin(core, out_memory);
   if (status != TARN_OK) {
     (void)tarn_pool_free(&block, NULL);
     return status;
@@ -213,7 +240,7 @@ void tarn__side_attach(tarn__core *core, uint32_t side,
   at->context = memory->context;
   at->wrap = memory->wrap;
   at->outside = memory->outside;
-  at->protect = memory->protect;
+  at->pages = memory->pages;
 }
 
 tarn_status tarn__side_take(tarn__core *core, uint32_t side) {
@@ -237,6 +264,7 @@ static bool is_of_side(const tarn__use *use, void *context) {
 
 tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
   uint64_t bit = tarn__side_bit(side);
+  tarn__protect_tighten(core);
   for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
     if ((span->valid & bit) != 0) {
       tarn__span_set(core, span, span->valid & ~bit, span->written);
@@ -255,6 +283,7 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
 tarn_status tarn__side_release(const tarn__core *core,
                                const tarn__side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
+  tarn__protect_end(core, memory);
   if (core->generation != tarn__os_generation()) return TARN_OK;
   tarn_status status = TARN_OK;
   if (memory->deleter != NULL) {

@@ -61,9 +61,3 @@ tarn_status tarn_synced_resume(tarn_synced *buffer) {
   tarn__core_leave(buffer->core);
   return TARN_OK;
 }
-
-tarn_status tarn_synced_follow(tarn_synced *buffer, tarn_synced *former) {
-  (void)buffer;
-  (void)former;
-  return tarn__fail(TARN_E_UNSUPPORTED, "not written yet");
-}

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
+#include "synced/protect.h"
 #include "synced/registry.h"
 #include "synced/trace.h"
 
@@ -75,6 +76,8 @@ static void settle(tarn__core *core, size_t size,
   core->align = options->align;
   core->tag = options->tag;
   core->device = options->device;
+  core->protect = tarn__protect_default(options->flags);
+  core->slow = core->protect;
   core->handles = 1;
   tarn__gate_init(&core->gate);
   pthread_cond_init(&core->changed, NULL);
@@ -177,7 +180,8 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
   return NULL;
 }
 
-// Lets go of one handle; |*out_last|: it was the last.
+// Lets go of one handle; |*out_last|: it was the last. If not, another thread
+// may let go of that as soon as the gate is left, so nothing is told then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   tarn__core *core = buffer->core;
   tarn_status status = TARN_OK;
@@ -189,7 +193,7 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
     core->handles--;
   }
   *out_last = core->handles == 0;
-  tarn__core_leave(core);
+  tarn__gate_leave(&core->gate);
   return status;
 }
 

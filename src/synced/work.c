@@ -53,13 +53,23 @@ void tarn__work_settle(tarn__core *core, tarn__mark *mark, tarn_status status) {
   tarn__lane_release(lane);
 }
 
-static void fail_stream(tarn__core *core, const tarn_stream *stream) {
+// The last mark of a lane of |stream| that is not over, held; NULL: none.
+static tarn__mark *hold_mark_of(const tarn__core *core,
+                                const tarn_stream *stream) {
+  tarn__mark *mark = NULL;
   tarn__lane *lane = core->lanes.first;
-  while (lane != NULL && lane->serial != tarn_stream_serial(stream))
-    lane = lane->next;
-  if (lane == NULL) return;
-  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
-  if (mark != NULL) tarn__work_settle(core, mark, TARN_E_DEVICE);
+  for (; lane != NULL && mark == NULL; lane = lane->next) {
+    if (lane->serial != tarn_stream_serial(stream)) continue;
+    mark = tarn__lane_hold_mark(lane, lane->issued);
+  }
+  return mark;
+}
+
+// There may be several lanes: of its own, and of a buffer that was followed.
+static void fail_stream(tarn__core *core, const tarn_stream *stream) {
+  tarn__mark *mark = NULL;
+  while ((mark = hold_mark_of(core, stream)) != NULL)
+    tarn__work_settle(core, mark, TARN_E_DEVICE);
 }
 
 // --- marks -------------------------------------------------------------------

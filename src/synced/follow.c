@@ -1,0 +1,180 @@
+// A buffer whose bytes were another's: it takes over who is at work on them.
+//
+//   former   uses ──► lanes ──► marks ──┐
+//                                       ├──► flags (events)
+//   buffer   uses ──► lanes ──► marks ──┘    shared, counted
+//
+// The gates of the two are never held together: what there is to take over is
+// listed with the one and entered with the other. Which bytes of the one are
+// which of the other nobody knows, so all of the buffer waits.
+#include <assert.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "synced/settle.h"
+#include "synced/sides.h"
+
+// What a stream does at a place.
+typedef struct item {
+  tarn_place place;
+  tarn__lane *lane;  // of the former, and then of the buffer, where it is held
+  uint64_t number;
+  tarn__flag *flag;  // NULL: it is the lane's
+  uint32_t side;     // of the buffer
+  bool writes;
+} item;
+
+typedef struct items {
+  item *first;
+  size_t count;
+  size_t room;
+} items;
+
+static void items_deinit(items *all) {
+  for (size_t i = 0; i < all->count; i++)
+    tarn__flag_release(all->first[i].flag);
+  tarn__host_free_array(all->first, all->room, sizeof *all->first);
+}
+
+// --- with the former's gate ------------------------------------------------
+
+static bool make_room(items *all) {
+  enum { FIRST_ROOM = 8 };
+  if (all->count < all->room) return true;
+  size_t room = all->room == 0 ? FIRST_ROOM : 2 * all->room;
+  item *grown = tarn__host_resize(all->first, all->room, room, sizeof *grown);
+  if (grown == NULL) return false;
+  all->first = grown;
+  all->room = room;
+  return true;
+}
+
+static item *find(const items *all, const item *wanted) {
+  for (size_t i = 0; i < all->count; i++) {
+    item *known = &all->first[i];
+    if (known->lane == wanted->lane && known->writes == wanted->writes &&
+        tarn_place_equal(known->place, wanted->place))
+      return known;
+  }
+  return NULL;
+}
+
+// Of a lane the last position counts.
+static bool add_use(items *all, const tarn__core *former,
+                    const tarn__use *use) {
+  if (tarn__lane_is_over(use->lane, use->number)) return true;
+  item added = {.place = former->sides[use->side].end.place,
+                .lane = use->lane,
+                .number = use->number,
+                .writes = use->writes};
+  item *known = find(all, &added);
+  if (known != NULL) {
+    if (known->number < added.number) known->number = added.number;
+    return true;
+  }
+  if (!make_room(all)) return false;
+  all->first[all->count++] = added;
+  return true;
+}
+
+static bool add_uses(items *all, const tarn__core *former) {
+  for (const tarn__span *s = former->spans.first; s != NULL; s = s->next) {
+    for (const tarn__use *use = s->uses; use != NULL; use = use->next) {
+      if (use->lane != NULL && !add_use(all, former, use)) return false;
+    }
+  }
+  return true;
+}
+
+// What a thread of the library copies just now has no position yet.
+static tarn_status list(tarn__core *former, items *out) {
+  tarn__core_enter(former);
+  tarn__core_settle(former);
+  while (former->size > 0 && tarn__core_is_copying(former, 0, former->size))
+    tarn__core_sleep(former);
+  bool listed = add_uses(out, former);
+  if (!listed) out->count = 0;
+  for (size_t i = 0; i < out->count; i++) {
+    item *at = &out->first[i];
+    at->flag = tarn__lane_share(at->lane, at->number);
+    at->lane = NULL;
+  }
+  tarn__core_leave(former);
+  return listed ? TARN_OK : TARN_E_NOMEM;
+}
+
+// --- with the buffer's -----------------------------------------------------
+
+// A device that has been closed has no place any more, and nothing at work.
+static tarn_status find_sides(tarn__core *core, items *all) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < all->count && status == TARN_OK; i++)
+    status = tarn__side_of(core, all->first[i].place, &all->first[i].side);
+  return status;
+}
+
+// One lane for all items with the same flag.
+static tarn_status adopt(tarn__core *core, items *all, item *wanted) {
+  for (item *known = all->first; known < wanted; known++) {
+    if (known->lane->marks->flag != wanted->flag) continue;
+    wanted->lane = known->lane;
+    tarn__lane_hold(known->lane);
+    return TARN_OK;
+  }
+  tarn_status status =
+      tarn__lane_adopt(&core->lanes, wanted->flag, &wanted->lane);
+  if (status == TARN_OK) wanted->flag = NULL;
+  return status;
+}
+
+static tarn_status adopt_all(tarn__core *core, items *all) {
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; i < all->count && status == TARN_OK; i++)
+    status = adopt(core, all, &all->first[i]);
+  return status;
+}
+
+static void enter_uses(tarn__core *core, const items *all) {
+  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+    for (size_t i = 0; i < all->count; i++) {
+      const item *at = &all->first[i];
+      tarn__span_use(&core->spans, span,
+                     (tarn__use){.lane = at->lane,
+                                 .number = 1,
+                                 .side = at->side,
+                                 .writes = at->writes});
+    }
+  }
+}
+
+static void release_lanes(const items *all) {
+  for (size_t i = 0; i < all->count; i++) {
+    if (all->first[i].lane != NULL) tarn__lane_release(all->first[i].lane);
+  }
+}
+
+static tarn_status take_over(tarn__core *core, items *all) {
+  tarn__core_enter(core);
+  tarn_status status = find_sides(core, all);
+  if (status == TARN_OK) {
+    status = tarn__spans_reserve(&core->spans, 0, core->size, all->count);
+  }
+  if (status == TARN_OK) status = adopt_all(core, all);
+  if (status == TARN_OK) enter_uses(core, all);
+  release_lanes(all);
+  tarn__core_leave(core);
+  return status;
+}
+
+tarn_status tarn_synced_follow(tarn_synced *buffer, tarn_synced *former) {
+  items all = {.count = 0};
+  tarn_status status = tarn__synced_check(buffer);
+  if (status == TARN_OK) status = tarn__synced_check(former);
+  if (status != TARN_OK || buffer->core == former->core) return status;
+  status = list(former->core, &all);
+  if (status == TARN_OK && all.count > 0 && buffer->core->size > 0) {
+    status = take_over(buffer->core, &all);
+  }
+  items_deinit(&all);
+  return status;
+}

@@ -1,0 +1,297 @@
+// Buffers that have the same bytes in turn: the next one waits for what is
+// queued on the bytes of the one before it, and nothing else.
+#include <semaphore.h>
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/run.h"
+#include "synced/core.h"
+#include "tarn/sim.h"
+
+enum { SIZE = 4096 };
+
+static tarn_device *device;
+static tarn_addr memory;
+static tarn_synced *first;
+static tarn_synced *second;
+static tarn_stream *stream;  // of the first
+static tarn_stream *other;   // of the second
+static sem_t held;
+
+static tarn_synced *create(size_t size) {
+  tarn_synced *made = NULL;
+  tarn_wrap_options options = {.struct_size = sizeof options,
+                               .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  assert_ok(tarn_synced_create(size, NULL, &made));
+  assert_ok(tarn_synced_wrap(made, tarn_place_on(device), memory, &options));
+  return made;
+}
+
+static void set_up(const char *name) {
+  assert_ok(tarn_device_open(name, &device));
+  assert_ok(tarn_device_allocate(tarn_place_on(device), SIZE, &memory));
+  assert_ok(tarn_stream_create(device, &stream));
+  assert_ok(tarn_stream_create(device, &other));
+  first = create(SIZE);
+  second = create(SIZE);
+  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
+}
+
+static void tear_down(void) {
+  assert_ok(tarn_synced_destroy(first));
+  assert_ok(tarn_synced_destroy(second));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_stream_destroy(other));
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), memory, SIZE));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+static void wait_for_semaphore(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (sem_wait(&held) != 0)
+    continue;
+}
+
+static void hold_up(tarn_stream *on) {
+  assert_ok(tarn_stream_add_callback(on, wait_for_semaphore, NULL));
+}
+
+static void go_on(void) {
+  ck_assert_int_eq(sem_post(&held), 0);
+}
+
+static void use(tarn_synced *buffer, uint32_t mode, tarn_stream *on) {
+  tarn_access access;
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(device), mode,
+                              on, &access));
+  assert_ok(tarn_synced_end(&access));
+}
+
+// The turn goes from the one to the other.
+static void hand_over(tarn_synced *from, tarn_synced *to) {
+  assert_ok(tarn_synced_suspend(from, "it is another's turn"));
+  assert_ok(tarn_synced_follow(to, from));
+  assert_ok(tarn_synced_resume(to));
+}
+
+static size_t lanes_of(const tarn_synced *buffer) {
+  size_t count = 0;
+  for (const tarn__lane *lane = buffer->core->lanes.first; lane != NULL;
+       lane = lane->next)
+    count++;
+  return count;
+}
+
+// --- who waits -------------------------------------------------------------
+
+static const char *const names[] = {"cpu:0", "sim:0"};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+START_TEST(the_next_one_waits_for_the_work_of_the_one_before) {
+  set_up(names[_i]);
+  hold_up(stream);
+  use(first, TARN_WRITE_DISCARD, stream);
+  hand_over(first, second);
+  use(second, TARN_WRITE_DISCARD, other);
+  assert_status(tarn_stream_query(other), TARN_PENDING);
+  // And the one after that for both.
+  hand_over(second, first);
+  use(first, TARN_WRITE_DISCARD, stream);
+  go_on();
+  assert_ok(tarn_stream_synchronize(stream));
+  assert_ok(tarn_stream_query(other));
+  tear_down();
+}
+END_TEST
+
+START_TEST(the_host_waits_as_well) {
+  set_up(names[_i]);
+  use(first, TARN_WRITE_DISCARD, stream);
+  use(first, TARN_READ, other);
+  hand_over(first, second);
+  use(second, TARN_WRITE_DISCARD, NULL);
+  assert_ok(tarn_stream_query(stream));
+  assert_ok(tarn_stream_query(other));
+  ck_assert_uint_eq(lanes_of(second), 0);
+  tear_down();
+}
+END_TEST
+
+START_TEST(who_only_reads_does_not_wait_for_readers) {
+  set_up(names[_i]);
+  use(first, TARN_WRITE_DISCARD, NULL);
+  use(second, TARN_WRITE_DISCARD, NULL);
+  hold_up(stream);
+  use(first, TARN_READ, stream);
+  assert_ok(tarn_synced_follow(second, first));
+  use(second, TARN_READ, other);
+  assert_ok(tarn_stream_synchronize(other));
+  use(second, TARN_READ_WRITE, other);
+  assert_status(tarn_stream_query(other), TARN_PENDING);
+  go_on();
+  assert_ok(tarn_stream_synchronize(other));
+  tear_down();
+}
+END_TEST
+
+START_TEST(all_streams_are_taken_over_and_each_once) {
+  set_up(names[_i]);
+  use(first, TARN_WRITE_DISCARD, NULL);
+  hold_up(stream);
+  hold_up(other);
+  // Reads, writes and parts, on two streams.
+  tarn_access access;
+  for (size_t at = 0; at < SIZE; at += SIZE / 4) {
+    assert_ok(tarn_synced_begin(first, at, SIZE / 4, tarn_place_on(device),
+                                TARN_READ, other, &access));
+    assert_ok(tarn_synced_end(&access));
+    assert_ok(tarn_synced_begin(first, at, SIZE / 8, tarn_place_on(device),
+                                TARN_READ_WRITE, stream, &access));
+    assert_ok(tarn_synced_end(&access));
+  }
+  hand_over(first, second);
+  ck_assert_uint_ge(lanes_of(second), 2);
+  ck_assert_uint_le(lanes_of(second), 4);
+  tarn_stream *third = NULL;
+  assert_ok(tarn_stream_create(device, &third));
+  use(second, TARN_WRITE_DISCARD, third);
+  go_on();
+  assert_status(tarn_stream_query(third), TARN_PENDING);
+  go_on();
+  assert_ok(tarn_stream_synchronize(third));
+  assert_ok(tarn_stream_query(stream));
+  assert_ok(tarn_stream_query(other));
+  assert_ok(tarn_stream_destroy(third));
+  tear_down();
+}
+END_TEST
+
+// --- nothing to wait for ---------------------------------------------------
+
+START_TEST(where_none_is_at_work_nothing_is_taken_over) {
+  set_up(names[_i]);
+  assert_ok(tarn_synced_follow(second, first));
+  use(first, TARN_WRITE_DISCARD, stream);
+  assert_ok(tarn_stream_synchronize(stream));
+  faults_arm(1, FAULTS_FROM_NOW);
+  assert_ok(tarn_synced_follow(second, first));
+  ck_assert(!faults_disarm());
+  ck_assert_uint_eq(lanes_of(second), 0);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_buffer_that_follows_itself_waits_anyway) {
+  set_up("sim:0");
+  tarn_synced *view = NULL;
+  assert_ok(tarn_synced_view(first, 10, 10, &view));
+  assert_ok(tarn_synced_follow(first, view));
+  assert_ok(tarn_synced_destroy(view));
+  assert_status(tarn_synced_follow(NULL, first), TARN_E_INVALID);
+  assert_status(tarn_synced_follow(first, NULL), TARN_E_INVALID);
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_buffer_of_no_bytes_waits_for_nothing) {
+  set_up("sim:0");
+  tarn_synced *empty = create(0);
+  hold_up(stream);
+  use(first, TARN_WRITE_DISCARD, stream);
+  assert_ok(tarn_synced_follow(empty, first));
+  assert_ok(tarn_synced_follow(first, empty));
+  ck_assert_uint_eq(lanes_of(empty), 0);
+  go_on();
+  assert_ok(tarn_synced_destroy(empty));
+  tear_down();
+}
+END_TEST
+
+START_TEST(a_place_that_it_never_had_is_entered) {
+  set_up("sim:0");
+  tarn_synced *late = NULL;
+  tarn_wrap_options options = {.struct_size = sizeof options,
+                               .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  assert_ok(tarn_synced_create(SIZE, NULL, &late));
+  hold_up(stream);
+  use(first, TARN_WRITE_DISCARD, stream);
+  assert_ok(tarn_synced_suspend(first, "it is another's turn"));
+  assert_ok(tarn_synced_follow(late, first));
+  ck_assert_uint_eq(lanes_of(late), 1);
+  go_on();
+  assert_ok(tarn_synced_wrap(late, tarn_place_on(device), memory, &options));
+  use(late, TARN_WRITE_DISCARD, NULL);
+  ck_assert_uint_eq(lanes_of(late), 0);
+  assert_ok(tarn_synced_destroy(late));
+  tear_down();
+}
+END_TEST
+
+// --- what can go wrong -----------------------------------------------------
+
+START_TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
+  set_up("sim:0");
+  use(first, TARN_WRITE_DISCARD, stream);
+  hold_up(stream);
+  use(first, TARN_READ_WRITE, stream);
+  hand_over(first, second);
+  go_on();
+  assert_ok(tarn_sim_faults("query_event@1+,synchronize_event@1+"));
+  use(second, TARN_WRITE_DISCARD, NULL);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_access access;
+  assert_ok(tarn_synced_begin(second, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL,
+                              &access));
+  assert_ok(tarn_synced_end(&access));
+  ck_assert_uint_eq(lanes_of(second), 0);
+  tear_down();
+}
+END_TEST
+
+static void follow_without_memory(void *context) {
+  tarn_status status = tarn_synced_follow(second, first);
+  (void)context;
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  require((lanes_of(second) > 0) == (status == TARN_OK));
+  // Takes away what it took over, and spare nodes: all memory is as it was.
+  tarn__core *core = second->core;
+  tarn__spans_deinit(&core->spans);
+  tarn__spans_init(&core->spans, SIZE);
+}
+
+START_TEST(without_memory_nothing_changes) {
+  set_up("sim:0");
+  hold_up(stream);
+  use(first, TARN_WRITE_DISCARD, stream);
+  ck_assert_uint_gt(faults_sweep(follow_without_memory, NULL), 6);
+  go_on();
+  tear_down();
+}
+END_TEST
+
+// --- all of them -----------------------------------------------------------
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("synced_follow");
+  TCase *each = tcase_create("each device");
+  tcase_set_timeout(each, 120);
+  const TTest *const tests[] = {
+      the_next_one_waits_for_the_work_of_the_one_before,
+      the_host_waits_as_well,
+      who_only_reads_does_not_wait_for_readers,
+      all_streams_are_taken_over_and_each_once,
+      where_none_is_at_work_nothing_is_taken_over,
+  };
+  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+    tcase_add_loop_test(each, tests[i], 0, NAMES);
+  suite_add_tcase(suite, each);
+  ADD_CASE(suite, "sim", a_buffer_that_follows_itself_waits_anyway,
+           a_buffer_of_no_bytes_waits_for_nothing,
+           a_place_that_it_never_had_is_entered,
+           a_failure_of_the_one_before_is_not_the_next_ones,
+           without_memory_nothing_changes);
+  return run_suite(suite);
+}
