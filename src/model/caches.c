@@ -86,7 +86,13 @@ static tarn_status make_extra(tarn_step *step, size_t size,
                                  .name = step->name,
                                  .device = device,
                                  .align = model->slots->options.align};
-  return tarn_synced_create(size, &options, out_buffer);
+  tarn_status status = tarn_synced_create(size, &options, out_buffer);
+  if (status != TARN_OK) return status;
+  // It holds nothing, and not zeros, as one that is there again.
+  status = tarn_synced_invalidate(*out_buffer, 0, TARN_ALL);
+  if (status == TARN_OK) return TARN_OK;
+  tarn_synced_destroy(*out_buffer);
+  return status;
 }
 
 // One that is left from an earlier round, suspended, will do, if it is as
