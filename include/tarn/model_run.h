@@ -32,7 +32,9 @@ typedef struct tarn_model_plan_options {
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64
-  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s
+  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s; what
+                                    // |progress| needs lives as long as the
+                                    // plan, |previous| for the call
 } tarn_model_plan_options;
 
 // Sizes everything for the largest batch, finds lifetimes, and gives outputs,
@@ -116,7 +118,8 @@ TARN_API bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
 // Takes the planned memory, one block of the pool at home and one at the
 // compute place, and makes the buffers of all tensors: planned ones lie in
 // those blocks; what is fed, parameters, their diffs and states get memory from
-// the same pools when they are first used.
+// the pool of the place where they are first used. So does a planned part at a
+// third place, until the model is released.
 //
 // TARN_E_STATE   it is not planned, or placed already.
 // TARN_FULL      no room: nothing has changed.
@@ -125,9 +128,11 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_place(tarn_model *model);
 
 // Gives planned memory and what is fed back; parameters, diffs and states keep
 // their contents and their buffers, so that a model can be planned anew, for
-// another batch or mode, and placed again.
+// another batch or mode, and placed again. The host waits for streams that are
+// at work there. Not placed: nothing happens.
 //
-// TARN_E_STATE  an access is open.
+// TARN_E_STATE   an access to what would go is open: nothing has changed.
+// TARN_E_DEVICE  done, but a device refused some of the memory.
 TARN_API tarn_status tarn_model_release(tarn_model *model);
 
 // How many samples there are in what TARN_DIM_BATCH stands for, from now on;
@@ -141,9 +146,12 @@ TARN_API int64_t tarn_model_batch(const tarn_model *model);
 
 // Makes |batch| the largest and the present one. A model that is planned is
 // planned anew with the same options, and one that is placed gets a new place:
-// what is planned or fed loses its contents.
+// the round is over, and what is planned or fed loses its contents. Both places
+// are there at once for a moment, so that nothing has changed if it fails.
 //
-// Errors as of tarn_model_plan and tarn_model_place: then nothing has changed.
+// TARN_E_INVALID  below 1, or tensors would be too large.
+// TARN_E_STATE    an access is open to what would go.
+// TARN_FULL, TARN_E_DEVICE  as of tarn_model_plan and tarn_model_place.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
                                                               int64_t batch);
 
@@ -155,17 +163,30 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
 // begun, must not be used: an access is TARN_E_STATE and says so; parts whose
 // lifetime begins hold nothing until they are written.
 //
-// Steps are entered in the order of time; some may be left out. The first step
-// forward may be entered at any time, and begins a new round.
+// Steps are entered in the order of time; some may be left out, and to enter
+// the present one again changes nothing. The first step forward may be entered
+// at any time, and begins a new round; so does any step after tarn_model_leave.
 //
-// Cost:         O(parts that begin or end); no memory is taken.
+// Whoever uses a part waits for what is queued on the bytes that were others'
+// before. Only in the step in which one part takes the place of another nobody
+// but the program keeps the two apart: there they are used at one place, on one
+// stream or on none, and the giver no more once the taker was written.
+//
+// Cost:         O(parts that begin or end, each times those that have bytes of
+//               it); no memory is taken, but for the books of streams, which
+//               do not grow any more after a few rounds.
 // TARN_E_STATE  not placed, a step back in time, a backward pass of a plan for
 //               inference, or an access to a part that would end is open.
+// TARN_E_NOMEM  only where streams are at work. As with all errors the step
+//               has not been entered and nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_model *model,
                                                       tarn_step *step,
                                                       tarn_pass pass);
 
-// Ends the round: no planned part may be used until the next begins.
+// Ends the round: no planned part may be used until the next begins. Not
+// placed: nothing happens.
+//
+// TARN_E_STATE  an access to a planned part is open: nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 
 // ---------------------------------------------------------------------------
@@ -173,14 +194,20 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // ---------------------------------------------------------------------------
 // What a step keeps from forward to backward, pushed and popped like a stack.
 // The n-th push of a round is the n-th cache of the step's description; beyond
-// that, entries come from the pool at home, and are counted.
+// that, entries have memory of their own, from the pool of the place where they
+// are used, and are counted. It is used again in the next round by an entry of
+// the same size. An entry may be used from its push until the backward pass of
+// its step is over, through the model's buffer or a view.
 
 // Pushes an entry of |count| elements at the present batch, and gives its
 // buffer, which is to be written. A described one must be of that dtype and
 // have that many elements.
 //
-// TARN_E_INVALID  another dtype or count than described: the text says both.
-// TARN_E_STATE    |step| was not entered forward.
+// Lifetime: the buffer is the model's, until the next push in its place or the
+//           end of the place.
+// TARN_E_INVALID  another dtype or count than described: the text says both; or
+//                 no dtype, bits that are not TARN_DTYPE_BOOL, too many.
+// TARN_E_STATE    |step| was not entered forward, or not to train.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
                                                     tarn_dtype dtype,
                                                     size_t count, bool bits,
@@ -190,7 +217,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
 // read until the step's backward pass is over.
 //
 // TARN_E_STATE    nothing is there, or |step| was not entered backward.
-// TARN_E_INVALID  it is of another dtype or count.
+// TARN_E_INVALID  it is of another dtype or count: it stays where it is.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_pop(tarn_step *step,
                                                    tarn_dtype dtype,
                                                    size_t count, bool bits,
