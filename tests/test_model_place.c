@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/faults.h"
 #include "test_model_run_kit.h"
 
@@ -183,15 +184,17 @@ START_TEST(test_no_memory_for_the_books) {
   open_sim(SIM_MIB);
   warm_up();
   net n = net_make();
+  tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
   tarn_model_plan_options options = net_options((net_where)_i, sim);
+  options.solver = &solver;
   assert_ok(tarn_model_plan(n.model, &options));
   for (int mode = FAULTS_ONCE; mode <= FAULTS_FROM_NOW; mode++) {
-    size_t met = 0;
-    for (bool struck = true; struck;) {
+    size_t met = 1;
+    for (bool struck = true; struck; met += EFFORT(1, 9)) {
       net each = net_make();
       assert_ok(tarn_model_plan(each.model, &options));
       size_t held = tarn_host_memory();
-      faults_arm(++met, (faults_mode)mode);
+      faults_arm(met, (faults_mode)mode);
       tarn_status status = tarn_model_place(each.model);
       struck = faults_disarm();
       require(struck || status == TARN_OK);
@@ -207,7 +210,9 @@ START_TEST(test_no_memory_for_the_books) {
   }
   assert_ok(tarn_model_place(n.model));  // its parameters stay
   assert_ok(tarn_model_release(n.model));
-  ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
+  if (_i == EFFORT(_i, HOST_AND_SIM)) {
+    ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
+  }
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }

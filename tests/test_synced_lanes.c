@@ -424,6 +424,7 @@ START_TEST(another_buffer_waits_for_the_same_event) {
   ck_assert_ptr_null(tarn__lane_share(adopted, 1));
   tarn__lane_release(adopted);
   ck_assert_ptr_null(others.first);
+  tarn__lanes_deinit(&others);  // spare ones
   tear_down();
 }
 END_TEST

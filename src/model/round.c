@@ -9,6 +9,8 @@
 //
 // One that would begin and end between two steps that are entered is passed
 // over: it is never resumed.
+#include <assert.h>
+
 #include "base/status.h"
 #include "model/placed.h"
 #include "model/slots.h"
@@ -208,6 +210,7 @@ tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
   }
   status = check_step(step, pass);
   if (status != TARN_OK) return status;
+  assert(step != NULL);
   return move_to(model, step, pass);
 }
 
