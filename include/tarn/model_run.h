@@ -32,9 +32,7 @@ typedef struct tarn_model_plan_options {
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64
-  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s; what
-                                    // |progress| needs lives as long as the
-                                    // plan, |previous| for the call
+  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s
 } tarn_model_plan_options;
 
 // Sizes everything for the largest batch, finds lifetimes, and gives outputs,

@@ -224,8 +224,6 @@ tarn_status tarn_model_plan(tarn_model *model,
     tarn__slots_destroy(slots);
     return status;
   }
-  slots->solver.previous = NULL;  // the caller's, for this once
-  slots->solver.previous_arenas = NULL;
   model->slots = slots;
   model->stage = TARN__PLANNED;
   return TARN_OK;
