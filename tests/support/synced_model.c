@@ -222,6 +222,11 @@ static bool is_being_written(const sm_root *r) {
   return false;
 }
 
+static bool wants_back(const sm_side *side) {
+  return side->outside != NULL &&
+         (side->outside->flags & TARN_WRAP_SYNC_BACK) != 0;
+}
+
 static tarn_status plan_evict(sm_root *r, unsigned place) {
   const sm_side *side = &r->sides[place];
   if (!side->own && side->outside == NULL) return TARN_OK;
@@ -231,6 +236,8 @@ static tarn_status plan_evict(sm_root *r, unsigned place) {
     unsigned target = place == 0 ? r->device : 0;
     const sm_outside *x = r->sides[target].outside;
     if (x != NULL && !may_be_filled(x)) {
+      // Two places that let go of memory at once: nobody looks at that here.
+      if (wants_back(side)) return TARN_PENDING;
       if (sm_open_at(r, target) > 0) return TARN_E_STATE;
       plan_move(r, target);
     }
@@ -238,10 +245,7 @@ static tarn_status plan_evict(sm_root *r, unsigned place) {
       if (is_only_at(r, place, i)) r->need[i] |= 1u << target;
     }
   }
-  if (side->outside != NULL &&
-      (side->outside->flags & TARN_WRAP_SYNC_BACK) != 0) {
-    sm_need_back(r, place);
-  }
+  if (wants_back(side)) sm_need_back(r, place);
   return is_being_written(r) ? TARN_PENDING : TARN_OK;
 }
 
