@@ -3,7 +3,9 @@
 // The short way is for a range that is a span of its own, without open writers
 // and without work under way: then there is nothing to cut, to plan or to wait
 // for, and a thread that uses the buffer alone comes through the gate with
-// plain stores. Whatever else, the errand does.
+// plain stores. The span must be at hand, so that the way has no calls in it.
+// With the gate held anyhow, the span is looked for, and a part of it cut out.
+// Whatever else, the errand does.
 #include "synced/access.h"
 
 #include "base/callbacks.h"
@@ -34,12 +36,13 @@ static inline uint32_t side_at_once(tarn__core *core, tarn_place place) {
                                           : search(core, place);
 }
 
-// The span that is the range and no more; NULL: there is none.
-static inline tarn__span *span_at(tarn__core *core, size_t start, size_t end) {
+// The span that is the range and no more, if it is at hand.
+static inline tarn__span *span_at_hand(const tarn__core *core, size_t start,
+                                       size_t end) {
   tarn__span *span = core->spans.first;
-  if (span == NULL || start >= core->size) return NULL;
-  if (span->start != start) span = tarn__spans_find(&core->spans, start);
-  return span->start == start && span->end == end ? span : NULL;
+  if (span != NULL && span->start != start) span = core->spans.recent;
+  bool is_it = span != NULL && span->start == start && span->end == end;
+  return is_it ? span : NULL;
 }
 
 // To discard bytes that are stale is counted, which is not for here.
@@ -59,18 +62,21 @@ static inline void fill(tarn_access *access, const tarn__end *at,
   access->mode = wish->mode;
 }
 
-static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
-                                 tarn_access *access) {
-  tarn__core *core = buffer->core;
-  bool reads = wish->mode == TARN_READ;
-  uint32_t side = side_at_once(core, wish->place);
-  tarn__span *span = span_at(core, wish->start, wish->end);
+// Whether an access may begin in |span|, or in a part of it, at once.
+static inline bool may_begin(const tarn__core *core, const tarn__span *span,
+                             uint32_t side, uint32_t mode) {
   if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
+  const tarn__side *at = &core->sides[side];
+  return !at->busy && !at->outside &&
+         is_free(span, tarn__side_bit(side), mode == TARN_READ);
+}
+
+static inline void begin_in(tarn__span *span, uint32_t side,
+                            tarn_synced *buffer, const tarn__wish *wish,
+                            tarn_access *access) {
+  tarn__core *core = buffer->core;
   tarn__side *at = &core->sides[side];
-  bool may =
-      !at->busy && !at->outside && is_free(span, tarn__side_bit(side), reads);
-  if (!may) return false;
-  if (reads) {
+  if (wish->mode == TARN_READ) {
     span->readers++;
   } else {
     span->writer = access;
@@ -85,7 +91,6 @@ static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
   tarn_list_add_tail(&core->accesses, &access->node);
   at->accesses++;
   buffer->accesses++;
-  return true;
 }
 
 // Only through a gate that is this thread's own; so the buffer is not a
@@ -94,13 +99,16 @@ static inline bool try_short_begin(tarn_synced *buffer, const tarn__wish *wish,
                                    tarn_access *access) {
   tarn__seat *seat = tarn__gate_try_owned(&buffer->core->gate);
   if (seat == NULL) return false;
-  bool begun = begin_at_once(buffer, wish, access);
+  tarn__core *core = buffer->core;
+  uint32_t side = side_at_once(core, wish->place);
+  tarn__span *span = span_at_hand(core, wish->start, wish->end);
+  bool may = may_begin(core, span, side, wish->mode);
+  if (may) begin_in(span, side, buffer, wish, access);
   tarn__gate_leave_owned(seat);
-  return begun;
+  return may;
 }
 
-// --- beginning, at length
-// ---------------------------------------------------------------
+// --- beginning, at length ----------------------------------------------------
 
 static tarn_status check_mode(uint32_t mode) {
   uint32_t plain = mode & ~TARN_ACCESS_WAIT;
@@ -128,6 +136,23 @@ static tarn_status open_empty(tarn_synced *buffer, const tarn__wish *wish,
   }
   tarn__core_leave(core);
   return status;
+}
+
+// Without an errand: in a span, or in a part that is cut out of it.
+static bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
+                          tarn_access *access) {
+  tarn__core *core = buffer->core;
+  uint32_t side = side_at_once(core, wish->place);
+  tarn__span *span = tarn__spans_find(&core->spans, wish->start);
+  if (wish->end > span->end || !may_begin(core, span, side, wish->mode)) {
+    return false;
+  }
+  if (tarn__spans_reserve(&core->spans, wish->start, wish->end, 0) != TARN_OK) {
+    return false;
+  }
+  span = tarn__spans_cut(&core->spans, wish->start, wish->end);
+  begin_in(span, side, buffer, wish, access);
+  return true;
 }
 
 tarn_status tarn__access_open(tarn_synced *buffer, const tarn__wish *wish,
@@ -193,7 +218,7 @@ tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
 
 static inline bool end_at_once(tarn__core *core, tarn_access *access) {
   tarn__span *span =
-      span_at(core, access->offset, access->offset + access->size);
+      span_at_hand(core, access->offset, access->offset + access->size);
   if (core->slow || core->sleepers > 0 || span == NULL || span->uses != NULL) {
     return false;
   }
