@@ -110,8 +110,7 @@ static inline bool try_short_begin(tarn_synced *buffer, const tarn__wish *wish,
   return begun;
 }
 
-// --- beginning, at length
-// ---------------------------------------------------------------
+// --- beginning, at length ---------------------------------------------------
 
 static tarn_status check_mode(uint32_t mode) {
   uint32_t plain = mode & ~TARN_ACCESS_WAIT;
