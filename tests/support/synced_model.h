@@ -81,8 +81,9 @@ typedef struct sm_root {
   sm_handle handles[SM_HANDLES];
   sm_open opens[SM_OPENS];
   sm_counts counts[SM_PLACES][SM_PLACES];
-  uint64_t kept[SM_PLACES];  // bytes_valid at each place
-  size_t told_lost;          // bytes, in this operation
+  uint64_t kept[SM_PLACES];       // bytes_valid at each place
+  uint64_t discarded[SM_PLACES];  // bytes_discarded towards each place
+  size_t told_lost;               // bytes, in this operation
 } sm_root;
 
 // What the model is in the middle of, for texts.

@@ -24,6 +24,7 @@ static void play_create(void) {
   tarn_synced_options options = {.struct_size = sizeof options,
                                  .name = r->name};
   if (r->device != 0) options.device = sm_places[r->device].device;
+  if (sg_below(8) == 0) options.flags = TARN_SYNCED_PROTECT;
   if (sg_below(4) == 0) options.align = (size_t)1 << sg_below(13);
   SP_NOW("create of %zu bytes", r->size);
   sm_handle *h = &r->handles[0];
@@ -273,10 +274,10 @@ static const struct {
     [SP_EVICT] = {"evict", 25},       [SP_INVALIDATE] = {"invalidate", 8},
     [SP_WRAP] = {"wrap", 25},         [SP_SET] = {"set data", 6},
     [SP_DATA] = {"data", 40},         [SP_ASYNC_PUSH] = {"async push", 8},
-    [SP_QUERY] = {"query", 50},       [SP_HEAD] = {"head", 10},
-    [SP_TRAFFIC] = {"traffic", 10},   [SP_REPORT] = {"report", 10},
-    [SP_STREAM] = {"new stream", 5},  [SP_WAIT] = {"wait", 10},
-    [SP_MISUSE] = {"misuse", 5},
+    [SP_SUSPEND] = {"suspend", 5},    [SP_QUERY] = {"query", 50},
+    [SP_HEAD] = {"head", 10},         [SP_TRAFFIC] = {"traffic", 10},
+    [SP_REPORT] = {"report", 10},     [SP_STREAM] = {"new stream", 5},
+    [SP_WAIT] = {"wait", 10},         [SP_MISUSE] = {"misuse", 5},
 };
 
 const char *sp_kind_name(sp_kind kind) {
@@ -298,6 +299,7 @@ static void play(sp_kind kind) {
       [SP_SET] = sp_play_set,
       [SP_DATA] = sp_play_data,
       [SP_ASYNC_PUSH] = sp_play_async_push,
+      [SP_SUSPEND] = sp_play_suspend,
       [SP_QUERY] = sp_play_query,
       [SP_HEAD] = sp_play_head,
       [SP_TRAFFIC] = sp_play_traffic,
