@@ -576,7 +576,7 @@ START_TEST(simulated_devices_fail) {
                                           "host_memory_allocate",
                                           "device_memory_set"};
   tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)16 << 20,
+                              .capacity = (size_t)1 << 20,
                               .latency_ns = 5000};
   assert_ok(tarn_sim_configure(&options));
   make_patterns();

@@ -16,7 +16,7 @@
 #include "support/synced_outside.h"
 #include "support/synced_play.h"
 
-enum { OPERATIONS = EFFORT(12000, 2500), SEEDS = 8 };
+enum { OPERATIONS = EFFORT(40000, 2500), SEEDS = EFFORT(14, 7) };
 
 static sg_config config_of(unsigned long seed) {
   static const uint64_t latencies[] = {0, 20000, 0, 2000, 100000};

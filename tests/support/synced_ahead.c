@@ -136,14 +136,10 @@ static void wrap(sm_root *r, unsigned place, uint32_t flags, bool set) {
          x->deleter, set);
   bool clash = (flags & TARN_WRAP_READ_ONLY) != 0 &&
                (flags & (TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK)) != 0;
-  tarn_status expected = TARN_OK;
-  if (!sp_is_whole(r, h) || clash) {
-    expected = TARN_E_INVALID;
-  } else if (sm_open_at(r, SM_PLACES) > 0) {
-    expected = TARN_E_STATE;
-  } else if ((flags & TARN_WRAP_EMPTY) != 0 && would_lose(r, place)) {
-    expected = TARN_E_STATE;
-  }
+  bool refused = sm_open_at(r, SM_PLACES) > 0 ||
+                 ((flags & TARN_WRAP_EMPTY) != 0 && would_lose(r, place));
+  tarn_status expected = refused ? TARN_E_STATE : TARN_OK;
+  if (!sp_is_whole(r, h) || clash) expected = TARN_E_INVALID;
   sm_need_nothing(r);
   const sm_outside *old = r->sides[place].outside;
   if (expected == TARN_OK && old != NULL &&
@@ -273,14 +269,11 @@ void sp_play_async_push(sm_root *r) {
   bool foreign = stream < 0 || tarn_stream_device(sg_stream[stream]) !=
                                    sm_places[r->device].device;
   sm_need_nothing(r);
-  tarn_status expected = TARN_OK;
-  if (r->device == 0) {
-    expected = TARN_E_STATE;
-  } else if (foreign) {
+  tarn_status expected = TARN_E_STATE;
+  if (r->device != 0 && foreign) {
     expected = TARN_E_INVALID;
-  } else if (sm_head(r, h->offset, h->size) != TARN_HEAD_AT_CPU) {
-    expected = TARN_E_STATE;
-  } else {
+  } else if (r->device != 0 &&
+             sm_head(r, h->offset, h->size) == TARN_HEAD_AT_CPU) {
     expected = sm_plan_access(r, r->device, h->offset, h->size, TARN_READ);
   }
   sp_range g = {.at = h->offset, .size = h->size};
