@@ -1,9 +1,12 @@
-// What is counted for each pair of places, and what is told of open buffers.
+// What is counted for each pair of places.
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/faults.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
@@ -113,7 +116,7 @@ END_TEST
 
 START_TEST(stalls_are_counted) {
   tarn_sim_options slow = {.struct_size = sizeof slow,
-                           .latency_ns = 20 * 1000 * 1000};
+                           .latency_ns = UINT64_C(20000000)};
   assert_ok(tarn_sim_configure(&slow));
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
@@ -268,155 +271,27 @@ static tarn_status note_open(void *context, const tarn_synced_open *open) {
   return TARN_OK;
 }
 
-static opens all_open(void) {
-  opens o = {.count = 0};
-  assert_ok(tarn_synced_each_open(note_open, &o));
-  return o;
-}
-
-START_TEST(open_buffers_and_accesses) {
-  static unsigned char outside[300];
-  tarn_device *device = sim_open("sim:0");
-  ck_assert_uint_eq(all_open().count, 0);
-  tarn_synced *first = buffer_named("first", 100);
-  tarn_synced *second = buffer_named(NULL, 200);
-  tarn_synced *third = buffer_named("third", 300);
-  tarn_synced *view = NULL;
-  tarn_access a;
-  tarn_access b;
-  assert_ok(tarn_synced_view(second, 50, 100, &view));
-  assert_ok(
-      tarn_synced_wrap(third, TARN_HOST, (tarn_addr)(uintptr_t)outside, NULL));
-  assert_ok(tarn_synced_begin(view, 10, 20, tarn_place_on(device),
-                              TARN_WRITE_DISCARD, NULL, &a));
-  assert_ok(tarn_synced_begin(second, 0, 10, TARN_HOST, TARN_READ, NULL, &b));
-
-  opens o = all_open();
-  ck_assert_uint_eq(o.count, 3);
-  ck_assert_str_eq(o.names[0], "first");
-  ck_assert_str_eq(o.names[1], "");
-  ck_assert_str_eq(o.names[2], "third");
-  ck_assert_uint_lt(o.of[0].id, o.of[1].id);
-  ck_assert_uint_lt(o.of[1].id, o.of[2].id);
-
-  ck_assert_uint_eq(o.of[0].size, 100);
-  ck_assert_uint_eq(o.of[0].handles, 1);
-  ck_assert_uint_eq(o.of[0].accesses, 0);
-  ck_assert_uint_eq(o.of[0].memory, 0);
-  ck_assert_uint_eq(o.of[0].borrowed, 0);
-  ck_assert_uint_eq(o.of[0].mode, 0);
-
-  ck_assert_uint_eq(o.of[1].handles, 2);
-  ck_assert_uint_eq(o.of[1].accesses, 2);
-  ck_assert_uint_eq(o.of[1].memory, 400);
-  ck_assert(tarn_place_equal(o.of[1].place, tarn_place_on(device)));
-  ck_assert_uint_eq(o.of[1].mode, TARN_WRITE_DISCARD);
-  ck_assert_uint_eq(o.of[1].access_offset, 60);
-  ck_assert_uint_eq(o.of[1].access_size, 20);
-
-  ck_assert_uint_eq(o.of[2].borrowed, 300);
-  ck_assert_uint_eq(o.of[2].memory, 0);
-
-  assert_ok(tarn_synced_end(&a));
-  o = all_open();
-  ck_assert_uint_eq(o.of[1].accesses, 1);
-  ck_assert(tarn_place_equal(o.of[1].place, TARN_HOST));
-  ck_assert_uint_eq(o.of[1].mode, TARN_READ);
-  assert_ok(tarn_synced_end(&b));
-  assert_ok(tarn_synced_destroy(second));
-  o = all_open();
-  ck_assert_uint_eq(o.count, 3);
-  ck_assert_uint_eq(o.of[1].handles, 1);
-  assert_ok(tarn_synced_destroy(view));
-  assert_ok(tarn_synced_destroy(first));
-  assert_ok(tarn_synced_destroy(third));
-  ck_assert_uint_eq(all_open().count, 0);
-  assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-START_TEST(an_access_of_no_bytes_is_nowhere) {
-  tarn_synced *buffer = buffer_named(NULL, 10);
-  tarn_access access;
-  assert_ok(
-      tarn_synced_begin(buffer, 5, 0, TARN_HOST, TARN_READ, NULL, &access));
-  opens o = all_open();
-  ck_assert_uint_eq(o.of[0].accesses, 1);
-  ck_assert(tarn_place_equal(o.of[0].place, TARN_HOST));
-  ck_assert_uint_eq(o.of[0].access_offset, 5);
-  ck_assert_uint_eq(o.of[0].access_size, 0);
-  assert_ok(tarn_synced_end(&access));
-  assert_ok(tarn_synced_destroy(buffer));
-}
-END_TEST
-
-typedef struct enders {
-  tarn_synced *buffers[40];
-  size_t next;
-  size_t stop_at;
-} enders;
-
-// The text that it is shown outlives the buffer.
-static tarn_status end_next(void *context, const tarn_synced_open *open) {
-  enders *e = context;
-  char name[16];
-  snprintf(name, sizeof name, "number %zu", e->next);
-  require(tarn_synced_destroy(e->buffers[e->next++]) == TARN_OK);
-  require(strcmp(open->name, name) == 0);
-  return e->next == e->stop_at ? TARN_FULL : TARN_OK;
-}
-
-START_TEST(visits_may_end_what_they_see) {
-  enders e = {.stop_at = 30};
-  for (size_t i = 0; i < 40; i++) {
-    char name[16];
-    snprintf(name, sizeof name, "number %zu", i);
-    e.buffers[i] = buffer_named(name, i);
-  }
-  assert_status(tarn_synced_each_open(end_next, &e), TARN_FULL);
-  ck_assert_uint_eq(all_open().count, 10);
-  e.stop_at = 0;
-  assert_ok(tarn_synced_each_open(end_next, &e));
-  ck_assert_uint_eq(e.next, 40);
-  ck_assert_uint_eq(all_open().count, 0);
-}
-END_TEST
-
 // --- failures --------------------------------------------------------------
 
-typedef struct scene {
-  tarn_synced *buffer;
-  size_t met;
-} scene;
-
 static void look_at_all(void *context) {
-  scene *s = context;
+  size_t *met = context;
   seen traffic = {.count = 0};
-  opens open = {.count = 0};
   tarn_status status = tarn_synced_traffic(NULL, collect, &traffic);
   require(status == TARN_OK ? traffic.count == 2 : traffic.count == 0);
-  if (status != TARN_OK) s->met++;
-  status = tarn_synced_each_open(note_open, &open);
-  require(status == TARN_OK ? open.count == 40 : open.count == 0);
-  if (status != TARN_OK) s->met++;
+  if (status != TARN_OK) ++*met;
 }
 
 START_TEST(host_memory_that_runs_out) {
   faults_install();
-  scene s = {.met = 0};
-  tarn_synced *others[39];
+  size_t met = 0;
   tarn_device *device = sim_open("sim:0");
-  s.buffer = buffer_named("named", SIZE);
-  for (size_t i = 0; i < 39; i++)
-    others[i] = buffer_named("another", i);
-  touch(s.buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD);
-  touch(s.buffer, 0, SIZE, tarn_place_on(device), TARN_READ);
-  touch(s.buffer, 0, SIZE, tarn_place_on(device), TARN_READ);
-  ck_assert_uint_gt(faults_sweep(look_at_all, &s), 40);
-  ck_assert_uint_gt(s.met, 40);
-  for (size_t i = 0; i < 39; i++)
-    assert_ok(tarn_synced_destroy(others[i]));
-  assert_ok(tarn_synced_destroy(s.buffer));
+  tarn_synced *buffer = buffer_named("named", SIZE);
+  touch(buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD);
+  touch(buffer, 0, SIZE, tarn_place_on(device), TARN_READ);
+  touch(buffer, 0, SIZE, tarn_place_on(device), TARN_READ);
+  ck_assert_uint_ge(faults_sweep(look_at_all, &met), 4);
+  ck_assert_uint_ge(met, 4);
+  assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -465,7 +340,9 @@ START_TEST(a_child_sees_its_own) {
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
                 "the child ended with 0x%x", status);
-  ck_assert_uint_eq(all_open().count, 1);
+  opens open = {.count = 0};
+  assert_ok(tarn_synced_each_open(note_open, &open));
+  ck_assert_uint_eq(open.count, 1);
   assert_ok(tarn_synced_destroy(buffer));
 }
 END_TEST
@@ -493,15 +370,72 @@ START_TEST(not_in_a_callback) {
 }
 END_TEST
 
+// --- threads ---------------------------------------------------------------
+
+enum { THREADS = 3 };
+
+static atomic_bool enough;
+
+// Makes, uses and ends buffers of its own.
+static void *use_buffers(void *context) {
+  tarn_device *device = context;
+  for (int i = 0; i < EFFORT(2000, 200); i++) {
+    tarn_synced *buffer = buffer_named("busy", 100);
+    touch(buffer, 0, 100, TARN_HOST, TARN_WRITE_DISCARD);
+    touch(buffer, 10, 20, tarn_place_on(device), TARN_READ_WRITE);
+    assert_ok(tarn_synced_destroy(buffer));
+  }
+  return NULL;
+}
+
+static tarn_status check_traffic(void *context, const tarn_traffic *traffic) {
+  (void)context;
+  // Each buffer is copied to the device once, and 20 bytes.
+  require(traffic->bytes_moved == 20 * traffic->copies);
+  return TARN_OK;
+}
+
+static tarn_status check_open(void *context, const tarn_synced_open *open) {
+  (void)context;
+  require(strcmp(open->name, "busy") == 0);
+  require(open->size == 100 && open->handles <= 1 && open->accesses <= 1);
+  return TARN_OK;
+}
+
+static void *watch(void *context) {
+  (void)context;
+  while (!atomic_load(&enough)) {
+    assert_ok(tarn_synced_traffic(NULL, check_traffic, NULL));
+    assert_ok(tarn_synced_each_open(check_open, NULL));
+    assert_ok(tarn_synced_traffic_reset(NULL));
+  }
+  return NULL;
+}
+
+START_TEST(reports_while_others_are_at_work) {
+  pthread_t users[THREADS];
+  pthread_t watcher;
+  tarn_device *device = sim_open("sim:0");
+  require(pthread_create(&watcher, NULL, watch, NULL) == 0);
+  for (int i = 0; i < THREADS; i++)
+    require(pthread_create(&users[i], NULL, use_buffers, device) == 0);
+  for (int i = 0; i < THREADS; i++)
+    require(pthread_join(users[i], NULL) == 0);
+  atomic_store(&enough, true);
+  require(pthread_join(watcher, NULL) == 0);
+  ck_assert_uint_eq(traffic_of(NULL).count, 0);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("synced_traffic");
   ADD_CASE(suite, "counts", a_new_buffer_has_none, each_kind_of_count,
            stalls_are_counted, of_views_and_of_all, many_places);
   ADD_CASE(suite, "visits", visits_may_stop_and_may_call_the_library,
            calls_that_are_wrong);
-  ADD_CASE(suite, "open", open_buffers_and_accesses,
-           an_access_of_no_bytes_is_nowhere, visits_may_end_what_they_see);
   ADD_CASE(suite, "failures", host_memory_that_runs_out);
   ADD_CASE(suite, "forks", a_child_sees_its_own, not_in_a_callback);
+  ADD_CASE(suite, "threads", reports_while_others_are_at_work);
   return run_suite(suite);
 }
