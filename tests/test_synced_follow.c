@@ -16,6 +16,7 @@ static tarn_synced *first;
 static tarn_synced *second;
 static tarn_stream *stream;  // of the first
 static tarn_stream *other;   // of the second
+static sem_t begun;
 static sem_t held;
 
 static tarn_synced *create(size_t size) {
@@ -34,6 +35,7 @@ static void set_up(const char *name) {
   assert_ok(tarn_stream_create(device, &other));
   first = create(SIZE);
   second = create(SIZE);
+  ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
   ck_assert_int_eq(sem_init(&held, 0, 0), 0);
 }
 
@@ -50,12 +52,16 @@ static void tear_down(void) {
 static void wait_for_semaphore(void *context, tarn_status status) {
   (void)context;
   (void)status;
+  (void)sem_post(&begun);
   while (sem_wait(&held) != 0)
     continue;
 }
 
+// Returns when the stream is held up, and has let go of what it needed for it.
 static void hold_up(tarn_stream *on) {
   assert_ok(tarn_stream_add_callback(on, wait_for_semaphore, NULL));
+  while (sem_wait(&begun) != 0)
+    continue;
 }
 
 static void go_on(void) {

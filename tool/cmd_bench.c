@@ -5,6 +5,7 @@
 //   bench plan      how quickly plans are found, and how low they are
 //   bench pool      workloads through allocators
 //   bench record    what recording costs a program
+//   bench synced    what synced buffers cost, and what they do not copy
 //   bench view      pages in a browser
 //   bench why       a large snapshot, read and asked about
 #include <stdio.h>
@@ -19,6 +20,7 @@ static const char help[] =
     "       tarn bench plan [OPTION]... [DIR]\n"
     "       tarn bench pool [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
+    "       tarn bench synced [OPTION]...\n"
     "       tarn bench view [OPTION]...\n"
     "       tarn bench why [OPTION]...\n"
     "\n"
@@ -27,6 +29,7 @@ static const char help[] =
     "  plan      how quickly plans are found, and how low they are\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
     "  record    what `tarn record` takes of the program that it records\n"
+    "  synced    what synced buffers cost, and what they do not copy\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
     "  why       what reading a large snapshot and asking about it takes\n"
     "\n"
@@ -34,7 +37,7 @@ static const char help[] =
 
 static const tool_verb *const subjects[] = {
     &bench_of_counters, &bench_of_devices, &bench_of_plans, &bench_of_pools,
-    &bench_of_recorder, &bench_of_views,   &bench_of_why,
+    &bench_of_recorder, &bench_of_synced,  &bench_of_views, &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -48,7 +51,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   if (argc < 2)
     return tool_misuse(verb,
                        "of what? There are: counters, device, plan, pool, "
-                       "record, view, why");
+                       "record, synced, view, why");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

@@ -235,16 +235,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_invalidate(tarn_synced *buffer,
 
 typedef struct tarn_synced_info {
   size_t struct_size;
-  size_t memory;       // bytes that the buffer has at the place, 0 or its size
-  bool borrowed;       // they are the program's, without a deleter
-  size_t valid;        // bytes of the range whose newest value is there, or is
-                       // being brought there
-  size_t pending;      // of them, those that have not landed yet
-  size_t unwritten;    // bytes of the range that nobody has written
-  size_t lost;         // bytes of the range that are valid nowhere
-  size_t readers;      // open accesses of the range, at any place
-  size_t writers;      // 0 or more, since they may write different parts
-  size_t range_count;  // runs of bytes with the same past in the whole buffer
+  size_t memory;        // bytes that the buffer has at the place, 0 or its size
+  bool borrowed;        // they are the program's, without a deleter
+  size_t valid;         // bytes of the range whose newest value is there, or is
+                        // being brought there
+  size_t pending;       // of them, those that have not landed yet
+  size_t unwritten;     // bytes of the range that nobody has written
+  size_t lost;          // bytes of the range that are valid nowhere
+  size_t readers;       // open accesses of the range, at any place
+  size_t writers;       // 0 or more, since they may write different parts
+  size_t range_count;   // runs of bytes with the same past in the whole buffer
+  size_t own_accesses;  // open, wherever, and begun through this very buffer or
+                        // view: it cannot be destroyed
 } tarn_synced_info;
 
 // What the buffer is like at |place|. Nobody is waited for.
@@ -265,18 +267,25 @@ tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
 //   SYNCED   SYNCED      CPU          SYNCED      GPU          TARN_E_STATE
 //
 // set_cpu_data always leads to CPU and set_gpu_data to GPU, and copy nothing.
+//
+// A const call where nobody has written anything makes the zeros contents like
+// others: read at the other place, they are copied. Where the device is cpu:0
+// the two are one place: the head is SYNCED as soon as something was written,
+// whoever wrote it, and nothing is ever copied.
 
 typedef enum tarn_synced_state {
   TARN_UNINITIALIZED = 0,
   TARN_HEAD_AT_CPU,
   TARN_HEAD_AT_GPU,
   TARN_SYNCED,
-  TARN_HEAD_ELSEWHERE,  // beyond the document: parts differ, bytes are lost,
-                        // or the newest are at a third place
+  TARN_HEAD_ELSEWHERE,  // beyond the document: neither of the two has all of
+                        // them, for parts differ, bytes are lost, or the newest
+                        // are at a third place
 } tarn_synced_state;
 
 // Where the newest bytes of the buffer or view are; TARN_UNINITIALIZED for
-// NULL. What nobody wrote does not count, and a copy not before it has landed.
+// NULL, and where errors are as above. What nobody wrote does not count, and a
+// copy not before it has landed: streams are asked, and none is waited for.
 TARN_API tarn_synced_state tarn_synced_head(tarn_synced *buffer);
 
 // "UNINITIALIZED", "HEAD_AT_CPU", ...
@@ -304,7 +313,8 @@ tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data);
 // Queues the copy of all bytes from the host to the device on |stream|. The
 // head is SYNCED when it has landed.
 //
-// TARN_E_STATE    the head is not at the CPU.
+// TARN_E_STATE    the head is not at the CPU; or no device was named. Where the
+//                 two are one place, SYNCED is as good, and nothing is queued.
 // TARN_E_INVALID  |stream| is NULL or of another device.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_async_gpu_push(tarn_synced *buffer, tarn_stream *stream);
@@ -327,7 +337,8 @@ typedef void tarn_synced_deleter(void *context, tarn_place place,
 // And before it is let go, the newest bytes are copied into it.
 #define TARN_WRAP_SYNC_BACK (1u << 2)
 // What stands there does not count: no byte becomes valid or stale. The
-// buffer's memory at the place must not have the only copy of any byte.
+// buffer's memory at the place must not have the only copy of any byte. Not
+// with TARN_WRAP_READ_ONLY, nor are the two above.
 #define TARN_WRAP_EMPTY (1u << 3)
 
 typedef struct tarn_wrap_options {
@@ -352,7 +363,11 @@ typedef struct tarn_wrap_options {
 // TARN_E_STATE    an access is open anywhere in the buffer, or with
 //                 TARN_WRAP_EMPTY bytes would be lost.
 // TARN_E_INVALID  address 0, a view of a part, flags that contradict.
-// In both cases nothing has changed and the deleter is not called.
+// TARN_E_DEVICE   what was there wants the newest bytes back, and they could
+// not
+//                 be copied; likewise TARN_FULL.
+// In all cases nothing has changed and the deleter is not called. A device that
+// refuses memory which is given back is only logged, as by tarn_synced_evict.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
                  const tarn_wrap_options *options);

@@ -35,6 +35,16 @@ static tarn_status refuge(const tarn__core *core, uint32_t side,
                     tarn__core_text(core, text));
 }
 
+// Whether what is only there can go anywhere: asked before anything is copied.
+static tarn_status check_refuge(const tarn__core *core, uint32_t side) {
+  tarn__stretch run;
+  tarn_place place;
+  if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
+    return TARN_OK;
+  }
+  return refuge(core, side, &place);
+}
+
 static tarn_status save(tarn__core *core, uint32_t side) {
   tarn_place place;
   tarn_status status = refuge(core, side, &place);
@@ -55,6 +65,8 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be evicted");
   }
+  tarn_status status = check_refuge(core, side);
+  if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {
     return tarn__side_rest(core, side, 0, core->size);
   }

@@ -151,28 +151,6 @@ static tarn_status pointer_to(tarn_place place, tarn_addr address, size_t size,
   return TARN_OK;
 }
 
-// One thing of what is to be done before memory can be exchanged, or, with
-// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
-static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
-  *out_ready = false;
-  if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
-    tarn__core_sleep(core);
-    return TARN_OK;
-  }
-  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
-  if (open != NULL) {
-    return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
-  }
-  if (tarn__core_is_in_use(core, side)) {
-    return tarn__side_rest(core, side, 0, core->size);
-  }
-  if (tarn__outside_wants_back(core, side)) {
-    return tarn__outside_give_back(core, side);
-  }
-  *out_ready = true;
-  return TARN_OK;
-}
-
 // Memory that counts for nothing must not take the place of an only copy.
 static tarn_status check_copies(const tarn__core *core, uint32_t side,
                                 uint32_t flags) {
@@ -188,6 +166,31 @@ static tarn_status check_copies(const tarn__core *core, uint32_t side,
                     "empty memory is to take its place",
                     tarn__core_text(core, text), run.start, run.end,
                     tarn__side_text(core, side, place));
+}
+
+// One thing of what is to be done before memory can be exchanged, or, with
+// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
+static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
+                           bool *out_ready) {
+  *out_ready = false;
+  if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
+  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
+  if (open != NULL) {
+    return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
+  }
+  tarn_status status = check_copies(core, side, flags);
+  if (status != TARN_OK) return status;
+  if (tarn__core_is_in_use(core, side)) {
+    return tarn__side_rest(core, side, 0, core->size);
+  }
+  if (tarn__outside_wants_back(core, side)) {
+    return tarn__outside_give_back(core, side);
+  }
+  *out_ready = true;
+  return TARN_OK;
 }
 
 static void take_contents(tarn__core *core, uint32_t side) {
@@ -212,8 +215,7 @@ static tarn_status wrap(tarn__core *core, tarn_place place,
   bool ready = false;
   tarn_status status = tarn__side_of(core, place, &side);
   while (status == TARN_OK && !ready)
-    status = prepare(core, side, &ready);
-  if (status == TARN_OK) status = check_copies(core, side, memory->wrap);
+    status = prepare(core, side, memory->wrap, &ready);
   if (status == TARN_OK) *out_former = exchange(core, side, memory);
   return status;
 }

@@ -11,24 +11,22 @@
 //     old node on the left, and a join keeps the left one
 //   * a span has no two uses that differ in nothing but |number|, unless that
 //     is an errand's
-//   * spare nodes are never fewer than the last reservation left, and what is
-//     let go of becomes spare only up to SPARES
+//   * |recent| is one of the spans, or NULL
+//
+// Nodes that are let go of become spare, so that who cuts and joins in turns
+// takes no memory. Those that no reservation has wanted for a period, which is
+// PERIOD reservations and one for each node, are given back, but for SPARES.
 #include "synced/spans.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/lanes.h"
 
-// Nodes that are kept for the next cuts.
-enum { SPARES = 32 };
+enum { SPARES = 32, PERIOD = 1024 };
 
 // --- nodes -----------------------------------------------------------------
 
 static void drop_span(tarn__spans *spans, tarn__span *span) {
-  if (spans->spare_span_count >= SPARES) {
-    tarn__host_free(span, sizeof *span);
-    return;
-  }
   span->next = spans->spare_spans;
   spans->spare_spans = span;
   spans->spare_span_count++;
@@ -43,10 +41,6 @@ static tarn__span *take_span(tarn__spans *spans) {
 }
 
 static void drop_use(tarn__spans *spans, tarn__use *use) {
-  if (spans->spare_use_count >= SPARES) {
-    tarn__host_free(use, sizeof *use);
-    return;
-  }
   use->next = spans->spare_uses;
   spans->spare_uses = use;
   spans->spare_use_count++;
@@ -77,21 +71,44 @@ static void remove_uses(tarn__spans *spans, tarn__span *span) {
     remove_use(spans, &span->uses);
 }
 
-static void trim_spans(tarn__spans *spans, size_t most) {
-  while (spans->spare_span_count > most) {
+static void free_spans(tarn__spans *spans, size_t count) {
+  for (; count > 0; count--) {
     tarn__span *span = take_span(spans);
     tarn__host_free(span, sizeof *span);
   }
 }
 
-static void trim_uses(tarn__spans *spans, size_t most) {
-  while (spans->spare_use_count > most) {
+static void free_uses(tarn__spans *spans, size_t count) {
+  for (; count > 0; count--) {
     tarn__use *use = spans->spare_uses;
     assert(use != NULL);
     spans->spare_uses = use->next;
     spans->spare_use_count--;
     tarn__host_free(use, sizeof *use);
   }
+}
+
+// The fewest that a reservation left over.
+static void note_left(size_t *io_least, size_t spare, size_t wanted) {
+  size_t left = spare > wanted ? spare - wanted : 0;
+  if (left < *io_least) *io_least = left;
+}
+
+static size_t beyond_spares(size_t count) {
+  return count > SPARES ? count - SPARES : 0;
+}
+
+static void keep_books(tarn__spans *spans, size_t wanted_spans,
+                       size_t wanted_uses) {
+  note_left(&spans->idle_spans, spans->spare_span_count, wanted_spans);
+  note_left(&spans->idle_uses, spans->spare_use_count, wanted_uses);
+  size_t period = PERIOD + spans->count + spans->spare_span_count;
+  if (++spans->reservations < period) return;
+  free_spans(spans, beyond_spares(spans->idle_spans));
+  free_uses(spans, beyond_spares(spans->idle_uses));
+  spans->reservations = 0;
+  spans->idle_spans = SIZE_MAX;
+  spans->idle_uses = SIZE_MAX;
 }
 
 static bool stock_spans(tarn__spans *spans, size_t wanted) {
@@ -190,13 +207,17 @@ static void remove_span(tarn__spans *spans, tarn__span *span) {
   assert(span->prev != NULL);
   span->prev->next = span->next;
   if (span->next != NULL) span->next->prev = span->prev;
+  if (spans->recent == span) spans->recent = span->prev;
   spans->count--;
 }
 
 // --- from the first to the last --------------------------------------------
 
 void tarn__spans_init(tarn__spans *spans, size_t size) {
-  *spans = (tarn__spans){.size = size, .random = 0x9e3779b97f4a7c15};
+  *spans = (tarn__spans){.size = size,
+                         .random = 0x9e3779b97f4a7c15,
+                         .idle_spans = SIZE_MAX,
+                         .idle_uses = SIZE_MAX};
   if (size == 0) return;
   spans->whole.end = size;
   spans->whole.priority = next_priority(spans);
@@ -212,14 +233,29 @@ void tarn__spans_deinit(tarn__spans *spans) {
     remove_uses(spans, span);
     if (span != &spans->whole) tarn__host_free(span, sizeof *span);
   }
-  trim_spans(spans, 0);
-  trim_uses(spans, 0);
+  free_spans(spans, spans->spare_span_count);
+  free_uses(spans, spans->spare_use_count);
   *spans = (tarn__spans){.size = 0};
 }
 
+static bool holds(const tarn__span *span, size_t offset) {
+  return span->start <= offset && offset < span->end;
+}
+
+// Most often it is the one that was changed last, or beside it.
+static tarn__span *find_recent(const tarn__spans *spans, size_t offset) {
+  tarn__span *span = spans->recent;
+  if (span != NULL && !holds(span, offset)) {
+    span = offset < span->start ? span->prev : span->next;
+  }
+  return span != NULL && holds(span, offset) ? span : NULL;
+}
+
 tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
-  tarn__span *span = spans->root;
   assert(offset < spans->size);
+  tarn__span *span = find_recent(spans, offset);
+  if (span != NULL) return span;
+  span = spans->root;
   for (;;) {
     assert(span != NULL);
     if (offset < span->start) {
@@ -230,6 +266,12 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
       return span;
     }
   }
+}
+
+// The same for who is about to change it.
+static tarn__span *find_to_change(tarn__spans *spans, size_t offset) {
+  spans->recent = tarn__spans_find(spans, offset);
+  return spans->recent;
 }
 
 // --- cuts ------------------------------------------------------------------
@@ -250,10 +292,10 @@ static bool add_cut(const tarn__span *span, size_t offset, size_t *io_spans,
 }
 
 // What the range takes: nodes for both cuts, and |uses| in each of its spans.
-static bool add_up(const tarn__spans *spans, size_t start, size_t end,
-                   size_t uses, size_t *out_spans, size_t *out_uses) {
+static bool add_up(tarn__spans *spans, size_t start, size_t end, size_t uses,
+                   size_t *out_spans, size_t *out_uses) {
   size_t within = 1;
-  const tarn__span *span = tarn__spans_find(spans, start);
+  const tarn__span *span = find_to_change(spans, start);
   *out_spans = 0;
   *out_uses = 0;
   if (!add_cut(span, start, out_spans, out_uses)) return false;
@@ -275,8 +317,7 @@ tarn_status tarn__spans_reserve(tarn__spans *spans, size_t start, size_t end,
     return tarn__fail(TARN_E_NOMEM, "synced: the uses of %zu ranges",
                       spans->count);
   }
-  trim_spans(spans, wanted_spans + SPARES);
-  if (wanted_uses <= SIZE_MAX - SPARES) trim_uses(spans, wanted_uses + SPARES);
+  keep_books(spans, wanted_spans, wanted_uses);
   bool enough =
       stock_spans(spans, wanted_spans) && stock_uses(spans, wanted_uses);
   return enough ? TARN_OK : TARN_E_NOMEM;
@@ -302,7 +343,7 @@ static tarn__span *cut_at(tarn__spans *spans, tarn__span *span, size_t offset) {
 
 tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
   assert(start < end && end <= spans->size);
-  tarn__span *first = cut_at(spans, tarn__spans_find(spans, start), start);
+  tarn__span *first = cut_at(spans, find_to_change(spans, start), start);
   if (first->end == end || end == spans->size) return first;
   tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
   (void)cut_at(spans, last, end);
@@ -337,7 +378,7 @@ static bool are_alike(const tarn__span *a, const tarn__span *b) {
 
 void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
   if (spans->count <= 1 || start >= end) return;
-  tarn__span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
+  tarn__span *span = find_to_change(spans, start > 0 ? start - 1 : 0);
   while (span->end <= end && span->next != NULL) {
     tarn__span *next = span->next;
     if (next->pins > 0 || !are_alike(span, next)) {

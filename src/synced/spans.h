@@ -20,7 +20,7 @@
 //
 // Cost: O(log spans) to find, cut and join at a place; the next span is one
 // pointer away. No recursion. Memory is a node for each span, and spare nodes:
-// as many as the last reservation wanted, and some more.
+// what was in use before goes when nobody has wanted it for long.
 //
 // Threads: whoever has the gate of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
@@ -69,10 +69,14 @@ typedef struct tarn__spans {
   size_t size;
   size_t count;
   uint64_t random;
+  tarn__span *recent;       // the last that was changed; NULL: none
   tarn__span *spare_spans;  // linked by |next|
   tarn__use *spare_uses;
   size_t spare_span_count;
   size_t spare_use_count;
+  size_t idle_spans;  // of the spare ones, that no reservation has wanted ...
+  size_t idle_uses;
+  size_t reservations;  // ... of so many
 } tarn__spans;
 
 // One span, unwritten. |spans| must stay where it is.

@@ -1,0 +1,152 @@
+// The figures of synced buffers: which there are, and the process in which they
+// are measured.
+#include "synced_bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "synced_figures.h"
+
+typedef bool measure_fn(const synced_scene *s, double *out, char *why);
+
+typedef struct figure {
+  synced_bench_figure shown;
+  measure_fn *measure;
+} figure;
+
+// The first one before others have made streams, so that its thread is the only
+// one of the process.
+static const figure figures[] = {
+    {{"valid_access_over_two_locked_operations", "ratio", 1.8, false,
+      "begin and end, the bytes are there"},
+     synced_access},
+    {{"document_copies", "copies", 4, true, "of the document's nine accesses"},
+     synced_document},
+    {{"prefetch_d2h_bytes", "bytes", 0, false, "that come back for each batch"},
+     synced_prefetch_bytes},
+    {{"prefetch_over_max", "ratio", 1.1, false,
+      "an iteration over its copy or its use"},
+     synced_prefetch_time},
+    {{"scattered_extra_bytes", "bytes", 0, false,
+      "copied beyond the rows that were written"},
+     synced_rows_bytes},
+    {{"scattered_us_per_row", "us", 0.5, false,
+      "beyond the copy, each row by itself"},
+     synced_rows_time},
+};
+
+_Static_assert(sizeof figures / sizeof figures[0] == SYNCED_BENCH_FIGURES,
+               "every figure has its place in a result");
+
+synced_bench_figure synced_bench_figure_at(size_t index) {
+  return figures[index].shown;
+}
+
+bool synced_bench_is_met(const synced_bench_figure *f, double value) {
+  return value <= f->goal && (!f->is_exact || value >= f->goal);
+}
+
+// ---------------------------------------------------------------------------
+// What the figures share
+// ---------------------------------------------------------------------------
+
+bool synced_refused(char *why) {
+  snprintf(why, SYNCED_TEXT_SIZE, "%s", tarn_last_error());
+  return false;
+}
+
+size_t synced_passes(const synced_scene *s, size_t usual, size_t most) {
+  size_t asked = s->bench->passes;
+  if (asked == 0) return usual;
+  return asked < most ? asked : most;
+}
+
+double synced_cpu_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
+  synced_moved *sum = context;
+  if (tarn_place_equal(traffic->from, TARN_HOST)) {
+    sum->copies_in += traffic->copies;
+    sum->bytes_in += traffic->bytes_moved;
+  } else {
+    sum->copies_out += traffic->copies;
+    sum->bytes_out += traffic->bytes_moved;
+  }
+  return TARN_OK;
+}
+
+bool synced_read_moved(tarn_synced *buffer, synced_moved *out) {
+  *out = (synced_moved){0};
+  return tarn_synced_traffic(buffer, add_moved, out) == TARN_OK;
+}
+
+// ---------------------------------------------------------------------------
+// The process
+// ---------------------------------------------------------------------------
+
+// What travels back: the figures, or why there are none.
+typedef struct answer {
+  synced_bench_result result;
+  char why[SYNCED_TEXT_SIZE];
+} answer;
+
+static bool open_device(const synced_bench *bench, synced_scene *s, answer *a) {
+  *s = (synced_scene){.bench = bench};
+  if (tarn_device_open(bench->device, &s->device) != TARN_OK)
+    return synced_refused(a->why);
+  s->place = tarn_place_on(s->device);
+  snprintf(a->result.device, sizeof a->result.device, "%s",
+           tarn_device_name(s->device));
+  return true;
+}
+
+// Between the host and the host nothing is ever copied.
+static bool makes_sense(const synced_scene *s, size_t index) {
+  return index == 0 || !tarn_place_equal(s->place, TARN_HOST);
+}
+
+static void measure_all(void *context, void *out_result) {
+  answer *a = out_result;
+  synced_scene s;
+  if (!open_device(context, &s, a)) return;
+  for (size_t i = 0; i < SYNCED_BENCH_FIGURES; i++) {
+    synced_bench_result *r = &a->result;
+    r->values[i] = NAN;
+    r->is_there[i] = makes_sense(&s, i);
+    if (!r->is_there[i]) continue;
+    if (figures[i].measure(&s, &r->values[i], r->failed[i])) continue;
+    r->values[i] = NAN;
+  }
+  (void)tarn_device_close(s.device);
+}
+
+static void only_open(void *context, void *out_result) {
+  synced_scene s;
+  if (open_device(context, &s, out_result)) (void)tarn_device_close(s.device);
+}
+
+static bool run(const synced_bench *bench, child_work *work,
+                synced_bench_result *out, char *why) {
+  answer a;
+  synced_bench what = *bench;
+  bool ended = child_run(work, &what, (child_limits){0}, &a, sizeof a, why);
+  *out = a.result;
+  if (!ended) return false;
+  snprintf(why, CHILD_TEXT_SIZE, "%s", a.why);
+  return *why == '\0';
+}
+
+bool synced_bench_run(const synced_bench *bench, synced_bench_result *out,
+                      char *why) {
+  return run(bench, measure_all, out, why);
+}
+
+bool synced_bench_try(const synced_bench *bench, char *why) {
+  synced_bench_result none;
+  return run(bench, only_open, &none, why);
+}

@@ -1,0 +1,576 @@
+// Faults: host memory and every call of the driver fail, one after the other
+// and all together. What was committed last is there when they stop, or the
+// buffer says that it is lost, which only the work of streams and what a
+// cancelled write had for itself may be.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/effort.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+#include "support/run.h"
+#include "tarn/sim.h"
+#include "tarn/synced.h"
+#include "tarn/traffic.h"
+
+enum { SIZE = 1024, PART = 64, PARTS = SIZE / PART, STREAMS = 3 };
+
+// One run of a scenario.
+static struct {
+  const char *names[2];
+  tarn_device *devices[2];
+  tarn_stream *streams[STREAMS];  // the first is the host
+  tarn_synced *buffer;
+  unsigned char value[SIZE];
+  bool may_be_lost[SIZE];
+  bool on_stream[SIZE];  // its newest value was written by work on a stream
+  bool invalid[SIZE];
+  size_t told_lost;
+  size_t failures;
+} run;
+
+// What a stream copies from, as long as it may.
+static unsigned char patterns[256][SIZE];
+
+static void make_patterns(void) {
+  for (int c = 0; c < 256; c++) {
+    for (size_t i = 0; i < SIZE; i++) {
+      patterns[c][i] = (unsigned char)((size_t)c + i * 7 + (i >> 6));
+    }
+  }
+}
+
+// True if it went well. What did not has a reason and a text.
+static bool well(tarn_status status) {
+  if (status == TARN_OK) return true;
+  if (status == TARN_E_INVALID || status == TARN_E_UNSUPPORTED) {
+    ck_abort_msg("%s: %s", tarn_status_name(status), tarn_last_error());
+  }
+  require(status < 0 || status == TARN_FULL);
+  require(tarn_last_error()[0] != '\0');
+  run.failures++;
+  return false;
+}
+
+static void count_lost(void *context, const tarn_synced_event *event) {
+  (void)context;
+  if (event->what == TARN_SYNCED_LOST) run.told_lost += event->size;
+}
+
+// ---------------------------------------------------------------------------
+// Steps, each of which may fail
+// ---------------------------------------------------------------------------
+
+static tarn_place device_place(int index) {
+  return tarn_place_on(run.devices[index]);
+}
+
+static void mark_lost(size_t at, size_t size) {
+  memset(run.may_be_lost + at, 1, size);
+}
+
+static bool fill(const tarn_access *a, tarn_place place, int stream,
+                 const unsigned char *bytes) {
+  if (a->pointer != NULL && run.streams[stream] == NULL) {
+    memcpy(a->pointer, bytes, a->size);
+    return true;
+  }
+  return well(tarn_copy_h2d(place.device, a->address, bytes, a->size,
+                            run.streams[stream]));
+}
+
+static void committed(size_t at, size_t size, int stream,
+                      const unsigned char *bytes) {
+  for (size_t i = 0; i < size; i++) {
+    run.value[at + i] = bytes[i];
+    run.on_stream[at + i] = run.streams[stream] != NULL;
+    run.may_be_lost[at + i] = false;
+    run.invalid[at + i] = false;
+  }
+}
+
+static void put(tarn_synced *buffer, size_t at, size_t size, tarn_place place,
+                uint32_t mode, int stream, int pattern) {
+  tarn_access a;
+  size_t start = 0;
+  if (buffer != run.buffer) start = SIZE / 4;  // the one view there is
+  if (!well(tarn_synced_begin(buffer, at, size, place, mode,
+                              run.streams[stream], &a))) {
+    require(a.buffer == NULL && a.address == 0 && a.size == 0);
+    return;
+  }
+  const unsigned char *bytes = patterns[pattern] + start + at;
+  if (!fill(&a, place, stream, bytes)) {
+    size_t lost = 0;
+    well(tarn_synced_cancel(&a, &lost));
+    if (lost > 0) mark_lost(start + at, size);
+  } else if (well(tarn_synced_end(&a))) {
+    committed(start + at, size, stream, bytes);
+  } else {
+    mark_lost(start + at, size);
+  }
+  require(a.buffer == NULL);
+}
+
+// Begins to write and thinks better of it.
+static void cancel(size_t at, size_t size, tarn_place place, int stream) {
+  tarn_access a;
+  if (!well(tarn_synced_begin(run.buffer, at, size, place, TARN_READ_WRITE,
+                              run.streams[stream], &a))) {
+    return;
+  }
+  (void)fill(&a, place, stream, patterns[99] + at);
+  size_t lost = 0;
+  size_t told = run.told_lost;
+  well(tarn_synced_cancel(&a, &lost));
+  require(run.told_lost - told >= lost);
+  if (lost > 0) mark_lost(at, size);
+}
+
+static void take_away(size_t at, size_t size) {
+  if (!well(tarn_synced_invalidate(run.buffer, at, size))) return;
+  memset(run.invalid + at, 1, size);
+}
+
+// Bytes of |place| that can be read are the newest.
+static void look(tarn_synced *buffer, size_t at, size_t size, tarn_place place,
+                 int stream) {
+  static unsigned char got[SIZE];
+  size_t start = buffer != run.buffer ? SIZE / 4 : 0;
+  tarn_access a;
+  if (!well(tarn_synced_begin(buffer, at, size, place, TARN_READ,
+                              run.streams[stream], &a))) {
+    return;
+  }
+  bool read = true;
+  if (a.pointer != NULL && run.streams[stream] == NULL) {
+    memcpy(got, a.pointer, size);
+  } else {
+    memset(got, 0, size);
+    read = well(
+        tarn_copy_d2h(place.device, got, a.address, size, run.streams[stream]));
+    if (stream != 0 && run.streams[stream] != NULL) {
+      read = well(tarn_stream_synchronize(run.streams[stream])) && read;
+    }
+  }
+  if (read) require(memcmp(got, run.value + start + at, size) == 0);
+  well(tarn_synced_end(&a));
+}
+
+// ---------------------------------------------------------------------------
+// The end of a run, where nothing fails any more
+// ---------------------------------------------------------------------------
+
+static void check_part(size_t at) {
+  tarn_synced_info info = {.struct_size = sizeof info};
+  tarn_access a;
+  tarn_status status =
+      tarn_synced_begin(run.buffer, at, PART, TARN_HOST, TARN_READ, NULL, &a);
+  if (status == TARN_OK) {
+    require(!run.invalid[at]);
+    const unsigned char *got = a.pointer;
+    for (size_t i = 0; i < PART; i++) {
+      if (got[i] == run.value[at + i]) continue;
+      ck_abort_msg("byte %zu is %u, not %u", at + i, got[i], run.value[at + i]);
+    }
+    assert_ok(tarn_synced_end(&a));
+    return;
+  }
+  if (status != TARN_E_STATE) {
+    ck_abort_msg("part at %zu: %s: %s", at, tarn_status_name(status),
+                 tarn_last_error());
+  }
+  assert_ok(tarn_synced_query(run.buffer, at, PART, TARN_HOST, &info));
+  require(info.lost > 0);
+  bool may = false;
+  for (size_t i = at; i < at + PART; i++) {
+    may |= run.may_be_lost[i] || run.invalid[i] || run.on_stream[i];
+  }
+  if (!may) ck_abort_msg("part at %zu: %s", at, tarn_last_error());
+}
+
+static void check_all(void) {
+  for (int i = 1; i < STREAMS; i++) {
+    if (run.streams[i] != NULL) (void)!tarn_stream_synchronize(run.streams[i]);
+  }
+  for (size_t at = 0; at < SIZE && run.buffer != NULL; at += PART) {
+    check_part(at);
+  }
+}
+
+static void open_devices(void) {
+  for (int i = 0; i < 2; i++) {
+    run.devices[i] = NULL;
+    well(tarn_device_open(run.names[i], &run.devices[i]));
+  }
+  for (int i = 1; i < STREAMS; i++) {
+    run.streams[i] = NULL;
+    tarn_device *device = run.devices[(i - 1) % 2];
+    if (device != NULL) well(tarn_stream_create(device, &run.streams[i]));
+  }
+}
+
+static void close_devices(void) {
+  for (int i = 1; i < STREAMS; i++) {
+    if (run.streams[i] != NULL) (void)tarn_stream_destroy(run.streams[i]);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (run.devices[i] != NULL) assert_ok(tarn_device_close(run.devices[i]));
+  }
+}
+
+static void drop_idle(void) {
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_of(TARN_HOST, &pool));
+  assert_ok(tarn_pool_trim(pool, 0));
+}
+
+// |play| between open and closed devices, the end without faults.
+static void run_scenario(void (*play)(void)) {
+  memset(run.value, 0, sizeof run.value);
+  memset(run.may_be_lost, 0, sizeof run.may_be_lost);
+  memset(run.on_stream, 0, sizeof run.on_stream);
+  memset(run.invalid, 0, sizeof run.invalid);
+  run.buffer = NULL;
+  run.told_lost = 0;
+  open_devices();
+  if (run.devices[0] != NULL && run.devices[1] != NULL &&
+      run.streams[1] != NULL && run.streams[2] != NULL) {
+    tarn_synced_options options = {.struct_size = sizeof options,
+                                   .name = "faulty",
+                                   .device = run.devices[0]};
+    if (well(tarn_synced_create(SIZE, &options, &run.buffer))) {
+      play();
+    } else {
+      require(run.buffer == NULL);
+    }
+  }
+  (void)faults_disarm();
+  (void)!tarn_sim_faults(NULL);
+  check_all();
+  if (run.buffer != NULL) (void)tarn_synced_destroy(run.buffer);
+  close_devices();
+  drop_idle();
+}
+
+// ---------------------------------------------------------------------------
+// Scenarios
+// ---------------------------------------------------------------------------
+
+static void play_synchronous(void) {
+  tarn_synced *b = run.buffer;
+  put(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 1);
+  look(b, 0, SIZE, device_place(0), 0);
+  put(b, 128, 256, device_place(0), TARN_READ_WRITE, 0, 2);
+  put(b, 512, 200, device_place(1), TARN_WRITE_DISCARD, 0, 3);
+  look(b, 64, 700, device_place(1), 0);
+  cancel(0, 300, device_place(1), 0);
+  look(b, 0, SIZE, TARN_HOST, 0);
+  well(tarn_synced_prefetch(b, 0, SIZE, device_place(0), NULL, NULL));
+  well(tarn_synced_evict(b, device_place(1)));
+  put(b, 100, 33, device_place(0), TARN_WRITE_DISCARD, 0, 4);
+  well(tarn_synced_evict(b, device_place(0)));
+  take_away(640, 64);
+  put(b, 0, 10, TARN_HOST, TARN_READ_WRITE, 0, 5);
+  well(tarn_synced_push(b, 0, 640, NULL, NULL));
+  well(tarn_synced_pull(b, 0, 640, NULL, NULL));
+  well(tarn_synced_evict(b, TARN_HOST));
+}
+
+static void play_streams(void) {
+  tarn_synced *b = run.buffer;
+  put(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 11);
+  look(b, 0, SIZE, device_place(0), 1);
+  put(b, 256, 256, device_place(0), TARN_READ_WRITE, 1, 12);
+  look(b, 128, 512, device_place(1), 2);
+  put(b, 0, 256, device_place(1), TARN_WRITE_DISCARD, 2, 13);
+  well(tarn_synced_push(b, 0, SIZE, run.streams[1], NULL));
+  cancel(64, 64, device_place(0), 1);
+  well(tarn_synced_pull(b, 0, SIZE, run.streams[2], NULL));
+  put(b, 512, 64, TARN_HOST, TARN_READ_WRITE, 0, 14);
+  tarn_event *event = NULL;
+  if (well(tarn_event_create(run.devices[0], &event))) {
+    well(tarn_synced_prefetch(b, 0, SIZE, device_place(0), run.streams[1],
+                              event));
+    well(tarn_event_synchronize(event));
+    (void)tarn_event_destroy(event);
+  }
+  put(b, 700, 100, device_place(0), TARN_WRITE_DISCARD, 1, 15);
+  put(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 16);
+  well(tarn_synced_async_gpu_push(b, run.streams[1]));
+  look(b, 0, SIZE, TARN_HOST, 0);
+}
+
+static void play_views(void) {
+  tarn_synced *b = run.buffer;
+  tarn_synced *view = NULL;
+  put(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 21);
+  if (!well(tarn_synced_view(b, SIZE / 4, SIZE / 2, &view))) {
+    require(view == NULL);
+    return;
+  }
+  put(view, 64, 64, device_place(0), TARN_WRITE_DISCARD, 1, 22);
+  look(b, 300, 200, TARN_HOST, 0);
+  look(view, 0, SIZE / 2, device_place(1), 2);
+  tarn_synced_info info = {.struct_size = sizeof info};
+  assert_ok(tarn_synced_query(view, 0, TARN_ALL, TARN_HOST, &info));
+  ck_assert_uint_eq(tarn_synced_size(view), SIZE / 2);
+  well(tarn_synced_destroy(view));
+}
+
+// The document's calls: all bytes of one pattern, wherever they are.
+static void play_document(void) {
+  tarn_synced *b = run.buffer;
+  const void *read = NULL;
+  void *write = NULL;
+  tarn_addr address = 0;
+  if (well(tarn_synced_cpu_data(b, &read))) {
+    require(memcmp(read, run.value, SIZE) == 0);
+  }
+  require(tarn_synced_head(b) ==
+          (read != NULL ? TARN_HEAD_AT_CPU : TARN_UNINITIALIZED));
+  if (well(tarn_synced_mutable_cpu_data(b, &write))) {
+    memcpy(write, patterns[31], SIZE);
+    committed(0, SIZE, 0, patterns[31]);
+  }
+  well(tarn_synced_gpu_data(b, &address));
+  address = 0;
+  if (well(tarn_synced_mutable_gpu_data(b, &address)) &&
+      well(tarn_copy_h2d(run.devices[0], address, patterns[32], SIZE, NULL))) {
+    committed(0, SIZE, 0, patterns[32]);
+  }
+  read = NULL;
+  if (well(tarn_synced_cpu_data(b, &read))) {
+    require(memcmp(read, run.value, SIZE) == 0);
+  }
+}
+
+// ---------------------------------------------------------------------------
+// Outside memory
+// ---------------------------------------------------------------------------
+
+static size_t deleted;
+
+static void delete_it(void *context, tarn_place place, tarn_addr address,
+                      size_t size) {
+  (void)place;
+  (void)address;
+  require(size == SIZE);
+  *(bool *)context = true;
+  deleted++;
+}
+
+static void play_outside(void) {
+  static unsigned char borrowed[SIZE], filled[SIZE], given[SIZE];
+  tarn_synced *b = run.buffer;
+  memcpy(borrowed, patterns[41], SIZE);
+  memcpy(filled, patterns[42], SIZE);
+  memcpy(given, patterns[43], SIZE);
+  bool gone = false;
+  if (well(tarn_synced_set_cpu_data(b, borrowed))) {
+    committed(0, SIZE, 0, borrowed);
+  }
+  put(b, 0, 128, device_place(0), TARN_WRITE_DISCARD, 0, 44);
+  look(b, 0, SIZE, TARN_HOST, 0);  // moves to memory of its own
+  require(memcmp(borrowed, patterns[41], SIZE) == 0);
+  tarn_wrap_options options = {
+      .struct_size = sizeof options, .deleter = delete_it, .context = &gone};
+  size_t before = deleted;
+  if (well(tarn_synced_wrap(b, TARN_HOST, (tarn_addr)(uintptr_t)(void *)given,
+                            &options))) {
+    committed(0, SIZE, 0, given);
+    well(tarn_synced_evict(b, TARN_HOST));
+    require(gone || deleted == before);
+  }
+  options = (tarn_wrap_options){.struct_size = sizeof options,
+                                .flags = TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK};
+  if (well(tarn_synced_wrap(b, TARN_HOST, (tarn_addr)(uintptr_t)(void *)filled,
+                            &options))) {
+    if (deleted == before) require(!gone);
+    committed(0, SIZE, 0, filled);
+    put(b, 200, 100, device_place(1), TARN_READ_WRITE, 0, 45);
+    if (well(tarn_synced_evict(b, TARN_HOST))) {
+      require(memcmp(filled, run.value, SIZE) == 0);
+    }
+  }
+}
+
+static void play_device_memory(void) {
+  tarn_addr address = 0;
+  if (!well(tarn_device_allocate(device_place(0), SIZE, &address))) return;
+  tarn_synced *b = run.buffer;
+  put(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 51);
+  if (well(tarn_copy_h2d(run.devices[0], address, patterns[52], SIZE, NULL)) &&
+      well(tarn_synced_set_gpu_data(b, address))) {
+    committed(0, SIZE, 0, patterns[52]);
+    look(b, 0, SIZE, TARN_HOST, 0);
+    put(b, 0, 64, TARN_HOST, TARN_READ_WRITE, 0, 53);
+    look(b, 0, SIZE, device_place(0), 0);  // moves
+  }
+  // It must have been let go before it is freed, and that may fail a while.
+  (void)faults_disarm();
+  (void)!tarn_sim_faults(NULL);
+  tarn_status status = tarn_synced_evict(b, device_place(0));
+  require(status == TARN_OK || status == TARN_E_DEVICE);
+  assert_ok(tarn_device_deallocate(device_place(0), address, SIZE));
+}
+
+static tarn_status see_traffic(void *context, const tarn_traffic *traffic) {
+  (void)traffic;
+  ++*(size_t *)context;
+  return TARN_OK;
+}
+
+static tarn_status see_open(void *context, const tarn_synced_open *open) {
+  require(strcmp(open->name, "faulty") == 0 && open->size == SIZE);
+  ++*(size_t *)context;
+  return TARN_OK;
+}
+
+static void play_reports(void) {
+  put(run.buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 61);
+  look(run.buffer, 0, SIZE, device_place(1), 0);
+  size_t pairs = 0;
+  size_t open = 0;
+  well(tarn_synced_traffic(run.buffer, see_traffic, &pairs));
+  well(tarn_synced_traffic(NULL, see_traffic, &pairs));
+  if (well(tarn_synced_each_open(see_open, &open))) require(open == 1);
+  well(tarn_synced_traffic_reset(run.buffer));
+  well(tarn_synced_traffic_reset(NULL));
+  if (well(tarn_synced_trace(NULL, NULL))) {
+    require(tarn_synced_happening_name(TARN_SYNCED_COPIED) != NULL);
+    require(tarn_synced_state_name(TARN_SYNCED) != NULL);
+  }
+  well(tarn_synced_trace(count_lost, NULL));
+}
+
+static void (*const plays[])(void) = {
+    play_synchronous, play_streams,       play_views,   play_document,
+    play_outside,     play_device_memory, play_reports,
+};
+
+enum { PLAYS = sizeof plays / sizeof plays[0] };
+
+static void scenario(void *context) {
+  void (*const *play)(void) = context;
+  run_scenario(*play);
+}
+
+// ---------------------------------------------------------------------------
+// Tests
+// ---------------------------------------------------------------------------
+
+static void set_up_fake(void) {
+  faults_install();
+  make_patterns();
+  fake_add();
+  run.names[0] = "fake:0";
+  run.names[1] = "fake:1";
+  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(tarn_synced_trace(count_lost, NULL));
+}
+
+static void warm_up(void (*play)(void)) {
+  run.failures = 0;
+  run_scenario(play);
+  ck_assert_uint_eq(run.failures, 0);
+  ck_assert_uint_eq(run.told_lost, 0);
+}
+
+START_TEST(host_memory_may_fail_anywhere) {
+  set_up_fake();
+  warm_up(plays[_i]);
+  void (*play)(void) = plays[_i];
+  ck_assert_uint_gt(faults_sweep(scenario, (void *)&play), 10);
+  warm_up(plays[_i]);
+  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+}
+END_TEST
+
+START_TEST(any_call_of_the_driver_may_fail) {
+  set_up_fake();
+  warm_up(plays[_i]);
+  fake.strikes = true;
+  void (*play)(void) = plays[_i];
+  ck_assert_uint_gt(faults_sweep(scenario, (void *)&play), 20);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  fake.strikes = false;
+  warm_up(plays[_i]);
+}
+END_TEST
+
+// Until a run meets no fault any more.
+static size_t sweep_function(const char *function, const char *later,
+                             void (*play)(void)) {
+  size_t struck = 0;
+  for (unsigned n = 1; n < 400; n++) {
+    char plan[96];
+    snprintf(plan, sizeof plan, "%s@%u%s", function, n, later);
+    assert_ok(tarn_sim_faults(plan));
+    run.failures = 0;
+    size_t held = tarn_host_memory();
+    run_scenario(play);
+    if (tarn_host_memory() != held) {
+      ck_abort_msg("%s: %zu bytes leaked", plan, tarn_host_memory() - held);
+    }
+    if (run.failures == 0) break;
+    struck++;
+  }
+  return struck;
+}
+
+// On threads of their own, slow, and with memory that the host cannot touch.
+START_TEST(simulated_devices_fail) {
+  static const char *const functions[] = {"device_memory_allocate",
+                                          "memory_copy_h2d",
+                                          "memory_copy_d2h",
+                                          "memory_copy_d2d",
+                                          "async_memory_copy_h2d",
+                                          "async_memory_copy_d2h",
+                                          "async_memory_copy_p2p",
+                                          "memory_copy_p2p",
+                                          "create_stream",
+                                          "create_event",
+                                          "record_event",
+                                          "synchronize_event",
+                                          "stream_wait_event",
+                                          "synchronize_stream",
+                                          "query_event",
+                                          "host_memory_allocate",
+                                          "device_memory_set"};
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = (size_t)16 << 20,
+                              .latency_ns = 5000};
+  assert_ok(tarn_sim_configure(&options));
+  make_patterns();
+  run.names[0] = "sim:0";
+  run.names[1] = "sim:1";
+  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(tarn_synced_trace(count_lost, NULL));
+  warm_up(plays[_i]);
+  size_t struck = 0;
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    struck += sweep_function(functions[i], "", plays[_i]);
+    struck += sweep_function(functions[i], "+", plays[_i]);
+  }
+  ck_assert_uint_gt(struck, 3);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+  warm_up(plays[_i]);
+}
+END_TEST
+
+static void add_loop(Suite *suite, const char *name, const TTest *test) {
+  TCase *tc = tcase_create(name);
+  tcase_set_timeout(tc, 300);
+  tcase_add_loop_test(tc, test, 0, PLAYS);
+  suite_add_tcase(suite, tc);
+}
+
+int main(void) {
+  Suite *suite = suite_create("synced_faults");
+  add_loop(suite, "host memory", host_memory_may_fail_anywhere);
+  add_loop(suite, "driver", any_call_of_the_driver_may_fail);
+  add_loop(suite, "simulated devices", simulated_devices_fail);
+  return run_suite(suite);
+}

@@ -1,0 +1,553 @@
+// Synced buffers and many threads: on buffers of their own, on ranges of one,
+// on the same range at once, with views, traces and reports meanwhile.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/effort.h"
+#include "support/run.h"
+#include "tarn/sim.h"
+#include "tarn/synced.h"
+#include "tarn/traffic.h"
+
+enum { WORKERS = 4, PLACES = 3, RANGE = 512, SIZE = WORKERS * RANGE };
+
+// Check's assertions are for the thread of the test: the others count here,
+// and the first says what was wrong.
+static atomic_int wrong;
+
+static void expect_that(bool condition, const char *what, int line) {
+  if (condition) return;
+  if (atomic_fetch_add(&wrong, 1) == 0) {
+    fprintf(stderr, "line %d: not %s: %s\n", line, what, tarn_last_error());
+  }
+}
+
+#define expect(condition) expect_that(condition, #condition, __LINE__)
+
+static tarn_device *devices[2];
+static tarn_place places[PLACES];  // the host is the first
+
+static uint64_t next_random(uint64_t *state) {
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  return *state * 0x2545f4914f6cdd1du >> 33;
+}
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = (size_t)32 << 20,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  places[0] = TARN_HOST;
+  for (int i = 0; i < 2; i++) {
+    assert_ok(tarn_device_open(i == 0 ? "sim:0" : "sim:1", &devices[i]));
+    places[1 + i] = tarn_place_on(devices[i]);
+  }
+}
+
+static tarn_status count_open(void *context, const tarn_synced_open *open) {
+  (void)open;
+  ++*(size_t *)context;
+  return TARN_OK;
+}
+
+// Everything ended, and the devices close, so that nothing was left in them.
+static void close_devices(void) {
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  size_t open = 0;
+  assert_ok(tarn_synced_each_open(count_open, &open));
+  ck_assert_uint_eq(open, 0);
+  char line[256];
+  ck_assert_msg(tarn_sim_misuses(line, sizeof line) == 0, "%s", line);
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn_device_close(devices[i]));
+}
+
+static void run_threads(void *(*worker)(void *), int count) {
+  pthread_t threads[2 * WORKERS];
+  for (uintptr_t i = 0; i < (uintptr_t)count; i++) {
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, worker, (void *)i), 0);
+  }
+  for (int i = 0; i < count; i++)
+    pthread_join(threads[i], NULL);
+}
+
+// ---------------------------------------------------------------------------
+// Bytes of an access
+// ---------------------------------------------------------------------------
+
+static void get(const tarn_access *a, tarn_place place, unsigned char *out) {
+  if (a->size == 0) return;
+  if (a->pointer != NULL) {
+    memcpy(out, a->pointer, a->size);
+    return;
+  }
+  expect(tarn_copy_d2h(place.device, out, a->address, a->size, a->stream) ==
+         TARN_OK);
+  if (a->stream != NULL) expect(tarn_stream_synchronize(a->stream) == TARN_OK);
+}
+
+static void set(const tarn_access *a, tarn_place place,
+                const unsigned char *bytes) {
+  if (a->size == 0) return;
+  if (a->pointer != NULL) {
+    memcpy(a->pointer, bytes, a->size);
+    return;
+  }
+  expect(tarn_copy_h2d(place.device, a->address, bytes, a->size, a->stream) ==
+         TARN_OK);
+  if (a->stream != NULL) expect(tarn_stream_synchronize(a->stream) == TARN_OK);
+}
+
+static bool begin(tarn_synced *buffer, size_t at, size_t size, tarn_place place,
+                  uint32_t mode, tarn_stream *stream, tarn_access *a) {
+  tarn_status status =
+      tarn_synced_begin(buffer, at, size, place, mode, stream, a);
+  expect(status == TARN_OK);
+  return status == TARN_OK;
+}
+
+// A thread's own bytes, and what they must be.
+typedef struct own {
+  tarn_synced *buffer;
+  size_t at;  // in the buffer
+  uint64_t random;
+  tarn_stream *streams[2];
+  unsigned char value[RANGE];
+} own;
+
+static void step(own *o) {
+  unsigned char bytes[RANGE];
+  size_t place = next_random(&o->random) % PLACES;
+  size_t start = next_random(&o->random) % RANGE;
+  size_t size = next_random(&o->random) % (RANGE - start + 1);
+  uint32_t mode = 1 + (uint32_t)(next_random(&o->random) % 3);
+  tarn_stream *stream = NULL;
+  if (place > 0 && next_random(&o->random) % 2 == 0) {
+    stream = o->streams[place - 1];
+  }
+  tarn_access a;
+  if (!begin(o->buffer, o->at + start, size, places[place],
+             mode | (uint32_t)(next_random(&o->random) % 2 * TARN_ACCESS_WAIT),
+             stream, &a)) {
+    return;
+  }
+  if (mode != TARN_WRITE_DISCARD) {
+    get(&a, places[place], bytes);
+    expect(memcmp(bytes, o->value + start, size) == 0);
+  }
+  if (mode != TARN_READ) {
+    memset(bytes, (int)(next_random(&o->random) & 255), size);
+    set(&a, places[place], bytes);
+    memcpy(o->value + start, bytes, size);
+  }
+  expect(tarn_synced_end(&a) == TARN_OK);
+}
+
+static void make_streams(own *o) {
+  for (int i = 0; i < 2; i++) {
+    expect(tarn_stream_create(devices[i], &o->streams[i]) == TARN_OK);
+  }
+}
+
+static void end_streams(own *o) {
+  for (int i = 0; i < 2; i++) {
+    expect(tarn_stream_destroy(o->streams[i]) == TARN_OK);
+  }
+}
+
+// ---------------------------------------------------------------------------
+// Buffers of their own
+// ---------------------------------------------------------------------------
+
+enum { OWN_BUFFERS = EFFORT(40, 8), OWN_STEPS = EFFORT(60, 30) };
+
+static void *use_an_own_buffer(void *number) {
+  own o = {.random = (uintptr_t)number * 77 + 5};
+  make_streams(&o);
+  for (int i = 0; i < OWN_BUFFERS; i++) {
+    expect(tarn_synced_create(RANGE, NULL, &o.buffer) == TARN_OK);
+    memset(o.value, 0, sizeof o.value);
+    for (int k = 0; k < OWN_STEPS; k++)
+      step(&o);
+    expect(tarn_synced_destroy(o.buffer) == TARN_OK);
+  }
+  end_streams(&o);
+  return NULL;
+}
+
+START_TEST(threads_have_buffers_of_their_own) {
+  open_devices(0);
+  run_threads(use_an_own_buffer, WORKERS);
+  close_devices();
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Ranges of one buffer
+// ---------------------------------------------------------------------------
+
+enum { RANGE_STEPS = EFFORT(2500, 250) };
+
+static tarn_synced *shared;
+
+static void require_bytes(const own *o) {
+  tarn_access a;
+  assert_ok(
+      tarn_synced_begin(shared, o->at, RANGE, TARN_HOST, TARN_READ, NULL, &a));
+  ck_assert(memcmp(a.pointer, o->value, RANGE) == 0);
+  assert_ok(tarn_synced_end(&a));
+}
+
+static own owns[WORKERS];
+
+static void *use_an_own_range(void *number) {
+  own *o = &owns[(uintptr_t)number];
+  *o = (own){.buffer = shared,
+             .at = (uintptr_t)number * RANGE,
+             .random = (uintptr_t)number * 99 + 7};
+  make_streams(o);
+  for (int i = 0; i < RANGE_STEPS; i++)
+    step(o);
+  end_streams(o);
+  return NULL;
+}
+
+START_TEST(threads_have_ranges_of_their_own) {
+  open_devices(_i == 0 ? 0 : 20000);
+  assert_ok(tarn_synced_create(SIZE, NULL, &shared));
+  run_threads(use_an_own_range, WORKERS);
+  for (int i = 0; i < WORKERS; i++)
+    require_bytes(&owns[i]);
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+// Each has a view of its range, and destroys it; the whole is gone before.
+static void *use_an_own_view(void *number) {
+  own *o = &owns[(uintptr_t)number];
+  make_streams(o);
+  for (int i = 0; i < RANGE_STEPS / 4; i++)
+    step(o);
+  expect(tarn_synced_destroy(o->buffer) == TARN_OK);
+  end_streams(o);
+  return NULL;
+}
+
+START_TEST(threads_destroy_views) {
+  open_devices(0);
+  for (int round = 0; round < 4; round++) {
+    assert_ok(tarn_synced_create(SIZE, NULL, &shared));
+    for (uintptr_t i = 0; i < WORKERS; i++) {
+      owns[i] = (own){.random = i * 31 + 3 + (unsigned)round};
+      assert_ok(tarn_synced_view(shared, i * RANGE, RANGE, &owns[i].buffer));
+    }
+    assert_ok(tarn_synced_destroy(shared));
+    run_threads(use_an_own_view, WORKERS);
+  }
+  close_devices();
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// The same range at once
+// ---------------------------------------------------------------------------
+
+enum { MEETINGS = EFFORT(150, 25) };
+
+static pthread_barrier_t barrier;
+
+static tarn_status add_copies(void *context, const tarn_traffic *t) {
+  uint64_t *sums = context;
+  sums[0] += t->copies;
+  sums[1] += t->bytes_moved;
+  return TARN_OK;
+}
+
+static void *read_with_others(void *number) {
+  own o = {.buffer = shared};
+  make_streams(&o);
+  for (int i = 0; i < MEETINGS; i++) {
+    unsigned char bytes[SIZE];
+    tarn_stream *stream =
+        (i + (int)(uintptr_t)number) % 3 == 0 ? o.streams[i % 2] : NULL;
+    tarn_place place = places[1 + i % 2];
+    tarn_access a;
+    pthread_barrier_wait(&barrier);
+    if (begin(shared, 0, SIZE, place, TARN_READ, stream, &a)) {
+      get(&a, place, bytes);
+      expect(bytes[0] == (unsigned char)(i + 1));
+      expect(memcmp(bytes, bytes + 1, SIZE - 1) == 0);
+      expect(tarn_synced_end(&a) == TARN_OK);
+    }
+    pthread_barrier_wait(&barrier);
+  }
+  end_streams(&o);
+  return NULL;
+}
+
+// The thread that writes what the others read.
+static void write_and_count(int round) {
+  uint64_t sums[2] = {0, 0};
+  tarn_access a;
+  assert_ok(tarn_synced_begin(shared, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD,
+                              NULL, &a));
+  memset(a.pointer, round + 1, SIZE);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_traffic_reset(shared));
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  assert_ok(tarn_synced_traffic(shared, add_copies, sums));
+  ck_assert_uint_eq(sums[0], 1);
+  ck_assert_uint_eq(sums[1], SIZE);
+}
+
+START_TEST(readers_that_meet_make_one_copy) {
+  open_devices(2000);
+  assert_ok(tarn_synced_create(SIZE, NULL, &shared));
+  pthread_barrier_init(&barrier, NULL, WORKERS + 1);
+  pthread_t threads[WORKERS];
+  for (uintptr_t i = 0; i < WORKERS; i++) {
+    pthread_create(&threads[i], NULL, read_with_others, (void *)i);
+  }
+  for (int i = 0; i < MEETINGS; i++)
+    write_and_count(i);
+  for (int i = 0; i < WORKERS; i++)
+    pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&barrier);
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+enum { TURNS = EFFORT(300, 40), WAITERS = 6 };
+
+// Counts up, wherever the count is wanted this time.
+static void *count_up(void *number) {
+  own o = {.buffer = shared, .random = (uintptr_t)number * 13 + 1};
+  make_streams(&o);
+  for (int i = 0; i < TURNS; i++) {
+    size_t place = next_random(&o.random) % PLACES;
+    tarn_stream *stream = place > 0 && next_random(&o.random) % 2 == 0
+                              ? o.streams[place - 1]
+                              : NULL;
+    uint64_t count = 0;
+    tarn_access a;
+    if (!begin(shared, 64, sizeof count, places[place],
+               TARN_READ_WRITE | TARN_ACCESS_WAIT, stream, &a)) {
+      continue;
+    }
+    get(&a, places[place], (unsigned char *)&count);
+    count++;
+    set(&a, places[place], (unsigned char *)&count);
+    if (i % 16 == 3) {  // leaves no trace but where it was the only copy
+      count--;
+      set(&a, places[place], (unsigned char *)&count);
+    }
+    expect(tarn_synced_end(&a) == TARN_OK);
+  }
+  end_streams(&o);
+  return NULL;
+}
+
+START_TEST(writers_hand_a_range_around) {
+  open_devices(0);
+  assert_ok(tarn_synced_create(SIZE, NULL, &shared));
+  run_threads(count_up, WAITERS);
+  uint64_t count = 0;
+  tarn_access a;
+  assert_ok(tarn_synced_begin(shared, 64, sizeof count, TARN_HOST, TARN_READ,
+                              NULL, &a));
+  memcpy(&count, a.pointer, sizeof count);
+  assert_ok(tarn_synced_end(&a));
+  uint64_t spoiled = 0;
+  for (int i = 0; i < TURNS; i++)
+    spoiled += i % 16 == 3;
+  ck_assert_uint_eq(count, WAITERS * (TURNS - spoiled));
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// An access that another thread ends
+// ---------------------------------------------------------------------------
+
+static tarn_access handed;
+static pthread_barrier_t handing;
+
+static void *end_for_another(void *nothing) {
+  for (int i = 0; i < 200; i++) {
+    pthread_barrier_wait(&handing);
+    expect(i % 3 == 0 ? tarn_synced_cancel(&handed, NULL) == TARN_OK
+                      : tarn_synced_end(&handed) == TARN_OK);
+    pthread_barrier_wait(&handing);
+  }
+  return nothing;
+}
+
+START_TEST(an_access_is_ended_by_another_thread) {
+  open_devices(0);
+  assert_ok(tarn_synced_create(RANGE, NULL, &shared));
+  pthread_barrier_init(&handing, NULL, 2);
+  pthread_t thread;
+  pthread_create(&thread, NULL, end_for_another, NULL);
+  unsigned char value = 0;
+  for (int i = 0; i < 200; i++) {
+    assert_ok(tarn_synced_begin(shared, 0, RANGE, TARN_HOST, TARN_READ, NULL,
+                                &handed));
+    ck_assert_uint_eq(*(unsigned char *)handed.pointer, value);
+    assert_ok(tarn_synced_end(&handed));
+    tarn_place place = places[1 + i % 2];
+    assert_ok(tarn_synced_begin(shared, 0, RANGE, place, TARN_READ_WRITE, NULL,
+                                &handed));
+    unsigned char bytes[RANGE];
+    memset(bytes, i, sizeof bytes);
+    set(&handed, place, bytes);
+    pthread_barrier_wait(&handing);
+    pthread_barrier_wait(&handing);
+    if (i % 3 != 0) value = (unsigned char)i;
+  }
+  pthread_join(thread, NULL);
+  pthread_barrier_destroy(&handing);
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Traces and reports meanwhile
+// ---------------------------------------------------------------------------
+
+typedef struct listener {
+  atomic_bool listens;
+  atomic_ullong events;
+} listener;
+
+static atomic_bool over;
+
+static void listen(void *context, const tarn_synced_event *event) {
+  listener *l = context;
+  expect(atomic_load(&l->listens));
+  expect(tarn_synced_happening_name(event->what) != NULL);
+  atomic_fetch_add(&l->events, 1);
+}
+
+static tarn_status see_traffic(void *context, const tarn_traffic *t) {
+  (void)context;
+  expect(t->bytes_moved == 0 || t->copies > 0);
+  return TARN_OK;
+}
+
+static tarn_status see_open(void *context, const tarn_synced_open *open) {
+  (void)context;
+  expect(open->handles > 0 || open->size > 0);
+  expect(open->accesses <= 4 * WORKERS);
+  tarn_synced_info info = {.struct_size = sizeof info};
+  return tarn_synced_query(shared, 0, TARN_ALL, TARN_HOST, &info);
+}
+
+static void *look_meanwhile(void *nothing) {
+  listener listeners[2] = {{.listens = false}, {.listens = false}};
+  for (int i = 0; !atomic_load(&over); i++) {
+    listener *l = &listeners[i % 2];
+    atomic_store(&l->listens, true);
+    expect(tarn_synced_trace(i % 5 == 4 ? NULL : listen, l) == TARN_OK);
+    atomic_store(&listeners[1 - i % 2].listens, false);
+    expect(tarn_synced_each_open(see_open, NULL) == TARN_OK);
+    expect(tarn_synced_traffic(NULL, see_traffic, NULL) == TARN_OK);
+    if (i % 7 == 0) expect(tarn_synced_traffic_reset(NULL) == TARN_OK);
+    (void)tarn_synced_head(shared);
+  }
+  expect(tarn_synced_trace(NULL, NULL) == TARN_OK);
+  expect(atomic_load(&listeners[0].events) + atomic_load(&listeners[1].events) >
+         0);
+  return nothing;
+}
+
+static void *use_both(void *number) {
+  (void)use_an_own_range(number);
+  return use_an_own_buffer(number);
+}
+
+START_TEST(traces_and_reports_are_changed_meanwhile) {
+  open_devices(0);
+  assert_ok(tarn_synced_create(SIZE, NULL, &shared));
+  pthread_t thread;
+  pthread_create(&thread, NULL, look_meanwhile, NULL);
+  run_threads(use_both, WORKERS);
+  atomic_store(&over, true);
+  pthread_join(thread, NULL);
+  for (int i = 0; i < WORKERS; i++)
+    require_bytes(&owns[i]);
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Memory that goes while others come
+// ---------------------------------------------------------------------------
+
+enum { EVICTIONS = EFFORT(400, 60) };
+
+// One thread gives the memory of places back that others are using: it is
+// refused, or everything is there again when they want it.
+static void *evict_meanwhile(void *nothing) {
+  uint64_t random = 4711;
+  while (!atomic_load(&over)) {
+    tarn_place place = places[next_random(&random) % PLACES];
+    tarn_status status = tarn_synced_evict(shared, place);
+    expect(status == TARN_OK || status == TARN_E_STATE);
+  }
+  return nothing;
+}
+
+static void *use_what_may_be_evicted(void *number) {
+  own *o = &owns[(uintptr_t)number];
+  *o = (own){.buffer = shared,
+             .at = (uintptr_t)number * RANGE,
+             .random = (uintptr_t)number * 3 + 7};
+  make_streams(o);
+  for (int i = 0; i < EVICTIONS; i++)
+    step(o);
+  end_streams(o);
+  return NULL;
+}
+
+START_TEST(memory_is_evicted_meanwhile) {
+  open_devices(0);
+  tarn_synced_options options = {.struct_size = sizeof options,
+                                 .device = devices[0]};
+  assert_ok(tarn_synced_create(SIZE, &options, &shared));
+  pthread_t thread;
+  pthread_create(&thread, NULL, evict_meanwhile, NULL);
+  run_threads(use_what_may_be_evicted, WORKERS);
+  atomic_store(&over, true);
+  pthread_join(thread, NULL);
+  for (int i = 0; i < WORKERS; i++)
+    require_bytes(&owns[i]);
+  assert_ok(tarn_synced_destroy(shared));
+  close_devices();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("synced_threads");
+  ADD_CASE(suite, "apart", threads_have_buffers_of_their_own,
+           threads_destroy_views);
+  TCase *tc = tcase_create("ranges");
+  tcase_set_timeout(tc, 300);
+  tcase_add_loop_test(tc, threads_have_ranges_of_their_own, 0, 2);
+  suite_add_tcase(suite, tc);
+  ADD_CASE(suite, "together", readers_that_meet_make_one_copy,
+           writers_hand_a_range_around, an_access_is_ended_by_another_thread,
+           traces_and_reports_are_changed_meanwhile,
+           memory_is_evicted_meanwhile);
+  return run_suite(suite);
+}

@@ -1,0 +1,213 @@
+// `tarn bench synced`: names, keys, goals, wrong use, and that what is copied
+// in vain is nothing. No figure is compared with a time.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/synced_bench.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+#define SMALL "--passes", "1", "--images", "1", "--rows", "40"
+
+// --- rows ------------------------------------------------------------------
+
+typedef struct wanted {
+  const char *name;
+  const char *device;
+  const char *unit;
+  const char *goal;
+} wanted;
+
+static const wanted all[] = {
+    {"valid_access_over_two_locked_operations", "cpu:0", "ratio", "1.8"},
+    {"valid_access_over_two_locked_operations", "sim:0", "ratio", "1.8"},
+    {"document_copies", "sim:0", "copies", "4"},
+    {"prefetch_d2h_bytes", "sim:0", "bytes", "0"},
+    {"prefetch_over_max", "sim:0", "ratio", "1.1"},
+    {"scattered_extra_bytes", "sim:0", "bytes", "0"},
+    {"scattered_us_per_row", "sim:0", "us", "0.5"},
+};
+enum { ALL = sizeof all / sizeof all[0] };
+
+// The path of |key| of the |row|-th result, until the next call.
+static const char *at(size_t row, const char *key) {
+  static char path[64];
+  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
+  return path;
+}
+
+static bool is_text(const char *json, const char *path, const char *text) {
+  char quoted[96];
+  snprintf(quoted, sizeof quoted, "\"%s\"", text);
+  return json_is(json, path, quoted);
+}
+
+static void assert_row(const char *json, size_t row, const wanted *w) {
+  char keys[64];
+  ck_assert_str_eq(json_keys(json, at(row, ""), keys, sizeof keys),
+                   "name,device,value,unit,goal");
+  ck_assert_msg(is_text(json, at(row, "name"), w->name), "row %zu", row);
+  ck_assert_msg(is_text(json, at(row, "device"), w->device), "row %zu", row);
+  ck_assert_msg(is_text(json, at(row, "unit"), w->unit), "row %zu", row);
+  ck_assert_msg(json_is(json, at(row, "goal"), w->goal), "row %zu", row);
+  ck_assert_msg(!isnan(json_number(json, at(row, "value"))), "row %zu", row);
+}
+
+// --- figures ---------------------------------------------------------------
+
+START_TEST(names_keys_and_goals) {
+  char keys[64];
+  tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results");
+  ck_assert_uint_eq(json_size(o.out, "results"), ALL);
+  for (size_t i = 0; i < ALL; i++)
+    assert_row(o.out, i, &all[i]);
+  tool_output_free(&o);
+}
+END_TEST
+
+// Counts are the same on every machine.
+START_TEST(nothing_is_copied_in_vain) {
+  tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
+                           "1", "--images", "2", "--rows", "300", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_is(o.out, at(1, "value"), "4"));
+  ck_assert(json_is(o.out, at(2, "value"), "0"));
+  ck_assert(json_is(o.out, at(4, "value"), "0"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// One row is one run; there is none adjacent, and nothing to shuffle.
+START_TEST(one_row) {
+  tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
+                           "1", "--images", "1", "--rows", "1", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_is(o.out, at(4, "value"), "0"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(which_devices) {
+  tool_output o = tool_run("bench", "synced", "--device", "sim:1", "--device",
+                           "cpu", SMALL, "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES + 1);
+  ck_assert(is_text(o.out, at(0, "device"), "sim:1"));
+  ck_assert(is_text(o.out, at(SYNCED_BENCH_FIGURES, "device"), "cpu:0"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// The small plug-in has no streams and no pinned memory.
+START_TEST(on_a_plugin) {
+  tool_output o = tool_run("bench", "synced", "--plugin", TARN_SMALL_PLUGIN,
+                           "--device", "small:0", SMALL, "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES);
+  ck_assert(json_is(o.out, at(1, "value"), "4"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(what_cannot_be_measured_stays) {
+  setenv("TARN_SIM_FAULTS", "memory_copy_h2d@1+", 1);
+  tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "sim:0: scattered_extra_bytes: ");
+  ck_assert(json_valid(o.out));
+  ck_assert_uint_eq(json_size(o.out, "results"), ALL);
+  ck_assert(json_is(o.out, at(5, "value"), "null"));
+  ck_assert(!json_is(o.out, at(0, "value"), "null"));
+  tool_output_free(&o);
+  o = tool_run("bench", "synced", "--device", "sim:0", SMALL, "-o", "csv");
+  unsetenv("TARN_SIM_FAULTS");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "\nscattered_extra_bytes,sim:0,,bytes,<= 0,,");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables) {
+  tool_output o = tool_run("bench", "synced", SMALL);
+  assert_done(&o);
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(o.out, "\n\nfigure ");
+  assert_contains(o.out, "\ndocument_copies ");
+  assert_contains(o.out, "  = 4     yes  ");
+  assert_contains(o.out, "  <= 1.8  ");
+  tool_output_free(&o);
+  o = tool_run("bench", "synced", "--device", "sim:0", SMALL, "-o", "csv");
+  assert_done(&o);
+  assert_contains(o.out, "name,device,value,unit,goal,met,what,machine\n");
+  assert_contains(o.out, "\nprefetch_d2h_bytes,sim:0,0,bytes,<= 0,yes,");
+  tool_output_free(&o);
+  o = tool_run("bench", "synced", "--device", "cpu:0", SMALL, "-o", "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n| figure ");
+  ck_assert_ptr_null(strstr(o.out, "document_copies"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(help) {
+  tool_output o = tool_run("bench", "synced", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench synced ");
+  tool_output_free(&o);
+  o = tool_run("bench", "--help");
+  assert_contains(o.out, "\n       tarn bench synced ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_names_and_values) {
+  assert_misuse(tool_run("bench", "synced", "--device", "cpu:7"), "cpu:7");
+  assert_misuse(
+      tool_run("bench", "synced", "--device", "sim:0", "--device", "sim:0"),
+      "device 'sim:0' is named twice");
+  assert_misuse(tool_run("bench", "synced", "cpu:0"), "'cpu:0' is too much");
+  assert_misuse(tool_run("bench", "synced", "--passes", "1002"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "synced", "--images", "0"),
+                "--images wants a whole number");
+  assert_misuse(tool_run("bench", "synced", "--rows", "100001"),
+                "--rows wants a whole number");
+  assert_misuse(tool_run("bench", "synced", "-o", "xml"), "'xml' is no output");
+  tool_output o = tool_run("bench", "synced", "--plugin", "/nowhere.so");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.out, "");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- parts -----------------------------------------------------------------
+
+START_TEST(goals_are_met_or_not) {
+  synced_bench_figure least = synced_bench_figure_at(0);
+  ck_assert(synced_bench_is_met(&least, 1.8));
+  ck_assert(!synced_bench_is_met(&least, 1.81));
+  synced_bench_figure exact = synced_bench_figure_at(1);
+  ck_assert(synced_bench_is_met(&exact, 4));
+  ck_assert(!synced_bench_is_met(&exact, 3));
+  ck_assert(!synced_bench_is_met(&exact, 5));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_synced");
+  ADD_CASE(suite, "figures", names_keys_and_goals, nothing_is_copied_in_vain,
+           one_row, which_devices, on_a_plugin, what_cannot_be_measured_stays,
+           tables);
+  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
+  ADD_CASE(suite, "parts", goals_are_met_or_not);
+  return run_suite(suite);
+}

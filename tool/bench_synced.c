@@ -1,0 +1,177 @@
+// tarn bench synced: what synced buffers cost, and what they do not copy, each
+// device in a process of its own.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "bench/machine.h"
+#include "bench_synced_report.h"
+#include "options.h"
+
+static const char help[] =
+    "usage: tarn bench synced [OPTION]...\n"
+    "\n"
+    "Tells what an access of a synced buffer costs, and that nothing is "
+    "copied\n"
+    "in vain: in the document's example, in the prefetch loop of training, "
+    "and\n"
+    "where rows of a table are written.\n"
+    "\n"
+    "  --device NAME    which, any number of times (default: cpu:0 and "
+    "sim:0);\n"
+    "                   of cpu:0, which is the host, only the first figure\n"
+    "  --plugin PATH    a plug-in to load beforehand, any number of times\n"
+    "  --images N       of 3 x 224 x 224 floats in a batch, 1 to 1024 "
+    "(default: 128)\n"
+    "  --rows N         rows that are written, 1 to 100000 (default: 1000)\n"
+    "  --passes N       passes that count, 1 to 1001 (default: 9 of the\n"
+    "                   prefetch loop, 201 of rows, 501 of accesses)\n"
+    "  -o FORMAT        table (default), json, csv or md\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Exit status: 1 if something could not be measured, or was copied wrongly\n"
+    "(a goal that is missed does not count), 2 if a device does not exist.\n";
+
+enum { PASSES_MAX = 1001, IMAGES_MAX = 1024, ROWS_MAX = 100000 };
+
+typedef struct command {
+  const tool_verb *verb;
+  options_list devices;
+  options_list plugins;
+  uint64_t passes;
+  uint64_t images;
+  uint64_t rows;
+  options_output output;
+
+  synced_bench_result *results;  // of each device
+} command;
+
+// ---------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------
+
+// False on wrong use.
+static bool obey(void *context, int option) {
+  command *c = context;
+  switch (option) {
+    case 'd':
+      options_list_add(&c->devices, optarg, strlen(optarg));
+      return true;
+    case 'p':
+      options_list_add(&c->plugins, optarg, strlen(optarg));
+      return true;
+    case 'n':
+      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
+                                  &c->passes);
+    case 'i':
+      return options_number_parse(c->verb, "--images", optarg, 1, IMAGES_MAX,
+                                  &c->images);
+    case 'r':
+      return options_number_parse(c->verb, "--rows", optarg, 1, ROWS_MAX,
+                                  &c->rows);
+    case 'o':
+      return options_output_parse(c->verb, optarg, &c->output);
+    default:
+      return false;
+  }
+}
+
+static synced_bench what_to_measure(const command *c, size_t index) {
+  return (synced_bench){.device = c->devices.items[index],
+                        .passes = (size_t)c->passes,
+                        .images = (size_t)c->images,
+                        .rows = (size_t)c->rows};
+}
+
+static tool_exit prepare(command *c) {
+  char why[CHILD_TEXT_SIZE];
+  if (c->devices.count == 0) {
+    options_list_add(&c->devices, "cpu:0", 5);
+    options_list_add(&c->devices, "sim:0", 5);
+  }
+  tool_exit status = options_once(c->verb, "device", &c->devices);
+  if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
+  for (size_t i = 0; i < c->devices.count && status == TOOL_DONE; i++) {
+    synced_bench bench = what_to_measure(c, i);
+    if (!synced_bench_try(&bench, why))
+      status = tool_misuse(c->verb, "%s", why);
+  }
+  return status;
+}
+
+// ---------------------------------------------------------------------------
+// The work
+// ---------------------------------------------------------------------------
+
+static tool_exit check_figures(const command *c,
+                               const synced_bench_result *result) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < SYNCED_BENCH_FIGURES; i++) {
+    if (result->failed[i][0] == '\0') continue;
+    status = tool_fail(c->verb, "%s: %s: %s", result->device,
+                       synced_bench_figure_at(i).name, result->failed[i]);
+  }
+  return status;
+}
+
+static tool_exit measure_device(command *c, size_t index) {
+  char why[CHILD_TEXT_SIZE];
+  synced_bench bench = what_to_measure(c, index);
+  synced_bench_result *result = &c->results[index];
+  if (synced_bench_run(&bench, result, why)) return check_figures(c, result);
+  return tool_fail(c->verb, "%s: %s", bench.device, why);
+}
+
+static tool_exit measure_all(command *c) {
+  char machine[MACHINE_SIZE];
+  tool_progress progress;
+  tool_exit status = TOOL_DONE;
+  c->results = tool_array(c->devices.count, sizeof *c->results);
+  tool_progress_begin(&progress, c->devices.count);
+  for (size_t i = 0; i < c->devices.count; i++) {
+    tool_progress_step(&progress, c->devices.items[i]);
+    if (measure_device(c, i) != TOOL_DONE) status = TOOL_NO;
+  }
+  tool_progress_end(&progress);
+  bench_synced_report_write(c->results, c->devices.count,
+                            machine_describe(machine), c->output);
+  return status;
+}
+
+static void deinit(command *c) {
+  free(c->results);
+  options_list_free(&c->devices);
+  options_list_free(&c->plugins);
+}
+
+static tool_exit work(void *context) {
+  command *c = context;
+  tool_exit status = prepare(c);
+  return status == TOOL_DONE ? measure_all(c) : status;
+}
+
+static tool_exit run(const tool_verb *verb, int argc, char **argv) {
+  static const struct option known[] = {
+      {"device", required_argument, NULL, 'd'},
+      {"plugin", required_argument, NULL, 'p'},
+      {"images", required_argument, NULL, 'i'},
+      {"rows", required_argument, NULL, 'r'},
+      {"passes", required_argument, NULL, 'n'},
+      {"output", required_argument, NULL, 'o'},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  command c = {.verb = verb, .images = 128, .rows = 1000};
+  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  tool_exit status = options_run(&spec, &c, argc, argv);
+  deinit(&c);
+  return status;
+}
+
+const tool_verb bench_of_synced = {
+    .name = "bench synced",
+    .summary = "what synced buffers cost, and what they do not copy",
+    .help = help,
+    .run = run,
+};
