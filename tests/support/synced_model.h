@@ -155,6 +155,10 @@ void sm_listen(void);
 // Compares what was told since the last call with what had to happen.
 void sm_heard(sm_root *r);
 
+// The same of an operation that failed half-way: what it did was right, but it
+// need not have done all.
+void sm_heard_some(sm_root *r);
+
 // The bytes are the newest, and only there.
 void sm_stored(sm_root *r, unsigned place, size_t offset, size_t size,
                const unsigned char *bytes);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/run.h"
+#include "support/synced_fault.h"
 #include "support/synced_scene.h"
 
 static uint64_t order;
@@ -135,13 +136,20 @@ static void begin(sm_root *r, sm_open *o, sm_handle *h, sp_range g,
   SP_NOW("begin of %zu bytes at %zu, place %u, mode %u, stream %d", g.size,
          g.at, place, mode, stream);
   uint32_t others = sm_conflicts(r, g.at, g.size, mode != TARN_READ);
+  // A view that is not the whole cannot tell what became of the rest.
+  if (sp_is_whole(r, sp_whole_handle(r))) sp_arm(r, place, stream);
   tarn_status expected = sm_plan_access(r, place, g.at, g.size, mode);
   uint32_t waits = others == 0 && sg_below(3) == 0 ? TARN_ACCESS_WAIT : 0;
   if (expected == TARN_OK) sp_count_kept(r, place, g, mode);
   memset(&o->access, 0xee, sizeof o->access);
-  sm_status(tarn_synced_begin(h->real, g.offset, g.asked, name, mode | waits,
-                              sp_stream_at(stream), &o->access),
-            expected);
+  tarn_status got =
+      tarn_synced_begin(h->real, g.offset, g.asked, name, mode | waits,
+                        sp_stream_at(stream), &o->access);
+  if (sp_has_failed(r, got)) {
+    require_nothing_in(&o->access);
+    return;
+  }
+  sm_status(got, expected);
   sm_heard(r);
   sp_note(SP_BEGIN, expected);
   if (expected != TARN_OK) {
