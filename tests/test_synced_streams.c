@@ -309,7 +309,7 @@ END_TEST
 // ----------------------------------------------
 
 // As if the work of |stream| that is not reached yet had failed.
-static void fail_now(tarn_synced *buffer, const tarn_stream *stream) {
+static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
   tarn__lane *lane = core->lanes.first;
@@ -320,6 +320,7 @@ static void fail_now(tarn_synced *buffer, const tarn_stream *stream) {
   ck_assert_ptr_nonnull(mark);
   tarn__work_settle(core, mark, TARN_E_DEVICE);
   tarn__core_leave(core);
+  assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
   verify(buffer);
 }
 
