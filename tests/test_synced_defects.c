@@ -117,6 +117,52 @@ START_TEST(cpu_0_as_the_device) {
 }
 END_TEST
 
+// --- on a thread that must not wait
+// ---------------------------------------------
+
+typedef struct asked {
+  tarn_status statuses[10];
+  tarn_synced_state head;
+} asked;
+
+static void ask_all(void *context, tarn_status status) {
+  (void)status;
+  asked *of = context;
+  const void *host = NULL;
+  void *mutable_host = NULL;
+  tarn_addr device = 0;
+  tarn_synced_info info = {.struct_size = sizeof info};
+  tarn_status *next = of->statuses;
+  of->head = tarn_synced_head(x);
+  *next++ = tarn_synced_cpu_data(x, &host);
+  *next++ = tarn_synced_mutable_cpu_data(x, &mutable_host);
+  *next++ = tarn_synced_gpu_data(x, &device);
+  *next++ = tarn_synced_mutable_gpu_data(x, &device);
+  *next++ = tarn_synced_set_cpu_data(x, outside_host);
+  *next++ = tarn_synced_set_gpu_data(x, 4096);
+  *next++ = tarn_synced_async_gpu_push(x, stream);
+  *next++ = tarn_synced_evict(x, TARN_HOST);
+  *next++ = tarn_synced_invalidate(x, 0, SIZE);
+  *next = tarn_synced_query(x, 0, SIZE, TARN_HOST, &info);
+}
+
+START_TEST(a_stream_s_callback_is_refused) {
+  asked of = {.head = TARN_SYNCED};
+  open_x();
+  write_at_cpu();
+  stream = stream_on(gpu);
+  assert_ok(tarn_stream_add_callback(stream, ask_all, &of));
+  assert_ok(tarn_stream_synchronize(stream));
+  for (size_t i = 0; i < 10; i++)
+    ck_assert_int_eq(of.statuses[i], TARN_E_STATE);
+  ck_assert_int_eq(of.head, TARN_UNINITIALIZED);
+  assert_head(x, TARN_HEAD_AT_CPU);
+  assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
+  assert_ok(tarn_stream_destroy(stream));
+  close_x();
+}
+END_TEST
+
 // --- the document's defects ------------------------------------------------
 
 // "async_push says SYNCED before the copy has landed".
@@ -305,7 +351,8 @@ int main(void) {
   Suite *suite = suite_create("synced_defects");
   ADD_CASE(suite, "beyond", parts_that_differ_are_elsewhere,
            a_third_place_is_elsewhere, lost_bytes_are_elsewhere,
-           calls_of_a_view_are_about_its_range, cpu_0_as_the_device);
+           calls_of_a_view_are_about_its_range, cpu_0_as_the_device,
+           a_stream_s_callback_is_refused);
   ADD_CASE(suite, "defects", synced_is_said_when_the_copy_has_landed,
            a_write_does_not_overtake_the_push, there_is_an_asynchronous_pull,
            a_read_does_not_overwrite_the_callers_memory,

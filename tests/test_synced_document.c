@@ -181,7 +181,7 @@ START_TEST(the_table_has_each_cell_once) {
     ck_assert(!seen[cells[i].head][cells[i].made]);
     seen[cells[i].head][cells[i].made] = true;
   }
-  ck_assert_int_eq(CELLS, 4 * CALLS);
+  ck_assert_uint_eq(CELLS, (size_t)4 * CALLS);
 }
 END_TEST
 
