@@ -81,9 +81,9 @@ static void print_counts(unsigned long seed) {
     refused += sp_seen.refused[i];
   }
   printf(
-      "seed %lu: %lu operations, of which %lu were refused as they had to "
-      "be\n",
-      seed, done, refused);
+      "seed %lu: %lu operations, %lu refused as they had to be, "
+      "%lu faults\n",
+      seed, done, refused, sp_failures);
   for (int i = 0; i < SP_KINDS && getenv("TARN_ORACLE_KINDS") != NULL; i++) {
     printf("  %-12s %8lu %8lu\n", sp_kind_name((sp_kind)i), sp_seen.done[i],
            sp_seen.refused[i]);
