@@ -24,14 +24,14 @@ static const char *const plans[] = {
 };
 
 bool sp_arm(const sm_root *r, unsigned place, int stream) {
-  before.armed = sg_below(32) == 0;
+  before.armed = sg_below(5) == 0;
   if (!before.armed) return false;
   before.place = place;
   memcpy(before.valid, r->valid, sizeof before.valid);
   memcpy(before.kept, r->kept, sizeof before.kept);
   memcpy(before.discarded, r->discarded, sizeof before.discarded);
-  if (stream >= 0 || sg_below(2) == 0) {
-    faults_arm(1 + sg_below(6),
+  if (stream >= 0 || sg_below(4) == 0) {
+    faults_arm(1 + sg_below(3),
                sg_below(2) == 0 ? FAULTS_ONCE : FAULTS_FROM_NOW);
   } else {
     const char *plan = plans[sg_below(sizeof plans / sizeof plans[0])];
