@@ -6,6 +6,8 @@
 // plain stores. Whatever else, the errand does.
 #include "synced/access.h"
 
+#include <assert.h>
+
 #include "base/callbacks.h"
 #include "base/status.h"
 #include "synced/errand.h"
@@ -210,8 +212,9 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
   if (status == TARN_OK) {
     status = tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
   }
-  return status == TARN_OK ? tarn__access_open(buffer, &wish, out_access)
-                           : status;
+  if (status != TARN_OK) return status;
+  assert(buffer != NULL);
+  return tarn__access_open(buffer, &wish, out_access);
 }
 
 static inline bool is_plain(uint32_t mode) {
