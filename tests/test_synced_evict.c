@@ -234,6 +234,52 @@ START_TEST(after_a_stream_has_failed) {
 }
 END_TEST
 
+// What stands there is worthless: it goes without a copy, and only work that is
+// queued is waited for.
+START_TEST(a_suspended_buffer_is_evicted_too) {
+  static unsigned char bytes[SIZE];
+  open_x();
+  assert_ok(tarn_synced_set_cpu_data(x, bytes));
+  assert_range(x, 0, HALF, tarn_place_on(gpu), 0);
+  assert_ok(tarn_synced_suspend(x, "it is another's turn"));
+  assert_ok(tarn_synced_evict(x, TARN_HOST));
+  assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
+  ck_assert_uint_eq(live_on(gpu), 0);
+  ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
+  ck_assert_uint_eq(all_copies(), 1);  // the one before
+  assert_status(tarn_synced_invalidate(x, 0, 1), TARN_E_STATE);
+  assert_error_says("another's turn");
+  tarn_access access;
+  assert_status(
+      tarn_synced_begin(x, 0, 1, TARN_HOST, TARN_WRITE_DISCARD, NULL, &access),
+      TARN_E_STATE);
+  assert_ok(tarn_synced_resume(x));
+  write_range(x, 0, SIZE, TARN_HOST, 1);
+  close_x();
+}
+END_TEST
+
+// Refused before anything is copied.
+START_TEST(without_a_refuge_nothing_is_synced_back) {
+  static unsigned char bytes[SIZE];
+  tarn_wrap_options options = {.struct_size = sizeof options,
+                               .flags = TARN_WRAP_SYNC_BACK};
+  open_devices();
+  x = buffer_on(NULL, SIZE);
+  assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &options));
+  write_range(x, 0, HALF, tarn_place_on(gpu), 1);
+  assert_status(tarn_synced_evict(x, TARN_HOST), TARN_E_STATE);
+  ck_assert_uint_eq(all_copies(), 0);
+  ck_assert_uint_eq(bytes[0], 0);
+  options.flags = TARN_WRAP_EMPTY;
+  assert_status(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &options),
+                TARN_E_STATE);
+  ck_assert_uint_eq(all_copies(), 0);
+  close_x();
+  assert_pattern(bytes, 0, HALF, 1);
+}
+END_TEST
+
 // --- invalidate ------------------------------------------------------------
 
 START_TEST(invalidated_bytes_cannot_be_read) {
@@ -345,7 +391,9 @@ int main(void) {
            not_while_an_access_is_open_there,
            of_the_whole_buffer_through_a_view,
            work_that_is_queued_is_waited_for, a_copy_that_fails_changes_nothing,
-           no_room_for_the_copy_changes_nothing, after_a_stream_has_failed);
+           no_room_for_the_copy_changes_nothing, after_a_stream_has_failed,
+           a_suspended_buffer_is_evicted_too,
+           without_a_refuge_nothing_is_synced_back);
   ADD_CASE(suite, "invalidate", invalidated_bytes_cannot_be_read,
            written_again_they_are_good, they_are_not_copied_any_more,
            a_copy_that_lands_later_does_not_count,

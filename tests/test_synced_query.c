@@ -1,4 +1,6 @@
 // What a buffer says of itself, and the report of what is open.
+#include <stdio.h>
+
 #include "test_synced_doc_kit.h"
 
 // --- one buffer ------------------------------------------------------------
@@ -189,8 +191,8 @@ typedef struct seen {
 static tarn_status see(void *context, const tarn_synced_open *open) {
   seen *of = context;
   require(of->count < MOST);
-  require(open->name != NULL && strlen(open->name) < sizeof of->names[0]);
-  strcpy(of->names[of->count], open->name);
+  require(open->name != NULL);
+  snprintf(of->names[of->count], sizeof of->names[0], "%s", open->name);
   of->all[of->count++] = *open;
   return of->count == of->stop_after ? TARN_FULL : TARN_OK;
 }
@@ -253,6 +255,38 @@ START_TEST(what_is_open_is_told) {
 }
 END_TEST
 
+START_TEST(an_open_access_of_no_bytes) {
+  tarn_access access;
+  open_x();
+  begin_on(&access, x, 10, 0, tarn_place_on(gpu), TARN_READ);
+  seen of = look();
+  ck_assert_uint_eq(of.all[0].accesses, 1);
+  ck_assert_uint_eq(of.all[0].access_offset, 10);
+  ck_assert_uint_eq(of.all[0].access_size, 0);
+  ck_assert_uint_eq(info_at(TARN_HOST).own_accesses, 1);
+  assert_ok(tarn_synced_end(&access));
+  close_x();
+}
+END_TEST
+
+START_TEST(accesses_of_ones_own) {
+  tarn_access mine;
+  tarn_access theirs;
+  open_x();
+  tarn_synced *view = view_of(x, 0, 100);
+  begin_on(&mine, x, 0, 10, TARN_HOST, TARN_READ);
+  begin_on(&theirs, view, 0, 10, TARN_HOST, TARN_READ);
+  ck_assert_uint_eq(info_at(tarn_place_on(gpu)).own_accesses, 1);
+  ck_assert_uint_eq(info_of(view, 50, 1, TARN_HOST).own_accesses, 1);
+  assert_ok(tarn_synced_end(&theirs));
+  ck_assert_uint_eq(info_of(view, 0, 0, TARN_HOST).own_accesses, 0);
+  ck_assert_uint_eq(info_at(TARN_HOST).own_accesses, 1);
+  assert_ok(tarn_synced_end(&mine));
+  assert_ok(tarn_synced_destroy(view));
+  close_x();
+}
+END_TEST
+
 START_TEST(many_in_the_order_of_their_making) {
   tarn_synced *all[40];
   for (size_t i = 0; i < 40; i++)
@@ -301,6 +335,7 @@ int main(void) {
            pending_until_it_has_landed, after_eviction_and_invalidation,
            borrowed_is_without_a_deleter, wrong_queries);
   ADD_CASE(suite, "open", nothing_is_open, what_is_open_is_told,
+           an_open_access_of_no_bytes, accesses_of_ones_own,
            many_in_the_order_of_their_making, the_visit_may_call_the_library);
   return run_synced_suite(suite);
 }

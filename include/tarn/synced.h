@@ -382,7 +382,8 @@ tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
 // Declares all bytes of the buffer to be worthless, as tarn_synced_invalidate
 // does, and refuses what would use them from now on, through any view, with
 // TARN_E_STATE and a text that ends with |why|. Suspended already: only |why|
-// changes. It may still be queried, suspended, resumed, wrapped and destroyed.
+// changes. It may still be queried, suspended, resumed, wrapped, evicted and
+// destroyed.
 //
 // Lifetime: |why| is the caller's, until tarn_synced_resume or the end.
 // Cost:     O(ranges); no memory is taken.

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
+#include "synced/protect.h"
 #include "synced/settle.h"
 
 // --- evict -------------------------------------------------------------------
@@ -80,12 +81,13 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
   return TARN_OK;
 }
 
+// Of a suspended buffer no byte is valid, and nothing has to be copied: so it
+// may be evicted like others.
 static tarn_status evict(tarn__core *core, uint32_t side,
                          tarn__side *out_memory) {
   bool ready = false;
   while (tarn__side_has_memory(&core->sides[side]) || core->sides[side].busy) {
-    tarn_status status = tarn__core_admit(core);
-    if (status == TARN_OK) status = prepare(core, side, &ready);
+    tarn_status status = prepare(core, side, &ready);
     if (status != TARN_OK) return status;
     if (!ready) continue;
     *out_memory = tarn__side_detach(core, side);
@@ -102,6 +104,7 @@ tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
   tarn__side memory = {.busy = false};
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
+  tarn__protect_tighten(core);
   uint32_t side = tarn__side_find(core, place);
   if (side != TARN__NO_SIDE) status = evict(core, side, &memory);
   tarn__core_leave(core);

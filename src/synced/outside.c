@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "synced/access.h"
+#include "synced/protect.h"
 #include "synced/settle.h"
 #include "synced/trace.h"
 
@@ -213,6 +214,7 @@ static tarn_status wrap(tarn__core *core, tarn_place place,
                         const tarn__side *memory, tarn__side *out_former) {
   uint32_t side = TARN__NO_SIDE;
   bool ready = false;
+  tarn__protect_tighten(core);
   tarn_status status = tarn__side_of(core, place, &side);
   while (status == TARN_OK && !ready)
     status = prepare(core, side, memory->wrap, &ready);

@@ -70,7 +70,7 @@ static tarn_synced_info describe(const tarn__core *core, tarn_place place,
 static tarn_status check_info(tarn_synced_info *out_info, size_t *out_size) {
   if (out_info == NULL ||
       !tarn__struct_size(out_info->struct_size,
-                         TARN__SIZE_UP_TO(tarn_synced_info, range_count),
+                         TARN__SIZE_UP_TO(tarn_synced_info, own_accesses),
                          sizeof *out_info, out_size)) {
     return tarn__fail(TARN_E_INVALID,
                       "synced: information: NULL or "
@@ -95,6 +95,7 @@ tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
   tarn__core_enter(core);
   tarn__core_settle(core);
   tarn_synced_info info = describe(core, place, range);
+  info.own_accesses = buffer->accesses;
   tarn__core_leave(core);
   info.struct_size = known;
   memcpy(out_info, &info, known);

@@ -75,11 +75,13 @@ uint64_t tarn__span_pending(const tarn__span *span) {
 }
 
 bool tarn__span_is_only_at(const tarn__span *span, uint32_t side) {
-  return span->written && span->valid == tarn__side_bit(side);
+  return span->written && tarn__span_newest(span) == tarn__side_bit(side);
 }
 
 bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {
-  return !tarn__span_is_lost(span) && (span->valid & tarn__side_bit(side)) == 0;
+  uint64_t newest = tarn__span_newest(span);
+  bool lost = span->written && newest == 0;
+  return !lost && (newest & tarn__side_bit(side)) == 0;
 }
 
 // --- who is at work ----------------------------------------------------------
