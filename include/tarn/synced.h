@@ -235,16 +235,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_invalidate(tarn_synced *buffer,
 
 typedef struct tarn_synced_info {
   size_t struct_size;
-  size_t memory;       // bytes that the buffer has at the place, 0 or its size
-  bool borrowed;       // they are the program's, without a deleter
-  size_t valid;        // bytes of the range whose newest value is there, or is
-                       // being brought there
-  size_t pending;      // of them, those that have not landed yet
-  size_t unwritten;    // bytes of the range that nobody has written
-  size_t lost;         // bytes of the range that are valid nowhere
-  size_t readers;      // open accesses of the range, at any place
-  size_t writers;      // 0 or more, since they may write different parts
-  size_t range_count;  // runs of bytes with the same past in the whole buffer
+  size_t memory;        // bytes that the buffer has at the place, 0 or its size
+  bool borrowed;        // they are the program's, without a deleter
+  size_t valid;         // bytes of the range whose newest value is there, or is
+                        // being brought there
+  size_t pending;       // of them, those that have not landed yet
+  size_t unwritten;     // bytes of the range that nobody has written
+  size_t lost;          // bytes of the range that are valid nowhere
+  size_t readers;       // open accesses of the range, at any place
+  size_t writers;       // 0 or more, since they may write different parts
+  size_t range_count;   // runs of bytes with the same past in the whole buffer
+  size_t own_accesses;  // open, wherever, and begun through this very buffer or
+                        // view: it cannot be destroyed
 } tarn_synced_info;
 
 // What the buffer is like at |place|. Nobody is waited for.
@@ -356,6 +358,35 @@ typedef struct tarn_wrap_options {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
                  const tarn_wrap_options *options);
+
+// ---------------------------------------------------------------------------
+// Memory that buffers have in turn
+// ---------------------------------------------------------------------------
+// Several buffers may be wrapped (TARN_WRAP_EMPTY | TARN_WRAP_FILL) around the
+// same bytes, if they are used one after the other: a plan of a net's memory
+// does so. While it is another's turn a buffer is suspended.
+
+// Declares all bytes of the buffer to be worthless, as tarn_synced_invalidate
+// does, and refuses what would use them from now on, through any view, with
+// TARN_E_STATE and a text that ends with |why|. Suspended already: only |why|
+// changes. It may still be queried, suspended, resumed, wrapped and destroyed.
+//
+// Lifetime: |why| is the caller's, until tarn_synced_resume or the end.
+// Cost:     O(ranges); no memory is taken.
+// TARN_E_STATE  an access is open.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_suspend(tarn_synced *buffer,
+                                                         const char *why);
+
+// It is the buffer's turn. Not suspended: nothing happens.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_resume(tarn_synced *buffer);
+
+// Says that |buffer| has bytes that were |former|'s: whoever uses |buffer| next
+// at a place waits for what is still queued on |former|'s memory at that place,
+// as if it were queued on its own. Nobody waits in this call.
+//
+// Cost: O(streams and ranges of |former|); nothing where none is at work.
+TARN_API TARN_MUST_CHECK tarn_status tarn_synced_follow(tarn_synced *buffer,
+                                                        tarn_synced *former);
 
 // ---------------------------------------------------------------------------
 // Debugging
