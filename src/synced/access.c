@@ -3,8 +3,12 @@
 // The short way is for a range that is a span of its own, without open writers
 // and without work under way: then there is nothing to cut, to plan or to wait
 // for, and a thread that uses the buffer alone comes through the gate with
-// plain stores. Whatever else, the errand does.
+// plain stores. The span must be at hand, so that the way has no calls in it.
+// The middle way is for a part of a span like that. Whatever else, the errand
+// does.
 #include "synced/access.h"
+
+#include <assert.h>
 
 #include "base/callbacks.h"
 #include "base/status.h"
@@ -34,18 +38,18 @@ static inline uint32_t side_at_once(tarn__core *core, tarn_place place) {
                                           : search(core, place);
 }
 
-// The span that is the range and no more; NULL: there is none.
-static inline tarn__span *span_at(tarn__core *core, size_t start, size_t end) {
+// The span that is the range and no more, if it is at hand.
+static inline tarn__span *span_at(const tarn__core *core, size_t start,
+                                  size_t end) {
   tarn__span *span = core->spans.first;
-  if (span == NULL || start >= core->size) return NULL;
-  if (span->start != start) span = tarn__spans_find(&core->spans, start);
-  return span->start == start && span->end == end ? span : NULL;
+  if (span != NULL && span->start != start) span = core->spans.recent;
+  bool is_it = span != NULL && span->start == start && span->end == end;
+  return is_it ? span : NULL;
 }
 
-// To discard bytes that are stale is counted, which is not for here.
-static inline bool is_free(const tarn__span *span, uint64_t bit, bool reads) {
+static inline bool is_free(const tarn__span *span, bool reads) {
   return span->writer == NULL && span->uses == NULL &&
-         (span->valid & bit) != 0 && (reads || span->readers == 0);
+         (reads || span->readers == 0);
 }
 
 static inline void fill(tarn_access *access, const tarn__end *at,
@@ -59,18 +63,12 @@ static inline void fill(tarn_access *access, const tarn__end *at,
   access->mode = wish->mode;
 }
 
-static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
-                                 tarn_access *access) {
+// Enters the access into |span|, which is its range and lets it in.
+static inline void enter(tarn_synced *buffer, tarn__span *span, uint32_t side,
+                         const tarn__wish *wish, tarn_access *access) {
   tarn__core *core = buffer->core;
-  bool reads = wish->mode == TARN_READ;
-  uint32_t side = side_at_once(core, wish->place);
-  tarn__span *span = span_at(core, wish->start, wish->end);
-  if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
   tarn__side *at = &core->sides[side];
-  bool may =
-      !at->busy && !at->outside && is_free(span, tarn__side_bit(side), reads);
-  if (!may) return false;
-  if (reads) {
+  if (wish->mode == TARN_READ) {
     span->readers++;
   } else {
     span->writer = access;
@@ -85,7 +83,20 @@ static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
   tarn_list_add_tail(&core->accesses, &access->node);
   at->accesses++;
   buffer->accesses++;
-  return true;
+}
+
+static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
+                                 tarn_access *access) {
+  tarn__core *core = buffer->core;
+  uint32_t side = side_at_once(core, wish->place);
+  tarn__span *span = span_at(core, wish->start, wish->end);
+  if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
+  const tarn__side *at = &core->sides[side];
+  bool may = !at->busy && !at->outside &&
+             is_free(span, wish->mode == TARN_READ) &&
+             (span->valid & tarn__side_bit(side)) != 0;
+  if (may) enter(buffer, span, side, wish, access);
+  return may;
 }
 
 // Only through a gate that is this thread's own; so the buffer is not a
@@ -99,8 +110,7 @@ static inline bool try_short_begin(tarn_synced *buffer, const tarn__wish *wish,
   return begun;
 }
 
-// --- beginning, at length
-// ---------------------------------------------------------------
+// --- beginning, at length ---------------------------------------------------
 
 static tarn_status check_mode(uint32_t mode) {
   uint32_t plain = mode & ~TARN_ACCESS_WAIT;
@@ -109,6 +119,46 @@ static tarn_status check_mode(uint32_t mode) {
   return known
              ? TARN_OK
              : tarn__fail(TARN_E_INVALID, "synced: no access mode 0x%x", mode);
+}
+
+// Whether an access of a part of |span| has nothing to wait for and nothing to
+// copy. |*out_from|: the side whose bytes it discards; TARN__NO_SIDE: none.
+static bool is_at_hand(const tarn__span *span, uint32_t side,
+                       const tarn__wish *wish, uint32_t *out_from) {
+  uint64_t bit = tarn__side_bit(side);
+  *out_from = TARN__NO_SIDE;
+  bool there = (span->valid & bit) != 0;
+  if (span->end < wish->end || !is_free(span, wish->mode == TARN_READ)) {
+    return false;
+  }
+  if (there || wish->mode != TARN_WRITE_DISCARD) return there;
+  bool several = (span->valid & (span->valid - 1)) != 0;
+  if (span->written && span->valid != 0 && !several) {
+    *out_from = (uint32_t)__builtin_ctzll(span->valid);
+  }
+  return !span->written || !several;
+}
+
+// The middle way, for rows of a table: all it takes is a cut. With the gate.
+static bool begin_in_part(tarn_synced *buffer, const tarn__wish *wish,
+                          tarn_access *access) {
+  tarn__core *core = buffer->core;
+  uint32_t from = TARN__NO_SIDE;
+  uint32_t side = side_at_once(core, wish->place);
+  if (core->slow || side == TARN__NO_SIDE) return false;
+  const tarn__side *at = &core->sides[side];
+  if (at->busy || at->outside || !tarn__side_has_memory(at)) return false;
+  const tarn__span *whole = tarn__spans_find(&core->spans, wish->start);
+  bool may =
+      is_at_hand(whole, side, wish, &from) &&
+      tarn__spans_reserve(&core->spans, wish->start, wish->end, 0) == TARN_OK;
+  if (!may) return false;
+  tarn__span *span = tarn__spans_cut(&core->spans, wish->start, wish->end);
+  enter(buffer, span, side, wish, access);
+  if (from != TARN__NO_SIDE) {
+    tarn__core_counts(core, from, side)->discarded += access->size;
+  }
+  return true;
 }
 
 // Touches nothing, but is open like any other.
@@ -137,7 +187,8 @@ tarn_status tarn__access_open(tarn_synced *buffer, const tarn__wish *wish,
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
   bool waits = (wish->mode & TARN_ACCESS_WAIT) != 0;
-  if (!waits && begin_at_once(buffer, wish, access)) {
+  if (!waits && (begin_at_once(buffer, wish, access) ||
+                 begin_in_part(buffer, wish, access))) {
     tarn__core_leave(core);
     return TARN_OK;
   }
@@ -163,8 +214,9 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
   if (status == TARN_OK) {
     status = tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
   }
-  return status == TARN_OK ? tarn__access_open(buffer, &wish, out_access)
-                           : status;
+  if (status != TARN_OK) return status;
+  assert(buffer != NULL);
+  return tarn__access_open(buffer, &wish, out_access);
 }
 
 static inline bool is_plain(uint32_t mode) {
