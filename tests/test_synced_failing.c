@@ -1,7 +1,8 @@
 // Streams that fail behind the library's back: when it has marked them already
 // and has told its caller that all is well. What they were to write is never
 // taken for what it should have been.
-#include <stdio.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "tarn/traffic.h"
 #include "test_synced_kit.h"
@@ -13,11 +14,7 @@ static tarn_device *sim1;
 static tarn_place at0;
 static tarn_place at1;
 
-// Slow, so that nothing that is queued has run when the next call looks.
 static void open_devices(void) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .latency_ns = 5000000};
-  assert_ok(tarn_sim_configure(&options));
   sim0 = sim_open("sim:0");
   sim1 = sim_open("sim:1");
   at0 = tarn_place_on(sim0);
@@ -30,14 +27,28 @@ static tarn_stream *stream_on(tarn_device *device) {
   return stream;
 }
 
+static atomic_bool may_run;
+
+static void hold_up(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (!atomic_load(&may_run))
+    sched_yield();
+}
+
 // What is on |stream| from now on is behind an operation that will fail: a copy
-// into a block that is gone when it runs.
+// into a block that is gone when it runs. Nothing runs there until let_run.
 static void break_later(tarn_device *device, tarn_stream *stream) {
   static const char byte = 1;
   tarn_addr gone = sim_take(device, 1);
+  atomic_store(&may_run, false);
+  assert_ok(tarn_stream_add_callback(stream, hold_up, NULL));
   assert_ok(tarn_copy_h2d(device, gone, &byte, 1, stream));
   sim_give(device, gone, 1);
-  assert_status(tarn_stream_query(stream), TARN_PENDING);
+}
+
+static void let_run(void) {
+  atomic_store(&may_run, true);
 }
 
 static void end_broken(tarn_stream *stream) {
@@ -66,6 +77,7 @@ START_TEST(a_copy_that_never_came) {
   write_at(x, 100, SIZE - 100, TARN_HOST, NULL, 3);
   break_later(sim0, broken);
   assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
+  let_run();
   expect_at(x, 100, SIZE - 100, at0, 3);
   expect_at(x, 0, 100, at0, 2);
   expect_at(x, 100, SIZE - 100, TARN_HOST, 3);
@@ -86,6 +98,7 @@ START_TEST(a_copy_of_what_never_came) {
   break_later(sim0, broken);
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at1, other, NULL));
+  let_run();
   tarn_status status = tarn_stream_synchronize(other);
   (void)status;  // nothing is wrong with this one
   expect_at(x, 0, SIZE, at1, 4);
@@ -118,6 +131,7 @@ START_TEST(a_write_that_never_came) {
       tarn_synced_begin(x, 1000, 500, at0, TARN_WRITE_DISCARD, broken, &a));
   break_later(sim0, broken);
   assert_ok(tarn_synced_end(&a));
+  let_run();
   assert_status(tarn_synced_begin(x, 0, SIZE, TARN_HOST, TARN_READ, NULL, &a),
                 TARN_E_STATE);
   assert_error_says("bytes 1000 to 1500 are lost");
@@ -129,6 +143,33 @@ START_TEST(a_write_that_never_came) {
   write_at(x, 1000, 500, TARN_HOST, NULL, 6);
   expect_at(x, 1000, 500, at0, 6);
   assert_ok(tarn_synced_trace(NULL, NULL));
+  assert_ok(tarn_synced_destroy(x));
+  end_broken(broken);
+  close_devices();
+}
+END_TEST
+
+// Who asks first must not hide it from who reads then.
+START_TEST(a_query_that_finds_it) {
+  open_devices();
+  tarn_stream *broken = stream_on(sim0);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  assert_ok(tarn_synced_begin(x, 0, 500, at0, TARN_WRITE_DISCARD, broken, &a));
+  break_later(sim0, broken);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_prefetch(x, 1000, 500, at0, broken, NULL));
+  let_run();
+  assert_status(tarn_stream_synchronize(broken), TARN_E_DEVICE);
+  ck_assert_uint_eq(info_of(x, at0).lost, 500);
+  ck_assert_int_eq(tarn_synced_head(x), TARN_HEAD_ELSEWHERE);
+  assert_status(tarn_synced_begin(x, 0, 500, TARN_HOST, TARN_READ, NULL, &a),
+                TARN_E_STATE);
+  assert_status(tarn_synced_begin(x, 0, 500, at0, TARN_READ, NULL, &a),
+                TARN_E_STATE);
+  expect_at(x, 1000, 500, at0, 5);
+  expect_at(x, 500, SIZE - 500, TARN_HOST, 5);
   assert_ok(tarn_synced_destroy(x));
   end_broken(broken);
   close_devices();
@@ -148,6 +189,7 @@ START_TEST(a_write_on_top_of_what_never_came) {
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
   assert_ok(tarn_synced_begin(x, 0, SIZE, at1, TARN_READ_WRITE, other, &a));
   tarn_status ended = tarn_synced_end(&a);
+  let_run();
   tarn_status status = tarn_stream_synchronize(other);
   (void)status;
   if (ended == TARN_OK) {
@@ -176,6 +218,7 @@ START_TEST(a_failure_behind_a_write) {
   assert_ok(tarn_copy_h2d(sim0, a.address, bytes, SIZE, broken));
   assert_ok(tarn_synced_end(&a));
   break_later(sim0, broken);
+  let_run();
   tarn_status status = tarn_stream_synchronize(broken);
   ck_assert_int_eq(status, TARN_E_DEVICE);
   expect_at(x, 0, SIZE, TARN_HOST, 8);
@@ -194,6 +237,7 @@ START_TEST(the_end_of_a_buffer) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 9);
   break_later(sim0, broken);
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
+  let_run();
   tarn_status status = tarn_synced_destroy(x);
   ck_assert(status == TARN_OK || status == TARN_E_DEVICE);
   end_broken(broken);
@@ -213,6 +257,7 @@ START_TEST(the_end_of_a_device) {
       tarn_synced_begin(x, 0, 100, TARN_HOST, TARN_WRITE_DISCARD, broken, &a));
   break_later(sim0, broken);
   assert_ok(tarn_synced_end(&a));
+  let_run();
   end_broken(broken);
   told_lost = 0;
   assert_ok(tarn_synced_trace(note_lost, NULL));
@@ -230,7 +275,7 @@ int main(void) {
   Suite *suite = suite_create("synced_failing");
   ADD_CASE(suite, "prefetch", a_copy_that_never_came,
            a_copy_of_what_never_came);
-  ADD_CASE(suite, "write", a_write_that_never_came,
+  ADD_CASE(suite, "write", a_write_that_never_came, a_query_that_finds_it,
            a_write_on_top_of_what_never_came, a_failure_behind_a_write);
   ADD_CASE(suite, "end", the_end_of_a_buffer, the_end_of_a_device);
   return run_suite(suite);

@@ -182,6 +182,10 @@ static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
   }
+  if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
   tarn_status status = check_copies(core, side, flags);
   if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {
