@@ -1,8 +1,5 @@
 // What the document's machine says where the document has no word for it, and
 // that none of its defects is here.
-#include <pthread.h>
-#include <time.h>
-
 #include "test_synced_state_kit.h"
 
 // --- beyond the document ---------------------------------------------------
@@ -188,18 +185,35 @@ START_TEST(synced_is_said_when_the_copy_has_landed) {
 }
 END_TEST
 
-static void *end_hold_later(void *context) {
-  struct timespec some = {.tv_nsec = 20000000L};
-  nanosleep(&some, NULL);
-  hold_end(context);
-  return NULL;
+// Written by a stream and pulled behind that: nothing has landed, so the two
+// cannot be in step yet.
+START_TEST(synced_is_not_said_before_the_write_has_landed) {
+  hold held;
+  tarn_access access;
+  open_x();
+  open_outside();
+  hold_begin(&held, stream);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, tarn_place_on(gpu),
+                              TARN_WRITE_DISCARD, stream, &access));
+  assert_ok(tarn_copy_h2d(gpu, access.address, outside_host, SIZE, stream));
+  assert_ok(tarn_synced_end(&access));
+  assert_head(x, TARN_HEAD_AT_GPU);
+  assert_ok(tarn_synced_pull(x, 0, TARN_ALL, stream, NULL));
+  assert_head(x, TARN_HEAD_AT_GPU);
+  hold_end(&held);
+  assert_ok(tarn_stream_synchronize(stream));
+  assert_head(x, TARN_SYNCED);
+  assert_range(x, 0, SIZE, TARN_HOST, OUTSIDE);
+  assert_ok(tarn_synced_destroy(x));
+  close_outside();
+  close_devices();
 }
+END_TEST
 
 // The host writes while a copy out of its memory is queued: the write waits,
 // so that what was pushed is what was there.
 START_TEST(a_write_does_not_overtake_the_push) {
   hold held;
-  pthread_t thread;
   tarn_addr device = 0;
   void *host = NULL;
   open_x();
@@ -209,10 +223,10 @@ START_TEST(a_write_does_not_overtake_the_push) {
   hold_begin(&held, stream);
   assert_ok(tarn_synced_async_gpu_push(x, stream));
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);  // a read waits for nothing
-  ck_assert_int_eq(pthread_create(&thread, NULL, end_hold_later, &held), 0);
+  pthread_t thread = hold_end_later(&held);
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   memset(host, 0xee, SIZE);
-  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  join_thread(thread);
   assert_ok(tarn_stream_synchronize(stream));
   assert_on(gpu, device, 0, SIZE, INSIDE);
   assert_head(x, TARN_HEAD_AT_CPU);
@@ -354,6 +368,7 @@ int main(void) {
            calls_of_a_view_are_about_its_range, cpu_0_as_the_device,
            a_stream_s_callback_is_refused);
   ADD_CASE(suite, "defects", synced_is_said_when_the_copy_has_landed,
+           synced_is_not_said_before_the_write_has_landed,
            a_write_does_not_overtake_the_push, there_is_an_asynchronous_pull,
            a_read_does_not_overwrite_the_callers_memory,
            nor_the_callers_memory_on_the_device, who_writes_all_copies_nothing,

@@ -182,6 +182,46 @@ START_TEST(borrowed_memory_comes_and_goes) {
 }
 END_TEST
 
+static void *prefetch_slowly(void *context) {
+  sem_t *begun = context;
+  require(sem_post(begun) == 0);
+  assert_ok(
+      tarn_synced_prefetch(x, 0, TARN_ALL, tarn_place_on(gpu), NULL, NULL));
+  return NULL;
+}
+
+// A thread copies while the bytes become worthless, or others: its copy does
+// not count.
+START_TEST(a_copy_under_way_is_not_committed_later) {
+  sem_t begun;
+  pthread_t thread;
+  struct timespec some = {.tv_nsec = 10000000L};
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = 40000000};
+  assert_ok(tarn_sim_configure(&options));
+  open_x();
+  write_range(x, 0, SIZE, TARN_HOST, 1);
+  ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
+  start(&thread, prefetch_slowly, &begun);
+  ck_assert_int_eq(sem_wait(&begun), 0);
+  nanosleep(&some, NULL);
+  if (_i == 0) {
+    tarn_access access;
+    assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
+    join(&thread, 1);
+    assert_status(tarn_synced_begin(x, 0, 1, tarn_place_on(gpu), TARN_READ,
+                                    NULL, &access),
+                  TARN_E_STATE);
+  } else {
+    fill_pattern(borrowed, 0, SIZE, 2);
+    assert_ok(tarn_synced_set_cpu_data(x, borrowed));
+    join(&thread, 1);
+    assert_range(x, 0, SIZE, tarn_place_on(gpu), 2);
+  }
+  close_x();
+}
+END_TEST
+
 static void *call_const(void *context) {
   (void)context;
   for (unsigned i = 0; i < ROUNDS; i++) {
@@ -213,6 +253,7 @@ int main(void) {
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, evictions_lose_nothing, 0, 2);
+  tcase_add_loop_test(both, a_copy_under_way_is_not_committed_later, 0, 2);
   suite_add_tcase(suite, both);
   ADD_CASE(suite, "threads", borrowed_memory_comes_and_goes,
            const_calls_of_many_threads);

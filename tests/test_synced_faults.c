@@ -445,9 +445,45 @@ static void play_reports(void) {
   well(tarn_synced_trace(count_lost, NULL));
 }
 
+// Two buffers that have the same bytes in turn.
+static void play_turns(void) {
+  static unsigned char both[SIZE];
+  tarn_synced *other = NULL;
+  tarn_wrap_options options = {.struct_size = sizeof options,
+                               .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  tarn_addr address = (tarn_addr)(uintptr_t)(void *)both;
+  tarn_access a;
+  if (!well(tarn_synced_create(SIZE, NULL, &other))) return;
+  bool shared =
+      well(tarn_synced_wrap(run.buffer, TARN_HOST, address, &options)) &&
+      well(tarn_synced_wrap(other, TARN_HOST, address, &options)) &&
+      well(tarn_synced_suspend(run.buffer, "another's turn"));
+  if (shared && well(tarn_synced_follow(other, run.buffer)) &&
+      well(tarn_synced_begin(other, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD,
+                             NULL, &a))) {
+    memset(a.pointer, 5, SIZE);
+    well(tarn_synced_end(&a));
+    assert_status(tarn_synced_begin(run.buffer, 0, 1, TARN_HOST,
+                                    TARN_WRITE_DISCARD, NULL, &a),
+                  TARN_E_STATE);
+    well(tarn_synced_prefetch(other, 0, TARN_ALL, device_place(1),
+                              run.streams[2], NULL));
+  }
+  (void)!tarn_synced_suspend(other, "no turn");
+  if (shared) {
+    memset(run.invalid, 1, sizeof run.invalid);
+    well(tarn_synced_follow(run.buffer, other));
+    assert_ok(tarn_synced_resume(run.buffer));
+    put(run.buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, 0, 71);
+    look(run.buffer, 0, SIZE, device_place(0), 1);
+  }
+  tarn_status ended = tarn_synced_destroy(other);
+  require(ended == TARN_OK || ended == TARN_E_DEVICE);
+}
+
 static void (*const plays[])(void) = {
     play_synchronous, play_streams,       play_views,   play_document,
-    play_outside,     play_device_memory, play_reports,
+    play_outside,     play_device_memory, play_reports, play_turns,
 };
 
 enum { PLAYS = sizeof plays / sizeof plays[0] };
@@ -540,7 +576,7 @@ START_TEST(simulated_devices_fail) {
                                           "host_memory_allocate",
                                           "device_memory_set"};
   tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)16 << 20,
+                              .capacity = (size_t)1 << 20,
                               .latency_ns = 5000};
   assert_ok(tarn_sim_configure(&options));
   make_patterns();

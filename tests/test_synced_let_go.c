@@ -100,6 +100,34 @@ START_TEST(work_that_is_queued_there_is_waited_for) {
 }
 END_TEST
 
+// Out of memory that another takes the place of, a stream still reads.
+START_TEST(reads_that_are_queued_are_waited_for) {
+  hold held;
+  open_x();
+  tarn_addr first = device_memory(OUTSIDE);
+  tarn_addr second = device_memory(7);
+  assert_ok(try_wrap(tarn_place_on(gpu), first, 0, &mine));
+  tarn_stream *stream = stream_on(gpu);
+  hold_begin(&held, stream);
+  assert_ok(tarn_synced_pull(x, 0, TARN_ALL, stream, NULL));
+  pthread_t thread = hold_end_later(&held);
+  if (_i == 0) {
+    assert_ok(try_wrap(tarn_place_on(gpu), second, 0, NULL));
+  } else {
+    assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
+  }
+  assert_ok(tarn_stream_query(stream));
+  ck_assert_int_eq(mine.calls, 1);
+  join_thread(thread);
+  assert_range(x, 0, SIZE, TARN_HOST, _i == 0 ? 7 : OUTSIDE);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_stream_destroy(stream));
+  free_device_memory(first);
+  free_device_memory(second);
+  close_devices();
+}
+END_TEST
+
 static tarn_synced *named_by_deleter;
 
 // No lock is held: a deleter may use the library, this buffer's room included.
@@ -194,6 +222,22 @@ START_TEST(a_copy_back_that_fails_is_told) {
 }
 END_TEST
 
+// What can be, is copied; the text says what could not.
+START_TEST(one_of_two_copies_back_fails) {
+  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+  write_range(x, 0, 100, tarn_place_on(gpu), 1);
+  write_range(x, 200, 100, tarn_place_on(gpu), 1);
+  assert_ok(tarn_sim_faults("memory_copy_d2h@1"));
+  assert_status(tarn_synced_destroy(x), TARN_E_DEVICE);
+  assert_error_says("bytes 0 to 100");
+  assert_ok(tarn_sim_faults(NULL));
+  assert_pattern(outside, 0, 100, OUTSIDE);
+  assert_pattern(outside + 200, 200, 100, 1);
+  ck_assert_int_eq(mine.calls, 1);
+  close_devices();
+}
+END_TEST
+
 START_TEST(a_copy_back_that_fails_keeps_it_there) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
@@ -217,6 +261,7 @@ int main(void) {
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, synced_back_at_the_end, 0, 2);
+  tcase_add_loop_test(both, reads_that_are_queued_are_waited_for, 0, 2);
   suite_add_tcase(suite, both);
   ADD_CASE(suite, "letting go", another_wrap_lets_go, eviction_lets_go,
            the_last_handle_lets_go, the_same_memory_again,
@@ -226,6 +271,6 @@ int main(void) {
   ADD_CASE(suite, "back", synced_back_when_evicted,
            synced_back_when_another_takes_its_place,
            what_is_lost_is_not_synced_back, a_copy_back_that_fails_is_told,
-           a_copy_back_that_fails_keeps_it_there);
+           one_of_two_copies_back_fails, a_copy_back_that_fails_keeps_it_there);
   return run_synced_suite(suite);
 }

@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "support/effort.h"
+#include "support/faults.h"
 #include "support/run.h"
+#include "support/synced_fault.h"
 #include "support/synced_outside.h"
 #include "support/synced_play.h"
 
-enum { OPERATIONS = EFFORT(12000, 2500), SEEDS = 8 };
+enum { OPERATIONS = EFFORT(80000, 2500), SEEDS = EFFORT(14, 7) };
 
 static sg_config config_of(unsigned long seed) {
   static const uint64_t latencies[] = {0, 20000, 0, 2000, 100000};
@@ -54,6 +56,7 @@ START_TEST(random_operations_are_as_the_model_says) {
   ck_assert_uint_gt(sp_seen.done[SP_BEGIN], OPERATIONS / 8);
   ck_assert_uint_gt(sp_seen.refused[SP_BEGIN], OPERATIONS / 100);
   ck_assert_uint_gt(sp_seen.done[SP_CANCEL], OPERATIONS / 200);
+  ck_assert_uint_gt(sp_failures, OPERATIONS / 4000);
 }
 END_TEST
 
@@ -78,9 +81,9 @@ static void print_counts(unsigned long seed) {
     refused += sp_seen.refused[i];
   }
   printf(
-      "seed %lu: %lu operations, of which %lu were refused as they had to "
-      "be\n",
-      seed, done, refused);
+      "seed %lu: %lu operations, %lu refused as they had to be, "
+      "%lu faults\n",
+      seed, done, refused, sp_failures);
   for (int i = 0; i < SP_KINDS && getenv("TARN_ORACLE_KINDS") != NULL; i++) {
     printf("  %-12s %8lu %8lu\n", sp_kind_name((sp_kind)i), sp_seen.done[i],
            sp_seen.refused[i]);
@@ -126,6 +129,7 @@ static int run_by_hand(unsigned long first, unsigned long seeds,
 }
 
 int main(int argc, char **argv) {
+  faults_install();
   if (argc == 4) {
     return run_by_hand(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10),
                        strtoul(argv[3], NULL, 10));

@@ -273,7 +273,7 @@ static void *read_with_others(void *number) {
   own o = {.buffer = shared};
   make_streams(&o);
   for (int i = 0; i < MEETINGS; i++) {
-    unsigned char bytes[SIZE];
+    unsigned char bytes[SIZE] = {0};
     tarn_stream *stream =
         (i + (int)(uintptr_t)number) % 3 == 0 ? o.streams[i % 2] : NULL;
     tarn_place place = places[1 + i % 2];
@@ -447,7 +447,7 @@ static tarn_status see_traffic(void *context, const tarn_traffic *t) {
 static tarn_status see_open(void *context, const tarn_synced_open *open) {
   (void)context;
   expect(open->handles > 0 || open->size > 0);
-  expect(open->accesses <= 4 * WORKERS);
+  expect(open->accesses <= (size_t)4 * WORKERS);
   tarn_synced_info info = {.struct_size = sizeof info};
   return tarn_synced_query(shared, 0, TARN_ALL, TARN_HOST, &info);
 }

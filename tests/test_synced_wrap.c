@@ -198,6 +198,22 @@ START_TEST(read_only_is_never_written) {
 }
 END_TEST
 
+// What is valid elsewhere too is not copied over, and not valid here any more.
+START_TEST(what_is_elsewhere_too_does_not_move) {
+  open_wrapped(TARN_WRAP_READ_ONLY, NULL);
+  assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
+  assert_ok(tarn_synced_traffic_reset(x));
+  write_range(x, SIZE - 1, 1, TARN_HOST, 5);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  ck_assert_uint_eq(info_at(TARN_HOST).valid, HALF);
+  ck_assert_uint_eq(all_moved(), HALF);  // within the host
+  ck_assert_uint_eq(between(x, TARN_HOST, TARN_HOST).bytes_moved, HALF);
+  assert_range(x, 0, SIZE - 1, TARN_HOST, OUTSIDE);
+  ck_assert_uint_eq(d2h().bytes_moved, HALF);
+  close_x();
+}
+END_TEST
+
 START_TEST(read_only_is_not_filled_either) {
   open_wrapped(TARN_WRAP_READ_ONLY, &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
@@ -302,7 +318,7 @@ int main(void) {
   ADD_CASE(suite, "writes", copies_are_not_made_into_borrowed_memory,
            borrowed_memory_of_a_device_is_left_too,
            what_is_valid_may_be_read_where_it_is, an_open_access_keeps_it_there,
-           read_only_is_not_filled_either);
+           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move);
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, filled_where_it_is_asked_for, 0, 2);

@@ -3,8 +3,12 @@
 // The short way is for a range that is a span of its own, without open writers
 // and without work under way: then there is nothing to cut, to plan or to wait
 // for, and a thread that uses the buffer alone comes through the gate with
-// plain stores. Whatever else, the errand does.
+// plain stores. The span must be at hand, so that the way has no calls in it.
+// The middle way is for a part of a span like that. Whatever else, the errand
+// does.
 #include "synced/access.h"
+
+#include <assert.h>
 
 #include "base/callbacks.h"
 #include "base/status.h"
@@ -34,12 +38,13 @@ static inline uint32_t side_at_once(tarn__core *core, tarn_place place) {
                                           : search(core, place);
 }
 
-// The span that is the range and no more; NULL: there is none.
-static inline tarn__span *span_at(tarn__core *core, size_t start, size_t end) {
+// The span that is the range and no more, if it is at hand.
+static inline tarn__span *span_at(const tarn__core *core, size_t start,
+                                  size_t end) {
   tarn__span *span = core->spans.first;
-  if (span == NULL || start >= core->size) return NULL;
-  if (span->start != start) span = tarn__spans_find(&core->spans, start);
-  return span->start == start && span->end == end ? span : NULL;
+  if (span != NULL && span->start != start) span = core->spans.recent;
+  bool is_it = span != NULL && span->start == start && span->end == end;
+  return is_it ? span : NULL;
 }
 
 static inline bool is_free(const tarn__span *span, bool reads) {
@@ -105,8 +110,7 @@ static inline bool try_short_begin(tarn_synced *buffer, const tarn__wish *wish,
   return begun;
 }
 
-// --- beginning, at length
-// ---------------------------------------------------------------
+// --- beginning, at length ---------------------------------------------------
 
 static tarn_status check_mode(uint32_t mode) {
   uint32_t plain = mode & ~TARN_ACCESS_WAIT;
@@ -210,8 +214,9 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
   if (status == TARN_OK) {
     status = tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
   }
-  return status == TARN_OK ? tarn__access_open(buffer, &wish, out_access)
-                           : status;
+  if (status != TARN_OK) return status;
+  assert(buffer != NULL);
+  return tarn__access_open(buffer, &wish, out_access);
 }
 
 static inline bool is_plain(uint32_t mode) {

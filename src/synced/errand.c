@@ -103,6 +103,7 @@ static void enter(tarn__errand *errand) {
   core->sides[errand->side].accesses++;
   tarn__span *first = tarn__spans_cut(&core->spans, wish->start, wish->end);
   tarn__span *last = first;
+  assert(first != NULL);
   for (tarn__span *span = first; span != NULL && span->start < wish->end;
        span = span->next) {
     enter_span(errand, span, run_of(errand, span, &at));

@@ -280,7 +280,7 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
   return taken;
 }
 
-tarn_status tarn__side_release(const tarn__core *core,
+tarn_status tarn__side_discard(const tarn__core *core,
                                const tarn__side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
   tarn__protect_end(core, memory);
@@ -292,6 +292,15 @@ tarn_status tarn__side_release(const tarn__core *core,
   } else if (!memory->outside) {
     status = tarn_pool_free(&memory->block, NULL);
   }
-  tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+  return status;
+}
+
+tarn_status tarn__side_release(const tarn__core *core,
+                               const tarn__side *memory) {
+  if (!tarn__side_has_memory(memory)) return TARN_OK;
+  tarn_status status = tarn__side_discard(core, memory);
+  if (core->generation == tarn__os_generation()) {
+    tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+  }
   return status;
 }

@@ -242,7 +242,7 @@ static bool holds(const tarn__span *span, size_t offset) {
   return span->start <= offset && offset < span->end;
 }
 
-// Most often it is the one that was changed last, or beside it.
+// Most often it is the one that was found last, or beside it.
 static tarn__span *find_recent(const tarn__spans *spans, size_t offset) {
   tarn__span *span = spans->recent;
   if (span != NULL && !holds(span, offset)) {
@@ -263,15 +263,10 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
     } else if (offset >= span->end) {
       span = span->right;
     } else {
+      ((tarn__spans *)(uintptr_t)spans)->recent = span;  // a hint, no more
       return span;
     }
   }
-}
-
-// The same for who is about to change it.
-static tarn__span *find_to_change(tarn__spans *spans, size_t offset) {
-  spans->recent = tarn__spans_find(spans, offset);
-  return spans->recent;
 }
 
 // --- cuts ------------------------------------------------------------------
@@ -295,7 +290,7 @@ static bool add_cut(const tarn__span *span, size_t offset, size_t *io_spans,
 static bool add_up(tarn__spans *spans, size_t start, size_t end, size_t uses,
                    size_t *out_spans, size_t *out_uses) {
   size_t within = 1;
-  const tarn__span *span = find_to_change(spans, start);
+  const tarn__span *span = tarn__spans_find(spans, start);
   *out_spans = 0;
   *out_uses = 0;
   if (!add_cut(span, start, out_spans, out_uses)) return false;
@@ -343,10 +338,12 @@ static tarn__span *cut_at(tarn__spans *spans, tarn__span *span, size_t offset) {
 
 tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
   assert(start < end && end <= spans->size);
-  tarn__span *first = cut_at(spans, find_to_change(spans, start), start);
-  if (first->end == end || end == spans->size) return first;
-  tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
-  (void)cut_at(spans, last, end);
+  tarn__span *first = cut_at(spans, tarn__spans_find(spans, start), start);
+  if (first->end != end && end != spans->size) {
+    tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
+    (void)cut_at(spans, last, end);
+  }
+  spans->recent = first;
   return first;
 }
 
@@ -378,7 +375,7 @@ static bool are_alike(const tarn__span *a, const tarn__span *b) {
 
 void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
   if (spans->count <= 1 || start >= end) return;
-  tarn__span *span = find_to_change(spans, start > 0 ? start - 1 : 0);
+  tarn__span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
   while (span->end <= end && span->next != NULL) {
     tarn__span *next = span->next;
     if (next->pins > 0 || !are_alike(span, next)) {

@@ -69,7 +69,8 @@ typedef struct tarn__spans {
   size_t size;
   size_t count;
   uint64_t random;
-  tarn__span *recent;       // the last that was changed; NULL: none
+  tarn__span *recent;       // the last that was found or cut; NULL: none. A
+                            // hint: tarn__spans_find sets it, const or not
   tarn__span *spare_spans;  // linked by |next|
   tarn__use *spare_uses;
   size_t spare_span_count;
