@@ -93,8 +93,8 @@ START_TEST(tables) {
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\n\nnet ");
-  assert_contains(o.out, "\nmlp   train ");
-  assert_contains(o.out, "\nmlp   infer ");
+  assert_contains(o.out, "\nmlp  train ");
+  assert_contains(o.out, "\nmlp  infer ");
   assert_contains(o.out, "\nlook-up by name at 1600 names: ");
   ck_assert_ptr_null(strstr(o.out, "resnet"));
   tool_output_free(&o);
