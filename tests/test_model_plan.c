@@ -218,6 +218,22 @@ START_TEST(test_wrong_options) {
 }
 END_TEST
 
+// Found out when it is placed, and planned it is all the same.
+START_TEST(test_a_home_that_is_none) {
+  chain c = make_chain(3, false);
+  const tarn_model_plan_options options = {.struct_size = sizeof options,
+                                           .home = {NULL, TARN_PLACE_DEVICE}};
+  assert_ok(tarn_model_plan(c.model, &options));
+  assert_status(tarn_model_place(c.model), TARN_E_INVALID);
+  ck_assert_ptr_null(c.y[1]->data);
+  ck_assert_uint_eq(report_of(c.model).planned, 2 * ROW);
+  assert_ok(tarn_model_forget(c.model));
+  assert_ok(tarn_model_plan(c.model, NULL));
+  assert_ok(tarn_model_place(c.model));
+  assert_ok(tarn_model_destroy(c.model));
+}
+END_TEST
+
 START_TEST(test_a_planned_model_is_closed) {
   chain c = make_chain(3, false);
   tarn_tensor *tensor = NULL;
@@ -382,8 +398,8 @@ int main(void) {
            test_reading_before_writing,
            test_what_shares_counts_once_at_the_peak);
   ADD_CASE(suite, "stages", test_capacity, test_wrong_options,
-           test_a_planned_model_is_closed, test_a_model_without_steps,
-           test_options_of_the_solver_are_not_kept);
+           test_a_home_that_is_none, test_a_planned_model_is_closed,
+           test_a_model_without_steps, test_options_of_the_solver_are_not_kept);
   ADD_CASE(suite, "nets", test_nets_come_to_what_they_do_by_hand,
            test_no_two_that_live_together_share_bytes,
            test_another_largest_batch);
