@@ -129,6 +129,16 @@ static inline bool tensor_has(tarn_tensor *tensor, unsigned seed,
   return same;
 }
 
+// Where the host sees the buffer's newest bytes.
+static inline const void *host_pointer(tarn_synced *buffer) {
+  tarn_access a;
+  assert_ok(
+      tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
+  const void *pointer = a.pointer;
+  assert_ok(tarn_synced_end(&a));
+  return pointer;
+}
+
 static inline void fill_net(const net *n, unsigned seed, tarn_place place) {
   for (size_t i = 0; i < COUNT; i++)
     fill_tensor(n->param[i], seed, place);
