@@ -121,6 +121,7 @@ static tarn_status wrap(tarn_synced *buffer, tarn_place place,
 
 static tarn_status copy_bytes(const tarn_access *access, tarn_place place,
                               const tarn_dlpack_view *view) {
+  if (view->size == 0) return TARN_OK;
   if (place.kind == TARN_PLACE_HOST) {
     memcpy(access->pointer, (const void *)(uintptr_t)view->address, view->size);
     return TARN_OK;
