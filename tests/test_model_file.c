@@ -243,10 +243,9 @@ START_TEST(what_is_not_aligned_is_copied) {
   size_t size = 0;
   save_a_file();
   unsigned char *bytes = read_whole(&size);
-  memmove(bytes + 8 + bytes[0] + 256u * bytes[1] + 1,
-          bytes + 8 + bytes[0] + 256u * bytes[1],
-          size - 8 - bytes[0] - 256u * bytes[1]);
-  bytes[8 + bytes[0] + 256u * bytes[1]] = ' ';
+  size_t data = 8 + bytes[0] + (size_t)bytes[1] * 256;
+  memmove(bytes + data + 1, bytes + data, size - data);
+  bytes[data] = ' ';
   bytes[0]++;
   write_whole(bytes, size + 1);
   free(bytes);

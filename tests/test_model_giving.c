@@ -80,8 +80,8 @@ START_TEST(the_present_batch_is_given) {
   assert_ok(
       tarn_tensor_to_dlpack(n.fed, TARN_DATA, TARN_HOST, TARN_READ, &given));
   ck_assert_int_eq(given->tensor.shape[0], 0);
+  assert_ok(tarn_model_destroy(n.model));  // no byte of it is lent
   tarn_dlpack_release(given);
-  assert_ok(tarn_model_destroy(n.model));
 }
 END_TEST
 
@@ -200,6 +200,12 @@ START_TEST(what_a_device_has_is_brought_to_the_host) {
     ((unsigned char *)given->tensor.data)[i] = byte_of(n.param[0], 2, i);
   tarn_dlpack_release(given);
   ck_assert(tensor_has(n.param[0], 2, home));
+  const tarn_place pinned = {sim, TARN_PLACE_HOST};
+  assert_ok(
+      tarn_tensor_to_dlpack(n.param[0], TARN_DATA, pinned, TARN_READ, &given));
+  ck_assert_int_eq(given->tensor.device.type, TARN_DLPACK_CPU);
+  ck_assert_ptr_eq(given->tensor.data, host_pointer(n.param[0]->data));
+  tarn_dlpack_release(given);
   free(bytes);
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));

@@ -73,7 +73,8 @@ typedef struct tarn_model_loaded {
 // TARN_E_CORRUPT  the file is damaged: see tarn_safetensors_open.
 // TARN_E_IO       it cannot be read.
 // TARN_FULL       no room at home for what is copied.
-//                 After each of these all parameters are as they were.
+//                 After each of these all parameters are as they were, but
+//                 that one of which bytes were lost before may lose the others.
 // TARN_E_DEVICE, TARN_E_NOMEM  likewise, but for what cannot be known before:
 //                 a copy to a device fails, or the host has no memory to wait
 //                 for streams that are still at work on what is mapped. Then
