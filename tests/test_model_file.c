@@ -426,6 +426,42 @@ START_TEST(parameters_in_two_halves) {
 }
 END_TEST
 
+// Streams still read and write what is to be replaced: they are waited for.
+START_TEST(a_load_behind_streams) {
+  const tarn_sim_options slow = {.struct_size = sizeof slow,
+                                 .latency_ns = 20000000};
+  save_a_file();
+  assert_ok(tarn_sim_configure(&slow));
+  tarn_device *sim = sim_open("sim:0");
+  tarn_place home = tarn_place_on(sim);
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(sim, &stream));
+  for (int round = 0; round < 4; round++) {
+    tarn_access a;
+    net n = new_net(TARN_INFER, home);
+    unsigned char *bytes = pattern_of(n.param[4], 3);
+    fill_tensor(n.param[4], 2, TARN_HOST);
+    assert_ok(tarn_synced_begin(n.param[4]->data, 0, TARN_ALL, home,
+                                round < 2 ? TARN_READ : TARN_WRITE_DISCARD,
+                                stream, &a));
+    if (round >= 2) {
+      assert_ok(tarn_copy_h2d(sim, a.address, bytes, a.size, stream));
+    }
+    assert_ok(tarn_synced_end(&a));
+    load(&n, round % 2 == 0 ? 0 : TARN_FILE_COPY);
+    ck_assert(tensor_has(n.param[4], 1, TARN_HOST));
+    assert_ok(tarn_stream_synchronize(stream));
+    ck_assert(tensor_has(n.param[4], 1, home));
+    ck_assert(tensor_has(n.param[4], 1, TARN_HOST));
+    free(bytes);
+    assert_ok(tarn_model_destroy(n.model));
+  }
+  ck_assert_uint_eq(sim_misuses(), 0);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(sim));
+}
+END_TEST
+
 int main(void) {
   const TTest *const tests[] = {
       what_was_saved_is_loaded,
@@ -447,6 +483,7 @@ int main(void) {
       a_copy_to_a_device,
       parameters_elsewhere,
       parameters_in_two_halves,
+      a_load_behind_streams,
   };
   return run_with_folder("model_file", tests, sizeof tests / sizeof *tests);
 }

@@ -4,28 +4,6 @@
 
 #include "test_model_file_kit.h"
 
-// A net with pattern 2, beside a file with pattern 1.
-static net net_beside_a_file(tarn_model_mode mode, tarn_place home) {
-  net n = new_net(mode, home);
-  fill_net(&n, 1, TARN_HOST);
-  assert_ok(tarn_model_save(n.model, path, 0));
-  fill_net(&n, 2, home);
-  return n;
-}
-
-// And everything is as it was.
-static void assert_refuses(const net *n, uint32_t flags, tarn_status status,
-                           const char *text) {
-  tarn_model_loaded loaded = {.struct_size = sizeof loaded, .copied = 7};
-  assert_status(tarn_model_load(n->model, path, flags, &loaded), status);
-  assert_error_says(text);
-  ck_assert_uint_eq(loaded.struct_size, sizeof loaded);
-  ck_assert_uint_eq(loaded.mapped + loaded.copied + loaded.bytes, 0);
-  ck_assert_uint_eq(loaded.missing + loaded.unused, 0);
-  expect_net(n, 2, TARN_HOST);
-  ck_assert_uint_eq(mappings(), 0);
-}
-
 // --- wrong use -------------------------------------------------------------
 
 START_TEST(wrong_arguments) {
@@ -266,22 +244,6 @@ END_TEST
 
 // --- no memory -------------------------------------------------------------
 
-// Of |n|'s parameters those with the new value; the others have the old one.
-// Those that have neither are |*out_lost|.
-static size_t count_new(const net *n, tarn_place place, size_t *out_lost) {
-  size_t found = 0;
-  *out_lost = 0;
-  for (size_t i = 0; i < COUNT; i++) {
-    if (n->param[i]->max_size == 0) continue;
-    if (tensor_has(n->param[i], 1, place)) {
-      found++;
-    } else if (!tensor_has(n->param[i], 2, place)) {
-      ++*out_lost;
-    }
-  }
-  return found;
-}
-
 typedef struct sweep {
   net n;
   uint32_t flags;
@@ -338,138 +300,6 @@ START_TEST(any_allocation_of_a_save_may_fail) {
 }
 END_TEST
 
-// --- devices that fail -----------------------------------------------------
-
-// Room for some of them only.
-START_TEST(a_device_without_room) {
-  const tarn_sim_options options = {.struct_size = sizeof options,
-                                    .capacity = (size_t)512 << 10};
-  assert_ok(tarn_sim_configure(&options));
-  tarn_device *sim = sim_open("sim:0");
-  net n = new_net(TARN_TRAIN, tarn_place_on(sim));
-  fill_net(&n, 1, TARN_HOST);
-  assert_ok(tarn_model_save(n.model, path, 0));
-  fill_net(&n, 2, TARN_HOST);
-  assert_refuses(&n, TARN_FILE_COPY, TARN_FULL, "sim:0");
-  load(&n, 0);
-  expect_net(&n, 1, TARN_HOST);
-  assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-// Parameters that have no value yet have none after that.
-START_TEST(a_device_without_room_at_first) {
-  const tarn_sim_options options = {.struct_size = sizeof options,
-                                    .capacity = (size_t)512 << 10};
-  assert_ok(tarn_sim_configure(&options));
-  tarn_device *sim = sim_open("sim:0");
-  net n = new_net(TARN_TRAIN, TARN_HOST);
-  fill_net(&n, 1, TARN_HOST);
-  assert_ok(tarn_model_save(n.model, path, 0));
-  assert_ok(tarn_model_destroy(n.model));
-  n = new_net(TARN_TRAIN, tarn_place_on(sim));
-  assert_status(tarn_model_load(n.model, path, TARN_FILE_COPY, NULL),
-                TARN_FULL);
-  for (size_t i = 0; i < COUNT; i++) {
-    tarn_synced_info info = {.struct_size = sizeof info};
-    assert_ok(
-        tarn_synced_query(n.param[i]->data, 0, TARN_ALL, TARN_HOST, &info));
-    ck_assert_uint_eq(info.unwritten, n.param[i]->max_size);
-  }
-  assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-START_TEST(a_copy_that_fails_half_way) {
-  size_t lost = 0;
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
-  net n = net_beside_a_file(TARN_TRAIN, home);
-  assert_ok(tarn_sim_faults("memory_copy_h2d@3"));
-  assert_status(tarn_model_load(n.model, path, TARN_FILE_COPY, NULL),
-                TARN_E_DEVICE);
-  assert_error_says("net.safetensors: only 2 of 7 tensors were loaded: ");
-  assert_ok(tarn_sim_faults(NULL));
-  ck_assert_uint_eq(count_new(&n, TARN_HOST, &lost), 2);
-  ck_assert_uint_eq(lost, 1);
-  ck_assert_uint_eq(mappings(), 0);
-  load(&n, TARN_FILE_COPY);
-  expect_net(&n, 1, home);
-  fill_net(&n, 2, home);
-  expect_net(&n, 2, TARN_HOST);  // and there is a copy at the host now
-  assert_ok(tarn_sim_faults("memory_copy_h2d@1"));
-  assert_status(tarn_model_load(n.model, path, TARN_FILE_COPY, NULL),
-                TARN_E_DEVICE);
-  assert_ok(tarn_sim_faults(NULL));
-  expect_net(&n, 2, TARN_HOST);
-  assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-// Whatever call fails: values are old or new, but for one.
-START_TEST(any_call_of_the_device_may_fail) {
-  static const uint32_t flags[] = {0, TARN_FILE_COPY};
-  char plan[32];
-  size_t failures = 0;
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
-  net n = net_beside_a_file(TARN_TRAIN, home);
-  for (int n_th = 1; n_th <= 80; n_th++) {
-    size_t lost = 0;
-    uint32_t how = flags[n_th % 2];
-    snprintf(plan, sizeof plan, "*@%d", (n_th + 1) / 2);
-    fill_net(&n, 2, n_th % 4 < 2 ? home : TARN_HOST);
-    assert_ok(tarn_sim_faults(plan));
-    tarn_status status = tarn_model_load(n.model, path, how, NULL);
-    assert_ok(tarn_sim_faults(NULL));
-    size_t news = count_new(&n, TARN_HOST, &lost);
-    require(status == TARN_OK || status == TARN_E_DEVICE ||
-            status == TARN_FULL);
-    require(status == TARN_OK ? news == COUNT - 1 && lost == 0 : lost <= 1);
-    if (status == TARN_FULL) require(news == 0 && lost == 0);
-    failures += status != TARN_OK;
-  }
-  ck_assert_uint_gt(failures, 5);
-  ck_assert_uint_lt(failures, 40);
-  assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-START_TEST(a_save_from_a_device_that_fails) {
-  char plan[32];
-  size_t failures = 0;
-  size_t size = 0;
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
-  net n = net_beside_a_file(TARN_TRAIN, home);
-  unsigned char *was = read_whole(&size);
-  for (int n_th = 1; n_th <= 40; n_th++) {
-    snprintf(plan, sizeof plan, "*@%d", n_th);
-    assert_ok(tarn_sim_faults(plan));
-    tarn_status status = tarn_model_save(n.model, path, 0);
-    assert_ok(tarn_sim_faults(NULL));
-    expect_net(&n, 2, home);
-    if (status == TARN_OK) break;
-    require(status == TARN_E_DEVICE);
-    unsigned char *is = read_whole(NULL);
-    require(memcmp(is, was, size) == 0);
-    free(is);
-    failures++;
-  }
-  ck_assert_uint_ge(failures, COUNT - 1);  // each of them is a copy at least
-  ck_assert_uint_lt(failures, 40);
-  load(&n, 0);
-  expect_net(&n, 2, TARN_HOST);
-  free(was);
-  assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
 int main(void) {
   faults_install();
   const TTest *const tests[] = {
@@ -485,11 +315,6 @@ int main(void) {
       strange_tensors,
       any_allocation_of_a_load_may_fail,
       any_allocation_of_a_save_may_fail,
-      a_device_without_room,
-      a_device_without_room_at_first,
-      a_copy_that_fails_half_way,
-      any_call_of_the_device_may_fail,
-      a_save_from_a_device_that_fails,
   };
   return run_with_folder("model_file_faults", tests,
                          sizeof tests / sizeof *tests);

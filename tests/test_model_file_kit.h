@@ -217,6 +217,45 @@ static inline tarn_model_loaded load(const net *n, uint32_t flags) {
   return loaded;
 }
 
+// A net with pattern 2, beside a file with pattern 1.
+static inline net net_beside_a_file(tarn_model_mode mode, tarn_place home) {
+  net n = new_net(mode, home);
+  fill_net(&n, 1, TARN_HOST);
+  assert_ok(tarn_model_save(n.model, path, 0));
+  fill_net(&n, 2, home);
+  return n;
+}
+
+// The load is refused, and everything is as it was.
+static inline void assert_refuses(const net *n, uint32_t flags,
+                                  tarn_status status, const char *text) {
+  tarn_model_loaded loaded = {.struct_size = sizeof loaded, .copied = 7};
+  assert_status(tarn_model_load(n->model, path, flags, &loaded), status);
+  assert_error_says(text);
+  ck_assert_uint_eq(loaded.struct_size, sizeof loaded);
+  ck_assert_uint_eq(loaded.mapped + loaded.copied + loaded.bytes, 0);
+  ck_assert_uint_eq(loaded.missing + loaded.unused, 0);
+  expect_net(n, 2, TARN_HOST);
+  ck_assert_uint_eq(mappings(), 0);
+}
+
+// Of |n|'s parameters those with the new value; the others have the old one.
+// Those that have neither are |*out_lost|.
+static inline size_t count_new(const net *n, tarn_place place,
+                               size_t *out_lost) {
+  size_t found = 0;
+  *out_lost = 0;
+  for (size_t i = 0; i < COUNT; i++) {
+    if (n->param[i]->max_size == 0) continue;
+    if (tensor_has(n->param[i], 1, place)) {
+      found++;
+    } else if (!tensor_has(n->param[i], 2, place)) {
+      ++*out_lost;
+    }
+  }
+  return found;
+}
+
 // Bytes that are out in the pool of |place|.
 static inline size_t live_at(tarn_place place) {
   tarn_pool *pool = NULL;
