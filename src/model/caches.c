@@ -4,9 +4,10 @@
 //   push 1 ─► described cache 1
 //   push 2 ─► beyond: a buffer of its own, from the pool
 //
-// An entry keeps its place in |stack| when it is popped, so that its buffer
-// lives until the round ends, and the memory of entries beyond the description
-// is there again in the next round.
+// An entry keeps its place in |stack| when it is popped, so that the memory of
+// entries beyond the description is there again in the next round. Those
+// buffers are suspended but from their push to the end of the backward pass of
+// their step, as the plan's are.
 #include <assert.h>
 
 #include "base/status.h"
@@ -20,6 +21,7 @@ typedef struct entry {
   size_t size;          // of the buffer, where it is an extra one
   tarn_synced *buffer;  // described: the tensor's; else the entry's own
   bool extra;
+  bool active;  // an extra one that is not suspended
 } entry;
 
 static tarn_status check(const tarn_step *step, tarn_pass pass,
@@ -84,13 +86,20 @@ static tarn_status make_extra(tarn_step *step, size_t size,
                                  .name = step->name,
                                  .device = device,
                                  .align = model->slots->options.align};
-  return tarn_synced_create(size, &options, out_buffer);
+  tarn_status status = tarn_synced_create(size, &options, out_buffer);
+  if (status != TARN_OK) return status;
+  // It holds nothing, and not zeros, as one that is there again.
+  status = tarn_synced_invalidate(*out_buffer, 0, TARN_ALL);
+  if (status == TARN_OK) return TARN_OK;
+  tarn_synced_destroy(*out_buffer);
+  return status;
 }
 
-// One that is left from an earlier round will do, if it is as large.
+// One that is left from an earlier round, suspended, will do, if it is as
+// large.
 static tarn_status take_extra(tarn_step *step, entry *left, size_t size) {
   if (left->buffer != NULL && left->size == size) {
-    return tarn_synced_invalidate(left->buffer, 0, TARN_ALL);
+    return tarn_synced_resume(left->buffer);
   }
   tarn_synced *fresh = NULL;
   tarn_status status = make_extra(step, size, &fresh);
@@ -128,7 +137,7 @@ static tarn_status push_extra(tarn_step *step, entry *place, entry wanted) {
   if (status != TARN_OK) return status;
   wanted.buffer = place->buffer;
   wanted.size = size;
-  wanted.extra = true;
+  wanted.extra = wanted.active = true;
   *place = wanted;
   count_extra(step->model, size);
   return TARN_OK;
@@ -176,6 +185,76 @@ tarn_status tarn_step_pop(tarn_step *step, tarn_dtype dtype, size_t count,
   return TARN_OK;
 }
 
+// --- the end of a pass -----------------------------------------------------
+
+// Steps from |first| to below |end|.
+typedef struct reach {
+  size_t first;
+  size_t end;
+} reach;
+
+// The steps whose backward pass is over when time goes on to |time|. Backward,
+// step i of n is at 2n - 1 - i.
+static reach find_over(const tarn_model *model, uint64_t time) {
+  size_t n = model->steps.count;
+  uint64_t from = model->placed->now;
+  if (time == TARN__NO_TIME) return (reach){0, n};
+  if (from < n) from = n;
+  if (from >= time) return (reach){0, 0};
+  return (reach){(size_t)(2 * n - time), (size_t)(2 * n - from)};
+}
+
+// The extra entries of a step; |*out_count| is how many.
+static entry *extras_of(const tarn_step *step, size_t *out_count) {
+  size_t described = step->caches.count;
+  *out_count = 0;
+  if (step->stack.count <= described) return NULL;
+  *out_count = step->stack.count - described;
+  return entry_at(step, described);
+}
+
+static tarn_status check_step_idle(const tarn_step *step) {
+  size_t count = 0;
+  const entry *extras = extras_of(step, &count);
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status = tarn__placed_check_buffer(
+        extras[i].active ? extras[i].buffer : NULL, step->name);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__caches_check_idle(const tarn_model *model, uint64_t time) {
+  reach over = find_over(model, time);
+  for (size_t i = over.first; i < over.end; i++) {
+    tarn_status status = check_step_idle(tarn__step_at(model, i));
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static tarn_status suspend_extras(const tarn_step *step, const char *why) {
+  size_t count = 0;
+  entry *extras = extras_of(step, &count);
+  for (size_t i = 0; i < count; i++) {
+    if (!extras[i].active) continue;
+    tarn_status status = tarn_synced_suspend(extras[i].buffer, why);
+    if (status != TARN_OK) return status;
+    extras[i].active = false;
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__caches_end(tarn_model *model, uint64_t time) {
+  reach over = find_over(model, time);
+  for (size_t i = over.first; i < over.end; i++) {
+    tarn_status status =
+        suspend_extras(tarn__step_at(model, i), tarn__not_its_turn);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
 // --- the end of a round, and of the place ----------------------------------
 
 void tarn__caches_empty(tarn_model *model) {
@@ -183,12 +262,21 @@ void tarn__caches_empty(tarn_model *model) {
     tarn__step_at(model, i)->depth = 0;
 }
 
+// Somebody may have a view. In a child of fork nothing can be suspended, and
+// need not be.
+static tarn_status end_extra(tarn_synced *buffer) {
+  if (buffer == NULL) return TARN_OK;
+  tarn_status status = tarn_synced_suspend(buffer, tarn__gone);
+  (void)status;
+  return tarn_synced_destroy(buffer);
+}
+
 static tarn_status free_extras(tarn_step *step) {
   tarn_status first = TARN_OK;
-  for (size_t i = 0; i < step->stack.count; i++) {
-    entry *each = entry_at(step, i);
-    if (!each->extra) continue;
-    tarn_status status = tarn_synced_destroy(each->buffer);
+  size_t count = 0;
+  entry *extras = extras_of(step, &count);
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status = end_extra(extras[i].buffer);
     if (first == TARN_OK) first = status;
   }
   step->depth = 0;

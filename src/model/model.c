@@ -98,8 +98,9 @@ static void free_model(tarn_model *model) {
 
 tarn_status tarn_model_destroy(tarn_model *model) {
   if (model == NULL) return TARN_OK;
-  tarn_status status = tarn__placed_end(model);
-  if (status == TARN_E_STATE) return status;
+  tarn_status status = tarn__placed_check_end(model);
+  if (status != TARN_OK) return status;
+  status = tarn__placed_end(model);
   free_model(model);
   return status;
 }

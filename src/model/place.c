@@ -6,12 +6,14 @@
 #include <assert.h>
 
 #include "base/hostmem.h"
+#include "base/os.h"
 #include "base/status.h"
 #include "model/placed.h"
 #include "model/slots.h"
 
 const char tarn__not_its_turn[] =
     "its lifetime in the plan has not begun or is over";
+const char tarn__gone[] = "its model has given its memory back";
 
 // --- what has to be made ---------------------------------------------------
 
@@ -154,10 +156,16 @@ static tarn_status take_block(const tarn__slots *slots, tarn_place place,
                          out_block);
 }
 
+static bool is_host(tarn_place place) {
+  return place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);
+}
+
+// The host is one place of a buffer, whoever pins its memory.
 static bool has_compute(const tarn__slots *slots) {
+  tarn_place home = slots->options.home;
   tarn_place compute = slots->options.compute;
-  return compute.device != NULL &&
-         !tarn_place_equal(compute, slots->options.home);
+  return compute.device != NULL && !tarn_place_equal(compute, home) &&
+         !(is_host(compute) && is_host(home));
 }
 
 static tarn_status take_blocks(tarn__placed *placed) {
@@ -209,17 +217,46 @@ static tarn_status wrap_slots(tarn__placed *placed) {
 // --- together --------------------------------------------------------------
 
 // A view that outlives the model must not lead into memory that is given back.
+// Suspended first, since of a suspended buffer nothing is copied away.
+static tarn_status let_go_of(const tarn__placed *placed, size_t slot) {
+  tarn_synced *buffer = placed->made[slot].buffer;
+  tarn_status first = tarn_synced_suspend(buffer, tarn__gone);
+  for (size_t k = 0; k < 2; k++) {
+    if (placed->blocks[k].pool == NULL) continue;
+    tarn_status status =
+        tarn_synced_evict(buffer, tarn_pool_place(placed->blocks[k].pool));
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// Where a buffer could not wait for its streams, all of them are waited for.
+static tarn_status wait_for_devices(const tarn__placed *placed) {
+  const tarn_place places[] = {placed->slots->options.home,
+                               placed->slots->options.compute};
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < 2; i++) {
+    if (places[i].device == NULL) continue;
+    tarn_status status = tarn_device_synchronize(places[i].device);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
 static tarn_status let_go(const tarn__placed *placed) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < placed->slots->slots.count; i++) {
-    for (size_t k = 0; k < 2; k++) {
-      if (placed->blocks[k].pool == NULL) continue;
-      tarn_status status = tarn_synced_evict(
-          placed->made[i].buffer, tarn_pool_place(placed->blocks[k].pool));
-      if (first == TARN_OK) first = status;
-    }
+    tarn_status status = let_go_of(placed, i);
+    if (first == TARN_OK) first = status;
   }
-  return first;
+  return first == TARN_OK ? TARN_OK : wait_for_devices(placed);
+}
+
+// Nothing but what the host's books are.
+static void free_books(tarn__placed *placed) {
+  tarn__host_free_array(placed->made, placed->made_count, sizeof *placed->made);
+  tarn__placed_free_order(placed);
+  tarn__host_free(placed, sizeof *placed);
 }
 
 // Buffers before the blocks that they lie in.
@@ -228,13 +265,10 @@ static tarn_status free_placed(tarn__placed *placed, bool whole) {
   if (placed->made != NULL) {
     tarn_status status = destroy_buffers(placed->made, placed->made_count);
     if (first == TARN_OK) first = status;
-    tarn__host_free_array(placed->made, placed->made_count,
-                          sizeof *placed->made);
   }
   tarn_status status = give_blocks(placed);
   if (first == TARN_OK) first = status;
-  tarn__placed_free_order(placed);
-  tarn__host_free(placed, sizeof *placed);
+  free_books(placed);
   return first;
 }
 
@@ -268,6 +302,13 @@ static void publish(const tarn__made *list, size_t count) {
   }
 }
 
+// There is a new place: what becomes of the former is told and no more.
+static void give_former_place_back(tarn_model *model) {
+  if (tarn__placed_release(model) == TARN_OK) return;
+  tarn__log(TARN_LOG_WARN, "%s: a place that was given back: %s", model->name,
+            tarn_last_error());
+}
+
 tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
   tarn__placed *placed = tarn__host_alloc(sizeof *placed);
   if (placed == NULL) return TARN_E_NOMEM;
@@ -279,7 +320,7 @@ tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
     if (p.kept != NULL) destroy_buffers(p.kept, p.kept_count);
     free_placed(placed, false);
   } else {
-    tarn__placed_release(model);  // what it had until now
+    give_former_place_back(model);
     publish(p.kept, p.kept_count);
     publish(placed->made, placed->made_count);
     model->placed = placed;
@@ -288,15 +329,19 @@ tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
   return status;
 }
 
-tarn_status tarn__placed_release(tarn_model *model) {
-  tarn__placed *placed = model->placed;
-  if (placed == NULL) return TARN_OK;
-  tarn_status first = tarn__caches_free(model);
+static void hide(const tarn__placed *placed) {
   for (size_t i = 0; i < placed->made_count; i++) {
     tarn_tensor *tensor = &placed->made[i].tensor->shown;
     if (placed->made[i].part == TARN_DATA) tensor->data = NULL;
     if (placed->made[i].part == TARN_DIFF) tensor->diff = NULL;
   }
+}
+
+tarn_status tarn__placed_release(tarn_model *model) {
+  tarn__placed *placed = model->placed;
+  if (placed == NULL) return TARN_OK;
+  tarn_status first = tarn__caches_free(model);
+  hide(placed);
   model->placed = NULL;
   tarn_status status = free_placed(placed, true);
   return first != TARN_OK ? first : status;
@@ -304,15 +349,28 @@ tarn_status tarn__placed_release(tarn_model *model) {
 
 // --- ending ----------------------------------------------------------------
 
-static tarn_status check_idle(tarn_synced *buffer, const char *name,
-                              bool stays) {
+static tarn_status count_open(tarn_synced *buffer, bool own_only,
+                              size_t *out_open) {
+  *out_open = 0;
   if (buffer == NULL) return TARN_OK;
   tarn_synced_info info = {.struct_size = sizeof info};
   tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
   if (status != TARN_OK) return status;
-  size_t open = stays ? info.own_accesses : info.readers + info.writers;
-  if (open == 0) return TARN_OK;
+  *out_open = info.own_accesses;
+  if (!own_only) *out_open += info.readers + info.writers;
+  return TARN_OK;
+}
+
+static tarn_status check_idle(tarn_synced *buffer, const char *name,
+                              bool own_only) {
+  size_t open = 0;
+  tarn_status status = count_open(buffer, own_only, &open);
+  if (status != TARN_OK || open == 0) return status;
   return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
+}
+
+tarn_status tarn__placed_check_buffer(tarn_synced *buffer, const char *name) {
+  return check_idle(buffer, name, false);
 }
 
 // Bytes that go with the place must not be used by anybody. Those of a
@@ -329,7 +387,8 @@ tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
     }
     if (status != TARN_OK) return status;
   }
-  return TARN_OK;
+  if (model->placed == NULL) return TARN_OK;
+  return tarn__caches_check_idle(model, TARN__NO_TIME);
 }
 
 static tarn_status end_kept(tarn_model *model) {
@@ -346,14 +405,30 @@ static tarn_status end_kept(tarn_model *model) {
   return first;
 }
 
-tarn_status tarn__placed_end(tarn_model *model) {
-  tarn_status status = TARN_OK;
-  if (tarn__model_check(model) == TARN_OK) {
-    status = tarn__placed_check_idle(model, true);
-    if (status != TARN_OK) return status;
+// In a child of fork: blocks and streams are the parent's.
+static tarn_status forget_all(tarn_model *model) {
+  tarn__placed *placed = model->placed;
+  tarn_status first = tarn__caches_free(model);
+  if (placed != NULL) {
+    hide(placed);
+    model->placed = NULL;
+    tarn_status status = destroy_buffers(placed->made, placed->made_count);
+    if (first == TARN_OK) first = status;
+    free_books(placed);
   }
+  tarn_status status = end_kept(model);
+  return first != TARN_OK ? first : status;
+}
+
+tarn_status tarn__placed_check_end(tarn_model *model) {
+  if (model->generation != tarn__os_generation()) return TARN_OK;
+  return tarn__placed_check_idle(model, true);
+}
+
+tarn_status tarn__placed_end(tarn_model *model) {
+  if (model->generation != tarn__os_generation()) return forget_all(model);
   tarn_status first = tarn__placed_release(model);
-  status = end_kept(model);
+  tarn_status status = end_kept(model);
   return first != TARN_OK ? first : status;
 }
 

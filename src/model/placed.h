@@ -37,8 +37,10 @@ struct tarn__placed {
   size_t *formers;        // below [former_starts[i + 1]], in whatever order
 };
 
-// What a suspended buffer says.
+// What a suspended buffer says: between its lifetimes, and when its model has
+// let go of it.
 extern const char tarn__not_its_turn[];
+extern const char tarn__gone[];
 
 // Takes blocks, makes buffers, and gives both to |model| in place of what it
 // has, whose buffers end.
@@ -46,6 +48,10 @@ extern const char tarn__not_its_turn[];
 // TARN_FULL, TARN_E_DEVICE  as tarn_model_place: nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
                                                const tarn__slots *slots);
+
+// TARN_E_STATE if an access to |buffer|, whoever's, is open; NULL is allowed.
+TARN_MUST_CHECK tarn_status tarn__placed_check_buffer(tarn_synced *buffer,
+                                                      const char *name);
 
 // TARN_E_STATE if an access to a buffer of the model is open: only to those
 // that tarn__placed_release ends, or to any of them.
@@ -57,11 +63,26 @@ TARN_MUST_CHECK tarn_status tarn__placed_check_idle(tarn_model *model,
 // TARN_E_DEVICE  done, but a device refused some memory.
 tarn_status tarn__placed_release(tarn_model *model);
 
-// And parameters, diffs and states too.
+// Whether a model may end: as tarn__placed_check_idle; in a child of fork
+// whatever is open.
+TARN_MUST_CHECK tarn_status tarn__placed_check_end(tarn_model *model);
+
+// Ends parameters, diffs and states too; in a child of fork only what the host
+// has of them.
 //
-// TARN_E_STATE   an access is open: nothing has changed.
 // TARN_E_DEVICE  done, but a device refused some memory.
 tarn_status tarn__placed_end(tarn_model *model);
+
+// Of caches beyond the description, which a plan knows nothing of: whether
+// those are idle whose step's backward pass is over at |time|, or all with
+// TARN__NO_TIME ...
+//
+// TARN_E_STATE  an access is open.
+TARN_MUST_CHECK tarn_status tarn__caches_check_idle(const tarn_model *model,
+                                                    uint64_t time);
+
+// ... and suspends them.
+TARN_MUST_CHECK tarn_status tarn__caches_end(tarn_model *model, uint64_t time);
 
 // Empties the stacks of caches; buffers beyond the description stay for the
 // next round.

@@ -32,125 +32,181 @@ static tarn_status check_step(const tarn_step *step, tarn_pass pass) {
   return TARN_OK;
 }
 
-// --- ending ----------------------------------------------------------------
+// --- looking ahead ---------------------------------------------------------
+// All that can fail is done before anything has changed.
 
-static tarn_status check_slot(const tarn__placed *placed, size_t slot) {
-  if (!placed->active[slot]) return TARN_OK;
-  tarn_synced_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_synced_query(placed->made[slot].buffer, 0, TARN_ALL,
-                                         TARN_HOST, &info);
-  if (status != TARN_OK) return status;
-  if (info.readers == 0 && info.writers == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE,
-                    "'%s': an access is open, and its lifetime is over",
-                    placed->made[slot].tensor->shown.name);
+// What entering a step, or leaving the round, will change.
+typedef struct change {
+  uint64_t time;    // to be now; TARN__NO_TIME: the round ends
+  bool ends_all;    // the round ends, whether or not another begins
+  size_t end_to;    // of |by_last|: those before this one end
+  size_t begin_at;  // the first slot that may begin
+} change;
+
+static bool ends(const tarn__placed *placed, const change *c, size_t slot) {
+  return c->ends_all || tarn__slot_at(placed->slots, slot)->last < c->time;
 }
 
-// How far |by_last| goes of slots that end before |time|. All of them must be
-// idle before the first is suspended.
-static tarn_status find_ended(const tarn__placed *placed, uint64_t time,
-                              size_t *out_end) {
+// All that end must be idle before the first is suspended.
+static tarn_status find_ended(const tarn__placed *placed, change *c) {
   size_t count = placed->slots->slots.count;
-  size_t i = placed->next_to_end;
-  for (; i < count; i++) {
-    size_t slot = placed->by_last[i];
-    if (tarn__slot_at(placed->slots, slot)->last >= time) break;
-    tarn_status status = check_slot(placed, slot);
-    if (status != TARN_OK) return status;
-  }
-  *out_end = i;
-  return TARN_OK;
-}
-
-static tarn_status suspend(tarn__placed *placed, size_t slot) {
-  if (!placed->active[slot]) return TARN_OK;
-  tarn_status status =
-      tarn_synced_suspend(placed->made[slot].buffer, tarn__not_its_turn);
-  if (status == TARN_OK) placed->active[slot] = false;
-  return status;
-}
-
-static tarn_status end_slots(tarn__placed *placed, uint64_t time) {
-  size_t end = 0;
-  tarn_status status = find_ended(placed, time, &end);
-  if (status != TARN_OK) return status;
-  for (; placed->next_to_end < end; placed->next_to_end++) {
-    status = suspend(placed, placed->by_last[placed->next_to_end]);
+  for (c->end_to = placed->next_to_end; c->end_to < count; c->end_to++) {
+    size_t slot = placed->by_last[c->end_to];
+    if (!ends(placed, c, slot)) break;
+    if (!placed->active[slot]) continue;
+    const tarn__made *made = &placed->made[slot];
+    tarn_status status =
+        tarn__placed_check_buffer(made->buffer, made->tensor->shown.name);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
 }
 
-// --- beginning -------------------------------------------------------------
+// |slot| waits for whatever is queued still on |former|'s bytes.
+static tarn_status follow(const tarn__placed *placed, size_t slot,
+                          size_t former) {
+  return tarn_synced_follow(placed->made[slot].buffer,
+                            placed->made[former].buffer);
+}
 
-// Whoever had the bytes before may still have work queued on them.
-static tarn_status resume(tarn__placed *placed, size_t slot) {
-  tarn_synced *buffer = placed->made[slot].buffer;
+static tarn_status follow_formers(const tarn__placed *placed, size_t slot) {
   for (size_t i = placed->former_starts[slot];
        i < placed->former_starts[slot + 1]; i++) {
-    tarn_status status =
-        tarn_synced_follow(buffer, placed->made[placed->formers[i]].buffer);
+    tarn_status status = follow(placed, slot, placed->formers[i]);
     if (status != TARN_OK) return status;
   }
-  tarn_status status = tarn_synced_resume(buffer);
-  if (status == TARN_OK) placed->active[slot] = true;
+  return TARN_OK;
+}
+
+// The slots that begin are [begin_at, the result), but for those that are over
+// by then.
+static tarn_status follow_all(const tarn__placed *placed, const change *c) {
+  size_t count = placed->slots->slots.count;
+  if (c->time == TARN__NO_TIME) return TARN_OK;
+  for (size_t i = c->begin_at; i < count; i++) {
+    const tarn__slot *slot = tarn__slot_at(placed->slots, i);
+    if (slot->first > c->time) break;
+    if (slot->last < c->time) continue;
+    tarn_status status = follow_formers(placed, i);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+// One that took the place of |slot|, and has been at work beside it, goes on
+// with its bytes alone.
+static tarn_status hand_over(const tarn__placed *placed, const change *c,
+                             size_t slot) {
+  for (size_t i = placed->former_starts[slot];
+       i < placed->former_starts[slot + 1]; i++) {
+    size_t taker = placed->formers[i];
+    if (!placed->active[taker] || ends(placed, c, taker)) continue;
+    tarn_status status = follow(placed, taker, slot);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static tarn_status hand_all_over(const tarn__placed *placed, const change *c) {
+  if (c->ends_all) return TARN_OK;
+  for (size_t i = placed->next_to_end; i < c->end_to; i++) {
+    size_t slot = placed->by_last[i];
+    if (!placed->active[slot]) continue;
+    tarn_status status = hand_over(placed, c, slot);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
+}
+
+static tarn_status look_ahead(tarn_model *model, change *c) {
+  const tarn__placed *placed = model->placed;
+  uint64_t time = c->ends_all ? TARN__NO_TIME : c->time;
+  c->begin_at = c->ends_all ? 0 : placed->next_to_begin;
+  tarn_status status = find_ended(placed, c);
+  if (status == TARN_OK) status = tarn__caches_check_idle(model, time);
+  if (status == TARN_OK) status = hand_all_over(placed, c);
+  if (status == TARN_OK) status = follow_all(placed, c);
   return status;
+}
+
+// --- changing --------------------------------------------------------------
+// It fails only where another thread has begun an access meanwhile; then the
+// next call goes on from there.
+
+static tarn_status end_slots(tarn__placed *placed, const change *c) {
+  for (; placed->next_to_end < c->end_to; placed->next_to_end++) {
+    size_t slot = placed->by_last[placed->next_to_end];
+    if (!placed->active[slot]) continue;
+    tarn_status status =
+        tarn_synced_suspend(placed->made[slot].buffer, tarn__not_its_turn);
+    if (status != TARN_OK) return status;
+    placed->active[slot] = false;
+  }
+  return TARN_OK;
 }
 
 static tarn_status begin_slots(tarn__placed *placed, uint64_t time) {
   size_t count = placed->slots->slots.count;
   for (; placed->next_to_begin < count; placed->next_to_begin++) {
-    const tarn__slot *slot =
-        tarn__slot_at(placed->slots, placed->next_to_begin);
+    size_t i = placed->next_to_begin;
+    const tarn__slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > time) break;
     if (slot->last < time) continue;
-    tarn_status status = resume(placed, placed->next_to_begin);
+    tarn_status status = tarn_synced_resume(placed->made[i].buffer);
     if (status != TARN_OK) return status;
+    placed->active[i] = true;
   }
   return TARN_OK;
 }
 
-// --- the calls -------------------------------------------------------------
-
-static tarn_status end_round(tarn_model *model) {
+static void end_round(tarn_model *model) {
   tarn__placed *placed = model->placed;
-  tarn_status status = end_slots(placed, TARN__NO_TIME);
-  if (status != TARN_OK) return status;
   tarn__caches_empty(model);
   placed->now = TARN__NO_TIME;
   placed->next_to_begin = placed->next_to_end = 0;
-  return TARN_OK;
 }
+
+static tarn_status make(tarn_model *model, change c) {
+  tarn__placed *placed = model->placed;
+  tarn_status status = look_ahead(model, &c);
+  if (status == TARN_OK) status = end_slots(placed, &c);
+  if (status == TARN_OK) {
+    status = tarn__caches_end(model, c.ends_all ? TARN__NO_TIME : c.time);
+  }
+  if (status != TARN_OK) return status;
+  if (c.ends_all) end_round(model);
+  if (c.time == TARN__NO_TIME) return TARN_OK;
+  status = begin_slots(placed, c.time);
+  if (status == TARN_OK) placed->now = c.time;
+  return status;
+}
+
+// --- the calls -------------------------------------------------------------
 
 static tarn_status move_to(tarn_model *model, const tarn_step *step,
                            tarn_pass pass) {
-  tarn__placed *placed = model->placed;
+  uint64_t now = model->placed->now;
   uint64_t time = tarn__time_of(model, step->index, pass);
-  if (placed->now != TARN__NO_TIME && time < placed->now) {
+  bool begins = time == 0;
+  if (!begins && now != TARN__NO_TIME && time < now) {
     return tarn__fail(TARN_E_STATE,
                       "step '%s' %s: a step back in time; a round begins with "
                       "the first step forward",
                       step->name,
                       pass == TARN_FORWARD ? "forward" : "backward");
   }
-  tarn_status status = end_slots(placed, time);
-  if (status == TARN_OK) status = begin_slots(placed, time);
-  if (status == TARN_OK) placed->now = time;
-  return status;
+  return make(model, (change){.time = time, .ends_all = begins});
 }
 
 tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
                              tarn_pass pass) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK) return status;
-  status = check_step(step, pass);
-  if (status != TARN_OK) return status;
-  if (step->model != model) {
+  if (step != NULL && step->model != model) {
     return tarn__fail(TARN_E_INVALID, "step '%s' is of another model",
                       step->name);
   }
-  bool begins = pass == TARN_FORWARD && step->index == 0;
-  if (begins) status = end_round(model);
+  status = check_step(step, pass);
   if (status != TARN_OK) return status;
   return move_to(model, step, pass);
 }
@@ -158,5 +214,5 @@ tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
 tarn_status tarn_model_leave(tarn_model *model) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK || model->placed == NULL) return status;
-  return end_round(model);
+  return make(model, (change){.time = TARN__NO_TIME, .ends_all = true});
 }

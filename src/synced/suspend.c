@@ -14,10 +14,14 @@ static void make_worthless(tarn__core *core) {
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
+// One of no bytes is in nobody's way.
 static const tarn_access *any_access(const tarn__core *core) {
-  const tarn_list *first = core->accesses.next;
-  return first != &core->accesses ? tarn_list_entry(first, tarn_access, node)
-                                  : NULL;
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (access->size > 0) return access;
+  }
+  return NULL;
 }
 
 // A thread that is bringing bytes just now, without an access.
