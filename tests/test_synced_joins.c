@@ -79,6 +79,27 @@ START_TEST(rows_that_a_stream_read) {
 }
 END_TEST
 
+// Whoever cut a buffer into many runs once does not pay for them later.
+START_TEST(memory_goes_with_the_rows) {
+  enum { MANY = 10000, BYTES = 4 };
+  tarn_synced *table = new_buffer((size_t)2 * MANY * BYTES);
+  write_at(table, 0, (size_t)2 * MANY * BYTES, TARN_HOST, NULL, 1);
+  size_t held = tarn_host_memory();
+  for (size_t i = 0; i < MANY; i++) {
+    tarn_access access;
+    require(tarn_synced_begin(table, 2 * i * BYTES, BYTES, TARN_HOST, TARN_READ,
+                              NULL, &access) == TARN_OK);
+    require(tarn_synced_end(&access) == TARN_OK);
+    require(tarn_synced_invalidate(table, 2 * i * BYTES, BYTES) == TARN_OK);
+  }
+  ck_assert_uint_gt(table->core->spans.count, MANY);
+  write_at(table, 0, (size_t)2 * MANY * BYTES, TARN_HOST, NULL, 2);
+  ck_assert_uint_eq(table->core->spans.count, 1);
+  ck_assert_uint_lt(tarn_host_memory(), held + ((size_t)1 << 20));
+  assert_ok(tarn_synced_destroy(table));
+}
+END_TEST
+
 // The short way is for bytes without work under way.
 START_TEST(a_stream_that_is_done_is_in_nobody_s_way) {
   open_x();
@@ -92,7 +113,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("synced_joins");
   ADD_CASE(suite, "rows", rows_that_a_stream_wrote, rows_that_a_stream_copied,
-           rows_that_a_stream_read);
+           rows_that_a_stream_read, memory_goes_with_the_rows);
   ADD_CASE(suite, "whole", a_stream_that_is_done_is_in_nobody_s_way);
   return run_suite(suite);
 }
