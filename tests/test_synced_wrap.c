@@ -199,6 +199,23 @@ START_TEST(read_only_is_never_written) {
 END_TEST
 
 // What is valid elsewhere too is not copied over, and not valid here any more.
+// What is being written elsewhere may be cancelled: it moves too.
+START_TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
+  tarn_access access;
+  open_wrapped(0, NULL);
+  write_range(x, HALF, HALF, tarn_place_on(gpu), 1);
+  begin_on(&access, x, 0, HALF, tarn_place_on(gpu), TARN_READ_WRITE);
+  put_on(gpu, access.address, 0, HALF, 3);
+  assert_range(x, HALF, HALF, TARN_HOST, 1);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  size_t lost = 1;
+  assert_ok(tarn_synced_cancel(&access, &lost));
+  ck_assert_uint_eq(lost, 0);
+  assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
+  close_x();
+}
+END_TEST
+
 START_TEST(what_is_elsewhere_too_does_not_move) {
   open_wrapped(TARN_WRAP_READ_ONLY, NULL);
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
@@ -318,7 +335,8 @@ int main(void) {
   ADD_CASE(suite, "writes", copies_are_not_made_into_borrowed_memory,
            borrowed_memory_of_a_device_is_left_too,
            what_is_valid_may_be_read_where_it_is, an_open_access_keeps_it_there,
-           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move);
+           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move,
+           what_a_write_elsewhere_may_fall_back_on_moves);
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, filled_where_it_is_asked_for, 0, 2);

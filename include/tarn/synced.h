@@ -219,8 +219,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_pull(tarn_synced *buffer,
 // also where |buffer| is a view.
 //
 // TARN_OK        also where there was none.
-// TARN_E_STATE   an access is open there, or the host has the only copy and no
-//                device was named.
+// TARN_E_STATE   an access is open there, or one writes elsewhere what would be
+//                nowhere if it were cancelled; or the host has the only copy
+//                and no device was named.
 // TARN_FULL, TARN_E_DEVICE  the copy could not be made: nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_evict(tarn_synced *buffer,
                                                        tarn_place place);
