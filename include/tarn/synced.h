@@ -176,8 +176,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_begin(
 // newest value of the range, and only now are other places stale.
 //
 // TARN_E_INVALID  not an open access.
-// TARN_E_DEVICE   the stream has failed: a write is cancelled instead, and the
-//                 text says if bytes are lost. The access is closed.
+// TARN_E_DEVICE   the stream has failed, or is known by now that one has which
+//                 was to bring bytes of the range: a write is cancelled instead,
+//                 and the text says if bytes are lost. The access is closed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_end(tarn_access *access);
 
 // Ends it, and a write has not happened: other places are as valid as they were
