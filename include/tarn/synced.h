@@ -358,7 +358,7 @@ typedef struct tarn_wrap_options {
 //
 // Where bytes of another place are wanted in borrowed memory without
 // TARN_WRAP_FILL, the place takes memory of its own, and lets the borrowed one
-// go; TARN_E_STATE while another access there is open.
+// go; TARN_E_STATE while another access there is open, or TARN_ACCESS_WAIT.
 //
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.
