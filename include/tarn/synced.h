@@ -132,7 +132,9 @@ typedef enum tarn_access_mode {
 } tarn_access_mode;
 
 // Or-ed to a mode: where others are in the way, wait until they have ended,
-// instead of TARN_E_STATE. Who waits for an access of his own waits for ever.
+// instead of TARN_E_STATE. Nobody keeps a place in a queue: a write waits for
+// as long as reads overlap each other. Who waits for an access of his own waits
+// for ever.
 #define TARN_ACCESS_WAIT (1u << 8)
 
 // One access, in the caller's storage, which must stay where it is from begin
@@ -159,7 +161,8 @@ typedef struct tarn_access {
 // Many may read a range, or one may write it, wherever they do so; a conflict
 // is TARN_E_STATE and the text names both places, or is waited for with
 // TARN_ACCESS_WAIT. With |stream| NULL the host waits for streams still at work
-// on these bytes at this place, and for its copies.
+// on these bytes at this place, and for its copies. |stream| must live until
+// the access has ended.
 //
 // On failure |*out_access| is zero, and nothing is lost that was not before.
 //
@@ -177,8 +180,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_begin(
 //
 // TARN_E_INVALID  not an open access.
 // TARN_E_DEVICE   the stream has failed, or is known by now that one has which
-//                 was to bring bytes of the range: a write is cancelled instead,
-//                 and the text says if bytes are lost. The access is closed.
+//                 was to bring bytes of the range: a write is cancelled
+//                 instead, and the text says if bytes are lost. The access is
+//                 closed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_end(tarn_access *access);
 
 // Ends it, and a write has not happened: other places are as valid as they were
