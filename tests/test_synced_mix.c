@@ -535,11 +535,57 @@ START_TEST(bytes_are_right_or_said_to_be_lost) {
 }
 END_TEST
 
+// ---------------------------------------------------------------------------
+// A device that comes and goes
+// ---------------------------------------------------------------------------
+
+enum { VISITS = EFFORT(150, 25) };
+
+// Nobody else names it; who copies from there just now keeps it open.
+static void visit(uint64_t *random) {
+  tarn_device *guest = NULL;
+  tarn_stream *stream = NULL;
+  expect(tarn_device_open("sim:2", &guest) == TARN_OK);
+  expect(tarn_stream_create(guest, &stream) == TARN_OK);
+  for (size_t i = 0; i < BUFFERS; i++) {
+    bool queued = chance(random, 2);
+    tarn_place there = tarn_place_on(guest);
+    expect_allowed(tarn_synced_prefetch(buffers[i], 0, TARN_ALL, there,
+                                        queued ? stream : NULL, NULL));
+    while (tarn_synced_evict(buffers[i], there) != TARN_OK)
+      expect(says("open for"));
+  }
+  expect(tarn_stream_destroy(stream) == TARN_OK);
+  while (tarn_device_close(guest) != TARN_OK)
+    expect(says("cannot close"));
+}
+
+static void *know_or_visit(void *number) {
+  uint64_t random = 5;
+  if ((uintptr_t)number < KNOWERS) return know(number);
+  for (int i = 0; i < VISITS; i++)
+    visit(&random);
+  return NULL;
+}
+
+START_TEST(a_device_comes_and_goes) {
+  allowed = 0;
+  open_devices((uint64_t)_i * 3000);
+  memcpy(spots, places, sizeof places);
+  spots[3] = (tarn_place){devices[0], TARN_PLACE_UNIFIED};
+  start_round(0);
+  run_threads(know_or_visit, KNOWERS + 1);
+  end_round();
+  close_devices();
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("synced_mix");
   TCase *mix = tcase_create("mix");
   tcase_set_timeout(mix, 240);
   tcase_add_loop_test(mix, bytes_are_right_or_said_to_be_lost, 0, 8);
+  tcase_add_loop_test(mix, a_device_comes_and_goes, 0, 2);
   suite_add_tcase(suite, mix);
   return run_suite(suite);
 }

@@ -41,6 +41,7 @@ static uint64_t next_random(uint64_t *state) {
 
 static void open_devices(uint64_t latency_ns) {
   tarn_sim_options options = {.struct_size = sizeof options,
+                              .devices = 3,
                               .capacity = (size_t)32 << 20,
                               .latency_ns = latency_ns};
   assert_ok(tarn_sim_configure(&options));
