@@ -176,6 +176,61 @@ START_TEST(a_query_that_finds_it) {
 }
 END_TEST
 
+// Nothing is wrong with the stream of who reads, but with what came before.
+START_TEST(who_has_read_what_never_came_is_told) {
+  open_devices();
+  tarn_stream *broken = stream_on(sim0);
+  tarn_stream *other = stream_on(sim0);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
+  break_later(sim0, broken);
+  assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
+  assert_ok(tarn_synced_begin(x, 100, 500, at0, TARN_READ, other, &a));
+  let_run();
+  assert_status(tarn_stream_synchronize(broken), TARN_E_DEVICE);
+  ck_assert_uint_eq(info_of(x, at0).valid, 0);  // finds it
+  assert_status(_i == 0 ? tarn_synced_end(&a) : tarn_synced_cancel(&a, NULL),
+                TARN_E_DEVICE);
+  assert_error_says("brought its bytes failed");
+  ck_assert_ptr_null(a.buffer);
+  expect_at(x, 0, SIZE, at0, 7);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_stream_destroy(other));
+  end_broken(broken);
+  close_devices();
+}
+END_TEST
+
+// All of a write or nothing of it, though some of its bytes were there.
+START_TEST(a_write_partly_on_top_of_what_never_came) {
+  open_devices();
+  tarn_stream *broken = stream_on(sim0);
+  tarn_stream *other = stream_on(sim0);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
+  expect_at(x, 0, SIZE, at0, 7);
+  write_at(x, 100, 500, TARN_HOST, NULL, 8);
+  break_later(sim0, broken);
+  assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
+  assert_ok(tarn_synced_begin(x, 0, SIZE, at0, TARN_READ_WRITE, other, &a));
+  let_run();
+  assert_status(tarn_stream_synchronize(broken), TARN_E_DEVICE);
+  (void)info_of(x, at0);  // finds it
+  assert_ok(tarn_copy_h2d(sim0, a.address, "changed", 7, other));
+  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_error_says("cancelled, 0 bytes are lost");
+  expect_at(x, 0, 100, TARN_HOST, 7);
+  expect_at(x, 100, 500, TARN_HOST, 8);
+  expect_at(x, 0, 100, at0, 7);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_stream_destroy(other));
+  end_broken(broken);
+  close_devices();
+}
+END_TEST
+
 // What is written on top of bytes that never came is worth no more; either the
 // end says so, or the next one who reads.
 START_TEST(a_write_on_top_of_what_never_came) {
@@ -276,7 +331,11 @@ int main(void) {
   ADD_CASE(suite, "prefetch", a_copy_that_never_came,
            a_copy_of_what_never_came);
   ADD_CASE(suite, "write", a_write_that_never_came, a_query_that_finds_it,
-           a_write_on_top_of_what_never_came, a_failure_behind_a_write);
+           a_write_on_top_of_what_never_came,
+           a_write_partly_on_top_of_what_never_came, a_failure_behind_a_write);
+  TCase *reads = tcase_create("read");
+  tcase_add_loop_test(reads, who_has_read_what_never_came_is_told, 0, 2);
+  suite_add_tcase(suite, reads);
   ADD_CASE(suite, "end", the_end_of_a_buffer, the_end_of_a_device);
   return run_suite(suite);
 }

@@ -1,6 +1,6 @@
 // Synced buffers and many threads: on buffers of their own, on ranges of one,
 // on the same range at once, with views, traces and reports meanwhile.
-#include "test_synced_threads_kit.h"
+#include "test_synced_own_kit.h"
 
 // ---------------------------------------------------------------------------
 // Buffers of their own

@@ -199,6 +199,54 @@ START_TEST(read_only_is_never_written) {
 END_TEST
 
 // What is valid elsewhere too is not copied over, and not valid here any more.
+static void *read_patiently(void *context) {
+  tarn_status *status = context;
+  tarn_access access;
+  *status = tarn_synced_begin(x, 0, HALF, TARN_HOST,
+                              TARN_READ | TARN_ACCESS_WAIT, NULL, &access);
+  if (*status == TARN_OK) *status = tarn_synced_end(&access);
+  return NULL;
+}
+
+// An access in the borrowed memory is in the way: who wants to wait does.
+START_TEST(who_waits_moves_when_others_have_ended) {
+  tarn_access access;
+  tarn_status status = TARN_PENDING;
+  pthread_t thread;
+  struct timespec some = {.tv_nsec = 20000000L};
+  open_wrapped(0, NULL);
+  write_range(x, 0, HALF, tarn_place_on(gpu), 1);
+  begin_on(&access, x, HALF, HALF, TARN_HOST, TARN_READ);
+  ck_assert_int_eq(pthread_create(&thread, NULL, read_patiently, &status), 0);
+  nanosleep(&some, NULL);
+  ck_assert_ptr_eq(access.pointer, outside + HALF);
+  assert_pattern(outside, 0, SIZE, OUTSIDE);
+  assert_ok(tarn_synced_end(&access));
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  assert_ok(status);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  assert_range(x, 0, HALF, TARN_HOST, 1);
+  close_x();
+}
+END_TEST
+
+// What is being written elsewhere may be cancelled: it moves too.
+START_TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
+  tarn_access access;
+  open_wrapped(0, NULL);
+  write_range(x, HALF, HALF, tarn_place_on(gpu), 1);
+  begin_on(&access, x, 0, HALF, tarn_place_on(gpu), TARN_READ_WRITE);
+  put_on(gpu, access.address, 0, HALF, 3);
+  assert_range(x, HALF, HALF, TARN_HOST, 1);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  size_t lost = 1;
+  assert_ok(tarn_synced_cancel(&access, &lost));
+  ck_assert_uint_eq(lost, 0);
+  assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
+  close_x();
+}
+END_TEST
+
 START_TEST(what_is_elsewhere_too_does_not_move) {
   open_wrapped(TARN_WRAP_READ_ONLY, NULL);
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
@@ -318,7 +366,9 @@ int main(void) {
   ADD_CASE(suite, "writes", copies_are_not_made_into_borrowed_memory,
            borrowed_memory_of_a_device_is_left_too,
            what_is_valid_may_be_read_where_it_is, an_open_access_keeps_it_there,
-           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move);
+           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move,
+           what_a_write_elsewhere_may_fall_back_on_moves,
+           who_waits_moves_when_others_have_ended);
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, filled_where_it_is_asked_for, 0, 2);

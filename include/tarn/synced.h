@@ -132,7 +132,9 @@ typedef enum tarn_access_mode {
 } tarn_access_mode;
 
 // Or-ed to a mode: where others are in the way, wait until they have ended,
-// instead of TARN_E_STATE. Who waits for an access of his own waits for ever.
+// instead of TARN_E_STATE. Nobody keeps a place in a queue: a write waits for
+// as long as reads overlap each other. Who waits for an access of his own waits
+// for ever.
 #define TARN_ACCESS_WAIT (1u << 8)
 
 // One access, in the caller's storage, which must stay where it is from begin
@@ -159,7 +161,8 @@ typedef struct tarn_access {
 // Many may read a range, or one may write it, wherever they do so; a conflict
 // is TARN_E_STATE and the text names both places, or is waited for with
 // TARN_ACCESS_WAIT. With |stream| NULL the host waits for streams still at work
-// on these bytes at this place, and for its copies.
+// on these bytes at this place, and for its copies. |stream| must live until
+// the access has ended.
 //
 // On failure |*out_access| is zero, and nothing is lost that was not before.
 //
@@ -176,8 +179,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_begin(
 // newest value of the range, and only now are other places stale.
 //
 // TARN_E_INVALID  not an open access.
-// TARN_E_DEVICE   the stream has failed: a write is cancelled instead, and the
-//                 text says if bytes are lost. The access is closed.
+// TARN_E_DEVICE   the stream has failed, or is known by now that one has which
+//                 was to bring bytes of the range: a write is cancelled
+//                 instead, and the text says if bytes are lost. The access is
+//                 closed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_end(tarn_access *access);
 
 // Ends it, and a write has not happened: other places are as valid as they were
@@ -219,8 +224,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_pull(tarn_synced *buffer,
 // also where |buffer| is a view.
 //
 // TARN_OK        also where there was none.
-// TARN_E_STATE   an access is open there, or the host has the only copy and no
-//                device was named.
+// TARN_E_STATE   an access is open there, or one writes elsewhere what would be
+//                nowhere if it were cancelled; or the host has the only copy
+//                and no device was named.
 // TARN_FULL, TARN_E_DEVICE  the copy could not be made: nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_evict(tarn_synced *buffer,
                                                        tarn_place place);
@@ -357,7 +363,7 @@ typedef struct tarn_wrap_options {
 //
 // Where bytes of another place are wanted in borrowed memory without
 // TARN_WRAP_FILL, the place takes memory of its own, and lets the borrowed one
-// go; TARN_E_STATE while another access there is open.
+// go; TARN_E_STATE while another access there is open, or TARN_ACCESS_WAIT.
 //
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.

@@ -35,8 +35,8 @@ static void commit_write(ending *end, tarn__span *span) {
   tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
 }
 
-// What a write builds upon is gone if a stream that brought it has failed
-// meanwhile.
+// What was read, or a write builds upon, is gone if a stream that brought it has
+// failed meanwhile.
 static bool is_founded(const ending *end, const tarn__span *span) {
   return end->access->mode == TARN_WRITE_DISCARD ||
          (span->valid & tarn__side_bit(end->access->side)) != 0;
@@ -67,14 +67,21 @@ static void end_in_span(ending *end, tarn__span *span) {
     span->readers--;
   } else {
     span->writer = NULL;
-    if (end->commits && is_founded(end, span)) {
+    if (end->commits) {
       commit_write(end, span);
     } else {
-      if (end->commits) end->unfounded = true;
       take_write_back(end, span);
     }
   }
   leave_use(end, span, writes);
+}
+
+// A write happens as a whole or not at all, and who has read is told.
+static void check_founded(ending *end, const tarn__span *span, size_t stop) {
+  for (; span != NULL && span->start < stop; span = span->next) {
+    if (!is_founded(end, span)) end->unfounded = true;
+  }
+  if (end->unfounded) end->commits = false;
 }
 
 static void end_in_spans(ending *end) {
@@ -84,6 +91,9 @@ static void end_in_spans(ending *end) {
   tarn__span *first = tarn__spans_find(spans, start);
   tarn__span *last = first;
   assert(first->start == start);
+  if (end->commits || end->access->mode == TARN_READ) {
+    check_founded(end, first, stop);
+  }
   for (tarn__span *span = first; span != NULL && span->start < stop;
        span = span->next) {
     end_in_span(end, span);

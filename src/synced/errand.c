@@ -299,6 +299,27 @@ static size_t uses_of(const tarn__errand *errand) {
   return errand->run_count > 0 ? 2 + errand->most_writers : 0;
 }
 
+static void sleep_for_others(tarn__errand *errand) {
+  uint64_t began = tarn__os_now_ns();
+  tarn__core_sleep(errand->core);
+  errand->slept_ns += tarn__os_now_ns() - began;
+}
+
+// Accesses in outside memory keep it there.
+static bool waits_to_move(const tarn__errand *errand) {
+  const tarn__core *core = errand->core;
+  bool patient = (errand->wish.mode & TARN_ACCESS_WAIT) != 0;
+  return patient && tarn__access_in(core, errand->side, 0, core->size) != NULL;
+}
+
+static tarn_status move(tarn__errand *errand) {
+  if (waits_to_move(errand)) {
+    sleep_for_others(errand);
+    return TARN_OK;
+  }
+  return tarn__side_move_to_own(errand->core, errand->side);
+}
+
 // The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
 static tarn_status provide(tarn__errand *errand) {
   tarn__core *core = errand->core;
@@ -307,20 +328,13 @@ static tarn_status provide(tarn__errand *errand) {
   bool moves = must_move(errand);
   if (lacks || moves) {
     tarn__errand_forget(errand);
-    status = lacks ? tarn__side_take(core, errand->side)
-                   : tarn__side_move_to_own(core, errand->side);
+    status = lacks ? tarn__side_take(core, errand->side) : move(errand);
     return status == TARN_OK ? TARN_PENDING : status;
   }
   status = tarn__spans_reserve(&core->spans, errand->wish.start,
                                errand->wish.end, uses_of(errand));
   if (status != TARN_OK) tarn__errand_forget(errand);
   return status;
-}
-
-static void sleep_for_others(tarn__errand *errand) {
-  uint64_t began = tarn__os_now_ns();
-  tarn__core_sleep(errand->core);
-  errand->slept_ns += tarn__os_now_ns() - began;
 }
 
 // However often it had to look again, it is one stall.

@@ -75,8 +75,15 @@ uint64_t tarn__span_pending(const tarn__span *span) {
   return pending;
 }
 
+// What is being written may be cancelled: where it is, it is no copy.
+static uint64_t committed(const tarn__span *span) {
+  uint64_t newest = tarn__span_newest(span);
+  bool open = span->writer != NULL;
+  return open ? newest & ~tarn__side_bit(span->writer->side) : newest;
+}
+
 bool tarn__span_is_only_at(const tarn__span *span, uint32_t side) {
-  return span->written && tarn__span_newest(span) == tarn__side_bit(side);
+  return span->written && committed(span) == tarn__side_bit(side);
 }
 
 bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {
