@@ -1,5 +1,6 @@
 // Tensors of a model to other libraries, by DLPack.
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "test_model_file_kit.h"
 
@@ -299,6 +300,41 @@ START_TEST(any_allocation_of_giving_may_fail) {
 }
 END_TEST
 
+// A child has no model any more, but can throw away what it knows of it.
+static bool child_forgets(const net *n, tarn_dlpack_managed *given) {
+  tarn_dlpack_managed *none = &not_given;
+  bool refused =
+      tarn_model_save(n->model, path, 0) == TARN_E_STATE &&
+      tarn_model_load(n->model, path, 0, NULL) == TARN_E_STATE &&
+      tarn_tensor_to_dlpack(n->param[0], TARN_DATA, TARN_HOST, TARN_READ,
+                            &none) == TARN_E_STATE &&
+      none == NULL &&
+      tarn_tensor_from_dlpack(n->param[0], TARN_DATA, given) == TARN_E_STATE;
+  tarn_dlpack_release(given);
+  return refused && tarn_model_destroy(n->model) == TARN_OK;
+}
+
+START_TEST(in_a_child_of_a_fork) {
+  int status = -1;
+  tarn_dlpack_managed *given = NULL;
+  net n = new_net(TARN_INFER, TARN_HOST);
+  fill_net(&n, 1, TARN_HOST);
+  assert_ok(tarn_model_save(n.model, path, 0));
+  load(&n, 0);
+  assert_ok(tarn_tensor_to_dlpack(n.param[4], TARN_DATA, TARN_HOST, TARN_READ,
+                                  &given));
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) _exit(child_forgets(&n, given) ? 0 : 1);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  expect_net(&n, 1, TARN_HOST);
+  tarn_dlpack_release(given);
+  assert_ok(tarn_model_destroy(n.model));
+  ck_assert_uint_eq(mappings(), 0);
+}
+END_TEST
+
 int main(void) {
   faults_install();
   const TTest *const tests[] = {
@@ -312,6 +348,7 @@ int main(void) {
       what_a_device_has_is_brought_to_the_host,
       what_cannot_be_given,
       any_allocation_of_giving_may_fail,
+      in_a_child_of_a_fork,
   };
   return run_with_folder("model_giving", tests, sizeof tests / sizeof *tests);
 }

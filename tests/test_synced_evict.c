@@ -259,6 +259,24 @@ START_TEST(a_suspended_buffer_is_evicted_too) {
 }
 END_TEST
 
+// Else there would be contents that nobody may copy: neither to evict them nor
+// to give them back.
+START_TEST(a_suspended_buffer_gets_no_contents) {
+  static unsigned char bytes[SIZE];
+  tarn_wrap_options empty = {.struct_size = sizeof empty,
+                             .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  open_x();
+  assert_ok(tarn_synced_suspend(x, "it is another's turn"));
+  assert_status(tarn_synced_set_cpu_data(x, bytes), TARN_E_STATE);
+  assert_error_says("another's turn");
+  ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
+  assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &empty));
+  assert_ok(tarn_synced_evict(x, TARN_HOST));
+  assert_ok(tarn_synced_resume(x));
+  close_x();
+}
+END_TEST
+
 // Refused before anything is copied.
 START_TEST(without_a_refuge_nothing_is_synced_back) {
   static unsigned char bytes[SIZE];
@@ -384,16 +402,16 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("synced_evict");
-  ADD_CASE(suite, "evict", an_only_copy_goes_to_the_host,
-           the_host_s_goes_to_the_device, the_host_by_another_name,
-           only_what_is_nowhere_else_is_copied,
-           stale_and_unwritten_bytes_are_not_copied, where_there_is_nothing,
-           not_while_an_access_is_open_there,
-           of_the_whole_buffer_through_a_view,
-           work_that_is_queued_is_waited_for, a_copy_that_fails_changes_nothing,
-           no_room_for_the_copy_changes_nothing, after_a_stream_has_failed,
-           a_suspended_buffer_is_evicted_too,
-           without_a_refuge_nothing_is_synced_back);
+  ADD_CASE(
+      suite, "evict", an_only_copy_goes_to_the_host,
+      the_host_s_goes_to_the_device, the_host_by_another_name,
+      only_what_is_nowhere_else_is_copied,
+      stale_and_unwritten_bytes_are_not_copied, where_there_is_nothing,
+      not_while_an_access_is_open_there, of_the_whole_buffer_through_a_view,
+      work_that_is_queued_is_waited_for, a_copy_that_fails_changes_nothing,
+      no_room_for_the_copy_changes_nothing, after_a_stream_has_failed,
+      a_suspended_buffer_is_evicted_too, a_suspended_buffer_gets_no_contents,
+      without_a_refuge_nothing_is_synced_back);
   ADD_CASE(suite, "invalidate", invalidated_bytes_cannot_be_read,
            written_again_they_are_good, they_are_not_copied_any_more,
            a_copy_that_lands_later_does_not_count,

@@ -96,6 +96,8 @@ START_TEST(a_buffer_of_no_bytes) {
   }
   assert_ok(tarn_synced_push(b, 0, 0, stream, NULL));
   assert_ok(tarn_synced_pull(b, 0, TARN_ALL, NULL, NULL));
+  assert_status(tarn_synced_prefetch(b, 0, 0, tarn_place_on(NULL), NULL, NULL),
+                TARN_E_INVALID);
   assert_ok(tarn_synced_evict(b, TARN_HOST));
   assert_ok(tarn_synced_invalidate(b, 0, 0));
   ck_assert_int_eq(tarn_synced_head(b), TARN_UNINITIALIZED);

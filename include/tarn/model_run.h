@@ -32,7 +32,9 @@ typedef struct tarn_model_plan_options {
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64
-  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s
+  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s. What
+                                    // it points to is for this call only, and
+                                    // not for plans that are made anew
 } tarn_model_plan_options;
 
 // Sizes everything for the largest batch, finds lifetimes, and gives outputs,
@@ -48,7 +50,8 @@ typedef struct tarn_model_plan_options {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_plan(tarn_model *model, const tarn_model_plan_options *options);
 
-// Drops the plan, so that tensors and steps can be added.
+// Drops the plan, so that tensors and steps can be added. There is none:
+// nothing happens.
 //
 // TARN_E_STATE  it is placed.
 TARN_API tarn_status tarn_model_forget(tarn_model *model);
@@ -80,6 +83,9 @@ typedef struct tarn_model_report {
   uint64_t extra_bytes;   // and theirs
 } tarn_model_report;
 
+// Counts it all, and takes no memory but for the books.
+//
+// TARN_E_INVALID  of a model that is not planned: as of tarn_model_plan.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_report_of(tarn_model *model, tarn_model_report *out_report);
 
@@ -97,7 +103,8 @@ typedef struct tarn_model_slot {
 typedef tarn_status tarn_model_slot_visit(void *context,
                                           const tarn_model_slot *slot);
 
-// Calls |visit| for each planned part, for pictures and checks.
+// Calls |visit| for each planned part, for pictures and checks, in order of
+// their first times, until a status is not TARN_OK, which is returned then.
 //
 // TARN_E_STATE  it is not planned.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_each_slot(
@@ -116,18 +123,25 @@ TARN_API bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
 // Takes the planned memory, one block of the pool at home and one at the
 // compute place, and makes the buffers of all tensors: planned ones lie in
 // those blocks; what is fed, parameters, their diffs and states get memory from
-// the same pools when they are first used.
+// the same pools when they are first used. A buffer that is used at a third
+// place takes memory there, until the model is released.
 //
-// TARN_E_STATE   it is not planned, or placed already.
-// TARN_FULL      no room: nothing has changed.
-// TARN_E_DEVICE  the driver failed.
+// TARN_E_STATE        it is not planned, or placed already.
+// TARN_FULL           no room.
+// TARN_E_INVALID, TARN_E_UNSUPPORTED  home or compute is no place, or the
+//                     device has no memory of that kind.
+// TARN_E_DEVICE       the driver failed.
+// In each case nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_place(tarn_model *model);
 
 // Gives planned memory and what is fed back; parameters, diffs and states keep
 // their contents and their buffers, so that a model can be planned anew, for
-// another batch or mode, and placed again.
+// another batch or mode, and placed again. The host waits for streams that are
+// still at work there. Not placed: nothing happens.
 //
-// TARN_E_STATE  an access is open.
+// TARN_E_STATE   an access is open to what is planned or fed: nothing has
+//                changed.
+// TARN_E_DEVICE  it is released, but a device refused some memory.
 TARN_API tarn_status tarn_model_release(tarn_model *model);
 
 // How many samples there are in what TARN_DIM_BATCH stands for, from now on;
@@ -141,9 +155,12 @@ TARN_API int64_t tarn_model_batch(const tarn_model *model);
 
 // Makes |batch| the largest and the present one. A model that is planned is
 // planned anew with the same options, and one that is placed gets a new place:
-// what is planned or fed loses its contents.
+// what is planned or fed loses its contents, and the round is over. While it
+// works there is memory for both.
 //
-// Errors as of tarn_model_plan and tarn_model_place: then nothing has changed.
+// TARN_E_INVALID  below 1, or a tensor is too large then.
+// TARN_E_STATE    an access is open, as of tarn_model_release.
+// and as of tarn_model_plan and tarn_model_place: then nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
                                                               int64_t batch);
 
@@ -155,8 +172,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
 // begun, must not be used: an access is TARN_E_STATE and says so; parts whose
 // lifetime begins hold nothing until they are written.
 //
-// Steps are entered in the order of time; some may be left out. The first step
-// forward may be entered at any time, and begins a new round.
+// Steps are entered in the order of time; some may be left out, and the present
+// one may be entered again. The first step forward may be entered at any time,
+// and begins a new round.
 //
 // Cost:         O(parts that begin or end); no memory is taken.
 // TARN_E_STATE  not placed, a step back in time, a backward pass of a plan for
@@ -165,7 +183,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_model *model,
                                                       tarn_step *step,
                                                       tarn_pass pass);
 
-// Ends the round: no planned part may be used until the next begins.
+// Ends the round: no planned part may be used until the next begins. Not
+// placed: nothing happens.
+//
+// TARN_E_STATE  an access to a planned part is open.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 
 // ---------------------------------------------------------------------------
@@ -173,14 +194,16 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // ---------------------------------------------------------------------------
 // What a step keeps from forward to backward, pushed and popped like a stack.
 // The n-th push of a round is the n-th cache of the step's description; beyond
-// that, entries come from the pool at home, and are counted.
+// that, entries have memory of the pool of the place where they are used, which
+// stays for the next round, and are counted.
 
 // Pushes an entry of |count| elements at the present batch, and gives its
 // buffer, which is to be written. A described one must be of that dtype and
 // have that many elements.
 //
 // TARN_E_INVALID  another dtype or count than described: the text says both.
-// TARN_E_STATE    |step| was not entered forward.
+// TARN_E_STATE    |step| was not entered forward just now, or the plan is for
+//                 inference.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
                                                     tarn_dtype dtype,
                                                     size_t count, bool bits,
@@ -189,8 +212,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
 // Gives the entry that was pushed last and takes it off the stack: it may be
 // read until the step's backward pass is over.
 //
-// TARN_E_STATE    nothing is there, or |step| was not entered backward.
-// TARN_E_INVALID  it is of another dtype or count.
+// TARN_E_STATE    nothing is there, or |step| was not entered backward just
+// now. TARN_E_INVALID  it is of another dtype or count.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_pop(tarn_step *step,
                                                    tarn_dtype dtype,
                                                    size_t count, bool bits,

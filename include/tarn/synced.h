@@ -288,7 +288,7 @@ typedef enum tarn_synced_state {
 // copy not before it has landed: streams are asked, and none is waited for.
 TARN_API tarn_synced_state tarn_synced_head(tarn_synced *buffer);
 
-// "UNINITIALIZED", "HEAD_AT_CPU", ...
+// "UNINITIALIZED", "HEAD_AT_CPU", ...; NULL for what is none.
 TARN_API const char *tarn_synced_state_name(tarn_synced_state state);
 
 // Errors as tarn_synced_begin with |stream| NULL. gpu_: TARN_E_STATE where no
@@ -305,6 +305,7 @@ tarn_synced_mutable_gpu_data(tarn_synced *buffer, tarn_addr *out_data);
 // The same as tarn_synced_wrap with zero options of the host, or the device.
 //
 // TARN_E_INVALID  NULL or 0, or |buffer| is a view of a part.
+// TARN_E_STATE    gpu_: no device was named; or as tarn_synced_wrap.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_set_cpu_data(tarn_synced *buffer, void *data);
 TARN_API TARN_MUST_CHECK tarn_status
@@ -361,11 +362,11 @@ typedef struct tarn_wrap_options {
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.
 // TARN_E_STATE    an access is open anywhere in the buffer, or with
-//                 TARN_WRAP_EMPTY bytes would be lost.
+//                 TARN_WRAP_EMPTY bytes would be lost, or without it the
+//                 buffer is suspended.
 // TARN_E_INVALID  address 0, a view of a part, flags that contradict.
 // TARN_E_DEVICE   what was there wants the newest bytes back, and they could
-// not
-//                 be copied; likewise TARN_FULL.
+//                 not be copied; likewise TARN_FULL.
 // In all cases nothing has changed and the deleter is not called. A device that
 // refuses memory which is given back is only logged, as by tarn_synced_evict.
 TARN_API TARN_MUST_CHECK tarn_status
@@ -382,10 +383,11 @@ tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
 // Declares all bytes of the buffer to be worthless, as tarn_synced_invalidate
 // does, and refuses what would use them from now on, through any view, with
 // TARN_E_STATE and a text that ends with |why|. Suspended already: only |why|
-// changes. It may still be queried, suspended, resumed, wrapped, evicted and
-// destroyed.
+// changes. It may still be queried, suspended, resumed, wrapped around memory
+// that counts for nothing (TARN_WRAP_EMPTY), evicted and destroyed.
 //
-// Lifetime: |why| is the caller's, until tarn_synced_resume or the end.
+// Lifetime: |why| (NULL: no reason) is the caller's, until tarn_synced_resume,
+//           the next suspend or the end.
 // Cost:     O(ranges); no memory is taken.
 // TARN_E_STATE  an access is open, of at least one byte.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_suspend(tarn_synced *buffer,

@@ -70,7 +70,7 @@ typedef struct tarn__core {
   size_t size;
   size_t align;
   tarn_tag tag;
-  tarn_device *device;    // NULL: none
+  tarn_device *device;    // NULL: none, or it has closed: that alone changes
   char *name;             // NULL: none
   bool protect;           // the host's pages allow what is open there
   size_t loose_start;     // bytes that may be written until the buffer is

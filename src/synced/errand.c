@@ -69,6 +69,7 @@ static void count_discarded(tarn__errand *errand, const tarn__span *span) {
 
 static void enter_span(tarn__errand *errand, tarn__span *span,
                        const tarn__load *run) {
+  tarn__work_prune(errand->core, span);
   if (errand->writes) {
     span->writer = errand->access;
   } else {
@@ -185,11 +186,8 @@ static void commit_spans(tarn__errand *errand) {
   tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
   for (; span != NULL && span->start < errand->wish.end; span = span->next) {
     const tarn__load *run = run_of(errand, span, &at);
-    if (run != NULL) {
-      commit_run(errand, span, run);
-    } else if (errand->wait_count > 0) {
-      tarn__work_prune(core, span);
-    }
+    tarn__work_prune(core, span);
+    if (run != NULL) commit_run(errand, span, run);
   }
 }
 

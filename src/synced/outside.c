@@ -174,6 +174,10 @@ static tarn_status check_copies(const tarn__core *core, uint32_t side,
 static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
                            bool *out_ready) {
   *out_ready = false;
+  if ((flags & TARN_WRAP_EMPTY) == 0) {
+    tarn_status admitted = tarn__core_admit(core);
+    if (admitted != TARN_OK) return admitted;
+  }
   if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
     tarn__core_sleep(core);
     return TARN_OK;

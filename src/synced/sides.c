@@ -15,8 +15,7 @@
 
 enum { FIRST_ROOM = 4 };
 
-// --- the table
-// -----------------------------------------------------------------
+// --- the table --------------------------------------------------------------
 
 static void move_counts(const tarn__core *core, tarn__counts *to,
                         uint32_t room) {
@@ -112,8 +111,7 @@ void tarn__sides_deinit(tarn__core *core) {
   core->side_room = 0;
 }
 
-// --- which side a place is
-// -------------------------------------------------------
+// --- which side a place is --------------------------------------------------
 
 static bool is_same(tarn_place a, tarn_place b) {
   return a.device == b.device && a.kind == b.kind;
@@ -171,8 +169,7 @@ char *tarn__side_text(const tarn__core *core, uint32_t side, char *out) {
   return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
 }
 
-// --- memory
-// --------------------------------------------------------------------
+// --- memory -----------------------------------------------------------------
 
 static tarn_place pool_place(const tarn__core *core, tarn_place place) {
   bool pinned = place.kind == TARN_PLACE_HOST && core->device != NULL;

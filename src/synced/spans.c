@@ -16,13 +16,16 @@
 // Nodes that are let go of become spare, so that who cuts and joins in turns
 // takes no memory. Those that no reservation has wanted for a period, which is
 // PERIOD reservations and one for each node, are given back, but for SPARES.
+// A join gives back at once what is beyond MOST_SPARES, USES_FOR_EACH times as
+// many uses, and the same for each span that is left: a buffer that is used
+// whole from then on asks for no reservation any more.
 #include "synced/spans.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/lanes.h"
 
-enum { SPARES = 32, PERIOD = 1024 };
+enum { SPARES = 32, PERIOD = 1024, MOST_SPARES = 2048, USES_FOR_EACH = 4 };
 
 // --- nodes -----------------------------------------------------------------
 
@@ -109,6 +112,17 @@ static void keep_books(tarn__spans *spans, size_t wanted_spans,
   spans->reservations = 0;
   spans->idle_spans = SIZE_MAX;
   spans->idle_uses = SIZE_MAX;
+}
+
+static void give_surplus_back(tarn__spans *spans) {
+  size_t most = MOST_SPARES + spans->count;
+  size_t most_uses = USES_FOR_EACH * most;
+  if (spans->spare_span_count > most) {
+    free_spans(spans, spans->spare_span_count - most);
+  }
+  if (spans->spare_use_count > most_uses) {
+    free_uses(spans, spans->spare_use_count - most_uses);
+  }
 }
 
 static bool stock_spans(tarn__spans *spans, size_t wanted) {
@@ -387,6 +401,7 @@ void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
     remove_span(spans, next);
     drop_span(spans, next);
   }
+  give_surplus_back(spans);
 }
 
 // --- uses ------------------------------------------------------------------

@@ -20,7 +20,8 @@
 //
 // Cost: O(log spans) to find, cut and join at a place; the next span is one
 // pointer away. No recursion. Memory is a node for each span, and spare nodes:
-// what was in use before goes when nobody has wanted it for long.
+// no more than spans and some thousands beside, and what nobody has wanted for
+// long goes.
 //
 // Threads: whoever has the gate of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
