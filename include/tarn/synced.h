@@ -395,7 +395,7 @@ tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
 // Lifetime: |why| (NULL: no reason) is the caller's, until tarn_synced_resume,
 //           the next suspend or the end.
 // Cost:     O(ranges); no memory is taken.
-// TARN_E_STATE  an access is open.
+// TARN_E_STATE  an access is open, of at least one byte.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_suspend(tarn_synced *buffer,
                                                          const char *why);
 

@@ -64,6 +64,9 @@ tool/bench_                users                               bench
 tool/conform_report.       users                               conform
 examples/                  users                               nets
 examples/nets/             -                                   -
+examples/nets/meter.h      users                               -
+examples/nets/net.h        users                               -
+examples/nets/picture.h    users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
