@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/faults.h"
 #include "test_model_run_kit.h"
 
@@ -167,7 +168,7 @@ static void place_and_end(void *context) {
   tarn_status status = tarn_model_place(n->model);
   if (status != TARN_OK) {
     require(status == TARN_E_NOMEM || status == TARN_FULL);
-    assert_no_buffers(n);
+    require(n->y[0]->data == NULL && n->in[0]->data == NULL);
     require(stats_of(tarn_place_on(sim)).live_bytes == 0);
     require(stats_of(TARN_HOST).live_bytes == 0);
     return;
@@ -183,19 +184,21 @@ START_TEST(test_no_memory_for_the_books) {
   open_sim(SIM_MIB);
   warm_up();
   net n = net_make();
+  tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
   tarn_model_plan_options options = net_options((net_where)_i, sim);
+  options.solver = &solver;
   assert_ok(tarn_model_plan(n.model, &options));
   for (int mode = FAULTS_ONCE; mode <= FAULTS_FROM_NOW; mode++) {
-    size_t met = 0;
-    for (bool struck = true; struck;) {
+    size_t met = 1;
+    for (bool struck = true; struck; met += EFFORT(1, 9)) {
       net each = net_make();
       assert_ok(tarn_model_plan(each.model, &options));
       size_t held = tarn_host_memory();
-      faults_arm(++met, (faults_mode)mode);
+      faults_arm(met, (faults_mode)mode);
       tarn_status status = tarn_model_place(each.model);
       struck = faults_disarm();
-      require(struck == (status != TARN_OK));
-      if (struck) {
+      require(struck || status == TARN_OK);
+      if (status != TARN_OK) {
         require(status == TARN_E_NOMEM || status == TARN_FULL);
         require(tarn_host_memory() == held);
         assert_no_buffers(&each);
@@ -207,7 +210,9 @@ START_TEST(test_no_memory_for_the_books) {
   }
   assert_ok(tarn_model_place(n.model));  // its parameters stay
   assert_ok(tarn_model_release(n.model));
-  ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
+  if (_i == EFFORT(_i, HOST_AND_SIM)) {
+    ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
+  }
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
@@ -219,7 +224,7 @@ START_TEST(test_the_device_fails) {
   net n = net_make();
   tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
   assert_ok(tarn_model_plan(n.model, &options));
-  assert_ok(tarn_sim_faults("device_memory_allocate@1+"));
+  assert_ok(tarn_sim_faults("*@1+"));
   tarn_status status = tarn_model_place(n.model);
   ck_assert(status == TARN_FULL || status == TARN_E_DEVICE);
   assert_no_buffers(&n);

@@ -38,6 +38,7 @@ START_TEST(another_buffer_waits_for_the_same_event) {
   ck_assert_ptr_null(tarn__lane_share(adopted, 1));
   tarn__lane_release(adopted);
   ck_assert_ptr_null(others.first);
+  tarn__lanes_deinit(&others);  // spare ones
   tear_down();
 }
 END_TEST
@@ -52,6 +53,7 @@ static void adopt_without_memory(void *context) {
     require(adopted == NULL);
     tarn__flag_release(flag);
   }
+  tarn__lanes_deinit(&lanes);  // spare ones
 }
 
 START_TEST(without_memory_a_flag_stays_the_callers) {
@@ -59,6 +61,7 @@ START_TEST(without_memory_a_flag_stays_the_callers) {
   tarn__lane *lane = lane_of(stream);
   tarn__flag *flag = tarn__lane_share(lane, mark(lane, stream));
   tarn__lane_release(lane);
+  tarn__lanes_deinit(&lanes);
   ck_assert_uint_gt(faults_sweep(adopt_without_memory, flag), 3);
   ck_assert_uint_eq(atomic_load(&flag->count), 1);
   tarn__flag_release(flag);

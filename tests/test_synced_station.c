@@ -19,11 +19,11 @@ static tarn_stream *courier(tarn_device *device, tarn__courier way) {
   return stream;
 }
 
-static tarn_event *take_event(tarn_device *device) {
-  tarn_event *event = NULL;
-  assert_ok(tarn__station_take_event(device, &event));
-  ck_assert_ptr_nonnull(event);
-  return event;
+static tarn__flag *take_flag(tarn_device *device) {
+  tarn__flag *flag = NULL;
+  assert_ok(tarn__station_take_flag(device, &flag));
+  ck_assert_ptr_nonnull(flag);
+  return flag;
 }
 
 // --- the station -----------------------------------------------------------
@@ -48,16 +48,16 @@ END_TEST
 START_TEST(of_no_device) {
   tarn__station *station = (tarn__station *)&station;
   tarn_stream *stream = (tarn_stream *)&stream;
-  tarn_event *event = (tarn_event *)&event;
+  tarn__flag *flag = (tarn__flag *)&flag;
   assert_status(tarn__station_of(NULL, &station), TARN_E_INVALID);
   ck_assert_ptr_null(station);
   assert_status(tarn__station_courier(NULL, TARN__COURIER_IN, &stream),
                 TARN_E_INVALID);
   ck_assert_ptr_null(stream);
-  assert_status(tarn__station_take_event(NULL, &event), TARN_E_INVALID);
-  ck_assert_ptr_null(event);
+  assert_status(tarn__station_take_flag(NULL, &flag), TARN_E_INVALID);
+  ck_assert_ptr_null(flag);
   tarn__station_release_courier(NULL);
-  tarn__station_give_event(NULL, NULL);
+  tarn__station_give_flag(NULL);
 }
 END_TEST
 
@@ -144,13 +144,13 @@ END_TEST
 
 START_TEST(events_are_used_again) {
   tarn_device *device = sim_open("sim:0");
-  tarn_event *first = take_event(device);
-  tarn_event *second = take_event(device);
+  tarn__flag *first = take_flag(device);
+  tarn__flag *second = take_flag(device);
   ck_assert_ptr_ne(first, second);
-  tarn__station_give_event(device, first);
-  ck_assert_ptr_eq(take_event(device), first);
-  tarn__station_give_event(device, first);
-  tarn__station_give_event(device, second);
+  tarn__station_give_flag(first);
+  ck_assert_ptr_eq(take_flag(device), first);
+  tarn__station_give_flag(first);
+  tarn__station_give_flag(second);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -158,35 +158,35 @@ END_TEST
 // More than are kept: the others are destroyed, and none is given twice.
 START_TEST(spare_events_are_bounded) {
   enum { COUNT = 1000 };
-  static tarn_event *events[COUNT];
+  static tarn__flag *flags[COUNT];
   tarn_device *device = sim_open("sim:0");
   size_t without = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
-    events[i] = take_event(device);
+    flags[i] = take_flag(device);
   size_t with = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
-    tarn__station_give_event(device, events[i]);
+    tarn__station_give_flag(flags[i]);
   size_t kept = tarn_host_memory();
   ck_assert_uint_lt(kept - without, (with - without) / 2);
   for (int i = 0; i < COUNT; i++) {
-    events[i] = take_event(device);
+    flags[i] = take_flag(device);
     for (int j = 0; j < i; j++)
-      require(events[j] != events[i]);
+      require(flags[j] != flags[i]);
   }
   for (int i = 0; i < COUNT; i++)
-    tarn__station_give_event(device, events[i]);
+    tarn__station_give_flag(flags[i]);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
 START_TEST(no_event_can_be_made) {
   tarn_device *device = sim_open("sim:0");
-  tarn_event *event = (tarn_event *)&event;
+  tarn__flag *flag = (tarn__flag *)&flag;
   assert_ok(tarn_sim_faults("create_event@1"));
-  assert_status(tarn__station_take_event(device, &event), TARN_E_DEVICE);
-  ck_assert_ptr_null(event);
+  assert_status(tarn__station_take_flag(device, &flag), TARN_E_DEVICE);
+  ck_assert_ptr_null(flag);
   assert_ok(tarn_sim_faults(NULL));
-  tarn__station_give_event(device, take_event(device));
+  tarn__station_give_flag(take_flag(device));
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -206,10 +206,10 @@ END_TEST
 
 START_TEST(who_has_an_event_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
-  tarn_event *event = take_event(device);
+  tarn__flag *flag = take_flag(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 events");
-  tarn__station_give_event(device, event);
+  tarn__station_give_flag(flag);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -219,13 +219,13 @@ START_TEST(a_station_outlives_an_objection) {
   tarn_device *device = sim_open("sim:0");
   tarn_addr held = sim_take(device, 1);
   tarn__station_release_courier(courier(device, TARN__COURIER_IN));
-  tarn__station_give_event(device, take_event(device));
+  tarn__station_give_flag(take_flag(device));
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 allocations");
   tarn_stream *stream = courier(device, TARN__COURIER_IN);
   assert_ok(tarn_stream_query(stream));
   tarn__station_release_courier(stream);
-  tarn__station_give_event(device, take_event(device));
+  tarn__station_give_flag(take_flag(device));
   sim_give(device, held, 1);
   assert_ok(tarn_device_close(device));
 }
@@ -238,15 +238,15 @@ static void use_a_station(void *context) {
   tarn_device *device = NULL;
   tarn_stream *in = NULL;
   tarn_stream *out = NULL;
-  tarn_event *event = NULL;
+  tarn__flag *flag = NULL;
   if (tarn_device_open("sim:0", &device) != TARN_OK) return;
   tarn_status status = tarn__station_courier(device, TARN__COURIER_IN, &in);
   require((status == TARN_OK) == (in != NULL));
   status = tarn__station_courier(device, TARN__COURIER_OUT, &out);
   require((status == TARN_OK) == (out != NULL));
-  status = tarn__station_take_event(device, &event);
-  require((status == TARN_OK) == (event != NULL));
-  tarn__station_give_event(device, event);
+  status = tarn__station_take_flag(device, &flag);
+  require((status == TARN_OK) == (flag != NULL));
+  tarn__station_give_flag(flag);
   tarn__station_release_courier(out);
   tarn__station_release_courier(in);
   assert_ok(tarn_device_close(device));
@@ -266,14 +266,14 @@ START_TEST(calls_of_the_device_that_fail) {
   for (int n = 1; n <= 20; n++) {
     char plan[32];
     tarn_stream *stream = NULL;
-    tarn_event *event = NULL;
+    tarn__flag *flag = NULL;
     snprintf(plan, sizeof plan, "*@%d", n);
     assert_ok(tarn_sim_faults(plan));
     if (tarn__station_courier(device, TARN__COURIER_IN, &stream) != TARN_OK) {
       met++;
     }
-    if (tarn__station_take_event(device, &event) != TARN_OK) met++;
-    tarn__station_give_event(device, event);
+    if (tarn__station_take_flag(device, &flag) != TARN_OK) met++;
+    tarn__station_give_flag(flag);
     tarn__station_release_courier(stream);
     assert_ok(tarn_sim_faults(NULL));
     require(tarn_device_synchronize(device) == TARN_OK);
@@ -300,14 +300,14 @@ static void *attach_and_use(void *context) {
   pthread_barrier_wait(w->barrier);
   require(tarn__station_of(w->device, &w->station) == TARN_OK);
   for (int i = 0; i < 20; i++) {
-    tarn_event *event = NULL;
+    tarn__flag *flag = NULL;
     tarn_stream *stream = NULL;
     require(tarn__station_courier(w->device, TARN__COURIER_IN, &stream) ==
             TARN_OK);
-    require(tarn__station_take_event(w->device, &event) == TARN_OK);
-    require(tarn_event_record(event, stream) == TARN_OK);
-    require(tarn_event_synchronize(event) == TARN_OK);
-    tarn__station_give_event(w->device, event);
+    require(tarn__station_take_flag(w->device, &flag) == TARN_OK);
+    require(tarn_event_record(flag->event, stream) == TARN_OK);
+    require(tarn_event_synchronize(flag->event) == TARN_OK);
+    tarn__station_give_flag(flag);
     w->stream = stream;
     tarn__station_release_courier(stream);
   }
@@ -382,40 +382,39 @@ END_TEST
     }                                                           \
   } while (0)
 
-static void in_child(tarn_device *device, tarn_stream *held,
-                     tarn_event *event) {
+static void in_child(tarn_device *device, tarn_stream *held, tarn__flag *flag) {
   tarn_stream *stream = (tarn_stream *)&stream;
-  tarn_event *other = (tarn_event *)&other;
+  tarn__flag *other = (tarn__flag *)&other;
   size_t before = tarn_host_memory();
   MUST(tarn__station_courier(device, TARN__COURIER_IN, &stream) ==
        TARN_E_STATE);
   MUST(stream == NULL);
-  MUST(tarn__station_take_event(device, &other) == TARN_E_STATE);
+  MUST(tarn__station_take_flag(device, &other) == TARN_E_STATE);
   MUST(other == NULL);
   tarn__station_release_courier(held);
   MUST(tarn_device_close(device) == TARN_OK);
-  tarn__station_give_event(device, event);  // of a device that is gone
+  tarn__station_give_flag(flag);  // of a device that is gone
   MUST(tarn_host_memory() < before);
 }
 
 START_TEST(a_child_only_frees) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *held = courier(device, TARN__COURIER_IN);
-  tarn_event *event = take_event(device);
-  tarn__station_give_event(device, take_event(device));
+  tarn__flag *flag = take_flag(device);
+  tarn__station_give_flag(take_flag(device));
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
   if (child == 0) {
     signal(SIGALRM, SIG_DFL);  // Check's would end the test
     alarm(30);
-    in_child(device, held, event);
+    in_child(device, held, flag);
     _exit(0);
   }
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
                 "the child ended with 0x%x", status);
-  tarn__station_give_event(device, event);
+  tarn__station_give_flag(flag);
   tarn__station_release_courier(held);
   assert_ok(tarn_device_close(device));
 }

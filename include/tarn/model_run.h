@@ -123,8 +123,8 @@ TARN_API bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
 // Takes the planned memory, one block of the pool at home and one at the
 // compute place, and makes the buffers of all tensors: planned ones lie in
 // those blocks; what is fed, parameters, their diffs and states get memory from
-// the same pools when they are first used. A buffer that is used at a third
-// place takes memory there, until the model is released.
+// the pool of the place where they are first used. So does a planned part at a
+// third place, until the model is released.
 //
 // TARN_E_STATE        it is not planned, or placed already.
 // TARN_FULL           no room.
@@ -137,11 +137,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_place(tarn_model *model);
 // Gives planned memory and what is fed back; parameters, diffs and states keep
 // their contents and their buffers, so that a model can be planned anew, for
 // another batch or mode, and placed again. The host waits for streams that are
-// still at work there. Not placed: nothing happens.
+// at work there. Not placed: nothing happens.
 //
-// TARN_E_STATE   an access is open to what is planned or fed: nothing has
-//                changed.
-// TARN_E_DEVICE  it is released, but a device refused some memory.
+// TARN_E_STATE   an access to what would go is open: nothing has changed.
+// TARN_E_DEVICE  done, but a device refused some of the memory.
 TARN_API tarn_status tarn_model_release(tarn_model *model);
 
 // How many samples there are in what TARN_DIM_BATCH stands for, from now on;
@@ -172,13 +171,22 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
 // begun, must not be used: an access is TARN_E_STATE and says so; parts whose
 // lifetime begins hold nothing until they are written.
 //
-// Steps are entered in the order of time; some may be left out, and the present
-// one may be entered again. The first step forward may be entered at any time,
-// and begins a new round.
+// Steps are entered in the order of time; some may be left out, and to enter
+// the present one again changes nothing. The first step forward may be entered
+// at any time, and begins a new round; so does any step after tarn_model_leave.
 //
-// Cost:         O(parts that begin or end); no memory is taken.
+// Whoever uses a part waits for what is queued on the bytes that were others'
+// before. Only in the step in which one part takes the place of another nobody
+// but the program keeps the two apart: there they are used at one place, on one
+// stream or on none, and the giver no more once the taker was written.
+//
+// Cost:         O(parts that begin or end, each times those that have bytes of
+//               it); no memory is taken, but for the books of streams, which
+//               do not grow any more after a few rounds.
 // TARN_E_STATE  not placed, a step back in time, a backward pass of a plan for
 //               inference, or an access to a part that would end is open.
+// TARN_E_NOMEM  only where streams are at work. As with all errors the step
+//               has not been entered and nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_model *model,
                                                       tarn_step *step,
                                                       tarn_pass pass);
@@ -186,7 +194,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_model *model,
 // Ends the round: no planned part may be used until the next begins. Not
 // placed: nothing happens.
 //
-// TARN_E_STATE  an access to a planned part is open.
+// TARN_E_STATE  an access to a planned part is open: nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 
 // ---------------------------------------------------------------------------
@@ -194,16 +202,20 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // ---------------------------------------------------------------------------
 // What a step keeps from forward to backward, pushed and popped like a stack.
 // The n-th push of a round is the n-th cache of the step's description; beyond
-// that, entries have memory of the pool of the place where they are used, which
-// stays for the next round, and are counted.
+// that, entries have memory of their own, from the pool of the place where they
+// are used, and are counted. It is used again in the next round by an entry of
+// the same size. An entry may be used from its push until the backward pass of
+// its step is over, through the model's buffer or a view.
 
 // Pushes an entry of |count| elements at the present batch, and gives its
 // buffer, which is to be written. A described one must be of that dtype and
 // have that many elements.
 //
-// TARN_E_INVALID  another dtype or count than described: the text says both.
-// TARN_E_STATE    |step| was not entered forward just now, or the plan is for
-//                 inference.
+// Lifetime: the buffer is the model's, until the next push in its place or the
+//           end of the place.
+// TARN_E_INVALID  another dtype or count than described: the text says both; or
+//                 no dtype, bits that are not TARN_DTYPE_BOOL, too many.
+// TARN_E_STATE    |step| was not entered forward, or not to train.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
                                                     tarn_dtype dtype,
                                                     size_t count, bool bits,
@@ -212,8 +224,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_step_push(tarn_step *step,
 // Gives the entry that was pushed last and takes it off the stack: it may be
 // read until the step's backward pass is over.
 //
-// TARN_E_STATE    nothing is there, or |step| was not entered backward just
-// now. TARN_E_INVALID  it is of another dtype or count.
+// TARN_E_STATE    nothing is there, or |step| was not entered backward.
+// TARN_E_INVALID  it is of another dtype or count: it stays where it is.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_pop(tarn_step *step,
                                                    tarn_dtype dtype,
                                                    size_t count, bool bits,

@@ -211,6 +211,7 @@ tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
   }
   status = check_step(step, pass);
   if (status != TARN_OK) return status;
+  assert(step != NULL);
   return move_to(model, step, pass);
 }
 

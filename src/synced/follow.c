@@ -8,6 +8,7 @@
 // listed with the one and entered with the other. Which bytes of the one are
 // which of the other nobody knows, so all of the buffer waits.
 #include <assert.h>
+#include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -24,24 +25,43 @@ typedef struct item {
   bool writes;
 } item;
 
+enum { ROOM_HERE = 16 };
+
 typedef struct items {
-  item *first;
+  item *first;  // |here|, or memory where that is not enough
   size_t count;
   size_t room;
+  item here[ROOM_HERE];
 } items;
+
+static void items_init(items *all) {
+  all->first = all->here;
+  all->count = 0;
+  all->room = ROOM_HERE;
+}
 
 static void items_deinit(items *all) {
   for (size_t i = 0; i < all->count; i++)
     tarn__flag_release(all->first[i].flag);
+  if (all->first == all->here) return;
   tarn__host_free_array(all->first, all->room, sizeof *all->first);
 }
 
 // --- with the former's gate ------------------------------------------------
 
+static bool leave_here(items *all) {
+  item *moved = tarn__host_array(2 * all->room, sizeof *moved);
+  if (moved == NULL) return false;
+  memcpy(moved, all->here, sizeof all->here);
+  all->first = moved;
+  all->room *= 2;
+  return true;
+}
+
 static bool make_room(items *all) {
-  enum { FIRST_ROOM = 8 };
   if (all->count < all->room) return true;
-  size_t room = all->room == 0 ? FIRST_ROOM : 2 * all->room;
+  if (all->first == all->here) return leave_here(all);
+  size_t room = 2 * all->room;
   item *grown = tarn__host_resize(all->first, all->room, room, sizeof *grown);
   if (grown == NULL) return false;
   all->first = grown;
@@ -167,10 +187,11 @@ static tarn_status take_over(tarn__core *core, items *all) {
 }
 
 tarn_status tarn_synced_follow(tarn_synced *buffer, tarn_synced *former) {
-  items all = {.count = 0};
+  items all;
   tarn_status status = tarn__synced_check(buffer);
   if (status == TARN_OK) status = tarn__synced_check(former);
   if (status != TARN_OK || buffer->core == former->core) return status;
+  items_init(&all);
   status = list(former->core, &all);
   if (status == TARN_OK && all.count > 0 && buffer->core->size > 0) {
     status = take_over(buffer->core, &all);

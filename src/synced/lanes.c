@@ -16,28 +16,30 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 
+// Kept for the next ones.
+enum { SPARE_LANES = 8, SPARE_MARKS = 16 };
+
 void tarn__lanes_init(tarn__lanes *lanes) {
-  lanes->first = NULL;
+  *lanes = (tarn__lanes){.first = NULL};
 }
 
 // --- flags -----------------------------------------------------------------
 
 void tarn__flag_release(tarn__flag *flag) {
   if (flag == NULL || atomic_fetch_sub(&flag->count, 1) > 1) return;
-  tarn__station_give_event(flag->device, flag->event);
-  tarn__host_free(flag, sizeof *flag);
+  tarn__station_give_flag(flag);
 }
 
 // Behind what |stream| has queued.
 static tarn_status raise_flag(tarn_stream *stream, tarn__flag **out_flag) {
-  tarn__flag *flag = tarn__host_alloc(sizeof *flag);
+  tarn__flag *flag = NULL;
   *out_flag = NULL;
-  if (flag == NULL) return TARN_E_NOMEM;
-  flag->device = tarn_stream_device(stream);
+  tarn_status status =
+      tarn__station_take_flag(tarn_stream_device(stream), &flag);
+  if (status != TARN_OK) return status;
   flag->serial = tarn_stream_serial(stream);
   atomic_init(&flag->count, 1);
-  tarn_status status = tarn__station_take_event(flag->device, &flag->event);
-  if (status == TARN_OK) status = tarn_event_record(flag->event, stream);
+  status = tarn_event_record(flag->event, stream);
   if (status == TARN_OK) {
     *out_flag = flag;
   } else {
@@ -48,9 +50,29 @@ static tarn_status raise_flag(tarn_stream *stream, tarn__flag **out_flag) {
 
 // --- marks -----------------------------------------------------------------
 
+// NULL: no memory.
+static tarn__mark *take_mark(tarn__lanes *lanes) {
+  tarn__mark *mark = lanes->spare_marks;
+  if (mark == NULL) return tarn__host_alloc(sizeof *mark);
+  lanes->spare_marks = mark->next;
+  lanes->spare_mark_count--;
+  *mark = (tarn__mark){.next = NULL};
+  return mark;
+}
+
+static void give_mark(tarn__lanes *lanes, tarn__mark *mark) {
+  if (mark == NULL || lanes->spare_mark_count == SPARE_MARKS) {
+    tarn__host_free(mark, sizeof *mark);
+    return;
+  }
+  mark->next = lanes->spare_marks;
+  lanes->spare_marks = mark;
+  lanes->spare_mark_count++;
+}
+
 static void free_mark(tarn__mark *mark) {
   tarn__flag_release(mark->flag);
-  tarn__host_free(mark, sizeof *mark);
+  give_mark(mark->lane->list, mark);
 }
 
 // Takes out the mark that |at| leads to.
@@ -83,10 +105,39 @@ static void drop_oldest_mark(tarn__lane *lane) {
 
 // --- lanes -----------------------------------------------------------------
 
+static tarn__lane *take_lane(tarn__lanes *lanes) {
+  tarn__lane *lane = lanes->spare_lanes;
+  if (lane == NULL) return tarn__host_alloc(sizeof *lane);
+  lanes->spare_lanes = lane->next;
+  lanes->spare_lane_count--;
+  *lane = (tarn__lane){.next = NULL};
+  return lane;
+}
+
 static void free_lane(tarn__lane *lane) {
+  tarn__lanes *lanes = lane->list;
   while (lane->marks != NULL)
     remove_mark(&lane->marks);
-  tarn__host_free(lane, sizeof *lane);
+  if (lanes->spare_lane_count == SPARE_LANES) {
+    tarn__host_free(lane, sizeof *lane);
+    return;
+  }
+  lane->next = lanes->spare_lanes;
+  lanes->spare_lanes = lane;
+  lanes->spare_lane_count++;
+}
+
+static void free_spares(tarn__lanes *lanes) {
+  while (lanes->spare_lanes != NULL) {
+    tarn__lane *lane = lanes->spare_lanes;
+    lanes->spare_lanes = lane->next;
+    tarn__host_free(lane, sizeof *lane);
+  }
+  while (lanes->spare_marks != NULL) {
+    tarn__mark *mark = lanes->spare_marks;
+    lanes->spare_marks = mark->next;
+    tarn__host_free(mark, sizeof *mark);
+  }
 }
 
 void tarn__lanes_deinit(tarn__lanes *lanes) {
@@ -95,6 +146,8 @@ void tarn__lanes_deinit(tarn__lanes *lanes) {
     lanes->first = lane->next;
     free_lane(lane);
   }
+  free_spares(lanes);
+  tarn__lanes_init(lanes);
 }
 
 static void go_if_unused(tarn__lane *lane) {
@@ -116,7 +169,7 @@ static tarn__lane *find(const tarn__lanes *lanes, uint64_t serial) {
 
 static tarn__lane *add(tarn__lanes *lanes, tarn_device *device,
                        uint64_t serial) {
-  tarn__lane *lane = tarn__host_alloc(sizeof *lane);
+  tarn__lane *lane = take_lane(lanes);
   if (lane == NULL) return NULL;
   lane->serial = serial;
   lane->device = device;
@@ -160,7 +213,7 @@ void tarn__lane_remove_use(tarn__lane *lane) {
 
 tarn_status tarn__lane_begin_mark(tarn__lane *lane, tarn__mark **out_mark) {
   assert(lane->holds > 0 && !lane->busy);
-  tarn__mark *mark = tarn__host_alloc(sizeof *mark);
+  tarn__mark *mark = take_mark(lane->list);
   *out_mark = mark;
   if (mark == NULL) return TARN_E_NOMEM;
   mark->lane = lane;
@@ -290,12 +343,12 @@ tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number) {
 
 tarn_status tarn__lane_adopt(tarn__lanes *lanes, tarn__flag *flag,
                              tarn__lane **out_lane) {
-  tarn__mark *mark = tarn__host_alloc(sizeof *mark);
+  tarn__mark *mark = take_mark(lanes);
   tarn__lane *lane =
       mark != NULL ? add(lanes, flag->device, flag->serial) : NULL;
   *out_lane = lane;
   if (lane == NULL) {
-    tarn__host_free(mark, sizeof *mark);
+    give_mark(lanes, mark);
     return TARN_E_NOMEM;
   }
   lane->foreign = true;

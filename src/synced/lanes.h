@@ -24,18 +24,8 @@
 #ifndef TARN_SYNCED_LANES_H_
 #define TARN_SYNCED_LANES_H_
 
-#include <stdatomic.h>
-
 #include "synced/spans.h"
 #include "synced/station.h"
-
-// An event, which the marks of several buffers may share.
-typedef struct tarn__flag {
-  tarn_event *event;
-  tarn_device *device;
-  uint64_t serial;      // of the stream
-  atomic_size_t count;  // marks and others that have it
-} tarn__flag;
 
 typedef struct tarn__mark {
   struct tarn__mark *next;  // a later position
@@ -48,6 +38,10 @@ typedef struct tarn__mark {
 
 typedef struct tarn__lanes {
   tarn__lane *first;
+  tarn__lane *spare_lanes;  // so that who marks and reaches in turns takes no
+  size_t spare_lane_count;  // memory
+  tarn__mark *spare_marks;
+  size_t spare_mark_count;
 } tarn__lanes;
 
 struct tarn__lane {

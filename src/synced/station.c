@@ -3,11 +3,11 @@
 //   couriers   in ── stream, users       current: for who asks next
 //              out ─ stream, users
 //   retired    stream, users ── ...      failed, but somebody still holds them
-//   spare      event, event, ...         reached or forgotten marks
+//   spare      flag, flag, ...           of reached or forgotten marks
 //
 // Invariants:
 //   * a courier that is retired has users; the last of them ends it
-//   * a spare event is nobody's: whatever mark it bears does not count
+//   * a spare flag is nobody's: whatever mark its event bears does not count
 //   * without users and events that are out, asking to close leaves nothing of
 //     the station's that keeps the device open
 #include "synced/station.h"
@@ -34,8 +34,8 @@ struct tarn__station {
   courier *current[TARN__COURIER_COUNT];
   courier *retired;
 
-  pthread_mutex_t events_lock;  // guards all below
-  tarn_event *spare[MOST_SPARE];
+  pthread_mutex_t flags_lock;  // guards all below
+  tarn__flag *spare[MOST_SPARE];
   size_t spare_count;
 };
 
@@ -60,9 +60,14 @@ static void drop_couriers(tarn__station *station) {
   }
 }
 
-static void drop_events(tarn__station *station) {
+static void destroy_flag(tarn__flag *flag) {
+  (void)tarn_event_destroy(flag->event);
+  tarn__host_free(flag, sizeof *flag);
+}
+
+static void drop_flags(tarn__station *station) {
   while (station->spare_count > 0)
-    (void)tarn_event_destroy(station->spare[--station->spare_count]);
+    destroy_flag(station->spare[--station->spare_count]);
 }
 
 static bool is_used(const tarn__station *station) {
@@ -87,9 +92,9 @@ static tarn_status ask(tarn_device *device, tarn__station *station) {
                       "%s: cannot close: synced buffers copy there",
                       tarn_device_name(device));
   }
-  pthread_mutex_lock(&station->events_lock);
-  drop_events(station);
-  pthread_mutex_unlock(&station->events_lock);
+  pthread_mutex_lock(&station->flags_lock);
+  drop_flags(station);
+  pthread_mutex_unlock(&station->flags_lock);
   return TARN_OK;
 }
 
@@ -97,7 +102,7 @@ static tarn_status ask(tarn_device *device, tarn__station *station) {
 static void release(tarn__station *station) {
   if (station->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&station->streams_lock);
-    pthread_mutex_destroy(&station->events_lock);
+    pthread_mutex_destroy(&station->flags_lock);
   }
   tarn__host_free(station, sizeof *station);
 }
@@ -108,7 +113,7 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   bool ours = station->generation == tarn__os_generation();
   if (ours) tarn__closing_commit(device);
   drop_couriers(station);
-  drop_events(station);
+  drop_flags(station);
   release(station);
   return TARN_OK;
 }
@@ -120,7 +125,7 @@ static tarn__station *create(void) {
   if (made == NULL) return NULL;
   made->generation = tarn__os_generation();
   pthread_mutex_init(&made->streams_lock, NULL);
-  pthread_mutex_init(&made->events_lock, NULL);
+  pthread_mutex_init(&made->flags_lock, NULL);
   return made;
 }
 
@@ -228,20 +233,33 @@ void tarn__station_release_courier(tarn_stream *stream) {
   destroy_courier(ended);
 }
 
-// --- events ----------------------------------------------------------------
+// --- flags -----------------------------------------------------------------
 
-tarn_status tarn__station_take_event(tarn_device *device,
-                                     tarn_event **out_event) {
+static tarn_status make_flag(tarn_device *device, tarn__flag **out_flag) {
+  tarn__flag *flag = tarn__host_alloc(sizeof *flag);
+  if (flag == NULL) return TARN_E_NOMEM;
+  flag->device = device;
+  tarn_status status = tarn_event_create(device, &flag->event);
+  if (status == TARN_OK) {
+    *out_flag = flag;
+  } else {
+    tarn__host_free(flag, sizeof *flag);
+  }
+  return status;
+}
+
+tarn_status tarn__station_take_flag(tarn_device *device,
+                                    tarn__flag **out_flag) {
   tarn__station *station = NULL;
-  *out_event = NULL;
+  *out_flag = NULL;
   tarn_status status = tarn__station_of(device, &station);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&station->events_lock);
+  pthread_mutex_lock(&station->flags_lock);
   if (station->spare_count > 0) {
-    *out_event = station->spare[--station->spare_count];
+    *out_flag = station->spare[--station->spare_count];
   }
-  pthread_mutex_unlock(&station->events_lock);
-  return *out_event != NULL ? TARN_OK : tarn_event_create(device, out_event);
+  pthread_mutex_unlock(&station->flags_lock);
+  return *out_flag != NULL ? TARN_OK : make_flag(device, out_flag);
 }
 
 // A parent's device may be gone by now, so it is the event that is asked. Who
@@ -250,20 +268,20 @@ static bool is_of_a_parent(tarn_event *event) {
   return tarn__os_generation() != 0 && tarn_event_query(event) == TARN_E_STATE;
 }
 
-static bool keep(tarn__station *station, tarn_event *event) {
-  pthread_mutex_lock(&station->events_lock);
+static bool keep(tarn__station *station, tarn__flag *flag) {
+  pthread_mutex_lock(&station->flags_lock);
   bool kept = station->spare_count < MOST_SPARE;
-  if (kept) station->spare[station->spare_count++] = event;
-  pthread_mutex_unlock(&station->events_lock);
+  if (kept) station->spare[station->spare_count++] = flag;
+  pthread_mutex_unlock(&station->flags_lock);
   return kept;
 }
 
-void tarn__station_give_event(tarn_device *device, tarn_event *event) {
-  if (event == NULL) return;
+void tarn__station_give_flag(tarn__flag *flag) {
+  if (flag == NULL) return;
   tarn__station *station = NULL;
-  if (!is_of_a_parent(event)) {
-    station = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  if (!is_of_a_parent(flag->event)) {
+    station = tarn_device_attached(flag->device, TARN_SLOT_SYNCED);
   }
-  if (station != NULL && keep(station, event)) return;
-  (void)tarn_event_destroy(event);
+  if (station != NULL && keep(station, flag)) return;
+  destroy_flag(flag);
 }

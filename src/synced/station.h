@@ -6,13 +6,23 @@
 // in use keep it open, and buffers that have memory there do through their
 // pools.
 //
-// Threads: any; a lock for the streams, and one for the spare events.
+// Threads: any; a lock for the streams, and one for the spare flags.
 #ifndef TARN_SYNCED_STATION_H_
 #define TARN_SYNCED_STATION_H_
+
+#include <stdatomic.h>
 
 #include "tarn/device.h"
 
 typedef struct tarn__station tarn__station;
+
+// An event, which the marks of several buffers may share.
+typedef struct tarn__flag {
+  tarn_event *event;
+  tarn_device *device;
+  uint64_t serial;      // of the stream
+  atomic_size_t count;  // marks and others that have it
+} tarn__flag;
 
 typedef enum tarn__courier {
   TARN__COURIER_IN,   // towards the device
@@ -34,12 +44,13 @@ TARN_MUST_CHECK tarn_status tarn__station_courier(tarn_device *device,
 // a failed one waits for what is queued there.
 void tarn__station_release_courier(tarn_stream *courier);
 
-// An event of |device|, a spare one if there is one.
-TARN_MUST_CHECK tarn_status tarn__station_take_event(tarn_device *device,
-                                                     tarn_event **out_event);
+// A flag of |device| with an event, a spare one if there is one, so that who
+// raises and drops flags in turns takes no memory.
+TARN_MUST_CHECK tarn_status tarn__station_take_flag(tarn_device *device,
+                                                    tarn__flag **out_flag);
 
 // Gives it back; NULL is allowed. Never fails: at worst it is destroyed. In a
 // child of fork it only frees.
-void tarn__station_give_event(tarn_device *device, tarn_event *event);
+void tarn__station_give_flag(tarn__flag *flag);
 
 #endif  // TARN_SYNCED_STATION_H_

@@ -90,6 +90,22 @@ static tarn_status record(tarn__core *core, tarn__lane *lane,
   return status;
 }
 
+// Where nobody ever waits for what a stream does, as with a gradient that the
+// same stream uses again, marks would pile up: beyond a few the oldest is
+// asked. The lane is held.
+static void look_back(tarn__core *core, tarn__lane *lane) {
+  enum { FEW_MARKS = 2 };
+  tarn_status status = TARN_OK;
+  while (status == TARN_OK && lane->mark_count > FEW_MARKS) {
+    tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
+    if (mark == NULL) return;
+    tarn__core_leave(core);
+    status = tarn__mark_query(mark);
+    tarn__core_enter(core);
+    tarn__work_settle(core, mark, status);
+  }
+}
+
 tarn_status tarn__work_wait(tarn__core *core, tarn_stream *stream) {
   tarn__core_leave(core);
   tarn_status status = tarn_stream_synchronize(stream);
@@ -105,6 +121,7 @@ tarn_status tarn__work_mark(tarn__core *core, tarn_stream *stream,
   *out_position = (tarn__position){.lane = NULL};
   tarn_status status = tarn__lane_of(&core->lanes, stream, &lane);
   if (status != TARN_OK) return tarn__work_wait(core, stream);
+  look_back(core, lane);
   (void)record(core, lane, stream, &number);
   if (number == 0) status = tarn__work_wait(core, stream);
   if (number != 0 && !tarn__lane_is_over(lane, number)) {
