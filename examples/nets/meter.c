@@ -63,10 +63,19 @@ static tarn_status sum_of(const net_meter *meter, tarn_pool_stats *out_sum) {
   return each_pool(meter, add_stats, out_sum);
 }
 
-// A fresh strategy has no books yet, and no idle memory.
+// A pool makes books with its first block, and keeps them.
+static tarn_status use_once(tarn_pool *pool) {
+  tarn_block block;
+  tarn_status status = tarn_pool_alloc(pool, 1, 0, NULL, &block);
+  if (status == TARN_OK) status = tarn_pool_free(&block, NULL);
+  return status == TARN_OK ? tarn_pool_trim(pool, 0) : status;
+}
+
+// A fresh strategy's books are those of one block, and it holds nothing.
 static tarn_status refresh(tarn_pool *pool, void *context) {
   (void)context;
   tarn_status status = tarn_pool_remove(tarn_pool_place(pool));
+  if (status == TARN_OK) status = use_once(pool);
   return status == TARN_OK ? tarn_pool_reset_peaks(pool) : status;
 }
 
