@@ -57,8 +57,7 @@ static tarn_status conv_forward(net *n, const net_layer *l) {
   const net_real *w = net_hold_read(&h, l->w, TARN_DATA);
   const net_real *b = net_hold_read(&h, l->b, TARN_DATA);
   net_real *y = net_hold_write(&h, l->y, TARN_DATA, NET_SET);
-  if (h.status == TARN_OK)
-    net_conv_forward(&conv, x, w, b, y, n->work_at);
+  if (h.status == TARN_OK) net_conv_forward(&conv, x, w, b, y, n->work_at);
   return net_hold_end(&h);
 }
 

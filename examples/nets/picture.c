@@ -32,7 +32,8 @@ static tarn_status draw(void *context, const tarn_model_slot *slot) {
           (double)(slot->last - slot->first + 1) * d->column, height,
           is_diff ? "#c8553d" : "#4a7fb5");
   print_name(d->file, slot->tensor->name);
-  fprintf(d->file, " %s, %zu bytes at %zu, passes %llu to %llu</title></rect>\n",
+  fprintf(d->file,
+          " %s, %zu bytes at %zu, passes %llu to %llu</title></rect>\n",
           is_diff ? "diff" : "data", slot->size, slot->offset,
           (unsigned long long)slot->first, (unsigned long long)slot->last);
   return TARN_OK;

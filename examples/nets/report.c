@@ -29,10 +29,11 @@ void net_report_memory(const net_report *report) {
   printf("%s at batch %zu on %s, to %s\n", report->net, report->options->batch,
          report->options->device, report->options->infer ? "infer" : "train");
   print_kinds(m);
-  printf("outputs, diffs and caches: naive %.2f, planned %.2f, bound %.2f (%s)"
-         "\n",
-         mib_of(m->naive), mib_of(m->planned), mib_of(m->bound),
-         tarn_plan_answer_name(m->answer));
+  printf(
+      "outputs, diffs and caches: naive %.2f, planned %.2f, bound %.2f (%s)"
+      "\n",
+      mib_of(m->naive), mib_of(m->planned), mib_of(m->bound),
+      tarn_plan_answer_name(m->answer));
   printf("%zu of them in the place of others; most is needed by %s %s\n",
          m->in_place, report->peak_step,
          m->peak_pass == TARN_FORWARD ? "forward" : "backward");
@@ -50,10 +51,11 @@ void net_report_result(const net_report *report) {
   printf("loss of the first batch: %.4f, and %.4f after %zu steps\n",
          r->loss_first, r->loss, report->options->steps);
   printf("right about %.1f%% of held-out images\n", 100 * r->accuracy);
-  printf("%.3f steps/s, %g allocations in each; peak of the pools %.2f MiB; "
-         "%g bytes left\n",
-         r->steps_per_s, r->allocations_per_step, mib(report->peak_bytes),
-         report->left_bytes);
+  printf(
+      "%.3f steps/s, %g allocations in each; peak of the pools %.2f MiB; "
+      "%g bytes left\n",
+      r->steps_per_s, r->allocations_per_step, mib(report->peak_bytes),
+      report->left_bytes);
 }
 
 // --- for programs ----------------------------------------------------------

@@ -128,7 +128,8 @@ tarn_status net_train(net *n, const net_course *course, const net_meter *meter,
                       net_result *out_result) {
   *out_result = net_no_result;
   tarn_status status = net_start(n, SEED);
-  if (status == TARN_OK) status = first_loss(n, course, &out_result->loss_first);
+  if (status == TARN_OK)
+    status = first_loss(n, course, &out_result->loss_first);
   if (status == TARN_OK) status = measure(n, course, meter, out_result);
   if (status == TARN_OK) status = first_loss(n, course, &out_result->loss);
   if (status == TARN_OK) status = accuracy_of(n, course, &out_result->accuracy);
