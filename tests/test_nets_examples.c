@@ -288,11 +288,11 @@ END_TEST
 
 START_TEST(no_such_device_and_no_room_are_told) {
   assert_fails(run_mlp("--device", "nothing:0"), 1, "nothing");
-  ck_assert_int_eq(setenv("TARN_SIM_CAPACITY", "4194304", 1), 0);
+  ck_assert_int_eq(setenv("TARN_SIM_CAPACITY", "2097152", 1), 0);
   tool_output o = run_resnet(RESNET, "--device", "sim:0");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, "room");
+  assert_contains(o.err, "no room");
   tool_output_free(&o);
 }
 END_TEST
