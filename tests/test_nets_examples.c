@@ -159,6 +159,27 @@ START_TEST(inference_changes_nothing) {
 }
 END_TEST
 
+START_TEST(parameters_are_saved_and_loaded) {
+  tool_files_begin();
+  tool_output saved = run_mlp(MLP, "--save", tool_file("mlp.safetensors"));
+  tool_output loaded =
+      run_mlp(MLP, "--infer", "--load", tool_file("mlp.safetensors"),
+              "--device", devices[_i]);
+  assert_trained(&saved);
+  assert_line(&loaded);
+  ck_assert_double_eq(number(&loaded, "loss_first"), number(&saved, "loss"));
+  assert_same(&loaded, &saved, "accuracy");
+  ck_assert(json_is(loaded.out, "left_bytes", "0"));
+  tool_output_free(&loaded);
+  tool_output_free(&saved);
+  tool_output o = run_mlp(MLP, "--load", "/no/such/file");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "/no/such/file");
+  tool_output_free(&o);
+  tool_files_end();
+}
+END_TEST
+
 // --- dry runs --------------------------------------------------------------
 
 static void assert_dry(const tool_output *o) {
@@ -310,6 +331,7 @@ int main(void) {
   tcase_add_loop_test(both, four_steps_make_the_loss_smaller, 0, 2);
   tcase_add_loop_test(both, losses_are_the_same_on_each_device, 0, 2);
   tcase_add_loop_test(both, inference_changes_nothing, 0, 2);
+  tcase_add_loop_test(both, parameters_are_saved_and_loaded, 0, 2);
   ADD_CASE(suite, "training", mlp_learns_waves, one_step_is_not_steady);
   if (EFFORT(true, false)) ADD_CASE(suite, "long", resnet_learns_waves);
   ADD_CASE(suite, "dry runs", a_dry_run_takes_nothing_and_tells_the_plan,
