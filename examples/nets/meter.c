@@ -63,17 +63,37 @@ static tarn_status sum_of(const net_meter *meter, tarn_pool_stats *out_sum) {
   return each_pool(meter, add_stats, out_sum);
 }
 
-// A fresh strategy has no books yet, and no idle memory.
+// A buffer of one byte: with the first that is at a place, its pool and the
+// synced buffers make books, and keep them.
+static tarn_status use_once(tarn_place place, tarn_device *cpu) {
+  const tarn_synced_options options = {.struct_size = sizeof options,
+                                       .device = cpu};
+  tarn_synced *buffer = NULL;
+  tarn_access access;
+  tarn_status status = tarn_synced_create(1, &options, &buffer);
+  if (status == TARN_OK)
+    status = tarn_synced_begin(buffer, 0, TARN_ALL, place, TARN_WRITE_DISCARD,
+                               NULL, &access);
+  if (status == TARN_OK) status = tarn_synced_end(&access);
+  tarn_status ended = tarn_synced_destroy(buffer);
+  return status == TARN_OK ? ended : status;
+}
+
+// A fresh strategy, with the books of one buffer, and nothing reserved.
 static tarn_status refresh(tarn_pool *pool, void *context) {
-  (void)context;
-  tarn_status status = tarn_pool_remove(tarn_pool_place(pool));
+  tarn_device *cpu = context;
+  tarn_place place = tarn_pool_place(pool);
+  tarn_status status = tarn_pool_remove(place);
+  if (status == TARN_OK) status = use_once(place, cpu);
+  if (status == TARN_OK) status = tarn_pool_trim(pool, 0);
   return status == TARN_OK ? tarn_pool_reset_peaks(pool) : status;
 }
 
 tarn_status net_meter_begin(net_meter *meter, tarn_place home) {
   *meter = (net_meter){.places = {TARN_HOST, home}, .place_count = 2};
   if (tarn_place_equal(home, TARN_HOST)) meter->place_count = 1;
-  tarn_status status = each_pool(meter, refresh, NULL);
+  tarn_status status = tarn_device_open("cpu:0", &meter->cpu);
+  if (status == TARN_OK) status = each_pool(meter, refresh, meter->cpu);
   meter->books = tarn_host_memory();
   return status;
 }
@@ -102,9 +122,15 @@ tarn_status net_meter_reserved(const net_meter *meter, size_t *out_bytes) {
 tarn_status net_meter_left(const net_meter *meter, size_t *out_bytes) {
   tarn_pool_stats sum;
   tarn_status status = sum_of(meter, &sum);
-  if (status == TARN_OK) status = each_pool(meter, refresh, NULL);
+  if (status == TARN_OK) status = each_pool(meter, refresh, meter->cpu);
   size_t books = tarn_host_memory();
   *out_bytes = sum.live_bytes;
   if (books > meter->books) *out_bytes += books - meter->books;
   return status;
+}
+
+tarn_status net_meter_end(net_meter *meter) {
+  tarn_device *cpu = meter->cpu;
+  meter->cpu = NULL;
+  return cpu == NULL ? TARN_OK : tarn_device_close(cpu);
 }

@@ -13,6 +13,7 @@
 #include <tarn/tarn.h>
 
 typedef struct net_meter {
+  tarn_device *cpu;      // the host as a device, as layers know it
   tarn_place places[2];  // the host, and home if it is another
   size_t place_count;
   size_t books;  // bytes that the library had at first
@@ -38,9 +39,11 @@ TARN_MUST_CHECK tarn_status net_meter_reserved(const net_meter *meter,
                                                size_t *out_bytes);
 
 // What was not given back: live bytes of the pools, and what the library holds
-// beyond what it held at first. Both times its pools are fresh ones, so that
-// their books, which grow with use and are kept for the next, do not count.
+// beyond what it held at first. Both times its pools are fresh and were used
+// once, since the books of pools, which are kept for the next, do not count.
 TARN_MUST_CHECK tarn_status net_meter_left(const net_meter *meter,
                                            size_t *out_bytes);
+
+tarn_status net_meter_end(net_meter *meter);
 
 #endif  // TARN_EXAMPLES_NETS_METER_H_

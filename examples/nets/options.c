@@ -68,6 +68,10 @@ static answer read_value(net_options *options, const char *name,
     good = read_text(value, &options->device);
   } else if (strcmp(name, "--svg") == 0) {
     good = read_text(value, &options->svg);
+  } else if (strcmp(name, "--load") == 0) {
+    good = read_text(value, &options->load);
+  } else if (strcmp(name, "--save") == 0) {
+    good = read_text(value, &options->save);
   } else if (strcmp(name, "-o") == 0) {
     good = options->json = strcmp(value, "json") == 0;
   } else {
@@ -105,8 +109,10 @@ void net_options_help(const char *name, const net_options *defaults) {
     printf("  --hidden A,B   widths of the hidden layers (%zu,%zu)\n",
            defaults->hidden[0], defaults->hidden[1]);
   printf("  --device D     where all of it is (%s)\n", defaults->device);
-  printf("  --infer        forward only, with the weights as they start\n");
+  printf("  --infer        forward only, with the parameters at the start\n");
   printf("  --dry-run      the plan, without the memory\n");
+  printf("  --load FILE    start with parameters of a safetensors file\n");
+  printf("  --save FILE    write them to one at the end\n");
   printf("  --svg FILE     a picture of the plan\n");
   printf("  -o json        one line of JSON, last on standard output\n");
 }

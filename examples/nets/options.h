@@ -16,7 +16,9 @@ typedef struct net_options {
   bool infer;
   bool dry_run;
   bool json;
-  const char *svg;  // NULL: no picture
+  const char *svg;   // a file for the picture; NULL: none
+  const char *load;  // parameters to start with; NULL: by chance
+  const char *save;  // a file for those at the end; NULL: none
   bool help;
 } net_options;
 

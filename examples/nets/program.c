@@ -16,6 +16,8 @@
 #include "report.h"
 #include "trainer.h"
 
+enum { SEED = 1 };  // of the parameters
+
 typedef struct run {
   const net_example *example;
   net_options options;
@@ -64,14 +66,24 @@ static tarn_status plan(run *r) {
 
 // --- the run ---------------------------------------------------------------
 
+static tarn_status start(run *r) {
+  tarn_model_loaded loaded = {.struct_size = sizeof loaded};
+  tarn_status status = net_place(&r->n);
+  if (status == TARN_OK) status = net_start(&r->n, SEED);
+  if (status != TARN_OK || r->options.load == NULL) return status;
+  return tarn_model_load(r->n.model, r->options.load, 0, &loaded);
+}
+
 static tarn_status train(run *r) {
   net_course course = {.images = &r->example->images,
                        .sgd = r->example->sgd,
                        .steps = r->options.steps,
                        .infer = r->options.infer};
-  tarn_status status = net_place(&r->n);
-  if (status != TARN_OK) return status;
-  return net_train(&r->n, &course, &r->meter, &r->report.result);
+  tarn_status status = start(r);
+  if (status == TARN_OK)
+    status = net_train(&r->n, &course, &r->meter, &r->report.result);
+  if (status != TARN_OK || r->options.save == NULL) return status;
+  return tarn_model_save(r->n.model, r->options.save, 0);
 }
 
 // What the pools had at most, and what is left when the net has ended.
@@ -108,6 +120,7 @@ static int open_and_work(run *r) {
     return fail(r);
   int status = work(r);
   (void)net_end(&r->n);
+  (void)net_meter_end(&r->meter);
   if (tarn_device_close(r->device) != TARN_OK) return fail(r);
   return status;
 }

@@ -61,12 +61,25 @@ void net_report_result(const net_report *report) {
 // --- for programs ----------------------------------------------------------
 
 // What was not measured is null.
-static void print_number(const char *key, double value, int digits) {
+static void print_number(const char *key, double value, int decimals) {
   if (isnan(value)) {
     printf(",\"%s\":null", key);
   } else {
-    printf(",\"%s\":%.*f", key, digits, value);
+    printf(",\"%s\":%.*f", key, decimals, value);
   }
+}
+
+// All digits, so that two runs can be told to be the same.
+static void print_loss(const char *key, double value) {
+  if (isfinite(value)) {
+    printf(",\"%s\":%.17g", key, value);
+  } else {
+    printf(",\"%s\":null", key);
+  }
+}
+
+static void print_mib(const char *key, double bytes) {
+  print_number(key, mib(bytes), 3);
 }
 
 // Control bytes, quotes and backslashes as JSON wants them.
@@ -91,14 +104,14 @@ void net_report_json(const net_report *report) {
   print_number("batch", (double)report->options->batch, 0);
   print_number("steps", (double)report->options->steps, 0);
   print_number("steps_per_s", r->steps_per_s, 3);
-  print_number("loss_first", r->loss_first, 9);
-  print_number("loss", r->loss, 9);
+  print_loss("loss_first", r->loss_first);
+  print_loss("loss", r->loss);
   print_number("accuracy", r->accuracy, 4);
-  print_number("params_mib", mib_of(m->kinds[TARN_PARAM]), 3);
-  print_number("naive_mib", mib_of(m->naive), 3);
-  print_number("planned_mib", mib_of(m->planned), 3);
-  print_number("bound_mib", mib_of(m->bound), 3);
-  print_number("peak_mib", mib(report->peak_bytes), 3);
+  print_mib("params_mib", (double)m->kinds[TARN_PARAM]);
+  print_mib("naive_mib", (double)m->naive);
+  print_mib("planned_mib", (double)m->planned);
+  print_mib("bound_mib", (double)m->bound);
+  print_mib("peak_mib", report->peak_bytes);
   print_number("allocations_per_step", r->allocations_per_step, 3);
   print_number("left_bytes", report->left_bytes, 0);
   printf("}\n");

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { SEED = 1, MOST_HELD_OUT = 2048, HELD_OUT_BATCHES = 16 };
+enum { MOST_HELD_OUT = 2048, HELD_OUT_BATCHES = 16 };
 
 const net_result net_no_result = {NAN, NAN, NAN, NAN, NAN};
 
@@ -127,9 +127,7 @@ static tarn_status measure(net *n, const net_course *course,
 tarn_status net_train(net *n, const net_course *course, const net_meter *meter,
                       net_result *out_result) {
   *out_result = net_no_result;
-  tarn_status status = net_start(n, SEED);
-  if (status == TARN_OK)
-    status = first_loss(n, course, &out_result->loss_first);
+  tarn_status status = first_loss(n, course, &out_result->loss_first);
   if (status == TARN_OK) status = measure(n, course, meter, out_result);
   if (status == TARN_OK) status = first_loss(n, course, &out_result->loss);
   if (status == TARN_OK) status = accuracy_of(n, course, &out_result->accuracy);

@@ -23,7 +23,7 @@ typedef struct net_result {
 
 extern const net_result net_no_result;
 
-// Runs a net that has its place, on what |course| says.
+// Runs a net that has its place and its parameters, on what |course| says.
 TARN_MUST_CHECK tarn_status net_train(net *n, const net_course *course,
                                       const net_meter *meter,
                                       net_result *out_result);
