@@ -54,7 +54,9 @@ END_TEST
 START_TEST(test_unknown_names_say_so) {
   tarn_model *model = make(1);
   const int64_t w[] = {2};
-  add(model, TARN_OUTPUT, "y", w, 1);
+  tarn_tensor *y = add(model, TARN_OUTPUT, "y", w, 1);
+  ck_assert_ptr_eq(tarn_model_get(model, TARN_KIND_COUNT, "y"), y);
+  ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_COUNT, "z"));
   ck_assert_ptr_null(tarn_model_param(model, "z"));
   assert_error_says("no tensor 'z'");
   ck_assert_ptr_null(tarn_model_param(model, "y"));

@@ -125,6 +125,67 @@ START_TEST(test_reading_before_writing) {
 }
 END_TEST
 
+// A row of outputs: the second may take the place of the first, and then stands
+// beside a third, where most is needed.
+static tarn_model *make_peak_behind_a_pair(void) {
+  static const int64_t lengths[] = {1024, 1024, 640};
+  static const char *const names[] = {"makes", "in_place", "both"};
+  tarn_model *model = NULL;
+  tarn_tensor *y[3] = {0};
+  tarn_step *step[3] = {0};
+  assert_ok(tarn_model_create(NULL, &model));
+  for (size_t i = 0; i < 3; i++) {
+    assert_ok(tarn_model_add(model, TARN_OUTPUT, names[i], TARN_DTYPE_U8,
+                             (tarn_shape){&lengths[i], 1}, &y[i]));
+    assert_ok(tarn_model_step(model, names[i], &step[i]));
+  }
+  assert_ok(tarn_step_writes(step[0], TARN_FORWARD, y[0], TARN_DATA));
+  assert_ok(tarn_step_replaces(step[1], TARN_FORWARD, y[0], TARN_DATA, y[1],
+                               TARN_DATA));
+  assert_ok(tarn_step_reads(step[2], TARN_FORWARD, y[1], TARN_DATA));
+  assert_ok(tarn_step_writes(step[2], TARN_FORWARD, y[2], TARN_DATA));
+  return model;
+}
+
+START_TEST(test_what_shares_counts_once_at_the_peak) {
+  tarn_model *model = make_peak_behind_a_pair();
+  tarn_model_plan_options options = {.struct_size = sizeof options,
+                                     .capacity = 1663};
+  assert_status(tarn_model_plan(model, &options), TARN_FULL);
+  assert_error_says("at least 1664 are needed, most of all by step 'both'");
+  options.capacity = 1664;
+  assert_ok(tarn_model_plan(model, &options));
+  tarn_model_report report = report_of(model);
+  ck_assert_uint_eq(report.peak_step, 2);
+  ck_assert_int_eq(report.peak_pass, TARN_FORWARD);
+  ck_assert_uint_eq(report.in_place, 1);
+  assert_ok(tarn_model_destroy(model));
+}
+END_TEST
+
+static bool count_calls(const tarn_plan_progress *progress, void *user) {
+  ck_assert_ptr_nonnull(progress);
+  ++*(unsigned *)user;
+  return true;
+}
+
+// What they point to is the caller's, for the one call.
+START_TEST(test_options_of_the_solver_are_not_kept) {
+  chain c = make_chain(6, false);
+  unsigned calls = 0;
+  const tarn_plan_options solver = {
+      .struct_size = sizeof solver, .progress = count_calls, .user = &calls};
+  const tarn_model_plan_options options = {.struct_size = sizeof options,
+                                           .solver = &solver};
+  assert_ok(tarn_model_plan(c.model, &options));
+  ck_assert_uint_gt(calls, 0);
+  calls = 0;
+  assert_ok(tarn_model_set_max_batch(c.model, 2));
+  ck_assert_uint_eq(calls, 0);
+  assert_ok(tarn_model_destroy(c.model));
+}
+END_TEST
+
 // --- options, stages -------------------------------------------------------
 
 START_TEST(test_capacity) {
@@ -153,6 +214,22 @@ START_TEST(test_wrong_options) {
   assert_status(tarn_model_plan(NULL, NULL), TARN_E_INVALID);
   assert_status(tarn_model_report_of(c.model, NULL), TARN_E_INVALID);
   assert_status(tarn_model_each_slot(c.model, keep_slot, NULL), TARN_E_STATE);
+  assert_ok(tarn_model_destroy(c.model));
+}
+END_TEST
+
+// Found out when it is placed, and planned it is all the same.
+START_TEST(test_a_home_that_is_none) {
+  chain c = make_chain(3, false);
+  const tarn_model_plan_options options = {.struct_size = sizeof options,
+                                           .home = {NULL, TARN_PLACE_DEVICE}};
+  assert_ok(tarn_model_plan(c.model, &options));
+  assert_status(tarn_model_place(c.model), TARN_E_INVALID);
+  ck_assert_ptr_null(c.y[1]->data);
+  ck_assert_uint_eq(report_of(c.model).planned, 2 * ROW);
+  assert_ok(tarn_model_forget(c.model));
+  assert_ok(tarn_model_plan(c.model, NULL));
+  assert_ok(tarn_model_place(c.model));
   assert_ok(tarn_model_destroy(c.model));
 }
 END_TEST
@@ -318,9 +395,11 @@ int main(void) {
   Suite *suite = suite_create("model_plan");
   ADD_CASE(suite, "lifetimes", test_a_chain_needs_two_at_a_time,
            test_in_place_needs_one, test_what_is_read_later_keeps_its_place,
-           test_reading_before_writing);
+           test_reading_before_writing,
+           test_what_shares_counts_once_at_the_peak);
   ADD_CASE(suite, "stages", test_capacity, test_wrong_options,
-           test_a_planned_model_is_closed, test_a_model_without_steps);
+           test_a_home_that_is_none, test_a_planned_model_is_closed,
+           test_a_model_without_steps, test_options_of_the_solver_are_not_kept);
   ADD_CASE(suite, "nets", test_nets_come_to_what_they_do_by_hand,
            test_no_two_that_live_together_share_bytes,
            test_another_largest_batch);

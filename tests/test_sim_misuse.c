@@ -1,8 +1,12 @@
 // The report of simulated devices: each class of misuse, and its message.
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "test_sim_kit.h"
+
+#include "common/queue.h"  // behind the name that the kit gives InitPlugin
 
 static tarn_device *sim0;
 static tarn_device *sim1;
@@ -207,6 +211,71 @@ START_TEST(a_queued_copy_outlives_its_block) {
 }
 END_TEST
 
+static atomic_bool may_run;
+
+static void hold_up(C_Device device, C_Stream stream, void *user_data,
+                    C_Status *status) {
+  (void)device;
+  (void)stream;
+  (void)user_data;
+  (void)status;
+  while (!atomic_load(&may_run))
+    sched_yield();
+}
+
+// An event has failed if something before it has, however much later it is
+// asked; what fails behind it is not its.
+START_TEST(events_around_a_failure) {
+  init_two();
+  C_Stream stream = NULL;
+  C_Event before = NULL;
+  C_Event behind = NULL;
+  char *a = table_take(64);
+  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
+  ck_assert_int_eq(table.create_event(&ids[0], &before), C_SUCCESS);
+  ck_assert_int_eq(table.create_event(&ids[0], &behind), C_SUCCESS);
+  ck_assert_int_eq(table.stream_add_callback(&ids[0], stream, hold_up, NULL),
+                   C_SUCCESS);
+  ck_assert_int_eq(table.record_event(&ids[0], stream, before), C_SUCCESS);
+  ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], stream, a, bytes, 64),
+                   C_SUCCESS);
+  ck_assert_int_eq(table.record_event(&ids[0], stream, behind), C_SUCCESS);
+  ck_assert_int_eq(table.device_memory_deallocate(&ids[0], a, 64), C_SUCCESS);
+  atomic_store(&may_run, true);
+  ck_assert_int_eq(table.synchronize_event(&ids[0], behind), C_ERROR);
+  ck_assert_int_eq(table.query_event(&ids[0], behind), C_ERROR);
+  ck_assert_int_eq(table.synchronize_event(&ids[0], before), C_SUCCESS);
+  ck_assert_int_eq(table.query_event(&ids[0], before), C_SUCCESS);
+  finalize();
+}
+END_TEST
+
+static void go_wrong(const tarn__queue_op *op) {
+  tarn__queue_fail(op->call.stream, C_ERROR, "on purpose");
+}
+
+// The same for an operation that is run at once.
+START_TEST(events_around_a_brief_failure) {
+  init_two();
+  C_Stream stream = NULL;
+  C_Event before = NULL;
+  C_Event behind = NULL;
+  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
+  ck_assert_int_eq(table.create_event(&ids[0], &before), C_SUCCESS);
+  ck_assert_int_eq(table.create_event(&ids[0], &behind), C_SUCCESS);
+  ck_assert_int_eq(table.record_event(&ids[0], stream, before), C_SUCCESS);
+  tarn__queue_op op = {
+      .run = go_wrong, .brief = true, .call = {.stream = stream}};
+  ck_assert_int_eq(tarn__queue_submit(stream, &op), C_SUCCESS);
+  ck_assert_int_eq(table.record_event(&ids[0], stream, behind), C_SUCCESS);
+  ck_assert_int_eq(table.query_event(&ids[0], before), C_SUCCESS);
+  ck_assert_int_eq(table.query_event(&ids[0], behind), C_ERROR);
+  ck_assert_int_eq(table.synchronize_event(&ids[0], behind), C_ERROR);
+  ck_assert_int_eq(table.query_stream(&ids[0], stream), C_ERROR);
+  finalize();
+}
+END_TEST
+
 START_TEST(bad_arguments) {
   struct C_Device_st third = {2};
   size_t size = 1;
@@ -319,8 +388,9 @@ int main(void) {
   Suite *suite = suite_create("sim misuse");
   ADD_CASE(suite, "blocks", copies_out_of_bounds, use_after_free, wrong_frees,
            wrong_frees_of_host_memory, wrong_directions);
-  ADD_CASE(suite, "others", a_queued_copy_outlives_its_block, bad_arguments,
-           what_may_be_asked_before_init_device, streams_of_another_device,
-           the_log_and_a_file_have_it_too);
+  ADD_CASE(suite, "others", a_queued_copy_outlives_its_block,
+           events_around_a_failure, events_around_a_brief_failure,
+           bad_arguments, what_may_be_asked_before_init_device,
+           streams_of_another_device, the_log_and_a_file_have_it_too);
   return run_suite(suite);
 }

@@ -173,6 +173,40 @@ START_TEST(a_range_of_nothing) {
 }
 END_TEST
 
+// Often enough for the gate to be this thread's own.
+START_TEST(the_short_way_and_the_middle_one) {
+  enum { TIMES = 200, ROW = 50 };
+  open_devices();
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  expect_at(x, 0, SIZE, at0, 0);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  for (size_t i = 0; i < TIMES; i++) {
+    tarn_place place = i % 2 == 0 ? at0 : TARN_HOST;
+    expect_at(x, 0, SIZE, place, 1);
+  }
+  ck_assert_uint_eq(counts_of(x, at0, at0).valid, (TIMES / 2 - 1) * SIZE);
+  assert_moved(x, TARN_HOST, at0, 1, SIZE);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 2);
+  for (size_t i = 0; i < TIMES; i++)
+    write_at(x, i * ROW, ROW / 2, at0, NULL, 3);
+  verify(x);
+  ck_assert_uint_eq(counts_of(x, TARN_HOST, at0).discarded, TIMES * ROW / 2);
+  tarn_access b;
+  assert_ok(tarn_synced_begin(x, 0, ROW / 2, at0, TARN_READ, NULL, &a));
+  assert_status(tarn_synced_begin(x, 1, 1, at0, TARN_WRITE_DISCARD, NULL, &b),
+                TARN_E_STATE);
+  assert_ok(tarn_synced_end(&a));
+  for (size_t i = 0; i < TIMES; i++) {
+    expect_at(x, i * ROW, ROW / 2, TARN_HOST, 3);
+    expect_at(x, i * ROW + ROW / 2, ROW / 2, TARN_HOST, 2);
+  }
+  assert_moved(x, at0, TARN_HOST, TIMES, TIMES * ROW / 2);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
 // --- conflicts ---------------------------------------------------------------
 
 START_TEST(many_readers_or_one_writer) {
@@ -417,7 +451,8 @@ int main(void) {
            discarding_copies_nothing, read_write_keeps_what_was_there,
            what_nobody_wrote_is_zero, directly_between_devices);
   ADD_CASE(suite, "ranges", only_what_is_missing_and_neighbours_at_once,
-           bytes_outside_of_the_range_are_counted, a_range_of_nothing);
+           bytes_outside_of_the_range_are_counted, a_range_of_nothing,
+           the_short_way_and_the_middle_one);
   ADD_CASE(suite, "conflicts", many_readers_or_one_writer,
            who_reads_side_by_side_stays_apart);
   ADD_CASE(suite, "losses", cancelled_with_a_copy_elsewhere,

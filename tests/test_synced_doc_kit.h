@@ -3,9 +3,11 @@
 #ifndef TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/run.h"
 #include "tarn/sim.h"
@@ -107,6 +109,24 @@ static inline void hold_begin(hold *held, tarn_stream *stream) {
 
 static inline void hold_end(hold *held) {
   ck_assert_int_eq(sem_post(&held->go), 0);
+}
+
+static inline void *run_hold_end_later(void *context) {
+  struct timespec some = {.tv_nsec = 20000000L};
+  nanosleep(&some, NULL);
+  hold_end(context);
+  return NULL;
+}
+
+// Another thread does, in a while: who is not made to wait is too early.
+static inline pthread_t hold_end_later(hold *held) {
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run_hold_end_later, held), 0);
+  return thread;
+}
+
+static inline void join_thread(pthread_t thread) {
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
 // --- traffic ---------------------------------------------------------------

@@ -16,6 +16,10 @@ static void open_threads(void) {
   atomic_store(&writers_left, WRITERS);
 }
 
+static tarn_stream *streams[WRITERS];
+static unsigned char queued[WRITERS][PART];
+static bool on_streams;
+
 static tarn_place place_number(unsigned number) {
   const tarn_place places[] = {TARN_HOST, tarn_place_on(gpu),
                                tarn_place_on(other)};
@@ -43,7 +47,6 @@ static void read_part(size_t part, tarn_place place, unsigned seed) {
   unsigned char bytes[PART];
   tarn_status status = tarn_synced_begin(
       x, part * PART, PART, place, TARN_READ | TARN_ACCESS_WAIT, NULL, &access);
-  if (status == TARN_E_STATE) return;  // borrowed memory that is in use
   require(status == TARN_OK);
   if (access.pointer != NULL) {
     memcpy(bytes, access.pointer, PART);
@@ -55,11 +58,27 @@ static void read_part(size_t part, tarn_place place, unsigned seed) {
   assert_pattern(bytes, part * PART, PART, seed);
 }
 
+// The write is queued, and so is the way to the host: whoever reads it next
+// waits for both, and then the bytes that it came from may change.
+static void queue_part(size_t part, unsigned seed) {
+  tarn_access access;
+  tarn_stream *stream = streams[part];
+  require(tarn_synced_begin(x, part * PART, PART, tarn_place_on(gpu),
+                            TARN_WRITE_DISCARD | TARN_ACCESS_WAIT, stream,
+                            &access) == TARN_OK);
+  fill_pattern(queued[part], access.offset, PART, seed);
+  require(tarn_copy_h2d(gpu, access.address, queued[part], PART, stream) ==
+          TARN_OK);
+  require(tarn_synced_end(&access) == TARN_OK);
+  require(tarn_synced_pull(x, part * PART, PART, stream, NULL) == TARN_OK);
+}
+
 // Each has a part of its own.
 static void *write_and_read(void *context) {
   size_t part = (size_t)(uintptr_t)context;
   for (unsigned i = 1; i <= ROUNDS; i++) {
-    write_part(part, place_number(i * 7 + (unsigned)part), i);
+    if (on_streams) queue_part(part, i);
+    if (!on_streams) write_part(part, place_number(i * 7 + (unsigned)part), i);
     read_part(part, place_number(i), i);
   }
   atomic_fetch_sub(&writers_left, 1);
@@ -117,12 +136,17 @@ START_TEST(evictions_lose_nothing) {
   pthread_t threads[WRITERS + 2];
   size_t evicted = 0;
   open_threads();
+  on_streams = _i == 1;
+  for (size_t i = 0; i < WRITERS; i++)
+    streams[i] = stream_on(gpu);
   start_writers(threads);
   start(&threads[WRITERS], evict_all, &evicted);
   start(&threads[WRITERS + 1], ask, NULL);
   join(threads, WRITERS + 2);
   ck_assert_uint_gt(evicted, 0);
   assert_parts();
+  for (size_t i = 0; i < WRITERS; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
   close_x();
 }
 END_TEST
@@ -157,6 +181,47 @@ START_TEST(borrowed_memory_comes_and_goes) {
 }
 END_TEST
 
+static void *prefetch_slowly(void *context) {
+  sem_t *begun = context;
+  require(sem_post(begun) == 0);
+  tarn_status status =
+      tarn_synced_prefetch(x, 0, TARN_ALL, tarn_place_on(gpu), NULL, NULL);
+  require(status == TARN_OK || status == TARN_E_STATE);  // it came too late
+  return NULL;
+}
+
+// A thread copies while the bytes become worthless, or others: its copy does
+// not count.
+START_TEST(a_copy_under_way_is_not_committed_later) {
+  sem_t begun;
+  pthread_t thread;
+  struct timespec some = {.tv_nsec = 10000000L};
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = 40000000};
+  assert_ok(tarn_sim_configure(&options));
+  open_x();
+  write_range(x, 0, SIZE, TARN_HOST, 1);
+  ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
+  start(&thread, prefetch_slowly, &begun);
+  ck_assert_int_eq(sem_wait(&begun), 0);
+  nanosleep(&some, NULL);
+  if (_i == 0) {
+    tarn_access access;
+    assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
+    join(&thread, 1);
+    assert_status(tarn_synced_begin(x, 0, 1, tarn_place_on(gpu), TARN_READ,
+                                    NULL, &access),
+                  TARN_E_STATE);
+  } else {
+    fill_pattern(borrowed, 0, SIZE, 2);
+    assert_ok(tarn_synced_set_cpu_data(x, borrowed));
+    join(&thread, 1);
+    assert_range(x, 0, SIZE, tarn_place_on(gpu), 2);
+  }
+  close_x();
+}
+END_TEST
+
 static void *call_const(void *context) {
   (void)context;
   for (unsigned i = 0; i < ROUNDS; i++) {
@@ -185,7 +250,12 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("synced_doc_threads");
-  ADD_CASE(suite, "threads", evictions_lose_nothing,
-           borrowed_memory_comes_and_goes, const_calls_of_many_threads);
+  TCase *both = tcase_create("both");
+  tcase_set_timeout(both, 120);
+  tcase_add_loop_test(both, evictions_lose_nothing, 0, 2);
+  tcase_add_loop_test(both, a_copy_under_way_is_not_committed_later, 0, 2);
+  suite_add_tcase(suite, both);
+  ADD_CASE(suite, "threads", borrowed_memory_comes_and_goes,
+           const_calls_of_many_threads);
   return run_synced_suite(suite);
 }

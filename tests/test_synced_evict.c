@@ -124,6 +124,25 @@ START_TEST(not_while_an_access_is_open_there) {
 }
 END_TEST
 
+// What is being written elsewhere may be cancelled: it is no other copy.
+START_TEST(not_what_a_write_elsewhere_may_fall_back_on) {
+  open_x();
+  write_range(x, 0, SIZE, TARN_HOST, 1);
+  tarn_access access;
+  begin_on(&access, x, 5, 10, tarn_place_on(gpu), TARN_READ_WRITE);
+  assert_status(tarn_synced_evict(x, TARN_HOST), TARN_E_STATE);
+  assert_error_says("open for writing at sim:0");
+  put_on(gpu, access.address, 5, 10, 2);
+  size_t lost = 1;
+  assert_ok(tarn_synced_cancel(&access, &lost));
+  ck_assert_uint_eq(lost, 0);
+  assert_range(x, 0, SIZE, TARN_HOST, 1);
+  assert_ok(tarn_synced_evict(x, TARN_HOST));
+  assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
+  close_x();
+}
+END_TEST
+
 START_TEST(the_host_s_only_copy_without_a_device) {
   open_devices();
   tarn_device *cpu = NULL;
@@ -259,6 +278,24 @@ START_TEST(a_suspended_buffer_is_evicted_too) {
 }
 END_TEST
 
+// Else there would be contents that nobody may copy: neither to evict them nor
+// to give them back.
+START_TEST(a_suspended_buffer_gets_no_contents) {
+  static unsigned char bytes[SIZE];
+  tarn_wrap_options empty = {.struct_size = sizeof empty,
+                             .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  open_x();
+  assert_ok(tarn_synced_suspend(x, "it is another's turn"));
+  assert_status(tarn_synced_set_cpu_data(x, bytes), TARN_E_STATE);
+  assert_error_says("another's turn");
+  ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
+  assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &empty));
+  assert_ok(tarn_synced_evict(x, TARN_HOST));
+  assert_ok(tarn_synced_resume(x));
+  close_x();
+}
+END_TEST
+
 // Refused before anything is copied.
 START_TEST(without_a_refuge_nothing_is_synced_back) {
   static unsigned char bytes[SIZE];
@@ -389,10 +426,12 @@ int main(void) {
            only_what_is_nowhere_else_is_copied,
            stale_and_unwritten_bytes_are_not_copied, where_there_is_nothing,
            not_while_an_access_is_open_there,
+           not_what_a_write_elsewhere_may_fall_back_on,
            of_the_whole_buffer_through_a_view,
            work_that_is_queued_is_waited_for, a_copy_that_fails_changes_nothing,
            no_room_for_the_copy_changes_nothing, after_a_stream_has_failed,
            a_suspended_buffer_is_evicted_too,
+           a_suspended_buffer_gets_no_contents,
            without_a_refuge_nothing_is_synced_back);
   ADD_CASE(suite, "invalidate", invalidated_bytes_cannot_be_read,
            written_again_they_are_good, they_are_not_copied_any_more,

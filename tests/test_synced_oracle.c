@@ -12,11 +12,22 @@
 #include <unistd.h>
 
 #include "support/effort.h"
+#include "support/faults.h"
 #include "support/run.h"
+#include "support/synced_fault.h"
 #include "support/synced_outside.h"
 #include "support/synced_play.h"
 
-enum { OPERATIONS = EFFORT(12000, 2500), SEEDS = 8 };
+// A million and some in all.
+enum { OPERATIONS = EFFORT(72000, 2500), SEEDS = EFFORT(14, 7) };
+
+// Calls made so far, those included that were refused as they had to be.
+static unsigned long played(void) {
+  unsigned long done = 0;
+  for (int i = 0; i < SP_KINDS; i++)
+    done += sp_seen.done[i];
+  return done;
+}
 
 static sg_config config_of(unsigned long seed) {
   static const uint64_t latencies[] = {0, 20000, 0, 2000, 100000};
@@ -32,7 +43,7 @@ static void run_seed(unsigned long seed, unsigned long operations) {
   sg_seed(seed);
   sg_open(&config);
   sm_listen();
-  for (unsigned long i = 0; i < operations; i++)
+  while (played() < operations)
     sp_step();
   sp_finish();
   sm_status(tarn_synced_trace(NULL, NULL), TARN_OK);
@@ -54,6 +65,7 @@ START_TEST(random_operations_are_as_the_model_says) {
   ck_assert_uint_gt(sp_seen.done[SP_BEGIN], OPERATIONS / 8);
   ck_assert_uint_gt(sp_seen.refused[SP_BEGIN], OPERATIONS / 100);
   ck_assert_uint_gt(sp_seen.done[SP_CANCEL], OPERATIONS / 200);
+  ck_assert_uint_gt(sp_failures, OPERATIONS / 4000);
 }
 END_TEST
 
@@ -71,16 +83,13 @@ static Suite *suite(void) {
 // ---------------------------------------------------------------------------
 
 static void print_counts(unsigned long seed) {
-  unsigned long done = 0;
   unsigned long refused = 0;
-  for (int i = 0; i < SP_KINDS; i++) {
-    done += sp_seen.done[i];
+  for (int i = 0; i < SP_KINDS; i++)
     refused += sp_seen.refused[i];
-  }
   printf(
-      "seed %lu: %lu operations, of which %lu were refused as they had to "
-      "be\n",
-      seed, done, refused);
+      "seed %lu: %lu operations, %lu of them refused as they had to be, "
+      "%lu faults\n",
+      seed, played(), refused, sp_failures);
   for (int i = 0; i < SP_KINDS && getenv("TARN_ORACLE_KINDS") != NULL; i++) {
     printf("  %-12s %8lu %8lu\n", sp_kind_name((sp_kind)i), sp_seen.done[i],
            sp_seen.refused[i]);
@@ -98,9 +107,7 @@ static bool run_in_child(unsigned long seed, unsigned long operations,
   if (child == 0) {
     run_seed(seed, operations);
     print_counts(seed);
-    unsigned long done = 0;
-    for (int i = 0; i < SP_KINDS; i++)
-      done += sp_seen.done[i];
+    unsigned long done = played();
     _exit(write(ends[1], &done, sizeof done) == sizeof done ? 0 : 1);
   }
   int status = 1;
@@ -126,6 +133,7 @@ static int run_by_hand(unsigned long first, unsigned long seeds,
 }
 
 int main(int argc, char **argv) {
+  faults_install();
   if (argc == 4) {
     return run_by_hand(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10),
                        strtoul(argv[3], NULL, 10));

@@ -2,7 +2,6 @@
 // and die of it or live.
 #include <errno.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,116 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/faults.h"
-#include "support/run.h"
-#include "synced/protect.h"
-#include "tarn/sim.h"
+#include "test_synced_protect_kit.h"
 
 // --- a system that refuses -------------------------------------------------
 
 static size_t calls_until_refusal;  // 0: it never does
 
 // In front of the C library's, through which the library asks for it.
-int mprotect(void *ptr, size_t size, int rights) {
+int mprotect(void *ptr, size_t length, int rights) {
   if (calls_until_refusal > 0 && --calls_until_refusal == 0) {
     errno = ENOMEM;
     return -1;
   }
-  return (int)syscall(SYS_mprotect, ptr, size, rights);
-}
-
-// --- what the tests share --------------------------------------------------
-
-static const char *const names[] = {NULL, "cpu:0", "sim:0"};
-enum { NAMES = sizeof names / sizeof names[0] };
-
-static tarn_device *sim;
-static tarn_device *device;  // that pins the host's memory; NULL: none
-static tarn_synced *buffer;
-static size_t page;
-static size_t size;  // three pages and a bit
-
-static tarn_synced *create(size_t bytes, uint32_t flags) {
-  tarn_synced *made = NULL;
-  tarn_synced_options options = {
-      .struct_size = sizeof options, .device = device, .flags = flags};
-  assert_ok(tarn_synced_create(bytes, &options, &made));
-  return made;
-}
-
-static void set_up(const char *name) {
-  page = tarn__os_page();
-  size = 3 * page + 100;
-  assert_ok(tarn_device_open("sim:0", &sim));
-  if (name != NULL) assert_ok(tarn_device_open(name, &device));
-  buffer = create(size, TARN_SYNCED_PROTECT);
-}
-
-static void tear_down(void) {
-  assert_ok(tarn_synced_destroy(buffer));
-  if (device != NULL) assert_ok(tarn_device_close(device));
-  device = NULL;
-  assert_ok(tarn_device_close(sim));
-}
-
-// What became of a child that touched |at|.
-static bool child_lives(char *at, bool writes) {
-  int ended = 0;
-  pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0) {
-    (void)signal(SIGSEGV,
-                 SIG_DFL);  // a sanitizer would tell about it at length
-    volatile char *byte = at;
-    char value = *byte;
-    if (writes) *byte = value;
-    _exit(0);
-  }
-  ck_assert_int_eq(waitpid(child, &ended, 0), child);
-  bool lives = WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
-  bool faulted = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGSEGV;
-  ck_assert_msg(lives || faulted, "a child ended with 0x%x", (unsigned)ended);
-  return lives;
-}
-
-static void assert_none(char *at) {
-  ck_assert_msg(!child_lives(at, false), "stale bytes could be read");
-}
-
-static void assert_read(char *at) {
-  ck_assert_msg(child_lives(at, false), "valid bytes could not be read");
-  ck_assert_msg(!child_lives(at, true), "valid bytes could be written");
-}
-
-static void assert_write(char *at) {
-  ck_assert_msg(child_lives(at, true), "open bytes could not be written");
-}
-
-static void begin(tarn_access *access, size_t offset, size_t bytes,
-                  tarn_place place, uint32_t mode) {
-  assert_ok(
-      tarn_synced_begin(buffer, offset, bytes, place, mode, NULL, access));
-}
-
-static void end(tarn_access *access) {
-  assert_ok(tarn_synced_end(access));
-}
-
-static void write_at(tarn_place place, size_t offset, size_t bytes) {
-  tarn_access access;
-  begin(&access, offset, bytes, place, TARN_WRITE_DISCARD);
-  if (access.pointer != NULL) memset(access.pointer, 7, access.size);
-  end(&access);
-}
-
-// The host's memory, all of it valid.
-static char *fill(void) {
-  tarn_access access;
-  begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
-  char *at = access.pointer;
-  memset(at, 42, size);
-  end(&access);
-  return at;
+  return (int)syscall(SYS_mprotect, ptr, length, rights);
 }
 
 // --- accesses --------------------------------------------------------------
@@ -336,79 +238,6 @@ START_TEST(copies_that_are_queued_can_be_made) {
 }
 END_TEST
 
-// --- whose pages -----------------------------------------------------------
-
-START_TEST(the_pool_gets_pages_that_it_can_use) {
-  set_up(names[_i]);
-  tarn_pool *pool = NULL;
-  tarn_block block;
-  tarn_place place =
-      device != NULL ? (tarn_place){device, TARN_PLACE_HOST} : TARN_HOST;
-  assert_ok(tarn_pool_of(place, &pool));
-  char *at = fill();
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
-  assert_none(at);
-  assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_pool_alloc(pool, 4 * page, page, NULL, &block));
-  void *pointer = NULL;
-  assert_ok(tarn_device_host_view(place, block.address, 4 * page, &pointer));
-  memset(pointer, 1, 4 * page);
-  assert_write(at);
-  assert_ok(tarn_pool_free(&block, NULL));
-  buffer = create(1, TARN_SYNCED_PROTECT);
-  tear_down();
-}
-END_TEST
-
-START_TEST(neighbours_in_the_pool_are_left_alone) {
-  set_up(names[_i]);
-  tarn_synced *whole = buffer;
-  buffer = create(size, TARN_SYNCED_NO_PROTECT);
-  char *plain = fill();
-  tarn_synced *unprotected = buffer;
-  buffer = whole;
-  char *at = fill();
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
-  assert_none(at);
-  assert_write(plain);
-  assert_write(plain + size - 1);
-  assert_ok(tarn_synced_destroy(unprotected));
-  tear_down();
-}
-END_TEST
-
-// --- when ------------------------------------------------------------------
-
-START_TEST(flags_go_before_the_environment) {
-  ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "1", 1), 0);
-  ck_assert(tarn__protect_default(0));
-  ck_assert(!tarn__protect_default(TARN_SYNCED_NO_PROTECT));
-  ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "0", 1), 0);
-  ck_assert(!tarn__protect_default(0));
-  ck_assert(tarn__protect_default(TARN_SYNCED_PROTECT));
-  ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "", 1), 0);
-  bool as_built = tarn__protect_default(0);
-  ck_assert_int_eq(unsetenv("TARN_SYNCED_PROTECT"), 0);
-  ck_assert(tarn__protect_default(0) == as_built);
-}
-END_TEST
-
-START_TEST(the_environment_decides_where_flags_do_not) {
-  ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "1", 1), 0);
-  set_up(NULL);
-  assert_ok(tarn_synced_destroy(buffer));
-  buffer = create(size, 0);
-  char *at = fill();
-  assert_read(at);
-  ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "0", 1), 0);
-  assert_ok(tarn_synced_destroy(buffer));
-  buffer = create(size, 0);
-  at = fill();
-  assert_write(at);
-  tear_down();
-}
-END_TEST
-
 // --- what can go wrong -----------------------------------------------------
 
 static void use_without_memory(void *context) {
@@ -499,16 +328,13 @@ int main(void) {
       what_comes_back_can_be_read,
       a_page_of_many_ranges_allows_what_one_of_them_needs,
       a_cancelled_write_is_stale,
-      the_pool_gets_pages_that_it_can_use,
-      neighbours_in_the_pool_are_left_alone,
   };
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
     tcase_add_loop_test(each, tests[i], 0, NAMES);
   suite_add_tcase(suite, each);
   ADD_CASE(suite, "one", pointers_are_good_until_the_next_call,
            a_pointer_into_a_view_is_good_there, outside_memory_is_left_alone,
-           copies_that_are_queued_can_be_made, flags_go_before_the_environment,
-           the_environment_decides_where_flags_do_not,
+           copies_that_are_queued_can_be_made,
            without_memory_nothing_stays_behind,
            a_child_frees_what_it_need_not_protect,
            where_the_system_refuses_nothing_is_protected);

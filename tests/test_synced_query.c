@@ -1,4 +1,6 @@
 // What a buffer says of itself, and the report of what is open.
+#include <stdio.h>
+
 #include "test_synced_doc_kit.h"
 
 // --- one buffer ------------------------------------------------------------
@@ -189,8 +191,8 @@ typedef struct seen {
 static tarn_status see(void *context, const tarn_synced_open *open) {
   seen *of = context;
   require(of->count < MOST);
-  require(open->name != NULL && strlen(open->name) < sizeof of->names[0]);
-  strcpy(of->names[of->count], open->name);
+  require(open->name != NULL);
+  snprintf(of->names[of->count], sizeof of->names[0], "%s", open->name);
   of->all[of->count++] = *open;
   return of->count == of->stop_after ? TARN_FULL : TARN_OK;
 }

@@ -3,6 +3,7 @@
 // Copies take a while here (the latency of the devices), so that what a call
 // leaves behind can be looked at before it is over: by events, and by what the
 // map says is pending.
+#include "synced/work.h"
 #include "test_synced_kit.h"
 
 enum { SIZE = 8192 };
@@ -304,6 +305,108 @@ START_TEST(the_only_copy_on_a_stream_that_failed) {
 }
 END_TEST
 
+// --- failures that are found late
+// ----------------------------------------------
+
+// As if the work of |stream| that is not reached yet had failed.
+static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__lane *lane = core->lanes.first;
+  while (lane != NULL && lane->serial != tarn_stream_serial(stream))
+    lane = lane->next;
+  ck_assert_ptr_nonnull(lane);
+  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
+  ck_assert_ptr_nonnull(mark);
+  tarn__work_settle(core, mark, TARN_E_DEVICE);
+  tarn__core_leave(core);
+  assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
+  verify(buffer);
+}
+
+// Bytes at sim:0 that a slow stream is still to write.
+static void write_slowly(tarn_synced *buffer, tarn_access *access) {
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
+                              access));
+  queue_write(access, sim0, 3);
+  assert_ok(tarn_synced_end(access));
+}
+
+static void assert_all_lost(tarn_synced *buffer) {
+  tarn_access access;
+  assert_status(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST, TARN_READ,
+                                  NULL, &access),
+                TARN_E_STATE);
+  assert_error_says("when a stream failed");
+  verify(buffer);
+}
+
+START_TEST(a_copy_of_what_failed_is_void) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_slowly(x, &a);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
+  fail_now(x, on0);
+  assert_all_lost(x);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
+  expect_at(x, 0, SIZE, at0, 4);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_write_upon_what_failed_is_cancelled) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_slowly(x, &a);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
+                              other0, &a));
+  fail_now(x, on0);
+  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_error_says("a write was cancelled");
+  assert_all_lost(x);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_write_upon_what_fails_later_is_void) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  tarn_access a;
+  write_slowly(x, &a);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, other0, &a));
+  assert_ok(tarn_synced_end(&a));
+  fail_now(x, on0);
+  assert_all_lost(x);
+  // Who discards does not build on it.
+  write_slowly(x, &a);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
+  queue_write(&a, sim0, 5);
+  assert_ok(tarn_synced_end(&a));
+  expect_at(x, 0, SIZE, TARN_HOST, 5);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
+START_TEST(another_copy_is_taken_where_one_failed) {
+  open_devices(SLOW_NS);
+  tarn_synced *x = new_buffer(SIZE);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
+  fail_now(x, on0);
+  expect_at(x, 0, SIZE, at0, 6);
+  assert_moved(x, TARN_HOST, at0, 2, 2 * SIZE);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("synced_streams");
   ADD_CASE(suite, "prefetch", prefetch_does_not_wait,
@@ -314,5 +417,9 @@ int main(void) {
   ADD_CASE(suite, "failures", cancelled_work_is_waited_for,
            a_copy_that_fails_later, a_write_on_a_stream_that_failed,
            the_only_copy_on_a_stream_that_failed);
+  ADD_CASE(suite, "late", a_copy_of_what_failed_is_void,
+           a_write_upon_what_failed_is_cancelled,
+           a_write_upon_what_fails_later_is_void,
+           another_copy_is_taken_where_one_failed);
   return run_suite(suite);
 }

@@ -1,74 +1,6 @@
 // Memory of the program's own as a buffer's memory: what becomes of its bytes,
-// who writes it, and when its deleter is called.
-#include "test_synced_doc_kit.h"
-
-enum { OUTSIDE = 2 };
-
-typedef struct owner {
-  int calls;
-  tarn_place place;
-  tarn_addr address;
-  size_t size;
-} owner;
-
-static unsigned char outside[SIZE];
-static unsigned char outside_too[SIZE];
-static owner mine;
-
-static tarn_addr address_of(const void *pointer) {
-  return (uintptr_t)pointer;
-}
-
-static void take_back(void *context, tarn_place place, tarn_addr address,
-                      size_t size) {
-  owner *of = context;
-  of->calls++;
-  of->place = place;
-  of->address = address;
-  of->size = size;
-}
-
-static tarn_wrap_options with(uint32_t flags, owner *of) {
-  return (tarn_wrap_options){.struct_size = sizeof(tarn_wrap_options),
-                             .flags = flags,
-                             .deleter = of != NULL ? take_back : NULL,
-                             .context = of};
-}
-
-static tarn_status try_wrap(tarn_place place, tarn_addr address, uint32_t flags,
-                            owner *of) {
-  tarn_wrap_options options = with(flags, of);
-  return tarn_synced_wrap(x, place, address, &options);
-}
-
-static void wrap_host(void *bytes, uint32_t flags, owner *of) {
-  assert_ok(try_wrap(TARN_HOST, address_of(bytes), flags, of));
-}
-
-static void open_wrapped(uint32_t flags, owner *of) {
-  open_x();
-  fill_pattern(outside, 0, SIZE, OUTSIDE);
-  wrap_host(outside, flags, of);
-}
-
-static tarn_addr device_memory(unsigned seed) {
-  tarn_addr address = 0;
-  assert_ok(tarn_device_allocate(tarn_place_on(gpu), SIZE, &address));
-  put_on(gpu, address, 0, SIZE, seed);
-  return address;
-}
-
-static void free_device_memory(tarn_addr address) {
-  assert_ok(tarn_device_deallocate(tarn_place_on(gpu), address, SIZE));
-}
-
-static bool is_outside(const void *bytes) {
-  tarn_access access;
-  begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ);
-  bool is = access.pointer == bytes;
-  assert_ok(tarn_synced_end(&access));
-  return is;
-}
+// and who writes it.
+#include "test_synced_wrap_kit.h"
 
 // --- contents --------------------------------------------------------------
 
@@ -266,6 +198,70 @@ START_TEST(read_only_is_never_written) {
 }
 END_TEST
 
+// What is valid elsewhere too is not copied over, and not valid here any more.
+static void *read_patiently(void *context) {
+  tarn_status *status = context;
+  tarn_access access;
+  *status = tarn_synced_begin(x, 0, HALF, TARN_HOST,
+                              TARN_READ | TARN_ACCESS_WAIT, NULL, &access);
+  if (*status == TARN_OK) *status = tarn_synced_end(&access);
+  return NULL;
+}
+
+// An access in the borrowed memory is in the way: who wants to wait does.
+START_TEST(who_waits_moves_when_others_have_ended) {
+  tarn_access access;
+  tarn_status status = TARN_PENDING;
+  pthread_t thread;
+  struct timespec some = {.tv_nsec = 20000000L};
+  open_wrapped(0, NULL);
+  write_range(x, 0, HALF, tarn_place_on(gpu), 1);
+  begin_on(&access, x, HALF, HALF, TARN_HOST, TARN_READ);
+  ck_assert_int_eq(pthread_create(&thread, NULL, read_patiently, &status), 0);
+  nanosleep(&some, NULL);
+  ck_assert_ptr_eq(access.pointer, outside + HALF);
+  assert_pattern(outside, 0, SIZE, OUTSIDE);
+  assert_ok(tarn_synced_end(&access));
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  assert_ok(status);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  assert_range(x, 0, HALF, TARN_HOST, 1);
+  close_x();
+}
+END_TEST
+
+// What is being written elsewhere may be cancelled: it moves too.
+START_TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
+  tarn_access access;
+  open_wrapped(0, NULL);
+  write_range(x, HALF, HALF, tarn_place_on(gpu), 1);
+  begin_on(&access, x, 0, HALF, tarn_place_on(gpu), TARN_READ_WRITE);
+  put_on(gpu, access.address, 0, HALF, 3);
+  assert_range(x, HALF, HALF, TARN_HOST, 1);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  size_t lost = 1;
+  assert_ok(tarn_synced_cancel(&access, &lost));
+  ck_assert_uint_eq(lost, 0);
+  assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
+  close_x();
+}
+END_TEST
+
+START_TEST(what_is_elsewhere_too_does_not_move) {
+  open_wrapped(TARN_WRAP_READ_ONLY, NULL);
+  assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
+  assert_ok(tarn_synced_traffic_reset(x));
+  write_range(x, SIZE - 1, 1, TARN_HOST, 5);
+  ck_assert(!info_at(TARN_HOST).borrowed);
+  ck_assert_uint_eq(info_at(TARN_HOST).valid, HALF);
+  ck_assert_uint_eq(all_moved(), HALF);  // within the host
+  ck_assert_uint_eq(between(x, TARN_HOST, TARN_HOST).bytes_moved, HALF);
+  assert_range(x, 0, SIZE - 1, TARN_HOST, OUTSIDE);
+  ck_assert_uint_eq(d2h().bytes_moved, HALF);
+  close_x();
+}
+END_TEST
+
 START_TEST(read_only_is_not_filled_either) {
   open_wrapped(TARN_WRAP_READ_ONLY, &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
@@ -275,214 +271,6 @@ START_TEST(read_only_is_not_filled_either) {
   ck_assert_int_eq(mine.calls, 1);
   close_x();
   ck_assert_int_eq(mine.calls, 1);
-}
-END_TEST
-
-// --- letting go ------------------------------------------------------------
-
-START_TEST(another_wrap_lets_go) {
-  open_wrapped(0, &mine);
-  wrap_host(outside_too, 0, NULL);
-  ck_assert_int_eq(mine.calls, 1);
-  ck_assert_uint_eq(mine.address, address_of(outside));
-  ck_assert(tarn_place_equal(mine.place, TARN_HOST));
-  ck_assert_uint_eq(mine.size, SIZE);
-  close_x();
-  ck_assert_int_eq(mine.calls, 1);
-}
-END_TEST
-
-START_TEST(eviction_lets_go) {
-  open_wrapped(0, &mine);
-  assert_ok(tarn_synced_evict(x, TARN_HOST));
-  ck_assert_int_eq(mine.calls, 1);
-  ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
-  assert_head(x, TARN_HEAD_AT_GPU);
-  assert_range(x, 0, SIZE, TARN_HOST, OUTSIDE);
-  close_x();
-  ck_assert_int_eq(mine.calls, 1);
-}
-END_TEST
-
-START_TEST(the_last_handle_lets_go) {
-  open_wrapped(0, &mine);
-  tarn_synced *view = view_of(x, 1, 2);
-  assert_ok(tarn_synced_destroy(x));
-  ck_assert_int_eq(mine.calls, 0);
-  assert_range(view, 0, TARN_ALL, TARN_HOST, OUTSIDE);
-  assert_ok(tarn_synced_destroy(view));
-  ck_assert_int_eq(mine.calls, 1);
-  close_devices();
-}
-END_TEST
-
-// The same memory once more is no reason to keep it: who wraps it again gets
-// it back from the first one.
-START_TEST(the_same_memory_again) {
-  owner again = {0};
-  open_wrapped(0, &mine);
-  wrap_host(outside, 0, &again);
-  ck_assert_int_eq(mine.calls, 1);
-  ck_assert_int_eq(again.calls, 0);
-  ck_assert(is_outside(outside));
-  close_x();
-  ck_assert_int_eq(mine.calls, 1);
-  ck_assert_int_eq(again.calls, 1);
-}
-END_TEST
-
-START_TEST(two_places_have_each_their_own) {
-  owner theirs = {0};
-  open_wrapped(0, &mine);
-  tarn_addr address = device_memory(7);
-  assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &theirs));
-  assert_head(x, TARN_HEAD_AT_GPU);
-  assert_range(x, 0, SIZE, TARN_HOST, 7);  // filled: it has a deleter
-  assert_pattern(outside, 0, SIZE, 7);
-  assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
-  ck_assert_int_eq(theirs.calls, 1);
-  ck_assert_int_eq(mine.calls, 0);
-  free_device_memory(address);
-  close_x();
-  ck_assert_int_eq(mine.calls, 1);
-  ck_assert_int_eq(theirs.calls, 1);
-}
-END_TEST
-
-START_TEST(work_that_is_queued_there_is_waited_for) {
-  hold held;
-  open_x();
-  tarn_addr address = device_memory(OUTSIDE);
-  assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &mine));
-  tarn_stream *stream = stream_on(gpu);
-  hold_begin(&held, stream);
-  tarn_access access;
-  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, tarn_place_on(gpu),
-                              TARN_WRITE_DISCARD, stream, &access));
-  unsigned char bytes[SIZE];
-  fill_pattern(bytes, 0, SIZE, 9);
-  assert_ok(tarn_copy_h2d(gpu, access.address, bytes, SIZE, stream));
-  assert_ok(tarn_synced_end(&access));
-  ck_assert_uint_eq(info_at(tarn_place_on(gpu)).pending, SIZE);
-  hold_end(&held);
-  assert_ok(tarn_synced_destroy(x));
-  assert_on(gpu, address, 0, SIZE, 9);  // it has landed by now
-  ck_assert_int_eq(mine.calls, 1);
-  assert_ok(tarn_stream_destroy(stream));
-  free_device_memory(address);
-  close_devices();
-}
-END_TEST
-
-static tarn_synced *named_by_deleter;
-
-// No lock is held: a deleter may use the library, this buffer's room included.
-static void take_back_and_call(void *context, tarn_place place,
-                               tarn_addr address, size_t size) {
-  take_back(context, place, address, size);
-  tarn_synced *fresh = NULL;
-  tarn_pool *pool = NULL;
-  void *host = NULL;
-  assert_ok(tarn_pool_of(TARN_HOST, &pool));
-  assert_ok(tarn_synced_create(16, NULL, &fresh));
-  assert_ok(tarn_synced_mutable_cpu_data(fresh, &host));
-  assert_ok(tarn_synced_destroy(fresh));
-  if (named_by_deleter != NULL) {
-    (void)info_of(named_by_deleter, 0, TARN_ALL, place);
-  }
-}
-
-START_TEST(a_deleter_may_call_the_library) {
-  tarn_wrap_options options = with(0, &mine);
-  options.deleter = take_back_and_call;
-  open_x();
-  assert_ok(tarn_synced_wrap(x, TARN_HOST, address_of(outside), &options));
-  named_by_deleter = x;
-  assert_ok(tarn_synced_wrap(x, TARN_HOST, address_of(outside_too), &options));
-  ck_assert_int_eq(mine.calls, 1);
-  assert_ok(tarn_synced_evict(x, TARN_HOST));
-  ck_assert_int_eq(mine.calls, 2);
-  wrap_host(outside, 0, NULL);
-  named_by_deleter = NULL;
-  assert_ok(tarn_synced_wrap(x, TARN_HOST, address_of(outside), &options));
-  close_x();
-  ck_assert_int_eq(mine.calls, 3);
-}
-END_TEST
-
-// --- back to its owner -----------------------------------------------------
-
-START_TEST(synced_back_at_the_end) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
-  write_range(x, 0, HALF, tarn_place_on(gpu), 1);
-  assert_pattern(outside, 0, SIZE, OUTSIDE);
-  close_x();
-  assert_pattern(outside, 0, HALF, 1);
-  assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
-  ck_assert_int_eq(mine.calls, _i);
-}
-END_TEST
-
-START_TEST(synced_back_when_evicted) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
-  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  assert_ok(tarn_synced_evict(x, TARN_HOST));
-  assert_pattern(outside, 0, SIZE, 1);
-  ck_assert_int_eq(mine.calls, 1);
-  assert_head(x, TARN_HEAD_AT_GPU);
-  close_x();
-}
-END_TEST
-
-START_TEST(synced_back_when_another_takes_its_place) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
-  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  memset(outside_too, 3, SIZE);
-  wrap_host(outside_too, 0, NULL);
-  assert_pattern(outside, 0, SIZE, 1);
-  ck_assert_int_eq(mine.calls, 1);
-  close_x();
-}
-END_TEST
-
-// Bytes that are lost have no newest value: the rest goes back.
-START_TEST(what_is_lost_is_not_synced_back) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
-  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  assert_ok(tarn_synced_invalidate(x, 100, 50));
-  close_x();
-  assert_pattern(outside, 0, 100, 1);
-  assert_pattern(outside + 100, 100, 50, OUTSIDE);
-  assert_pattern(outside + 150, 150, SIZE - 150, 1);
-}
-END_TEST
-
-START_TEST(a_copy_back_that_fails_is_told) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
-  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
-  assert_status(tarn_synced_destroy(x), TARN_E_DEVICE);
-  assert_ok(tarn_sim_faults(NULL));
-  ck_assert_int_eq(mine.calls, 1);  // it has ended all the same
-  close_devices();
-}
-END_TEST
-
-START_TEST(a_copy_back_that_fails_keeps_it_there) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
-  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
-  assert_status(tarn_synced_evict(x, TARN_HOST), TARN_E_DEVICE);
-  assert_status(try_wrap(TARN_HOST, address_of(outside_too), 0, NULL),
-                TARN_E_DEVICE);
-  assert_ok(tarn_sim_faults(NULL));
-  ck_assert_int_eq(mine.calls, 0);
-  ck_assert_uint_eq(info_at(TARN_HOST).memory, SIZE);
-  assert_head(x, TARN_HEAD_AT_GPU);
-  assert_ok(tarn_synced_evict(x, TARN_HOST));
-  ck_assert_int_eq(mine.calls, 1);
-  assert_pattern(outside, 0, SIZE, 1);
-  close_x();
 }
 END_TEST
 
@@ -578,23 +366,15 @@ int main(void) {
   ADD_CASE(suite, "writes", copies_are_not_made_into_borrowed_memory,
            borrowed_memory_of_a_device_is_left_too,
            what_is_valid_may_be_read_where_it_is, an_open_access_keeps_it_there,
-           read_only_is_not_filled_either);
+           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move,
+           what_a_write_elsewhere_may_fall_back_on_moves,
+           who_waits_moves_when_others_have_ended);
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, filled_where_it_is_asked_for, 0, 2);
   tcase_add_loop_test(both, read_only_is_never_written, 0, 2);
-  tcase_add_loop_test(both, synced_back_at_the_end, 0, 2);
   tcase_add_loop_test(both, not_while_an_access_is_open, 0, 2);
   suite_add_tcase(suite, both);
-  ADD_CASE(suite, "letting go", another_wrap_lets_go, eviction_lets_go,
-           the_last_handle_lets_go, the_same_memory_again,
-           two_places_have_each_their_own,
-           work_that_is_queued_there_is_waited_for,
-           a_deleter_may_call_the_library);
-  ADD_CASE(suite, "back", synced_back_when_evicted,
-           synced_back_when_another_takes_its_place,
-           what_is_lost_is_not_synced_back, a_copy_back_that_fails_is_told,
-           a_copy_back_that_fails_keeps_it_there);
   ADD_CASE(suite, "misuse", wrong_arguments, memory_at_an_odd_address,
            a_buffer_without_bytes);
   return run_synced_suite(suite);

@@ -265,7 +265,8 @@ START_TEST(help) {
 END_TEST
 
 START_TEST(wrong_names) {
-  assert_misuse(tool_run("bench"), "There are: counters, device, plan, pool");
+  assert_misuse(tool_run("bench"),
+                "There are: counters, device, model, plan, ");
   assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
   assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
   assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is too much");

@@ -2,6 +2,7 @@
 //
 //   bench counters  what a pool's counters take of an alloc and a free
 //   bench device    copies, streams and events of devices, against memcpy
+//   bench model     what planning saves of the memory of nets
 //   bench plan      how quickly plans are found, and how low they are
 //   bench pool      workloads through allocators
 //   bench record    what recording costs a program
@@ -17,6 +18,7 @@
 static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"
     "       tarn bench device [OPTION]...\n"
+    "       tarn bench model [OPTION]... [NET]...\n"
     "       tarn bench plan [OPTION]... [DIR]\n"
     "       tarn bench pool [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
@@ -26,6 +28,7 @@ static const char help[] =
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
+    "  model     what planning saves of the memory of nets\n"
     "  plan      how quickly plans are found, and how low they are\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
     "  record    what `tarn record` takes of the program that it records\n"
@@ -51,8 +54,8 @@ static const char *subject_name(size_t index) {
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   if (argc < 2)
     return tool_misuse(verb,
-                       "of what? There are: counters, device, plan, pool, "
-                       "record, synced, view, why");
+                       "of what? There are: counters, device, model, plan, "
+                       "pool, record, synced, view, why");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return TOOL_DONE;

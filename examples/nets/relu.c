@@ -9,8 +9,10 @@ void net_relu_forward(size_t count, const net_real *x, net_real *y) {
 
 void net_relu_backward(size_t count, const net_real *y, const net_real *dy,
                        net_real *dx) {
-  for (size_t i = 0; i < count; i++)
-    dx[i] = y[i] > 0 ? dy[i] : 0;
+  for (size_t i = 0; i < count; i++) {
+    net_real slope = dy[i];  // read in any case: then there is no branch
+    dx[i] = y[i] > 0 ? slope : 0;
+  }
 }
 
 // Bit i % 8 of byte i / 8 belongs to element i; bits beyond |count| are 0.

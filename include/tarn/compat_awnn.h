@@ -10,6 +10,10 @@
 //
 //   net_get_param(tarn_model_list(model, TARN_PARAM), "fc1.weight")->diff
 //
+// A model's list is known by its first tensor: one that is empty is taken for a
+// program's own, so do not attach to it. The list of all kinds
+// (TARN_KIND_COUNT), which is linked otherwise, must not be given here.
+//
 // Not part of tarn/tarn.h, since the names are not Tarn's.
 //
 // Threads: a list is not locked: its owner guards it.

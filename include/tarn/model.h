@@ -12,8 +12,7 @@
 //   const int64_t in[] = {TARN_DIM_BATCH, 784}, weight[] = {784, 10},
 //                 out[] = {TARN_DIM_BATCH, 10};
 //   tarn_model_add(net, TARN_OUTPUT, "x", TARN_DTYPE_F32,
-//                  (tarn_shape){in, 2}, &x);           // fed: no step writes
-//                  it
+//                  (tarn_shape){in, 2}, &x);      // fed: no step writes it
 //   tarn_model_add(net, TARN_PARAM, "fc.weight", TARN_DTYPE_F32,
 //                  (tarn_shape){weight, 2}, &w);
 //   tarn_model_add(net, TARN_OUTPUT, "fc.out", TARN_DTYPE_F32,
@@ -23,8 +22,8 @@
 //   tarn_step_reads(fc, TARN_FORWARD, x, TARN_DATA);
 //   tarn_step_reads(fc, TARN_FORWARD, w, TARN_DATA);
 //   tarn_step_writes(fc, TARN_FORWARD, y, TARN_DATA);
-//   tarn_model_plan(net, NULL);                        // no memory yet
-//   tarn_model_place(net);                             // one block
+//   tarn_model_plan(net, NULL);                     // no memory yet
+//   tarn_model_place(net);                          // one block
 //   tarn_model_enter(net, fc, TARN_FORWARD);
 //   tarn_access a;
 //   tarn_synced_begin(y->data, 0, tarn_tensor_size(y), TARN_HOST,
@@ -33,15 +32,17 @@
 // Time. Steps run forward in the order in which they were added, and backward
 // in the opposite order. A tensor's data, or its diff, is needed from the first
 // step that writes it until the last that uses it: its lifetime. Parameters,
-// their diffs and states, and what is fed live as long as the model is placed.
+// their diffs and states live until the model ends, and what is fed as long as
+// the model is placed.
 //
 // Beside this header: tarn/model_run.h, plans, places, steps and caches while
 // the net runs; tarn/model_file.h, parameters to and from files and other
 // frameworks; tarn/compat_awnn.h, the document's own names. docs/model.md tells
 // all of it at length.
 //
-// Threads:  a model is described, planned and placed by one thread at a time;
-//           its tensors' buffers are used like any others (tarn/synced.h).
+// Threads:  a model is described, planned, placed and entered by one thread at
+//           a time, and looked up by any number while nobody changes it; its
+//           tensors' buffers are used like any others (tarn/synced.h).
 // Fork:     as buffers: TARN_E_STATE in a child; destroying frees host memory.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where an
 //           object is wanted, or one of another model; TARN_E_NOMEM. Then
@@ -114,9 +115,12 @@ typedef struct tarn_tensor {
   bool bits;               // a mask: an element takes a bit
   struct tarn_tensor *of;  // an input: the output; a state: its parameter; a
                            // tied parameter: the other; else NULL
-  tarn_synced *data;       // NULL until the model is placed
-  tarn_synced *diff;       // likewise; of caches and states ever
-  tarn_list states;        // of a parameter: its states, by |node|
+  tarn_synced *data;       // NULL until the model is placed; also of caches and
+                           // states that a plan for inference does not have
+  tarn_synced *diff;  // likewise; NULL also of caches and states, and of an
+                      // output whose diff no step writes
+  tarn_list states;   // of a parameter: its states, by |node|; empty of a
+                      // tied one, whose other has them
 } tarn_tensor;
 
 // "param", "output", ...; NULL for what is none.
@@ -124,8 +128,10 @@ TARN_API const char *tarn_tensor_kind_name(tarn_tensor_kind kind);
 
 // Adds a parameter or an output (other kinds have calls of their own, below).
 // |name|, any bytes but NUL, and |shape| are copied. Of a shape with
-// TARN_DIM_BATCH, which only outputs may have, the batch may stand anywhere.
+// TARN_DIM_BATCH, which parameters must not have, the batch may stand anywhere.
 //
+// Lifetime: the model's.
+// Cost:     O(1), and the copies.
 // TARN_E_INVALID  an empty name, a shape that is none or too large for the
 //                 largest batch, no dtype, or another kind.
 // TARN_E_STATE    the name is taken: the text says by which kind; or the model
@@ -148,13 +154,14 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_tie(tarn_model *model,
                                                     tarn_tensor **out_tensor);
 
 // Adds a state of |param| for an optimiser, of its shape, named
-// "<param>.<name>". It begins as zeros. Errors as above.
+// "<param>.<name>"; of a tied one it is the other's. It begins as zeros. Errors
+// as above.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_add_state(tarn_model *model, tarn_tensor *param, const char *name,
                      tarn_dtype dtype, tarn_tensor **out_tensor);
 
 // The tensor of that name; NULL with the last error if there is none, or it is
-// of another kind.
+// of another kind than |kind|. TARN_KIND_COUNT: whatever it is of.
 //
 // Cost: O(1).
 TARN_API tarn_tensor *tarn_model_get(tarn_model *model, tarn_tensor_kind kind,
@@ -163,7 +170,8 @@ TARN_API tarn_tensor *tarn_model_param(tarn_model *model, const char *name);
 
 // The list of a kind, to be walked by tarn_list_for_each with |node|, in order
 // of attaching: not TARN_STATE, whose lists are the parameters'. With
-// TARN_KIND_COUNT: of all kinds, by |among|. NULL for what is no kind.
+// TARN_KIND_COUNT: of all kinds, by |among|. NULL with the last error for what
+// is no kind. The lists are the model's: nobody else adds or takes out.
 TARN_API tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind);
 
 // How many there are of a kind; of all with TARN_KIND_COUNT.
@@ -173,6 +181,9 @@ TARN_API size_t tarn_model_count(const tarn_model *model,
 // Calls |visit| for each tensor, in order of attaching, of |kind|
 // (TARN_KIND_COUNT: of any) whose name begins with |prefix| (NULL: any name),
 // until a status is not TARN_OK, which is returned then. |visit| must not add.
+//
+// Cost:           O(tensors of the model).
+// TARN_E_INVALID  no function, or no such kind.
 typedef tarn_status tarn_tensor_visit(void *context, tarn_tensor *tensor);
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_each(tarn_model *model,
                                                      tarn_tensor_kind kind,
@@ -222,9 +233,12 @@ TARN_API const char *tarn_step_name(const tarn_step *step);
 TARN_API size_t tarn_step_index(const tarn_step *step);
 TARN_API tarn_model *tarn_step_model(const tarn_step *step);
 
-// In |pass| the step needs the bytes of |part| of |tensor|, as they are.
+// In |pass| the step needs the bytes of |part| of |tensor|, as they are. An
+// input stands for its output. Uses of parameters, states and what is fed may
+// be told; the plan does not need them.
 //
-// TARN_E_INVALID  a diff of a cache or state.
+// TARN_E_INVALID  a diff of a cache or state, no such pass or part, or a tensor
+//                 of another model.
 // TARN_E_STATE    the model is planned.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_reads(tarn_step *step,
                                                      tarn_pass pass,
@@ -232,7 +246,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_step_reads(tarn_step *step,
                                                      tarn_part part);
 
 // It writes them. The first step that writes a part, in time, is where it comes
-// from; a later one overwrites it, or adds to it, if it reads it too.
+// from; a later one overwrites it, or adds to it, if it reads it too. Errors as
+// above.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_writes(tarn_step *step,
                                                       tarn_pass pass,
                                                       tarn_tensor *tensor,
@@ -240,14 +255,15 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_step_writes(tarn_step *step,
 
 // It reads |giver| and writes |taker|, and can do so in one place: where nobody
 // needs |giver| later, both may have the same bytes. Whether they have is asked
-// by tarn_model_is_in_place.
+// by tarn_model_is_in_place. Errors as above.
 TARN_API TARN_MUST_CHECK tarn_status tarn_step_replaces(
     tarn_step *step, tarn_pass pass, tarn_tensor *giver, tarn_part giver_part,
     tarn_tensor *taker, tarn_part taker_part);
 
 // Adds a cache, a tensor of kind TARN_CACHE named |name|: written by the step
 // forward, read by it backward. With |bits| an element is a bit, eight to a
-// byte, and |dtype| is TARN_DTYPE_BOOL. Errors as of tarn_model_add.
+// byte, and |dtype| must be TARN_DTYPE_BOOL. The shape may have TARN_DIM_BATCH.
+// Errors as of tarn_model_add.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_step_caches(tarn_step *step, const char *name, tarn_dtype dtype,
                  tarn_shape shape, bool bits, tarn_tensor **out_tensor);

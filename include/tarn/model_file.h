@@ -28,12 +28,18 @@ extern "C" {
 #define TARN_FILE_COPY (1u << 2)
 
 // Writes the data of all parameters to the file at |path|, each under its name,
-// tied ones once; what stood there is replaced by a whole file or not at all.
-// The bytes are read at the host, wherever they are.
+// tied ones once, under the name that came first; what stood there is replaced
+// by a whole file or not at all. It is the value of all of them at one moment:
+// nobody can write them meanwhile. What nobody has written is zeros.
 //
+// Cost:           O(bytes); bytes at home or at the compute place are read from
+//                 there in pieces of at most 256 KiB, others are brought to the
+//                 host for a while.
 // TARN_E_INVALID  an unknown flag, or a name that is no UTF-8.
-// TARN_E_STATE    the model was never placed, or somebody writes a parameter.
+// TARN_E_STATE    the model was never placed (states: never for training),
+//                 somebody writes a parameter, or bytes of one are lost.
 // TARN_E_IO       the file cannot be written.
+// TARN_FULL       the host has no room for what must be brought there.
 // TARN_E_DEVICE   a copy failed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_save(tarn_model *model,
                                                      const char *path,
@@ -42,23 +48,39 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_save(tarn_model *model,
 typedef struct tarn_model_loaded {
   size_t struct_size;
   size_t mapped;   // tensors that lie in the file, without a copy
-  size_t copied;   // that were copied: not aligned, or as asked
-  size_t missing;  // that the file does not have (TARN_FILE_PARTIAL)
-  size_t unused;   // of the file, which the model does not have
+  size_t copied;   // that were copied: not aligned, as asked, or without bytes
+  size_t missing;  // parameters that the file does not have (allowed by
+                   // TARN_FILE_PARTIAL), and states
+  size_t unused;   // of the file, of no parameter's name, nor of a state's that
+                   // was asked for
   size_t bytes;    // of mapped and copied ones
 } tarn_model_loaded;
 
-// Gives parameters the data that the file at |path| has under their names. All
-// is checked before anything changes. Where a tensor is aligned in the file it
-// is not copied: the parameter's host side is the file's pages, which are never
-// written; the first write there moves it to memory of its own. The file stays
-// mapped until no parameter is in it any more. |out_loaded| may be NULL.
+// Gives parameters the data that the file at |path| has under their names, a
+// tied one under any of its own. All is checked before anything changes. Where
+// a tensor is aligned in the file it is not copied: the parameter's host side
+// is the file's pages, which are never written; the first write there moves it
+// to memory of its own. What is copied goes to the model's home. |out_loaded|
+// may be NULL.
 //
+// Lifetime: the file stays mapped until no parameter is in it any more. It must
+//           not be cut or written meanwhile: replace it, as tarn_model_save
+//           does, which may be given the same |path|.
 // TARN_E_INVALID  a parameter is missing, or has another dtype or shape: the
 //                 text names file, tensor and both; an unknown flag.
-// TARN_E_STATE    the model is not placed, or an access to one is open.
+// TARN_E_STATE    the model was never placed (states: never for training), or
+//                 an access to one is open.
 // TARN_E_CORRUPT  the file is damaged: see tarn_safetensors_open.
 // TARN_E_IO       it cannot be read.
+// TARN_FULL       no room at home for what is copied.
+//                 After each of these all parameters are as they were, but
+//                 that one of which bytes were lost before may lose the others.
+// TARN_E_DEVICE, TARN_E_NOMEM  likewise, but for what cannot be known before:
+//                 a copy to a device fails, or the host has no memory to wait
+//                 for streams that are still at work on what is mapped. Then
+//                 parameters have either their new or their old values, but
+//                 for the one at which a device failed, which may be lost; the
+//                 text says how many were loaded.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_load(tarn_model *model, const char *path, uint32_t flags,
                 tarn_model_loaded *out_loaded);
@@ -73,10 +95,14 @@ tarn_model_load(tarn_model *model, const char *path, uint32_t flags,
 // until then, also where the model ends before (only for parameters and states:
 // a model with planned parts open cannot be released).
 //
-// TARN_E_INVALID      no such part or mode.
+// Threads: the deleter may be called on any thread, but not from a stream's
+//          callback. What fails there is only logged.
+// TARN_E_INVALID      no such part or mode, more than TARN_DLPACK_MAX_NDIM
+//                     dimensions, or a tensor of no model.
 // TARN_E_STATE        the model is not placed, or it is not the part's turn, or
 //                     as of tarn_synced_begin.
 // TARN_E_UNSUPPORTED  a mask of bits, or a place that others have no name for.
+// TARN_FULL, TARN_E_DEVICE  as of tarn_synced_begin.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_tensor_to_dlpack(tarn_tensor *tensor, tarn_part part, tarn_place place,
                       uint32_t mode, tarn_dlpack_managed **out_managed);
@@ -89,15 +115,20 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_to_dlpack_versioned(
 // Takes another library's tensor, of the same dtype and shape, as the newest
 // value of |part|: of parameters and what is fed, not of planned parts. Where
 // it has as many bytes as the buffer, the buffer lies in it, without a copy,
-// until it lets go, and then calls the deleter; else, for a smaller batch, it
-// is copied and released at once.
+// until it lets go, and then calls the deleter; else, for a smaller batch or an
+// address that is no multiple of an element's size, it is copied and released
+// at once. With TARN_DLPACK_READ_ONLY the memory is never written.
 //
 // On failure |managed| remains the caller's.
 //
+// Threads: the deleter is called by whichever thread lets go.
 // TARN_E_INVALID      another dtype or shape, or a damaged tensor: the text
 //                     says which.
 // TARN_E_STATE        not placed, a planned part, or an access is open.
-// TARN_E_UNSUPPORTED  not compact, or a device that Tarn does not have open.
+// TARN_E_UNSUPPORTED  not compact, or memory of a device that is neither the
+//                     model's home nor its compute place.
+// TARN_FULL, TARN_E_DEVICE  it could not be copied; after the latter the part's
+//                     own bytes may be lost.
 TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_from_dlpack(
     tarn_tensor *tensor, tarn_part part, tarn_dlpack_managed *managed);
 TARN_API TARN_MUST_CHECK tarn_status tarn_tensor_from_dlpack_versioned(

@@ -32,7 +32,9 @@ typedef struct tarn_model_plan_options {
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64
-  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s
+  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s. What
+                                    // it points to is for this call only, and
+                                    // not for plans that are made anew
 } tarn_model_plan_options;
 
 // Sizes everything for the largest batch, finds lifetimes, and gives outputs,
@@ -48,7 +50,8 @@ typedef struct tarn_model_plan_options {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_plan(tarn_model *model, const tarn_model_plan_options *options);
 
-// Drops the plan, so that tensors and steps can be added.
+// Drops the plan, so that tensors and steps can be added. There is none:
+// nothing happens.
 //
 // TARN_E_STATE  it is placed.
 TARN_API tarn_status tarn_model_forget(tarn_model *model);
@@ -80,6 +83,9 @@ typedef struct tarn_model_report {
   uint64_t extra_bytes;   // and theirs
 } tarn_model_report;
 
+// Counts it all, and takes no memory but for the books.
+//
+// TARN_E_INVALID  of a model that is not planned: as of tarn_model_plan.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_model_report_of(tarn_model *model, tarn_model_report *out_report);
 
@@ -97,7 +103,8 @@ typedef struct tarn_model_slot {
 typedef tarn_status tarn_model_slot_visit(void *context,
                                           const tarn_model_slot *slot);
 
-// Calls |visit| for each planned part, for pictures and checks.
+// Calls |visit| for each planned part, for pictures and checks, in order of
+// their first times, until a status is not TARN_OK, which is returned then.
 //
 // TARN_E_STATE  it is not planned.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_each_slot(
@@ -119,9 +126,12 @@ TARN_API bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
 // the pool of the place where they are first used. So does a planned part at a
 // third place, until the model is released.
 //
-// TARN_E_STATE   it is not planned, or placed already.
-// TARN_FULL      no room: nothing has changed.
-// TARN_E_DEVICE  the driver failed.
+// TARN_E_STATE        it is not planned, or placed already.
+// TARN_FULL           no room.
+// TARN_E_INVALID, TARN_E_UNSUPPORTED  home or compute is no place, or the
+//                     device has no memory of that kind.
+// TARN_E_DEVICE       the driver failed.
+// In each case nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_place(tarn_model *model);
 
 // Gives planned memory and what is fed back; parameters, diffs and states keep
@@ -144,12 +154,12 @@ TARN_API int64_t tarn_model_batch(const tarn_model *model);
 
 // Makes |batch| the largest and the present one. A model that is planned is
 // planned anew with the same options, and one that is placed gets a new place:
-// the round is over, and what is planned or fed loses its contents. Both places
-// are there at once for a moment, so that nothing has changed if it fails.
+// what is planned or fed loses its contents, and the round is over. While it
+// works there is memory for both.
 //
-// TARN_E_INVALID  below 1, or tensors would be too large.
-// TARN_E_STATE    an access is open to what would go.
-// TARN_FULL, TARN_E_DEVICE  as of tarn_model_plan and tarn_model_place.
+// TARN_E_INVALID  below 1, or a tensor is too large then.
+// TARN_E_STATE    an access is open, as of tarn_model_release.
+// and as of tarn_model_plan and tarn_model_place: then nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
                                                               int64_t batch);
 

@@ -132,7 +132,9 @@ typedef enum tarn_access_mode {
 } tarn_access_mode;
 
 // Or-ed to a mode: where others are in the way, wait until they have ended,
-// instead of TARN_E_STATE. Who waits for an access of his own waits for ever.
+// instead of TARN_E_STATE. Nobody keeps a place in a queue: a write waits for
+// as long as reads overlap each other. Who waits for an access of his own waits
+// for ever.
 #define TARN_ACCESS_WAIT (1u << 8)
 
 // One access, in the caller's storage, which must stay where it is from begin
@@ -159,7 +161,8 @@ typedef struct tarn_access {
 // Many may read a range, or one may write it, wherever they do so; a conflict
 // is TARN_E_STATE and the text names both places, or is waited for with
 // TARN_ACCESS_WAIT. With |stream| NULL the host waits for streams still at work
-// on these bytes at this place, and for its copies.
+// on these bytes at this place, and for its copies. |stream| must live until
+// the access has ended.
 //
 // On failure |*out_access| is zero, and nothing is lost that was not before.
 //
@@ -176,8 +179,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_begin(
 // newest value of the range, and only now are other places stale.
 //
 // TARN_E_INVALID  not an open access.
-// TARN_E_DEVICE   the stream has failed: a write is cancelled instead, and the
-//                 text says if bytes are lost. The access is closed.
+// TARN_E_DEVICE   the stream has failed, or is known by now that one has which
+//                 was to bring bytes of the range: a write is cancelled
+//                 instead, and the text says if bytes are lost. The access is
+//                 closed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_end(tarn_access *access);
 
 // Ends it, and a write has not happened: other places are as valid as they were
@@ -219,8 +224,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_pull(tarn_synced *buffer,
 // also where |buffer| is a view.
 //
 // TARN_OK        also where there was none.
-// TARN_E_STATE   an access is open there, or the host has the only copy and no
-//                device was named.
+// TARN_E_STATE   an access is open there, or one writes elsewhere what would be
+//                nowhere if it were cancelled; or the host has the only copy
+//                and no device was named.
 // TARN_FULL, TARN_E_DEVICE  the copy could not be made: nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_evict(tarn_synced *buffer,
                                                        tarn_place place);
@@ -288,7 +294,7 @@ typedef enum tarn_synced_state {
 // copy not before it has landed: streams are asked, and none is waited for.
 TARN_API tarn_synced_state tarn_synced_head(tarn_synced *buffer);
 
-// "UNINITIALIZED", "HEAD_AT_CPU", ...
+// "UNINITIALIZED", "HEAD_AT_CPU", ...; NULL for what is none.
 TARN_API const char *tarn_synced_state_name(tarn_synced_state state);
 
 // Errors as tarn_synced_begin with |stream| NULL. gpu_: TARN_E_STATE where no
@@ -305,6 +311,7 @@ tarn_synced_mutable_gpu_data(tarn_synced *buffer, tarn_addr *out_data);
 // The same as tarn_synced_wrap with zero options of the host, or the device.
 //
 // TARN_E_INVALID  NULL or 0, or |buffer| is a view of a part.
+// TARN_E_STATE    gpu_: no device was named; or as tarn_synced_wrap.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_set_cpu_data(tarn_synced *buffer, void *data);
 TARN_API TARN_MUST_CHECK tarn_status
@@ -356,16 +363,16 @@ typedef struct tarn_wrap_options {
 //
 // Where bytes of another place are wanted in borrowed memory without
 // TARN_WRAP_FILL, the place takes memory of its own, and lets the borrowed one
-// go; TARN_E_STATE while another access there is open.
+// go; TARN_E_STATE while another access there is open, or TARN_ACCESS_WAIT.
 //
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.
 // TARN_E_STATE    an access is open anywhere in the buffer, or with
-//                 TARN_WRAP_EMPTY bytes would be lost.
+//                 TARN_WRAP_EMPTY bytes would be lost, or without it the
+//                 buffer is suspended.
 // TARN_E_INVALID  address 0, a view of a part, flags that contradict.
 // TARN_E_DEVICE   what was there wants the newest bytes back, and they could
-// not
-//                 be copied; likewise TARN_FULL.
+//                 not be copied; likewise TARN_FULL.
 // In all cases nothing has changed and the deleter is not called. A device that
 // refuses memory which is given back is only logged, as by tarn_synced_evict.
 TARN_API TARN_MUST_CHECK tarn_status
@@ -382,12 +389,13 @@ tarn_synced_wrap(tarn_synced *buffer, tarn_place place, tarn_addr address,
 // Declares all bytes of the buffer to be worthless, as tarn_synced_invalidate
 // does, and refuses what would use them from now on, through any view, with
 // TARN_E_STATE and a text that ends with |why|. Suspended already: only |why|
-// changes. It may still be queried, suspended, resumed, wrapped, evicted and
-// destroyed.
+// changes. It may still be queried, suspended, resumed, wrapped around memory
+// that counts for nothing (TARN_WRAP_EMPTY), evicted and destroyed.
 //
-// Lifetime: |why| is the caller's, until tarn_synced_resume or the end.
+// Lifetime: |why| (NULL: no reason) is the caller's, until tarn_synced_resume,
+//           the next suspend or the end.
 // Cost:     O(ranges); no memory is taken.
-// TARN_E_STATE  an access is open, but for those of no bytes.
+// TARN_E_STATE  an access is open, of at least one byte.
 TARN_API TARN_MUST_CHECK tarn_status tarn_synced_suspend(tarn_synced *buffer,
                                                          const char *why);
 

@@ -11,6 +11,7 @@
 #include "tarn/dlpack.h"
 #include "tarn/misuse.h"
 #include "tarn/model.h"
+#include "tarn/model_file.h"
 #include "tarn/model_run.h"
 #include "tarn/plan.h"
 #include "tarn/plan_csv.h"

@@ -66,13 +66,13 @@ typedef enum tarn_synced_happening {
 typedef struct tarn_synced_event {
   size_t struct_size;
   tarn_synced_happening what;
+  bool queued;       // a copy on a stream, not done yet
   uint64_t id;       // of the buffer: no other of this process has it
   const char *name;  // of its options; "" if none
   tarn_place from;   // TARN_HOST where it says nothing
   tarn_place to;
   size_t offset;  // bytes of the whole buffer that it is about
   size_t size;
-  bool queued;  // a copy on a stream, not done yet
   uint64_t ns;  // how long a stall took, else 0
 } tarn_synced_event;
 

@@ -2,7 +2,8 @@
 //
 //   stream   ... op 7 | op 8 | op 9 ...
 //                     ^
-//   event    {stream, ticket 7}: happened when 7 operations are done
+//   event    {stream, ticket 7}: happened when 7 operations are done, and
+//            failed if one of them has
 //
 // Recording queues nothing: it notes the ticket. Whoever waits takes a copy of
 // the mark, so that a later record, on this stream or another, and even
@@ -77,22 +78,29 @@ static tarn__queue_mark copy_mark(C_Event event) {
   return mark;
 }
 
+static C_Status outcome(tarn__queue_mark mark) {
+  C_Status status = tarn__queue_mark_outcome(mark);
+  return status == C_SUCCESS ? status : tarn__wordless(status);
+}
+
 // C_SUCCESS if the event has happened or was never recorded, C_WARNING if it
-// has not happened yet.
+// has not happened yet; the stream's failure if that came before it.
 C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
   if (!is_event(device, event)) return tarn__wordless(C_ERROR);
   tarn__queue_mark mark = copy_mark(event);
   bool reached = tarn__queue_mark_reached(mark);
+  C_Status status = reached ? outcome(mark) : C_WARNING;
   tarn__queue_stream_drop(mark.stream);
-  return reached ? C_SUCCESS : C_WARNING;
+  return status;
 }
 
 C_Status tarn__queue_synchronize_event(const C_Device device, C_Event event) {
   if (!is_event(device, event)) return tarn__wordless(C_ERROR);
   tarn__queue_mark mark = copy_mark(event);
   tarn__queue_mark_help(mark);
+  C_Status status = outcome(mark);
   tarn__queue_stream_drop(mark.stream);
-  return C_SUCCESS;
+  return status;
 }
 
 static void run_wait(const tarn__queue_op *op) {

@@ -211,14 +211,24 @@ static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
   return C_SUCCESS;
 }
 
+// An operation that was not queued has no ticket, unless it fails: then marks
+// from before it must differ from those behind it.
+static void run_briefly(C_Stream stream, const tarn__queue_op *op) {
+  op->run(op);
+  tarn__host_free(op->owned, op->owned_size);
+  if (stream->failed_at > read_count(&stream->queued)) {
+    count_up(&stream->queued);
+    count_up(&stream->done);
+  }
+}
+
 // Under the lock even when the stream is idle: two threads that call at the
 // same time have no order, but what they ask for must not run at once.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
   C_Status status = C_SUCCESS;
   lock_stream(stream);
   if (op->brief && tarn__queue_is_idle(stream)) {
-    op->run(op);
-    tarn__host_free(op->owned, op->owned_size);
+    run_briefly(stream, op);
   } else {
     status = queue_op(stream, op);
   }
@@ -234,6 +244,7 @@ void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why) {
     return;
   }
   tarn__text_copy(why, stream->text.line, sizeof stream->text.line);
+  stream->failed_at = read_count(&stream->done) + 1;
   atomic_store_explicit(&stream->failure, failure, memory_order_release);
 }
 
@@ -251,6 +262,14 @@ tarn__queue_mark tarn__queue_mark_now(C_Stream stream) {
 
 bool tarn__queue_mark_reached(tarn__queue_mark mark) {
   return mark.stream == NULL || is_done(mark.stream, mark.ticket);
+}
+
+C_Status tarn__queue_mark_outcome(tarn__queue_mark mark) {
+  if (mark.stream == NULL) return C_SUCCESS;
+  C_Status failure =
+      atomic_load_explicit(&mark.stream->failure, memory_order_acquire);
+  bool before = failure != C_SUCCESS && mark.stream->failed_at <= mark.ticket;
+  return before ? failure : C_SUCCESS;
 }
 
 void tarn__queue_mark_help(tarn__queue_mark mark) {

@@ -110,7 +110,8 @@ struct C_Stream_st {
   tarn__queue_entry entry;
   atomic_uint holds;          // the handle, and every mark that is kept
   _Atomic(C_Status) failure;  // the first of its operations; sticks
-  tarn__text text;            // why; written before |failure|, never again
+  tarn__text text;            // why; written before |failure|, never again,
+  uint64_t failed_at;         // as is the ticket of that operation
 
   pthread_mutex_t lock;      // guards all below, but reads of these two
   _Atomic(uint64_t) queued;  // operations so far: the newest ticket
@@ -162,6 +163,10 @@ const char *tarn__queue_why(C_Stream stream);
 tarn__queue_mark tarn__queue_mark_now(C_Stream stream);
 
 bool tarn__queue_mark_reached(tarn__queue_mark mark);
+
+// C_SUCCESS if all that is before |mark|, which is reached, went well; else the
+// stream's failure. What fails behind it is not its.
+C_Status tarn__queue_mark_outcome(tarn__queue_mark mark);
 
 // Returns when |mark| is reached. The caller runs operations itself when
 // nobody else does.

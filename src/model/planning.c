@@ -43,21 +43,55 @@ tarn_status tarn__slots_problem(const tarn__slots *slots,
 
 // --- what is needed when ---------------------------------------------------
 
-// The time at which most bytes are needed, where pairs may share.
-static uint64_t find_peak(const tarn__slots *slots, size_t *change,
-                          size_t times) {
+// By time: what is needed, both of each pair counted, and what pairs can save
+// there, by their takers and by their givers. By slot: what it can save at most
+// as the one and as the other.
+typedef struct weights {
+  size_t *change;  // of the bytes that are needed
+  size_t *by_takers;
+  size_t *by_givers;
+  size_t *as_taker;
+  size_t *as_giver;
+} weights;
+
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static void note_saving(size_t *most, size_t saving) {
+  if (saving > *most) *most = saving;
+}
+
+static void weigh_pairs(const tarn__slots *slots, weights *w) {
+  const tarn_plan_pair *pairs = slots->pairs.items;
+  for (size_t i = 0; i < slots->pairs.count; i++) {
+    size_t saving = smaller(tarn__slot_at(slots, pairs[i].giver)->size,
+                            tarn__slot_at(slots, pairs[i].taker)->size);
+    note_saving(&w->as_taker[pairs[i].taker], saving);
+    note_saving(&w->as_giver[pairs[i].giver], saving);
+  }
+}
+
+static void weigh_slots(const tarn__slots *slots, weights *w) {
   for (size_t i = 0; i < slots->slots.count; i++) {
     const tarn__slot *slot = tarn__slot_at(slots, i);
-    change[slot->first] += slot->size;
-    change[slot->last + 1] -= slot->size;  // modulo: sums never fall below 0
+    w->change[slot->first] += slot->size;
+    w->change[slot->last + 1] -= slot->size;  // modulo: sums stay above 0
+    w->by_takers[slot->first] += w->as_taker[i];
+    w->by_givers[slot->last] += w->as_giver[i];
   }
+}
+
+// The time at which most bytes are needed, where pairs share.
+static uint64_t find_peak(const weights *w, size_t times) {
   size_t live = 0;
   size_t most = 0;
   uint64_t peak = 0;
   for (size_t t = 0; t < times; t++) {
-    live += change[t];
-    if (live > most) {
-      most = live;
+    live += w->change[t];
+    size_t needed = live - smaller(w->by_takers[t], w->by_givers[t]);
+    if (needed > most) {
+      most = needed;
       peak = t;
     }
   }
@@ -66,10 +100,18 @@ static uint64_t find_peak(const tarn__slots *slots, size_t *change,
 
 static tarn_status weigh_peak(const tarn_model *model, tarn__slots *slots) {
   size_t times = 2 * model->steps.count + 1;
-  size_t *change = tarn__host_array(times, sizeof *change);
-  if (change == NULL) return TARN_E_NOMEM;
-  slots->peak = find_peak(slots, change, times);
-  tarn__host_free_array(change, times, sizeof *change);
+  size_t count = 3 * times + 2 * slots->slots.count;
+  size_t *all = tarn__host_array(count, sizeof *all);
+  if (all == NULL) return TARN_E_NOMEM;
+  weights w = {.change = all,
+               .by_takers = all + times,
+               .by_givers = all + 2 * times,
+               .as_taker = all + 3 * times,
+               .as_giver = all + 3 * times + slots->slots.count};
+  weigh_pairs(slots, &w);
+  weigh_slots(slots, &w);
+  slots->peak = find_peak(&w, times);
+  tarn__host_free_array(all, count, sizeof *all);
   return TARN_OK;
 }
 
@@ -207,6 +249,14 @@ static void keep_options(tarn__slots *slots,
   slots->options.solver = &slots->solver;
 }
 
+// What the caller's options point to may be gone after the call.
+static void drop_pointers(tarn_plan_options *solver) {
+  solver->previous = NULL;
+  solver->previous_arenas = NULL;
+  solver->progress = NULL;
+  solver->user = NULL;
+}
+
 tarn_status tarn_model_plan(tarn_model *model,
                             const tarn_model_plan_options *options) {
   tarn_status status = tarn__model_check_open(model);
@@ -224,6 +274,7 @@ tarn_status tarn_model_plan(tarn_model *model,
     tarn__slots_destroy(slots);
     return status;
   }
+  drop_pointers(&slots->solver);
   model->slots = slots;
   model->stage = TARN__PLANNED;
   return TARN_OK;

@@ -217,7 +217,7 @@ static char *state_name(const tarn_tensor *param, const char *name,
   size_t front = strlen(param->name);
   memcpy(text, param->name, front);
   text[front] = '.';
-  memcpy(text + front + 1, name, strlen(name));
+  memcpy(text + front + 1, name, strlen(name) + 1);
   return text;
 }
 

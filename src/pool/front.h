@@ -5,13 +5,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/gate.h"
 #include "base/os.h"
 #include "device/memory.h"
 #include "pool/debug.h"
 #include "pool/decay.h"
 #include "pool/events.h"
 #include "pool/freed.h"
-#include "base/gate.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot_full.h"

@@ -29,6 +29,20 @@ TARN_MUST_CHECK tarn_status tarn__access_open(tarn_synced *buffer,
                                               const tarn__wish *wish,
                                               tarn_access *access);
 
+// Takes an access, which has left the spans, out of the list. With the gate.
+static inline void tarn__access_unlink(tarn__core *core, tarn_access *access) {
+  access->node.prev->next = access->node.next;
+  access->node.next->prev = access->node.prev;
+  access->buffer->accesses--;
+  if (access->side != TARN__NO_SIDE) core->sides[access->side].accesses--;
+  access->buffer = NULL;
+}
+
+// Ends an open access, be it that a write has happened or not; |out_lost| may
+// be NULL. Errors as of tarn_synced_end. Without the gate.
+tarn_status tarn__access_close(tarn_access *access, bool commits,
+                               size_t *out_lost);
+
 // An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
 // NULL: none. Those of 0 bytes meet nothing. With the gate.
 const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,

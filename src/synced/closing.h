@@ -1,7 +1,7 @@
 // closing.h - what buffers have to do with a device that is about to close.
 //
-// Called by the device's station, with the lock of the device room's registry:
-// before the lock of all buffers, and that before a gate.
+// Called by the device's station, with the lock of the device room's registry,
+// which comes before a gate.
 #ifndef TARN_SYNCED_CLOSING_H_
 #define TARN_SYNCED_CLOSING_H_
 

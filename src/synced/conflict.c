@@ -11,9 +11,22 @@ static bool meets(const tarn_access *access, uint32_t side, size_t start,
          start < access->offset + access->size;
 }
 
+// Whether anybody reads or writes there, be it without an access.
+static bool is_entered(const tarn__core *core, size_t start, size_t end) {
+  if (start == end) return false;
+  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  while (span != NULL && span->start < end) {
+    if (span->writer != NULL || span->readers > 0) return true;
+    span = span->next;
+  }
+  return false;
+}
+
+// The list is of all that is open, wherever: the spans know first.
 const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,
                                    size_t start, size_t end) {
   const tarn_list *node = NULL;
+  if (!is_entered(core, start, end)) return NULL;
   tarn_list_for_each (node, &core->accesses) {
     const tarn_access *access = tarn_list_entry(node, tarn_access, node);
     if (meets(access, side, start, end)) return access;

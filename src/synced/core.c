@@ -197,8 +197,7 @@ void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
   span->written = written;
 }
 
-// --- for tests
-// -----------------------------------------------------------------
+// --- for tests --------------------------------------------------------------
 
 static const char *verify_side(const tarn__core *core, uint32_t side) {
   size_t fresh = 0;

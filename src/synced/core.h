@@ -70,7 +70,7 @@ typedef struct tarn__core {
   size_t size;
   size_t align;
   tarn_tag tag;
-  tarn_device *device;    // NULL: none
+  tarn_device *device;    // NULL: none, or it has closed: that alone changes
   char *name;             // NULL: none
   bool protect;           // the host's pages allow what is open there
   size_t loose_start;     // bytes that may be written until the buffer is
@@ -92,7 +92,8 @@ typedef struct tarn__core {
   tarn__loss *losses;     // the newest, a ring of TARN__MOST_LOSSES; NULL: none
   uint64_t loss_count;    // so far
   uint64_t losses_told;   // of them, to the trace
-  tarn_list all;          // in the list of all buffers; guarded by its lock
+  tarn_list all;          // in the list of all buffers; guarded by its lock,
+  uint32_t visitors;      // as is this: how many are shown the buffer just now
 } tarn__core;
 
 struct tarn_synced {

@@ -69,6 +69,7 @@ static void count_discarded(tarn__errand *errand, const tarn__span *span) {
 
 static void enter_span(tarn__errand *errand, tarn__span *span,
                        const tarn__load *run) {
+  tarn__work_prune(errand->core, span);
   if (errand->writes) {
     span->writer = errand->access;
   } else {
@@ -103,6 +104,7 @@ static void enter(tarn__errand *errand) {
   core->sides[errand->side].accesses++;
   tarn__span *first = tarn__spans_cut(&core->spans, wish->start, wish->end);
   tarn__span *last = first;
+  assert(first != NULL);
   for (tarn__span *span = first; span != NULL && span->start < wish->end;
        span = span->next) {
     enter_span(errand, span, run_of(errand, span, &at));
@@ -184,11 +186,8 @@ static void commit_spans(tarn__errand *errand) {
   tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
   for (; span != NULL && span->start < errand->wish.end; span = span->next) {
     const tarn__load *run = run_of(errand, span, &at);
-    if (run != NULL) {
-      commit_run(errand, span, run);
-    } else if (errand->wait_count > 0) {
-      tarn__work_prune(core, span);
-    }
+    tarn__work_prune(core, span);
+    if (run != NULL) commit_run(errand, span, run);
   }
 }
 
@@ -300,6 +299,27 @@ static size_t uses_of(const tarn__errand *errand) {
   return errand->run_count > 0 ? 2 + errand->most_writers : 0;
 }
 
+static void sleep_for_others(tarn__errand *errand) {
+  uint64_t began = tarn__os_now_ns();
+  tarn__core_sleep(errand->core);
+  errand->slept_ns += tarn__os_now_ns() - began;
+}
+
+// Accesses in outside memory keep it there.
+static bool waits_to_move(const tarn__errand *errand) {
+  const tarn__core *core = errand->core;
+  bool patient = (errand->wish.mode & TARN_ACCESS_WAIT) != 0;
+  return patient && tarn__access_in(core, errand->side, 0, core->size) != NULL;
+}
+
+static tarn_status move(tarn__errand *errand) {
+  if (waits_to_move(errand)) {
+    sleep_for_others(errand);
+    return TARN_OK;
+  }
+  return tarn__side_move_to_own(errand->core, errand->side);
+}
+
 // The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
 static tarn_status provide(tarn__errand *errand) {
   tarn__core *core = errand->core;
@@ -308,20 +328,13 @@ static tarn_status provide(tarn__errand *errand) {
   bool moves = must_move(errand);
   if (lacks || moves) {
     tarn__errand_forget(errand);
-    status = lacks ? tarn__side_take(core, errand->side)
-                   : tarn__side_move_to_own(core, errand->side);
+    status = lacks ? tarn__side_take(core, errand->side) : move(errand);
     return status == TARN_OK ? TARN_PENDING : status;
   }
   status = tarn__spans_reserve(&core->spans, errand->wish.start,
                                errand->wish.end, uses_of(errand));
   if (status != TARN_OK) tarn__errand_forget(errand);
   return status;
-}
-
-static void sleep_for_others(tarn__errand *errand) {
-  uint64_t began = tarn__os_now_ns();
-  tarn__core_sleep(errand->core);
-  errand->slept_ns += tarn__os_now_ns() - began;
 }
 
 // However often it had to look again, it is one stall.

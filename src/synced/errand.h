@@ -93,9 +93,9 @@ void tarn__errand_init(tarn__errand *errand, tarn__core *core,
 // slept.
 void tarn__errand_deinit(tarn__errand *errand);
 
-// With the gate: does all of it, waits and begins anew as often as need be.
-// Leaves the gate. After TARN_OK the access is open; or, if there is none, the
-// bytes are valid at the side.
+// Does all of it, waits and begins anew as often as need be. With the gate,
+// which is left meanwhile. After TARN_OK the access is open; or, if there is
+// none, the bytes are valid at the side.
 TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__errand *errand);
 
 // --- its parts ---------------------------------------------------------------

@@ -66,6 +66,10 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be evicted");
   }
+  if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
+    tarn__core_sleep(core);
+    return TARN_OK;
+  }
   tarn_status status = check_refuge(core, side);
   if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {

@@ -9,6 +9,8 @@
 // byte becomes valid there, and what was copied stays so. But what is valid
 // elsewhere may become stale there meanwhile; so the runs are looked for again
 // when they are copied, and if others have come all of it begins anew.
+#include <stdio.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/access.h"
@@ -147,6 +149,15 @@ static tarn_status move(tarn__core *core, uint32_t side, tarn__side *memory) {
   return status;
 }
 
+// Memory that nobody has seen, behind a failure whose text must stay.
+static void give_up(const tarn__core *core, const tarn__side *memory,
+                    tarn_status status) {
+  char text[512];
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  (void)tarn__side_discard(core, memory);
+  (void)tarn__fail_text(status, text);
+}
+
 tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
   tarn__side memory = {.busy = false};
   if (core->sides[side].busy) {
@@ -166,8 +177,10 @@ tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
   tarn__core_leave(core);
   if (status == TARN_OK) {
     tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__stretch){0, core->size});
+    tarn__outside_let_go(core, &memory);
+  } else {
+    give_up(core, &memory, status);
   }
-  tarn__outside_let_go(core, &memory);
   tarn__core_enter(core);
   return status;
 }

@@ -174,6 +174,10 @@ static tarn_status check_copies(const tarn__core *core, uint32_t side,
 static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
                            bool *out_ready) {
   *out_ready = false;
+  if ((flags & TARN_WRAP_EMPTY) == 0) {
+    tarn_status admitted = tarn__core_admit(core);
+    if (admitted != TARN_OK) return admitted;
+  }
   if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
     tarn__core_sleep(core);
     return TARN_OK;
@@ -181,6 +185,10 @@ static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
   const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
+  }
+  if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
+    tarn__core_sleep(core);
+    return TARN_OK;
   }
   tarn_status status = check_copies(core, side, flags);
   if (status != TARN_OK) return status;

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/errand.h"
+#include "synced/settle.h"
 
 static tarn_status fetch_some(tarn__core *core, const tarn__wish *wish,
                               tarn__end *out_end) {
@@ -16,18 +17,19 @@ static tarn_status fetch_some(tarn__core *core, const tarn__wish *wish,
   return status;
 }
 
-static tarn_status admit(tarn__core *core) {
+// Of no bytes: as much of the checks as needs no memory.
+static tarn_status fetch_none(tarn__core *core, const tarn__wish *wish) {
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
   tarn__core_leave(core);
-  return status;
+  return status == TARN_OK ? tarn__place_check(wish->place) : status;
 }
 
 tarn_status tarn__fetch(tarn__core *core, const tarn__wish *wish,
                         tarn_event *event, tarn__end *out_end) {
   tarn__end end = {.address = 0};
-  tarn_status status =
-      wish->start < wish->end ? fetch_some(core, wish, &end) : admit(core);
+  tarn_status status = wish->start < wish->end ? fetch_some(core, wish, &end)
+                                               : fetch_none(core, wish);
   if (status == TARN_OK && event != NULL) {
     status = tarn_event_record(event, wish->stream);
   }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "synced/access.h"
 #include "synced/settle.h"
 #include "synced/sides.h"
 
@@ -34,6 +35,9 @@ static void add_spans(tarn_synced_info *info, const tarn__core *core,
 static void add_accesses(tarn_synced_info *info, const tarn__core *core,
                          tarn__stretch range) {
   const tarn_list *node = NULL;
+  if (tarn__access_in(core, TARN__NO_SIDE, range.start, range.end) == NULL) {
+    return;
+  }
   tarn_list_for_each (node, &core->accesses) {
     const tarn_access *access = tarn_list_entry(node, tarn_access, node);
     bool meets = access->size > 0 && range.start < range.end &&

@@ -1,8 +1,9 @@
 // All buffers that there are now.
 //
 // Invariants:
-//   * a buffer is in the list from its making to its end, and the lock is held
-//     by whoever looks at one there: it cannot end meanwhile
+//   * a buffer is in the list from its making to its end
+//   * one that is shown to somebody stays until he has seen it: its end waits
+//   * the lock is held for a step along the list, and nothing is called then
 //
 // In a child of fork the parent's buffers stay in the list until they are
 // destroyed there, but nobody is shown them: their gates may be held by threads
@@ -12,9 +13,11 @@
 #include <stdatomic.h>
 
 static struct {
-  pthread_mutex_t lock;  // guards |buffers|; taken around a fork
+  pthread_mutex_t lock;  // guards all below; taken around a fork
+  pthread_cond_t seen;   // a buffer has a visitor less
   tarn_list buffers;
 } registry = {PTHREAD_MUTEX_INITIALIZER,
+              PTHREAD_COND_INITIALIZER,
               {&registry.buffers, &registry.buffers}};
 
 static void lock_registry(void) {
@@ -25,10 +28,14 @@ static void unlock_registry(void) {
   pthread_mutex_unlock(&registry.lock);
 }
 
-// Behind the device room's locks, under which a device that closes asks for
-// buffers, and before what takes no other lock.
-TARN__WATCH_FORKS_BETWEEN static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+// Nobody waits there any more.
+static void unlock_in_child(void) {
+  registry.seen = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  unlock_registry();
+}
+
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(lock_registry, unlock_registry, unlock_in_child);
 }
 
 uint64_t tarn__registry_number(void) {
@@ -42,21 +49,47 @@ void tarn__registry_add(tarn__core *core) {
   unlock_registry();
 }
 
+static bool is_ours(const tarn__core *core) {
+  return core->generation == tarn__os_generation();
+}
+
+// Who was shown a parent's buffer is not in the child.
 void tarn__registry_remove(tarn__core *core) {
   lock_registry();
+  while (core->visitors > 0 && is_ours(core))
+    pthread_cond_wait(&registry.seen, &registry.lock);
   tarn_list_del(&core->all);
   unlock_registry();
 }
 
+// The next of this process's behind |node|, shown to the caller; NULL: none is
+// left. With the lock.
+static tarn__core *show_next(const tarn_list *node) {
+  for (node = node->next; node != &registry.buffers; node = node->next) {
+    tarn__core *core = tarn_list_entry(node, tarn__core, all);
+    if (!is_ours(core)) continue;
+    core->visitors++;
+    return core;
+  }
+  return NULL;
+}
+
+static void leave(tarn__core *core) {
+  core->visitors--;
+  pthread_cond_broadcast(&registry.seen);
+}
+
 tarn_status tarn__registry_each(tarn__registry_visit *visit, void *context) {
   tarn_status status = TARN_OK;
-  const tarn_list *node = NULL;
   lock_registry();
-  tarn_list_for_each (node, &registry.buffers) {
-    tarn__core *core = tarn_list_entry(node, tarn__core, all);
-    if (core->generation != tarn__os_generation()) continue;
+  tarn__core *core = show_next(&registry.buffers);
+  while (core != NULL) {
+    unlock_registry();
     status = visit(context, core);
-    if (status != TARN_OK) break;
+    lock_registry();
+    tarn__core *next = status == TARN_OK ? show_next(&core->all) : NULL;
+    leave(core);
+    core = next;
   }
   unlock_registry();
   return status;

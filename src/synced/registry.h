@@ -1,7 +1,7 @@
 // registry.h - all buffers that there are now, the oldest first.
 //
 // One lock, taken when a buffer is made or ends and when all are asked for:
-// never by an access. It comes before any buffer's gate.
+// never by an access. Nothing else is locked or called while it is held.
 #ifndef TARN_SYNCED_REGISTRY_H_
 #define TARN_SYNCED_REGISTRY_H_
 
@@ -11,10 +11,13 @@
 uint64_t tarn__registry_number(void);
 
 void tarn__registry_add(tarn__core *core);
+
+// Waits until nobody is shown it any more.
 void tarn__registry_remove(tarn__core *core);
 
-// Calls |visit| for each with the lock held, so that none of them ends
-// meanwhile; stops at the first status that is not TARN_OK and returns it.
+// Calls |visit| for each of this process, without a lock; the one that it is
+// called for does not end meanwhile, so |visit| must not end it. Stops at the
+// first status that is not TARN_OK and returns it.
 typedef tarn_status tarn__registry_visit(void *context, tarn__core *core);
 TARN_MUST_CHECK tarn_status tarn__registry_each(tarn__registry_visit *visit,
                                                 void *context);

@@ -1,12 +1,13 @@
 // What of a buffer has landed, and runs of bytes that have something in common.
 //
-// Invariant: nothing here changes what is valid where. Lanes learn how far
-// their streams are; to take out what has failed is for whoever needs the
-// bytes next.
+// Invariant: nothing here changes what is valid where, but for what streams
+// that have failed were to write: whoever finds that takes it out, or the next
+// one would take it for over.
 #include "synced/settle.h"
 
 #include "base/status.h"
 #include "synced/access.h"
+#include "synced/work.h"
 
 tarn_status tarn__place_check(tarn_place place) {
   bool own =
@@ -28,7 +29,7 @@ static tarn_status ask_once(tarn__core *core, tarn__lane *lane) {
   tarn__core_leave(core);
   tarn_status status = tarn__mark_query(mark);
   tarn__core_enter(core);
-  tarn__lane_release_mark(lane, mark, status);
+  tarn__work_settle(core, mark, status);
   return status;
 }
 
@@ -74,8 +75,15 @@ uint64_t tarn__span_pending(const tarn__span *span) {
   return pending;
 }
 
+// What is being written may be cancelled: where it is, it is no copy.
+static uint64_t committed(const tarn__span *span) {
+  uint64_t newest = tarn__span_newest(span);
+  bool open = span->writer != NULL;
+  return open ? newest & ~tarn__side_bit(span->writer->side) : newest;
+}
+
 bool tarn__span_is_only_at(const tarn__span *span, uint32_t side) {
-  return span->written && tarn__span_newest(span) == tarn__side_bit(side);
+  return span->written && committed(span) == tarn__side_bit(side);
 }
 
 bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {

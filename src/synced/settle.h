@@ -38,7 +38,8 @@ typedef struct tarn__stretch {
 // Whether a span is one of those that are looked for.
 typedef bool tarn__span_test(const tarn__span *span, uint32_t side);
 
-// Written, and valid at |side| alone.
+// Written, and valid at |side| alone; where an open access writes it does not
+// count.
 tarn__span_test tarn__span_is_only_at;
 
 // Not lost, and not valid at |side|.

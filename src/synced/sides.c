@@ -15,8 +15,7 @@
 
 enum { FIRST_ROOM = 4 };
 
-// --- the table
-// -----------------------------------------------------------------
+// --- the table --------------------------------------------------------------
 
 static void move_counts(const tarn__core *core, tarn__counts *to,
                         uint32_t room) {
@@ -112,8 +111,7 @@ void tarn__sides_deinit(tarn__core *core) {
   core->side_room = 0;
 }
 
-// --- which side a place is
-// -------------------------------------------------------
+// --- which side a place is --------------------------------------------------
 
 static bool is_same(tarn_place a, tarn_place b) {
   return a.device == b.device && a.kind == b.kind;
@@ -171,8 +169,7 @@ char *tarn__side_text(const tarn__core *core, uint32_t side, char *out) {
   return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
 }
 
-// --- memory
-// --------------------------------------------------------------------
+// --- memory -----------------------------------------------------------------
 
 static tarn_place pool_place(const tarn__core *core, tarn_place place) {
   bool pinned = place.kind == TARN_PLACE_HOST && core->device != NULL;
@@ -280,7 +277,7 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
   return taken;
 }
 
-tarn_status tarn__side_release(const tarn__core *core,
+tarn_status tarn__side_discard(const tarn__core *core,
                                const tarn__side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
   tarn__protect_end(core, memory);
@@ -292,6 +289,15 @@ tarn_status tarn__side_release(const tarn__core *core,
   } else if (!memory->outside) {
     status = tarn_pool_free(&memory->block, NULL);
   }
-  tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+  return status;
+}
+
+tarn_status tarn__side_release(const tarn__core *core,
+                               const tarn__side *memory) {
+  if (!tarn__side_has_memory(memory)) return TARN_OK;
+  tarn_status status = tarn__side_discard(core, memory);
+  if (core->generation == tarn__os_generation()) {
+    tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+  }
   return status;
 }

@@ -76,6 +76,10 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side);
 tarn_status tarn__side_release(const tarn__core *core,
                                const tarn__side *memory);
 
+// The same of memory that never was a side's: the trace is not told.
+tarn_status tarn__side_discard(const tarn__core *core,
+                               const tarn__side *memory);
+
 // "sim:0" into |out|, for texts. With the gate.
 enum { TARN__SIDE_TEXT = 48 };
 char *tarn__side_text(const tarn__core *core, uint32_t side, char *out);

@@ -16,13 +16,16 @@
 // Nodes that are let go of become spare, so that who cuts and joins in turns
 // takes no memory. Those that no reservation has wanted for a period, which is
 // PERIOD reservations and one for each node, are given back, but for SPARES.
+// A join gives back at once what is beyond MOST_SPARES, USES_FOR_EACH times as
+// many uses, and the same for each span that is left: a buffer that is used
+// whole from then on asks for no reservation any more.
 #include "synced/spans.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/lanes.h"
 
-enum { SPARES = 32, PERIOD = 1024 };
+enum { SPARES = 32, PERIOD = 1024, MOST_SPARES = 2048, USES_FOR_EACH = 4 };
 
 // --- nodes -----------------------------------------------------------------
 
@@ -109,6 +112,17 @@ static void keep_books(tarn__spans *spans, size_t wanted_spans,
   spans->reservations = 0;
   spans->idle_spans = SIZE_MAX;
   spans->idle_uses = SIZE_MAX;
+}
+
+static void give_surplus_back(tarn__spans *spans) {
+  size_t most = MOST_SPARES + spans->count;
+  size_t most_uses = USES_FOR_EACH * most;
+  if (spans->spare_span_count > most) {
+    free_spans(spans, spans->spare_span_count - most);
+  }
+  if (spans->spare_use_count > most_uses) {
+    free_uses(spans, spans->spare_use_count - most_uses);
+  }
 }
 
 static bool stock_spans(tarn__spans *spans, size_t wanted) {
@@ -242,7 +256,7 @@ static bool holds(const tarn__span *span, size_t offset) {
   return span->start <= offset && offset < span->end;
 }
 
-// Most often it is the one that was changed last, or beside it.
+// Most often it is the one that was found last, or beside it.
 static tarn__span *find_recent(const tarn__spans *spans, size_t offset) {
   tarn__span *span = spans->recent;
   if (span != NULL && !holds(span, offset)) {
@@ -263,15 +277,10 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
     } else if (offset >= span->end) {
       span = span->right;
     } else {
+      ((tarn__spans *)(uintptr_t)spans)->recent = span;  // a hint, no more
       return span;
     }
   }
-}
-
-// The same for who is about to change it.
-static tarn__span *find_to_change(tarn__spans *spans, size_t offset) {
-  spans->recent = tarn__spans_find(spans, offset);
-  return spans->recent;
 }
 
 // --- cuts ------------------------------------------------------------------
@@ -295,7 +304,7 @@ static bool add_cut(const tarn__span *span, size_t offset, size_t *io_spans,
 static bool add_up(tarn__spans *spans, size_t start, size_t end, size_t uses,
                    size_t *out_spans, size_t *out_uses) {
   size_t within = 1;
-  const tarn__span *span = find_to_change(spans, start);
+  const tarn__span *span = tarn__spans_find(spans, start);
   *out_spans = 0;
   *out_uses = 0;
   if (!add_cut(span, start, out_spans, out_uses)) return false;
@@ -343,10 +352,12 @@ static tarn__span *cut_at(tarn__spans *spans, tarn__span *span, size_t offset) {
 
 tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
   assert(start < end && end <= spans->size);
-  tarn__span *first = cut_at(spans, find_to_change(spans, start), start);
-  if (first->end == end || end == spans->size) return first;
-  tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
-  (void)cut_at(spans, last, end);
+  tarn__span *first = cut_at(spans, tarn__spans_find(spans, start), start);
+  if (first->end != end && end != spans->size) {
+    tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
+    (void)cut_at(spans, last, end);
+  }
+  spans->recent = first;
   return first;
 }
 
@@ -378,7 +389,7 @@ static bool are_alike(const tarn__span *a, const tarn__span *b) {
 
 void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
   if (spans->count <= 1 || start >= end) return;
-  tarn__span *span = find_to_change(spans, start > 0 ? start - 1 : 0);
+  tarn__span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
   while (span->end <= end && span->next != NULL) {
     tarn__span *next = span->next;
     if (next->pins > 0 || !are_alike(span, next)) {
@@ -390,6 +401,7 @@ void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
     remove_span(spans, next);
     drop_span(spans, next);
   }
+  give_surplus_back(spans);
 }
 
 // --- uses ------------------------------------------------------------------

@@ -20,7 +20,8 @@
 //
 // Cost: O(log spans) to find, cut and join at a place; the next span is one
 // pointer away. No recursion. Memory is a node for each span, and spare nodes:
-// what was in use before goes when nobody has wanted it for long.
+// no more than spans and some thousands beside, and what nobody has wanted for
+// long goes.
 //
 // Threads: whoever has the gate of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
@@ -69,7 +70,8 @@ typedef struct tarn__spans {
   size_t size;
   size_t count;
   uint64_t random;
-  tarn__span *recent;       // the last that was changed; NULL: none
+  tarn__span *recent;       // the last that was found or cut; NULL: none. A
+                            // hint: tarn__spans_find sets it, const or not
   tarn__span *spare_spans;  // linked by |next|
   tarn__use *spare_uses;
   size_t spare_span_count;

@@ -132,17 +132,27 @@ tarn_status tarn__work_mark(tarn__core *core, tarn_stream *stream,
   return status;
 }
 
+// --- uses that are no news any more
+// -------------------------------------------
+
+// Those of a stream that has failed are left to the sweep, which sees what they
+// were to write.
+static bool is_reached(const tarn__use *use, void *context) {
+  (void)context;
+  return use->lane != NULL && use->number <= use->lane->done;
+}
+
+void tarn__work_prune(tarn__core *core, tarn__span *span) {
+  if (span->uses != NULL) {
+    tarn__span_forget(&core->spans, span, is_reached, NULL);
+  }
+}
+
 // --- waiting until all is over -----------------------------------------------
 
 static bool is_over(const tarn__use *use, void *context) {
   (void)context;
   return use->lane != NULL && tarn__lane_is_over(use->lane, use->number);
-}
-
-void tarn__work_prune(tarn__core *core, tarn__span *span) {
-  if (span->uses != NULL) {
-    tarn__span_forget(&core->spans, span, is_over, NULL);
-  }
 }
 
 static const tarn__use *use_of(const tarn__span *span, uint32_t side) {
@@ -159,7 +169,7 @@ static const tarn__use *find_use(tarn__core *core, uint32_t side, size_t start,
   if (start == end) return NULL;
   tarn__span *span = tarn__spans_find(&core->spans, start);
   while (span != NULL && span->start < end && use == NULL) {
-    tarn__work_prune(core, span);
+    tarn__span_forget(&core->spans, span, is_over, NULL);
     use = use_of(span, side);
     span = span->next;
   }

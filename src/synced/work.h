@@ -40,7 +40,8 @@ void tarn__work_sweep(tarn__core *core, tarn__lane *lane);
 // its lane if that has failed.
 void tarn__work_settle(tarn__core *core, tarn__mark *mark, tarn_status status);
 
-// Takes uses out of |span| that are over.
+// Takes uses out of |span| whose positions are known to be reached: else they
+// would keep it from its neighbours, and accesses from the short way, for ever.
 void tarn__work_prune(tarn__core *core, tarn__span *span);
 
 #endif  // TARN_SYNCED_WORK_H_

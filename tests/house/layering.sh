@@ -54,8 +54,7 @@ src/device/                base,device,device_abi,device_ext,range,rows  base,de
 src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced,traffic     base,synced
 src/whole/                 base,device,pool,whole              base,whole
-src/model/                 base,device,pool,plan,synced,traffic,whole,model,model_run,model_file,compat_awnn  base,model
-src/model/                 base,device,dlpack,pool,plan,safetensors,synced,traffic,whole,model  base,model
+src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,whole                          -
@@ -65,6 +64,9 @@ tool/bench_                users                               bench
 tool/conform_report.       users                               conform
 examples/                  users                               nets
 examples/nets/             -                                   -
+examples/nets/meter.h      users                               -
+examples/nets/net.h        users                               -
+examples/nets/picture.h    users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *

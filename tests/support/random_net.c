@@ -115,7 +115,7 @@ static void replace_some(rn_net *net, size_t index, tarn_pass pass) {
 static void cache_some(rn_net *net, size_t index) {
   size_t count = sg_below(3);
   for (size_t i = 0; i < count; i++) {
-    char name[24];
+    char name[48];
     const int64_t dims[] = {TARN_DIM_BATCH, (int64_t)sg_below(200)};
     tarn_tensor *tensor = NULL;
     bool bits = sg_below(2) == 0;

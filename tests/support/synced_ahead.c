@@ -136,14 +136,10 @@ static void wrap(sm_root *r, unsigned place, uint32_t flags, bool set) {
          x->deleter, set);
   bool clash = (flags & TARN_WRAP_READ_ONLY) != 0 &&
                (flags & (TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK)) != 0;
-  tarn_status expected = TARN_OK;
-  if (!sp_is_whole(r, h) || clash) {
-    expected = TARN_E_INVALID;
-  } else if (sm_open_at(r, SM_PLACES) > 0) {
-    expected = TARN_E_STATE;
-  } else if ((flags & TARN_WRAP_EMPTY) != 0 && would_lose(r, place)) {
-    expected = TARN_E_STATE;
-  }
+  bool refused = sm_open_at(r, SM_PLACES) > 0 ||
+                 ((flags & TARN_WRAP_EMPTY) != 0 && would_lose(r, place));
+  tarn_status expected = refused ? TARN_E_STATE : TARN_OK;
+  if (!sp_is_whole(r, h) || clash) expected = TARN_E_INVALID;
   sm_need_nothing(r);
   const sm_outside *old = r->sides[place].outside;
   if (expected == TARN_OK && old != NULL &&
@@ -273,14 +269,11 @@ void sp_play_async_push(sm_root *r) {
   bool foreign = stream < 0 || tarn_stream_device(sg_stream[stream]) !=
                                    sm_places[r->device].device;
   sm_need_nothing(r);
-  tarn_status expected = TARN_OK;
-  if (r->device == 0) {
-    expected = TARN_E_STATE;
-  } else if (foreign) {
+  tarn_status expected = TARN_E_STATE;
+  if (r->device != 0 && foreign) {
     expected = TARN_E_INVALID;
-  } else if (sm_head(r, h->offset, h->size) != TARN_HEAD_AT_CPU) {
-    expected = TARN_E_STATE;
-  } else {
+  } else if (r->device != 0 &&
+             sm_head(r, h->offset, h->size) == TARN_HEAD_AT_CPU) {
     expected = sm_plan_access(r, r->device, h->offset, h->size, TARN_READ);
   }
   sp_range g = {.at = h->offset, .size = h->size};
@@ -288,4 +281,52 @@ void sp_play_async_push(sm_root *r) {
   fetched(r, r->device, g, expected,
           tarn_synced_async_gpu_push(h->real, sp_stream_at(stream)));
   sp_note(SP_ASYNC_PUSH, expected);
+}
+
+// ---------------------------------------------------------------------------
+// When it is another's turn
+// ---------------------------------------------------------------------------
+
+static void require_suspended(sm_handle *h) {
+  tarn_access a;
+  tarn_place name = sg_name_of(sp_some_place());
+  sm_status(tarn_synced_begin(h->real, 0, TARN_ALL, name,
+                              TARN_WRITE_DISCARD | TARN_ACCESS_WAIT, NULL, &a),
+            TARN_E_STATE);
+  sm_require(strstr(tarn_last_error(), "not now") != NULL);
+  sm_require(a.buffer == NULL);
+  sm_status(tarn_synced_prefetch(h->real, 0, 0, name, NULL, NULL),
+            TARN_E_STATE);
+  tarn_synced_info info = {.struct_size = sizeof info};
+  sm_status(tarn_synced_query(h->real, 0, TARN_ALL, name, &info), TARN_OK);
+  sm_require(info.lost == h->size && info.valid == 0);
+}
+
+// An access of no bytes is in nobody's way.
+static size_t count_in_the_way(const sm_root *r) {
+  size_t count = 0;
+  for (size_t i = 0; i < SM_OPENS; i++)
+    count += r->opens[i].open && r->opens[i].size > 0;
+  return count;
+}
+
+void sp_play_suspend(sm_root *r) {
+  SP_NOW("suspend");
+  if (sg_below(3) != 0) sp_quiet(r);
+  size_t open = count_in_the_way(r);
+  tarn_status expected = open > 0 ? TARN_E_STATE : TARN_OK;
+  sm_need_nothing(r);
+  SP_NOW("suspend with %zu accesses", open);
+  sm_status(tarn_synced_suspend(sp_some_handle(r)->real, "not now"), expected);
+  sp_note(SP_SUSPEND, expected);
+  if (expected != TARN_OK) {
+    sm_heard(r);
+    return;
+  }
+  memset(r->valid, 0, sizeof r->valid);
+  memset(r->written, 1, sizeof r->written);
+  require_suspended(sp_some_handle(r));
+  sm_status(tarn_synced_resume(sp_some_handle(r)->real), TARN_OK);
+  sm_heard(r);
+  if (sg_below(2) == 0) sp_fill(r, sp_whole_handle(r), sp_some_place());
 }

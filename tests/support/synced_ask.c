@@ -58,6 +58,7 @@ void sp_play_query(sm_root *r) {
         i.writers, e.memory, e.borrowed, e.valid, e.unwritten, e.lost,
         e.readers, e.writers);
   }
+  sm_require(i.own_accesses == h->opens);
   sm_require(i.pending <= i.valid);
   sm_require(!settled || i.pending == 0);
   sm_require((i.range_count == 0) == (r->size == 0));
@@ -81,6 +82,7 @@ void sp_play_head(sm_root *r) {
 typedef struct sums {
   sm_counts counts[SM_PLACES][SM_PLACES];
   uint64_t kept[SM_PLACES];
+  uint64_t discarded[SM_PLACES];
 } sums;
 
 static tarn_status add_traffic(void *context, const tarn_traffic *t) {
@@ -92,6 +94,7 @@ static tarn_status add_traffic(void *context, const tarn_traffic *t) {
   s->counts[from][to].moved += t->bytes_moved;
   if (t->bytes_valid > 0) sm_require(from == to);
   s->kept[to] += t->bytes_valid;
+  s->discarded[to] += t->bytes_discarded;
   return TARN_OK;
 }
 
@@ -109,11 +112,13 @@ void sp_play_traffic(sm_root *r) {
               (unsigned long long)r->kept[i]);
     }
   }
+  sm_require(memcmp(got.discarded, r->discarded, sizeof got.discarded) == 0);
   sp_note(SP_TRAFFIC, TARN_OK);
   if (sg_below(3) != 0) return;
   sm_status(tarn_synced_traffic_reset(sp_some_handle(r)->real), TARN_OK);
   memset(r->counts, 0, sizeof r->counts);
   memset(r->kept, 0, sizeof r->kept);
+  memset(r->discarded, 0, sizeof r->discarded);
 }
 
 static const sm_open *oldest_open(const sm_root *r) {

@@ -81,8 +81,9 @@ typedef struct sm_root {
   sm_handle handles[SM_HANDLES];
   sm_open opens[SM_OPENS];
   sm_counts counts[SM_PLACES][SM_PLACES];
-  uint64_t kept[SM_PLACES];  // bytes_valid at each place
-  size_t told_lost;          // bytes, in this operation
+  uint64_t kept[SM_PLACES];       // bytes_valid at each place
+  uint64_t discarded[SM_PLACES];  // bytes_discarded towards each place
+  size_t told_lost;               // bytes, in this operation
 } sm_root;
 
 // What the model is in the middle of, for texts.
@@ -153,6 +154,10 @@ void sm_listen(void);
 
 // Compares what was told since the last call with what had to happen.
 void sm_heard(sm_root *r);
+
+// The same of an operation that failed half-way: what it did was right, but it
+// need not have done all.
+void sm_heard_some(sm_root *r);
 
 // The bytes are the newest, and only there.
 void sm_stored(sm_root *r, unsigned place, size_t offset, size_t size,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/run.h"
+#include "support/synced_fault.h"
 #include "support/synced_scene.h"
 
 static uint64_t order;
@@ -24,6 +25,7 @@ static void play_create(void) {
   tarn_synced_options options = {.struct_size = sizeof options,
                                  .name = r->name};
   if (r->device != 0) options.device = sm_places[r->device].device;
+  if (sg_below(8) == 0) options.flags = TARN_SYNCED_PROTECT;
   if (sg_below(4) == 0) options.align = (size_t)1 << sg_below(13);
   SP_NOW("create of %zu bytes", r->size);
   sm_handle *h = &r->handles[0];
@@ -134,13 +136,20 @@ static void begin(sm_root *r, sm_open *o, sm_handle *h, sp_range g,
   SP_NOW("begin of %zu bytes at %zu, place %u, mode %u, stream %d", g.size,
          g.at, place, mode, stream);
   uint32_t others = sm_conflicts(r, g.at, g.size, mode != TARN_READ);
+  // A view that is not the whole cannot tell what became of the rest.
+  if (sp_is_whole(r, sp_whole_handle(r))) sp_arm(r, place, stream);
   tarn_status expected = sm_plan_access(r, place, g.at, g.size, mode);
   uint32_t waits = others == 0 && sg_below(3) == 0 ? TARN_ACCESS_WAIT : 0;
   if (expected == TARN_OK) sp_count_kept(r, place, g, mode);
   memset(&o->access, 0xee, sizeof o->access);
-  sm_status(tarn_synced_begin(h->real, g.offset, g.asked, name, mode | waits,
-                              sp_stream_at(stream), &o->access),
-            expected);
+  tarn_status got =
+      tarn_synced_begin(h->real, g.offset, g.asked, name, mode | waits,
+                        sp_stream_at(stream), &o->access);
+  if (sp_has_failed(r, got)) {
+    require_nothing_in(&o->access);
+    return;
+  }
+  sm_status(got, expected);
   sm_heard(r);
   sp_note(SP_BEGIN, expected);
   if (expected != TARN_OK) {
@@ -273,10 +282,10 @@ static const struct {
     [SP_EVICT] = {"evict", 25},       [SP_INVALIDATE] = {"invalidate", 8},
     [SP_WRAP] = {"wrap", 25},         [SP_SET] = {"set data", 6},
     [SP_DATA] = {"data", 40},         [SP_ASYNC_PUSH] = {"async push", 8},
-    [SP_QUERY] = {"query", 50},       [SP_HEAD] = {"head", 10},
-    [SP_TRAFFIC] = {"traffic", 10},   [SP_REPORT] = {"report", 10},
-    [SP_STREAM] = {"new stream", 5},  [SP_WAIT] = {"wait", 10},
-    [SP_MISUSE] = {"misuse", 5},
+    [SP_SUSPEND] = {"suspend", 5},    [SP_QUERY] = {"query", 50},
+    [SP_HEAD] = {"head", 10},         [SP_TRAFFIC] = {"traffic", 10},
+    [SP_REPORT] = {"report", 10},     [SP_STREAM] = {"new stream", 5},
+    [SP_WAIT] = {"wait", 10},         [SP_MISUSE] = {"misuse", 5},
 };
 
 const char *sp_kind_name(sp_kind kind) {
@@ -298,6 +307,7 @@ static void play(sp_kind kind) {
       [SP_SET] = sp_play_set,
       [SP_DATA] = sp_play_data,
       [SP_ASYNC_PUSH] = sp_play_async_push,
+      [SP_SUSPEND] = sp_play_suspend,
       [SP_QUERY] = sp_play_query,
       [SP_HEAD] = sp_play_head,
       [SP_TRAFFIC] = sp_play_traffic,

@@ -20,6 +20,7 @@ typedef enum sp_kind {
   SP_SET,
   SP_DATA,
   SP_ASYNC_PUSH,
+  SP_SUSPEND,
   SP_QUERY,
   SP_HEAD,
   SP_TRAFFIC,

@@ -98,10 +98,15 @@ void sp_note(sp_kind kind, tarn_status expected) {
   if (expected != TARN_OK) sp_seen.refused[kind]++;
 }
 
+static bool is_spared(const sm_root *r, unsigned place, size_t i) {
+  return r->written[i] && r->valid[i] != 0 && (r->valid[i] >> place & 1) == 0;
+}
+
 void sp_count_kept(sm_root *r, unsigned place, sp_range g, uint32_t mode) {
-  if ((mode & TARN_READ) == 0) return;
+  bool reads = (mode & TARN_READ) != 0;
   for (size_t i = g.at; i < g.at + g.size; i++) {
-    if ((r->valid[i] >> place & 1) != 0) r->kept[place]++;
+    if (!reads) r->discarded[place] += is_spared(r, place, i);
+    if (reads && (r->valid[i] >> place & 1) != 0) r->kept[place]++;
   }
 }
 

@@ -59,6 +59,7 @@ void sp_play_wrap(sm_root *r);
 void sp_play_set(sm_root *r);
 void sp_play_data(sm_root *r);
 void sp_play_async_push(sm_root *r);
+void sp_play_suspend(sm_root *r);
 void sp_play_query(sm_root *r);
 void sp_play_head(sm_root *r);
 void sp_play_traffic(sm_root *r);

@@ -1,4 +1,4 @@
-// Runs the built tool, TARN_TOOL, as a child.
+// Runs the built tool, TARN_TOOL, or another program as a child.
 #include "support/tool_run.h"
 
 #include <check.h>
@@ -66,12 +66,12 @@ const char *tool_file(const char *name) {
 // The child
 // ---------------------------------------------------------------------------
 
-static _Noreturn void become_tool(int out_fd, int err_fd,
-                                  const char *const *argv) {
+static _Noreturn void become(const char *path, int out_fd, int err_fd,
+                             const char *const *argv) {
   signal(SIGPIPE, SIG_DFL);
   dup2(out_fd, STDOUT_FILENO);
   dup2(err_fd, STDERR_FILENO);
-  execv(TARN_TOOL, (char *const *)argv);
+  execv(path, (char *const *)argv);
   _exit(127);
 }
 
@@ -83,13 +83,14 @@ static int wait_for(pid_t pid, long *out_peak_kib) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-tool_output tool_run_list(int out_fd, const char *const *argv) {
+tool_output tool_run_program(const char *path, int out_fd,
+                             const char *const *argv) {
   FILE *out = tmpfile(), *err = tmpfile();
   ck_assert(out != NULL && err != NULL);
   if (out_fd < 0) out_fd = fileno(out);
   pid_t pid = fork();
   ck_assert_int_ge(pid, 0);
-  if (pid == 0) become_tool(out_fd, fileno(err), argv);
+  if (pid == 0) become(path, out_fd, fileno(err), argv);
   tool_output output = {0};
   output.status = wait_for(pid, &output.peak_kib);
   rewind(out);
@@ -99,6 +100,10 @@ tool_output tool_run_list(int out_fd, const char *const *argv) {
   fclose(out);
   fclose(err);
   return output;
+}
+
+tool_output tool_run_list(int out_fd, const char *const *argv) {
+  return tool_run_program(TARN_TOOL, out_fd, argv);
 }
 
 void tool_output_free(tool_output *output) {

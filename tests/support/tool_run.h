@@ -23,6 +23,10 @@ typedef struct tool_output {
   tool_run_list(out_fd, (const char *const[]){"tarn", __VA_ARGS__, NULL})
 
 tool_output tool_run_list(int out_fd, const char *const *argv);
+
+// The same of another program.
+tool_output tool_run_program(const char *path, int out_fd,
+                             const char *const *argv);
 void tool_output_free(tool_output *output);
 
 // The whole file at |path| as a text, or NULL. Free it.

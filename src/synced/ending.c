@@ -1,0 +1,166 @@
+// The end of an access, and what it leaves in the spans.
+//
+// An end cannot fail for want of memory: its range is pinned, so nothing has to
+// be cut, and where no use can be left behind the host waits for the stream.
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "synced/access.h"
+#include "synced/protect.h"
+#include "synced/work.h"
+
+// How an access ends.
+typedef struct ending {
+  tarn__core *core;
+  tarn_access *access;
+  bool commits;             // a write that has happened
+  tarn__position position;  // where its stream stood
+  bool unfounded;           // but some of what it read was not there
+  size_t lost;
+} ending;
+
+// Who discards has nothing to do with what was at work there before. Who reads
+// as well builds on it: if a stream that is still to write there fails, the
+// bytes are void.
+static bool is_settled(const tarn__use *use, void *context) {
+  const ending *end = context;
+  if (use->side != end->access->side) return false;
+  return end->access->mode == TARN_WRITE_DISCARD || !use->writes ||
+         tarn__lane_is_over(use->lane, use->number);
+}
+
+static void commit_write(ending *end, tarn__span *span) {
+  tarn__span_forget(&end->core->spans, span, is_settled, end);
+  tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
+}
+
+// What was read, or a write builds upon, is gone if a stream that brought it has
+// failed meanwhile.
+static bool is_founded(const ending *end, const tarn__span *span) {
+  return end->access->mode == TARN_WRITE_DISCARD ||
+         (span->valid & tarn__side_bit(end->access->side)) != 0;
+}
+
+static void take_write_back(ending *end, tarn__span *span) {
+  bool was_lost = tarn__span_is_lost(span);
+  uint64_t left = span->valid & ~tarn__side_bit(end->access->side);
+  tarn__span_set(end->core, span, left, span->written);
+  if (was_lost || !tarn__span_is_lost(span)) return;
+  end->lost += span->end - span->start;
+  tarn__core_note_loss(end->core, TARN__LOSS_CANCELLED, end->access->side,
+                       span->start, span->end);
+}
+
+static void leave_use(const ending *end, tarn__span *span, bool writes) {
+  if (end->position.lane == NULL) return;
+  tarn__span_use(&end->core->spans, span,
+                 (tarn__use){.lane = end->position.lane,
+                             .number = end->position.number,
+                             .side = end->access->side,
+                             .writes = writes});
+}
+
+static void end_in_span(ending *end, tarn__span *span) {
+  bool writes = end->access->mode != TARN_READ;
+  if (!writes) {
+    span->readers--;
+  } else {
+    span->writer = NULL;
+    if (end->commits) {
+      commit_write(end, span);
+    } else {
+      take_write_back(end, span);
+    }
+  }
+  leave_use(end, span, writes);
+}
+
+// A write happens as a whole or not at all, and who has read is told.
+static void check_founded(ending *end, const tarn__span *span, size_t stop) {
+  for (; span != NULL && span->start < stop; span = span->next) {
+    if (!is_founded(end, span)) end->unfounded = true;
+  }
+  if (end->unfounded) end->commits = false;
+}
+
+static void end_in_spans(ending *end) {
+  tarn__spans *spans = &end->core->spans;
+  size_t start = end->access->offset;
+  size_t stop = start + end->access->size;
+  tarn__span *first = tarn__spans_find(spans, start);
+  tarn__span *last = first;
+  assert(first->start == start);
+  if (end->commits || end->access->mode == TARN_READ) {
+    check_founded(end, first, stop);
+  }
+  for (tarn__span *span = first; span != NULL && span->start < stop;
+       span = span->next) {
+    end_in_span(end, span);
+    last = span;
+  }
+  tarn__span_unpin(first, last);
+  tarn__spans_join(spans, start, stop);
+}
+
+// Where the stream stands, with nodes to say so in each span; if that cannot be
+// had, the host waits for the stream and there is nothing to say.
+static tarn_status take_position(ending *end) {
+  tarn_stream *stream = end->access->stream;
+  if (stream == NULL) return TARN_OK;
+  tarn__core *core = end->core;
+  tarn_status status = tarn__work_mark(core, stream, &end->position);
+  if (end->position.lane == NULL) return status;
+  size_t start = end->access->offset;
+  status =
+      tarn__spans_reserve(&core->spans, start, start + end->access->size, 1);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__work_release(end->position);
+  end->position.lane = NULL;
+  return tarn__work_wait(core, stream);
+}
+
+static tarn_status tell_failure(const ending *end, const char *why) {
+  char text[TARN__CORE_TEXT];
+  tarn__core_text(end->core, text);
+  if (end->access->mode == TARN_READ) {
+    return tarn__fail(TARN_E_DEVICE, "%s: the stream of an access failed: %s",
+                      text, why);
+  }
+  return tarn__fail(TARN_E_DEVICE,
+                    "%s: a write was cancelled, %zu bytes are lost: %s", text,
+                    end->lost, why);
+}
+
+// With the gate, which is left for the mark.
+static tarn_status close_access(ending *end) {
+  char why[256] = "";
+  tarn_status status = take_position(end);
+  if (status != TARN_OK) {
+    end->commits = false;
+    snprintf(why, sizeof why, "%s", tarn_last_error());
+  }
+  end_in_spans(end);
+  tarn__work_release(end->position);
+  if (end->unfounded && status == TARN_OK) {
+    return tell_failure(end, "the stream that brought its bytes failed");
+  }
+  if (status != TARN_OK) status = tell_failure(end, why);
+  return status;
+}
+
+tarn_status tarn__access_close(tarn_access *access, bool commits,
+                               size_t *out_lost) {
+  tarn_status status = tarn__synced_check(access->buffer);
+  if (status != TARN_OK) return status;
+  tarn__core *core = access->buffer->core;
+  ending end = {.core = core, .access = access, .commits = commits};
+  tarn__core_enter(core);
+  tarn__protect_tighten(core);
+  if (access->side != TARN__NO_SIDE) status = close_access(&end);
+  tarn__access_unlink(core, access);
+  tarn__core_wake(core);
+  tarn__core_leave(core);
+  if (out_lost != NULL) *out_lost = end.lost;
+  return status;
+}

@@ -1,0 +1,306 @@
+// The document's own program, with its names: lists of parameters, attached,
+// found by name, walked and freed.
+#include <stdio.h>
+#include <string.h>
+
+#include "support/faults.h"
+#include "support/run.h"
+#include "tarn/compat_awnn.h"
+#include "tarn/model_run.h"
+
+enum { SIZE = 64 };
+
+static tarn_synced *buffer(void) {
+  tarn_synced *made = NULL;
+  assert_ok(tarn_synced_create(SIZE, NULL, &made));
+  return made;
+}
+
+static float *write_to(tensor_t tensor) {
+  void *data = NULL;
+  assert_ok(tarn_synced_mutable_cpu_data(tensor, &data));
+  return data;
+}
+
+static const float *read_from(tensor_t tensor) {
+  const void *data = NULL;
+  assert_ok(tarn_synced_cpu_data(tensor, &data));
+  return data;
+}
+
+static size_t live_blocks(void) {
+  tarn_pool *pool = NULL;
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  assert_ok(tarn_pool_of(TARN_HOST, &pool));
+  assert_ok(tarn_pool_query(pool, &stats));
+  return stats.live_blocks;
+}
+
+// --- the document ----------------------------------------------------------
+
+typedef struct model_t {
+  struct list_head list_all_params[1];   // list of all learnable params
+  struct list_head list_layer_out[1];    // list of output of each layer
+  struct list_head list_layer_in[1];     // list of input of each layer
+  struct list_head list_layer_cache[1];  // list of layer cache.
+} model_t;
+
+static void mlp_init(model_t *model) {
+  init_list_head(model->list_all_params);
+  init_list_head(model->list_layer_out);
+  init_list_head(model->list_layer_in);
+  init_list_head(model->list_layer_cache);
+  assert_ok(net_attach_param(model->list_all_params, "fc1.weight", buffer(),
+                             buffer()));
+  assert_ok(
+      net_attach_param(model->list_all_params, "fc1.bias", buffer(), buffer()));
+  assert_ok(
+      net_attach_param(model->list_layer_out, "fc1.out", buffer(), buffer()));
+  assert_ok(
+      net_attach_param(model->list_layer_cache, "fc1.cache", buffer(), NULL));
+}
+
+// "A shadow copy of lower output": here a view, so that it is freed once.
+static void attach_input(model_t *model) {
+  param_t *out = net_get_param(model->list_layer_out, "fc1.out");
+  tensor_t data = NULL;
+  tensor_t diff = NULL;
+  ck_assert_ptr_nonnull(out);
+  assert_ok(tarn_synced_view(out->data, 0, TARN_ALL, &data));
+  assert_ok(tarn_synced_view(out->diff, 0, TARN_ALL, &diff));
+  assert_ok(net_attach_param(model->list_layer_in, "fc2.in", data, diff));
+}
+
+static struct list_head *list_of(model_t *model, int index) {
+  struct list_head *const lists[] = {
+      model->list_all_params, model->list_layer_out, model->list_layer_in,
+      model->list_layer_cache};
+  return lists[index];
+}
+
+START_TEST(the_documents_program) {
+  model_t model[1];
+  mlp_init(model);
+  attach_input(model);
+  tensor_t w = net_get_param(model->list_all_params, "fc1.weight")->data;
+  tensor_t dw = net_get_param(model->list_all_params, "fc1.weight")->diff;
+  write_to(w)[0] = 1.5F;
+  write_to(dw)[0] = 2.5F;
+  ck_assert_float_eq(
+      read_from(net_get_param(model->list_all_params, "fc1.weight")->data)[0],
+      1.5F);
+  ck_assert_float_eq(
+      read_from(net_get_param(model->list_all_params, "fc1.weight")->diff)[0],
+      2.5F);
+  write_to(net_get_param(model->list_layer_out, "fc1.out")->data)[3] = 4.0F;
+  ck_assert_float_eq(
+      read_from(net_get_param(model->list_layer_in, "fc2.in")->data)[3], 4.0F);
+  ck_assert_ptr_null(net_get_param(model->list_layer_cache, "fc1.cache")->diff);
+  for (int i = 0; i < 4; i++)
+    assert_ok(net_free_params(list_of(model, i)));
+  ck_assert_uint_eq(live_blocks(), 0);
+}
+END_TEST
+
+static void use_and_destroy(const int order[4]) {
+  model_t model[1];
+  mlp_init(model);
+  attach_input(model);
+  write_to(net_get_param(model->list_layer_in, "fc2.in")->data)[0] = 1;
+  write_to(net_get_param(model->list_layer_in, "fc2.in")->diff)[0] = 1;
+  for (int i = 0; i < 4; i++) {
+    struct list_head *list = list_of(model, order[i]);
+    assert_ok(net_free_params(list));
+    ck_assert(tarn_list_empty(list));
+    assert_ok(net_free_params(list));  // once more
+  }
+}
+
+// "The only problem is destroy": in each of the 24 orders nothing is left.
+START_TEST(any_order_of_destroying) {
+  const int first[] = {0, 1, 2, 3};
+  int tried = 0;
+  use_and_destroy(first);  // the books of the pool stay
+  size_t held = tarn_host_memory();
+  for (int i = 0; i < 256; i++) {
+    const int order[] = {i & 3, i >> 2 & 3, i >> 4 & 3, i >> 6 & 3};
+    int all = 1 << order[0] | 1 << order[1] | 1 << order[2] | 1 << order[3];
+    if (all != 15) continue;
+    use_and_destroy(order);
+    ck_assert_uint_eq(live_blocks(), 0);
+    ck_assert_uint_eq(tarn_host_memory(), held);
+    tried++;
+  }
+  ck_assert_int_eq(tried, 24);
+}
+END_TEST
+
+// --- lists -----------------------------------------------------------------
+
+typedef struct number {
+  int value;
+  struct list_head node;
+} number;
+
+START_TEST(lists_as_the_document_has_them) {
+  struct list_head head[1];
+  struct list_head *node = NULL;
+  struct list_head *spare = NULL;
+  number numbers[4] = {{.value = 1}, {.value = 2}, {.value = 3}, {.value = 4}};
+  int seen = 0;
+  init_list_head(head);
+  for (int i = 0; i < 4; i++)
+    init_list_head(&numbers[i].node);
+  list_add_tail(&numbers[1].node, head);
+  list_add_tail(&numbers[2].node, head);
+  list_add(&numbers[0].node, head);
+  list_add_tail(&numbers[3].node, head);
+  list_for_each(node, head) {
+    seen = seen * 10 + list_entry(node, number, node)->value;
+  }
+  ck_assert_int_eq(seen, 1234);
+  list_del(&numbers[1].node);
+  seen = 0;
+  list_for_each_safe(node, spare, head) {
+    seen = seen * 10 + list_entry(node, number, node)->value;
+    list_del(node);
+  }
+  ck_assert_int_eq(seen, 134);
+  ck_assert(tarn_list_empty(head));
+}
+END_TEST
+
+START_TEST(parameters_in_order_of_attaching) {
+  struct list_head head[1];
+  struct list_head *node = NULL;
+  char name[16];
+  int i = 0;
+  init_list_head(head);
+  for (i = 0; i < 20; i++) {
+    snprintf(name, sizeof name, "p%d", i);
+    assert_ok(net_attach_param(head, name, buffer(), NULL));
+  }
+  i = 0;
+  list_for_each(node, head) {
+    param_t *param = list_entry(node, param_t, node);
+    snprintf(name, sizeof name, "p%d", i++);
+    ck_assert_str_eq(param->name, name);
+    ck_assert_ptr_eq(net_get_param(head, name), param);
+    ck_assert_uint_eq(tarn_tensor_size(param), SIZE);
+    ck_assert_uint_eq(tarn_tensor_count(param), 0);  // of no model
+    ck_assert_int_eq(param->kind, TARN_PARAM);
+  }
+  ck_assert_int_eq(i, 20);
+  assert_ok(net_free_params(head));
+}
+END_TEST
+
+// --- a model's list --------------------------------------------------------
+
+START_TEST(the_list_of_a_model) {
+  const int64_t dims[] = {16};
+  const tarn_shape shape = {dims, 1};
+  tarn_model *model = NULL;
+  tarn_tensor *w = NULL;
+  tarn_tensor *y = NULL;
+  tarn_synced *spare = buffer();
+  assert_ok(tarn_model_create(NULL, &model));
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  assert_ok(tarn_model_add(model, TARN_PARAM, "fc1.weight", TARN_DTYPE_F32,
+                           shape, &w));
+  assert_ok(tarn_model_add(model, TARN_OUTPUT, "y", TARN_DTYPE_F32, shape, &y));
+  assert_ok(tarn_model_plan(model, NULL));
+  assert_ok(tarn_model_place(model));
+  ck_assert_ptr_eq(net_get_param(params, "fc1.weight"), w);
+  ck_assert_ptr_nonnull(net_get_param(params, "fc1.weight")->diff);
+  write_to(net_get_param(params, "fc1.weight")->data)[0] = 1;
+  ck_assert_ptr_null(net_get_param(params, "y"));
+  assert_error_says("'y' is of kind output, not param");
+  ck_assert_ptr_eq(net_get_param(tarn_model_list(model, TARN_OUTPUT), "y"), y);
+  ck_assert_ptr_null(net_get_param(params, "fc2.weight"));
+  assert_error_says("no tensor 'fc2.weight'");
+  assert_status(net_attach_param(params, "more", spare, NULL), TARN_E_STATE);
+  assert_error_says("the list is that of model");
+  assert_status(net_free_params(params), TARN_E_STATE);
+  assert_error_says("the list is that of model");
+  ck_assert_ptr_eq(tarn_model_param(model, "fc1.weight"), w);
+  assert_ok(tarn_model_destroy(model));
+  assert_ok(tarn_synced_destroy(spare));
+  ck_assert_uint_eq(live_blocks(), 0);
+}
+END_TEST
+
+// --- what is refused -------------------------------------------------------
+
+START_TEST(what_is_refused) {
+  struct list_head head[1];
+  tarn_access a;
+  tensor_t data = buffer();
+  tensor_t diff = buffer();
+  init_list_head(head);
+  assert_status(net_attach_param(NULL, "w", data, diff), TARN_E_INVALID);
+  assert_status(net_attach_param(head, NULL, data, diff), TARN_E_INVALID);
+  assert_status(net_attach_param(head, "", data, diff), TARN_E_INVALID);
+  assert_error_says("no list, or no name");
+  assert_status(net_attach_param(head, "w", NULL, diff), TARN_E_INVALID);
+  assert_error_says("parameter 'w': no data");
+  ck_assert(tarn_list_empty(head));
+  assert_ok(net_attach_param(head, "w", data, diff));
+  tensor_t other = buffer();
+  assert_status(net_attach_param(head, "w", other, NULL), TARN_E_STATE);
+  assert_error_says("there is a parameter 'w' already");
+  assert_ok(tarn_synced_destroy(other));
+  ck_assert_ptr_null(net_get_param(head, "v"));
+  assert_error_says("no parameter 'v'");
+  ck_assert_ptr_null(net_get_param(NULL, "w"));
+  ck_assert_ptr_null(net_get_param(head, NULL));
+  assert_status(net_free_params(NULL), TARN_E_INVALID);
+  assert_ok(
+      tarn_synced_begin(diff, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
+  assert_status(net_free_params(head), TARN_E_STATE);
+  assert_error_says("parameter 'w': an access is open");
+  ck_assert_ptr_nonnull(net_get_param(head, "w"));
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(net_free_params(head));
+}
+END_TEST
+
+// The buffers remain the caller's where attaching failed.
+static void scenario(void *context) {
+  struct list_head head[1];
+  tarn_synced *const *buffers = context;
+  size_t attached = 0;
+  init_list_head(head);
+  for (size_t i = 0; i < 2; i++) {
+    tarn_status status =
+        net_attach_param(head, i == 0 ? "a" : "b", buffers[i], NULL);
+    require(status == TARN_OK || status == TARN_E_NOMEM);
+    attached += status == TARN_OK;
+  }
+  struct list_head *node = NULL;
+  struct list_head *spare = NULL;
+  list_for_each_safe(node, spare, head) {
+    list_entry(node, param_t, node)->data = NULL;  // kept for the next time
+    attached--;
+  }
+  require(attached == 0);
+  require(net_free_params(head) == TARN_OK);
+}
+
+START_TEST(any_allocation_may_fail) {
+  tarn_synced *buffers[] = {buffer(), buffer()};
+  ck_assert_uint_ge(faults_sweep(scenario, (void *)buffers), 4);
+  for (size_t i = 0; i < 2; i++)
+    assert_ok(tarn_synced_destroy(buffers[i]));
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("model_awnn");
+  ADD_CASE(suite, "document", the_documents_program, any_order_of_destroying);
+  ADD_CASE(suite, "lists", lists_as_the_document_has_them,
+           parameters_in_order_of_attaching, the_list_of_a_model);
+  ADD_CASE(suite, "refused", what_is_refused, any_allocation_may_fail);
+  return run_suite(suite);
+}

@@ -1,0 +1,100 @@
+// test_synced_lanes_kit.h - lanes under test: a device with two streams, one of
+// which can be held up.
+#ifndef TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
+#define TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
+
+#include <semaphore.h>
+
+#include "support/faults.h"
+#include "support/run.h"
+#include "synced/lanes.h"
+#include "tarn/sim.h"
+
+static const char *const names[] = {"cpu:0", "sim:0"};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+static tarn_device *device;
+static tarn_stream *stream;
+static tarn_stream *other;
+static tarn__lanes lanes;
+static sem_t held;
+
+static inline tarn_stream *stream_of(tarn_device *of) {
+  tarn_stream *made = NULL;
+  assert_ok(tarn_stream_create(of, &made));
+  return made;
+}
+
+static inline void set_up(const char *name) {
+  assert_ok(tarn_device_open(name, &device));
+  stream = stream_of(device);
+  other = stream_of(device);
+  tarn__lanes_init(&lanes);
+  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
+}
+
+static inline void tear_down(void) {
+  ck_assert_ptr_null(lanes.first);
+  tarn__lanes_deinit(&lanes);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_stream_destroy(other));
+  assert_ok(tarn_device_close(device));
+  ck_assert_int_eq(sem_destroy(&held), 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+static inline void wait_for_semaphore(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (sem_wait(&held) != 0)
+    continue;
+}
+
+// What is queued on |stream| from now on comes after go_on.
+static inline void hold_up(void) {
+  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+}
+
+static inline void go_on(void) {
+  ck_assert_int_eq(sem_post(&held), 0);
+}
+
+static inline tarn__lane *lane_of(tarn_stream *of) {
+  tarn__lane *lane = NULL;
+  assert_ok(tarn__lane_of(&lanes, of, &lane));
+  ck_assert_ptr_nonnull(lane);
+  return lane;
+}
+
+static inline uint64_t mark(tarn__lane *lane, tarn_stream *of) {
+  tarn__mark *made = NULL;
+  assert_ok(tarn__lane_begin_mark(lane, &made));
+  ck_assert(lane->busy);
+  assert_ok(tarn__mark_record(made, of));
+  uint64_t number = tarn__lane_end_mark(lane, made);
+  ck_assert(!lane->busy);
+  return number;
+}
+
+static inline tarn_status wait_for(tarn__lane *lane, uint64_t number) {
+  tarn__mark *wanted = tarn__lane_hold_mark(lane, number);
+  if (wanted == NULL) return TARN_OK;
+  tarn_status status = tarn__mark_wait(wanted);
+  tarn__lane_release_mark(lane, wanted, status);
+  return status;
+}
+
+static inline void add_on_each(Suite *suite, const char *name,
+                               const TTest *const *tests, size_t count) {
+  TCase *tcase = tcase_create(name);
+  tcase_set_timeout(tcase, 120);
+  for (size_t i = 0; i < count; i++)
+    tcase_add_loop_test(tcase, tests[i], 0, NAMES);
+  suite_add_tcase(suite, tcase);
+}
+
+#define ADD_ON_EACH(suite, name, ...)                      \
+  add_on_each(suite, name, (const TTest *[]){__VA_ARGS__}, \
+              sizeof((const TTest *[]){__VA_ARGS__}) / sizeof(TTest *))
+
+#endif  // TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
