@@ -188,6 +188,7 @@ static tarn_status make(tarn_model *model, change c) {
 static tarn_status move_to(tarn_model *model, const tarn_step *step,
                            tarn_pass pass) {
   assert(step != NULL);
+  assert(step != NULL);
   uint64_t now = model->placed->now;
   uint64_t time = tarn__time_of(model, step->index, pass);
   bool begins = time == 0;
@@ -211,7 +212,6 @@ tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
   }
   status = check_step(step, pass);
   if (status != TARN_OK) return status;
-  assert(step != NULL);
   return move_to(model, step, pass);
 }
 
