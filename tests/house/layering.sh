@@ -63,7 +63,7 @@ tool/cmd_conform.c         users                               conform
 tool/bench_                users                               bench
 tool/conform_report.       users                               conform
 examples/                  users                               nets
-examples/nets/             -                                   -
+examples/nets/             users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
