@@ -67,6 +67,7 @@ examples/nets/             -                                   -
 examples/nets/meter.h      users                               -
 examples/nets/net.h        users                               -
 examples/nets/picture.h    users                               -
+examples/nets/             users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
 fuzz/                      users,device_abi,device_ext         *
