@@ -111,8 +111,8 @@ static tarn_status print_slot(void *context, const tarn_model_slot *slot) {
 }
 
 static void print_plan(const net *n) {
-  tarn_model_report r = {.struct_size = sizeof r};
-  check(tarn_model_report_of(n->model, &r));
+  tarn_model_needs r = {.struct_size = sizeof r};
+  check(tarn_model_report(n->model, &r));
   printf("params %zu, naive %zu, planned %zu, bound %zu bytes: %s\n",
          r.kinds[TARN_PARAM], r.naive, r.planned, r.bound,
          tarn_plan_answer_name(r.answer));
@@ -270,25 +270,25 @@ static void loss_backward(const net *n) {
 // --- a round ---------------------------------------------------------------
 
 static float forward(const net *n) {
-  check(tarn_model_enter(n->model, n->fc1, TARN_FORWARD));
+  check(tarn_model_enter(n->fc1, TARN_FORWARD));
   linear_forward(n->x, n->w1, n->h);
-  check(tarn_model_enter(n->model, n->relu, TARN_FORWARD));
+  check(tarn_model_enter(n->relu, TARN_FORWARD));
   relu_forward(n);
-  check(tarn_model_enter(n->model, n->fc2, TARN_FORWARD));
+  check(tarn_model_enter(n->fc2, TARN_FORWARD));
   linear_forward(n->a, n->w2, n->y);
-  check(tarn_model_enter(n->model, n->loss, TARN_FORWARD));
+  check(tarn_model_enter(n->loss, TARN_FORWARD));
   return loss_forward(n);
 }
 
 static void backward(const net *n) {
-  check(tarn_model_enter(n->model, n->loss, TARN_BACKWARD));
+  check(tarn_model_enter(n->loss, TARN_BACKWARD));
   loss_backward(n);
-  check(tarn_model_enter(n->model, n->fc2, TARN_BACKWARD));
+  check(tarn_model_enter(n->fc2, TARN_BACKWARD));
   linear_weight_diff(n->a, n->w2, n->y);
   linear_input_diff(n->a, n->w2, n->y);
-  check(tarn_model_enter(n->model, n->relu, TARN_BACKWARD));
+  check(tarn_model_enter(n->relu, TARN_BACKWARD));
   relu_backward(n);
-  check(tarn_model_enter(n->model, n->fc1, TARN_BACKWARD));
+  check(tarn_model_enter(n->fc1, TARN_BACKWARD));
   linear_weight_diff(n->x, n->w1, n->h);
   check(tarn_model_leave(n->model));
 }

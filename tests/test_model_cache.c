@@ -17,9 +17,9 @@ static void push_mask(const net *n, size_t step) {
   ck_assert_ptr_eq(mask, n->mask[step]->data);
 }
 
-static tarn_model_report report_of(const net *n) {
-  tarn_model_report report = {.struct_size = sizeof report};
-  assert_ok(tarn_model_report_of(n->model, &report));
+static tarn_model_needs report_of(const net *n) {
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_ok(tarn_model_report(n->model, &report));
   return report;
 }
 
@@ -191,7 +191,7 @@ START_TEST(test_order_and_contents) {
     ck_assert_ptr_eq(buffer, n.mask[1]->data);
     assert_ok(tarn_model_leave(n.model));
   }
-  tarn_model_report report = report_of(&n);
+  tarn_model_needs report = report_of(&n);
   ck_assert_uint_eq(report.extra_pushes, 12);
   ck_assert_uint_eq(report.extra_bytes, (uint64_t)3 * 4 * 1012);
   assert_ok(tarn_model_destroy(n.model));
@@ -235,8 +235,7 @@ START_TEST(test_its_lifetime) {
     net_enter(&n, 2, TARN_BACKWARD);
     net_expect(view, 8, TARN_HOST, 8);
     assert_ok(tarn_synced_begin(view, 0, 8, TARN_HOST, TARN_READ, NULL, &a));
-    assert_status(tarn_model_enter(n.model, n.step[1], TARN_BACKWARD),
-                  TARN_E_STATE);
+    assert_status(tarn_model_enter(n.step[1], TARN_BACKWARD), TARN_E_STATE);
     assert_error_says("'s2': an access to it is open");
     assert_status(tarn_model_leave(n.model), TARN_E_STATE);
     assert_status(tarn_model_release(n.model), TARN_E_STATE);

@@ -169,7 +169,7 @@ START_TEST(planned_parts_keep_their_model) {
                                       TARN_READ_WRITE, &given),
                 TARN_E_STATE);
   assert_error_says("its lifetime in the plan has not begun or is over");
-  assert_ok(tarn_model_enter(n.model, n.step, TARN_FORWARD));
+  assert_ok(tarn_model_enter(n.step, TARN_FORWARD));
   fill_tensor(n.out, 1, TARN_HOST);
   assert_ok(tarn_tensor_to_dlpack(n.out, TARN_DATA, TARN_HOST, TARN_READ_WRITE,
                                   &given));

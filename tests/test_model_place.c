@@ -144,8 +144,8 @@ START_TEST(test_no_room) {
   tarn_model_plan_options options = net_options((net_where)_i, sim);
   assert_ok(tarn_model_plan(n.model, &options));
   size_t held = tarn_host_memory();
-  tarn_model_report report = {.struct_size = sizeof report};
-  assert_ok(tarn_model_report_of(n.model, &report));
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_ok(tarn_model_report(n.model, &report));
   ck_assert(report.fits == (_i == HOST_AND_SIM));
   assert_status(tarn_model_place(n.model), TARN_FULL);
   held = tarn_host_memory();  // there are pools now
@@ -153,8 +153,7 @@ START_TEST(test_no_room) {
   ck_assert_uint_eq(tarn_host_memory(), held);
   assert_no_buffers(&n);
   ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
-  assert_status(tarn_model_enter(n.model, n.step[0], TARN_FORWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(n.step[0], TARN_FORWARD), TARN_E_STATE);
   assert_error_says("chain: it is not placed");
   assert_ok(tarn_model_forget(n.model));
   net_place(&n, AT_HOST, sim);
@@ -395,8 +394,7 @@ END_TEST
 // --- fork ------------------------------------------------------------------
 
 static int in_child(const net *n) {
-  assert_status(tarn_model_enter(n->model, n->step[1], TARN_FORWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(n->step[1], TARN_FORWARD), TARN_E_STATE);
   assert_error_says("chain: made before a fork");
   assert_status(tarn_model_leave(n->model), TARN_E_STATE);
   assert_status(tarn_model_release(n->model), TARN_E_STATE);

@@ -40,9 +40,9 @@ static chain make_chain(size_t count, bool in_place) {
   return c;
 }
 
-static tarn_model_report report_of(tarn_model *model) {
-  tarn_model_report report = {.struct_size = sizeof report};
-  assert_ok(tarn_model_report_of(model, &report));
+static tarn_model_needs report_of(tarn_model *model) {
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_ok(tarn_model_report(model, &report));
   return report;
 }
 
@@ -59,7 +59,7 @@ START_TEST(test_a_chain_needs_two_at_a_time) {
   tarn_model_slot slots[8];
   tarn_model_slot *next = slots;
   assert_ok(tarn_model_plan(c.model, NULL));
-  tarn_model_report report = report_of(c.model);
+  tarn_model_needs report = report_of(c.model);
   ck_assert_uint_eq(report.naive, 5 * ROW);
   ck_assert_uint_eq(report.fed, ROW);
   ck_assert_uint_eq(report.planned, 2 * ROW);
@@ -81,7 +81,7 @@ END_TEST
 START_TEST(test_in_place_needs_one) {
   chain c = make_chain(6, true);
   assert_ok(tarn_model_plan(c.model, NULL));
-  tarn_model_report report = report_of(c.model);
+  tarn_model_needs report = report_of(c.model);
   ck_assert_uint_eq(report.planned, ROW);
   ck_assert_uint_eq(report.in_place, 4);
   ck_assert(
@@ -111,8 +111,8 @@ START_TEST(test_reading_before_writing) {
   assert_ok(tarn_step_reads(c.step[1], TARN_FORWARD, c.y[3], TARN_DATA));
   assert_status(tarn_model_plan(c.model, NULL), TARN_E_INVALID);
   assert_error_says("step 'yb' reads the data of 'yd' forward");
-  tarn_model_report report = {.struct_size = sizeof report};
-  assert_status(tarn_model_report_of(c.model, &report), TARN_E_INVALID);
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_status(tarn_model_report(c.model, &report), TARN_E_INVALID);
   assert_ok(tarn_model_destroy(c.model));
   c = make_chain(3, false);
   assert_ok(tarn_step_reads(c.step[1], TARN_BACKWARD, c.y[1], TARN_DIFF));
@@ -155,7 +155,7 @@ START_TEST(test_what_shares_counts_once_at_the_peak) {
   assert_error_says("at least 1664 are needed, most of all by step 'both'");
   options.capacity = 1664;
   assert_ok(tarn_model_plan(model, &options));
-  tarn_model_report report = report_of(model);
+  tarn_model_needs report = report_of(model);
   ck_assert_uint_eq(report.peak_step, 2);
   ck_assert_int_eq(report.peak_pass, TARN_FORWARD);
   ck_assert_uint_eq(report.in_place, 1);
@@ -212,7 +212,7 @@ START_TEST(test_wrong_options) {
   options = (tarn_model_plan_options){.struct_size = 1};
   assert_status(tarn_model_plan(c.model, &options), TARN_E_INVALID);
   assert_status(tarn_model_plan(NULL, NULL), TARN_E_INVALID);
-  assert_status(tarn_model_report_of(c.model, NULL), TARN_E_INVALID);
+  assert_status(tarn_model_report(c.model, NULL), TARN_E_INVALID);
   assert_status(tarn_model_each_slot(c.model, keep_slot, NULL), TARN_E_STATE);
   assert_ok(tarn_model_destroy(c.model));
 }
@@ -262,7 +262,7 @@ START_TEST(test_a_model_without_steps) {
   assert_ok(
       tarn_model_add(model, TARN_PARAM, "p", TARN_DTYPE_F32, shape, &tensor));
   assert_ok(tarn_model_plan(model, NULL));
-  tarn_model_report report = report_of(model);
+  tarn_model_needs report = report_of(model);
   ck_assert_uint_eq(report.planned, 0);
   ck_assert_uint_eq(report.kinds[TARN_PARAM], ROW);
   ck_assert_uint_eq(report.diffs[TARN_PARAM], ROW);
@@ -273,8 +273,8 @@ END_TEST
 
 // --- whole nets ------------------------------------------------------------
 
-static tarn_model_report plan_net(const model_net *net, tarn_model_mode mode,
-                                  tarn_model **out_model) {
+static tarn_model_needs plan_net(const model_net *net, tarn_model_mode mode,
+                                 tarn_model **out_model) {
   const tarn_model_options options = {.struct_size = sizeof options,
                                       .max_batch = net->batch};
   const tarn_model_plan_options how = {.struct_size = sizeof how, .mode = mode};
@@ -295,7 +295,7 @@ START_TEST(test_nets_come_to_what_they_do_by_hand) {
   for (size_t i = 0; (net = model_net_at(i)) != NULL; i++) {
     for (int mode = 0; mode < 2; mode++) {
       tarn_model *model = NULL;
-      tarn_model_report r = plan_net(net, (tarn_model_mode)mode, &model);
+      tarn_model_needs r = plan_net(net, (tarn_model_mode)mode, &model);
       assert_near((double)r.naive / mib, net->naive[mode]);
       assert_near((double)r.bound / mib, net->bound[mode]);
       ck_assert_uint_ge(r.planned, r.bound);
@@ -331,7 +331,7 @@ static bool meet(const tarn_model_slot *a, const tarn_model_slot *b) {
 START_TEST(test_no_two_that_live_together_share_bytes) {
   const model_net *net = model_net_find("resnet-50");
   tarn_model *model = NULL;
-  tarn_model_report report = plan_net(net, TARN_TRAIN, &model);
+  tarn_model_needs report = plan_net(net, TARN_TRAIN, &model);
   rectangles r = {.slots = calloc(4096, sizeof(tarn_model_slot))};
   ck_assert_ptr_nonnull(r.slots);
   assert_ok(tarn_model_each_slot(model, collect, &r));
@@ -353,9 +353,9 @@ END_TEST
 START_TEST(test_another_largest_batch) {
   const model_net *net = model_net_find("mlp");
   tarn_model *model = NULL;
-  tarn_model_report report = plan_net(net, TARN_TRAIN, &model);
+  tarn_model_needs report = plan_net(net, TARN_TRAIN, &model);
   assert_ok(tarn_model_set_max_batch(model, 2 * net->batch));
-  tarn_model_report twice = report_of(model);
+  tarn_model_needs twice = report_of(model);
   ck_assert_uint_ge(twice.planned, 2 * report.bound - 4096);
   assert_ok(tarn_model_set_max_batch(model, net->batch));
   ck_assert_uint_eq(report_of(model).planned, report.planned);
@@ -371,8 +371,8 @@ static void scenario(void *context) {
   chain *c = context;
   tarn_status status = tarn_model_plan(c->model, NULL);
   require(status == TARN_OK || status == TARN_E_NOMEM);
-  tarn_model_report report = {.struct_size = sizeof report};
-  tarn_status told = tarn_model_report_of(c->model, &report);
+  tarn_model_needs report = {.struct_size = sizeof report};
+  tarn_status told = tarn_model_report(c->model, &report);
   require(told == TARN_OK || told == TARN_E_NOMEM);
   tarn_status larger = tarn_model_set_max_batch(c->model, 1);
   require(larger == TARN_OK || larger == TARN_E_NOMEM);

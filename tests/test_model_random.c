@@ -253,7 +253,7 @@ static void use_caches(void) {
 static tarn_status enter(uint64_t time) {
   size_t n = net.steps;
   size_t index = (size_t)(time < n ? time : 2 * n - 1 - time);
-  return tarn_model_enter(net.model, net.step[index],
+  return tarn_model_enter(net.step[index],
                           time < n ? TARN_FORWARD : TARN_BACKWARD);
 }
 

@@ -111,8 +111,7 @@ START_TEST(test_an_inference_has_no_way_back) {
       l.now = i;
       assert_ok(tarn_model_each_slot(n.model, try_slot, &l));
     }
-    assert_status(tarn_model_enter(n.model, n.step[3], TARN_BACKWARD),
-                  TARN_E_STATE);
+    assert_status(tarn_model_enter(n.step[3], TARN_BACKWARD), TARN_E_STATE);
     assert_error_says(
         "step 's3': the plan is for inference and has no "
         "backward pass");
@@ -132,18 +131,15 @@ START_TEST(test_no_step_back) {
   net n = net_placed(AT_HOST, NULL);
   net_enter(&n, 2, TARN_FORWARD);  // a round may begin anywhere
   net_write(n.y[2]->data, 8, TARN_HOST, NULL, 5);
-  assert_status(tarn_model_enter(n.model, n.step[1], TARN_FORWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(n.step[1], TARN_FORWARD), TARN_E_STATE);
   assert_error_says(
       "step 's1' forward: a step back in time; a round begins "
       "with the first step forward");
   net_expect(n.y[2]->data, 8, TARN_HOST, 5);
   net_enter(&n, 1, TARN_BACKWARD);
-  assert_status(tarn_model_enter(n.model, n.step[3], TARN_BACKWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(n.step[3], TARN_BACKWARD), TARN_E_STATE);
   assert_error_says("step 's3' backward: a step back in time");
-  assert_status(tarn_model_enter(n.model, n.step[3], TARN_FORWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(n.step[3], TARN_FORWARD), TARN_E_STATE);
   net_enter(&n, 0, TARN_FORWARD);  // a new round, from wherever
   net_enter(&n, 0, TARN_FORWARD);
   net_enter(&n, 3, TARN_FORWARD);
@@ -158,17 +154,10 @@ END_TEST
 START_TEST(test_wrong_steps) {
   net n = net_placed(AT_HOST, NULL);
   net other = net_make();
-  assert_status(tarn_model_enter(NULL, n.step[0], TARN_FORWARD),
-                TARN_E_INVALID);
-  assert_status(tarn_model_enter(n.model, NULL, TARN_FORWARD), TARN_E_INVALID);
-  assert_status(tarn_model_enter(n.model, other.step[0], TARN_FORWARD),
-                TARN_E_INVALID);
-  assert_error_says("step 's0' is of another model");
-  assert_status(tarn_model_enter(n.model, n.step[0], (tarn_pass)7),
-                TARN_E_INVALID);
+  assert_status(tarn_model_enter(NULL, TARN_FORWARD), TARN_E_INVALID);
+  assert_status(tarn_model_enter(n.step[0], (tarn_pass)7), TARN_E_INVALID);
   assert_error_says("step 's0': no pass 7");
-  assert_status(tarn_model_enter(other.model, other.step[0], TARN_FORWARD),
-                TARN_E_STATE);
+  assert_status(tarn_model_enter(other.step[0], TARN_FORWARD), TARN_E_STATE);
   assert_error_says("it is not placed");
   assert_ok(tarn_model_leave(other.model));
   assert_ok(tarn_model_destroy(other.model));
@@ -191,11 +180,9 @@ START_TEST(test_an_open_access_is_in_the_way) {
     net_write(n.y[1]->diff, 16, TARN_HOST, NULL, 3);
     assert_ok(tarn_synced_begin(n.y[1]->diff, 0, size == 0 ? 0 : 8, TARN_HOST,
                                 TARN_READ, NULL, &a));
-    assert_status(tarn_model_enter(n.model, n.step[0], TARN_BACKWARD),
-                  TARN_E_STATE);
+    assert_status(tarn_model_enter(n.step[0], TARN_BACKWARD), TARN_E_STATE);
     assert_error_says("'y1': an access to it is open");
-    assert_status(tarn_model_enter(n.model, n.step[0], TARN_FORWARD),
-                  TARN_E_STATE);
+    assert_status(tarn_model_enter(n.step[0], TARN_FORWARD), TARN_E_STATE);
     assert_status(tarn_model_leave(n.model), TARN_E_STATE);
     net_expect(n.y[2]->diff, 16, TARN_HOST, 2);
     net_expect(n.y[0]->data, 16, TARN_HOST, 1);
@@ -248,10 +235,10 @@ START_TEST(test_in_place) {
   for (int round = 0; round < 3; round++) {
     tarn_access from;
     tarn_access to;
-    assert_ok(tarn_model_enter(p.model, p.step[0], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[0], TARN_FORWARD));
     net_refused(p.b->data, TARN_HOST);
     net_write(p.a->data, ROW, TARN_HOST, NULL, 40);
-    assert_ok(tarn_model_enter(p.model, p.step[1], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[1], TARN_FORWARD));
     assert_ok(tarn_synced_begin(p.a->data, 0, TARN_ALL, TARN_HOST, TARN_READ,
                                 NULL, &from));
     assert_ok(tarn_synced_begin(p.b->data, 0, TARN_ALL, TARN_HOST,
@@ -264,7 +251,7 @@ START_TEST(test_in_place) {
     }
     assert_ok(tarn_synced_end(&to));
     assert_ok(tarn_synced_end(&from));
-    assert_ok(tarn_model_enter(p.model, p.step[2], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[2], TARN_FORWARD));
     net_refused(p.a->data, TARN_HOST);
     net_expect(p.b->data, ROW, TARN_HOST, 41);
   }
@@ -313,14 +300,14 @@ START_TEST(test_streams_hand_memory_over) {
   pair p = make_pair(tarn_place_on(sim));
   for (int round = 0; round < 3; round++) {
     memset(read, 0, sizeof read);
-    assert_ok(tarn_model_enter(p.model, p.step[0], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[0], TARN_FORWARD));
     queue_write(p.a->data, ones, s[0]);
-    assert_ok(tarn_model_enter(p.model, p.step[1], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[1], TARN_FORWARD));
     queue_read(p.a->data, read[0], s[0]);
-    assert_ok(tarn_model_enter(p.model, p.step[2], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[2], TARN_FORWARD));
     queue_write(p.b->data, twos, s[1]);
     queue_read(p.b->data, read[1], s[1]);
-    assert_ok(tarn_model_enter(p.model, p.step[0], TARN_FORWARD));
+    assert_ok(tarn_model_enter(p.step[0], TARN_FORWARD));
     queue_write(p.a->data, threes, s[0]);
     queue_read(p.a->data, read[2], s[1]);
     assert_ok(tarn_stream_synchronize(s[0]));
@@ -331,8 +318,8 @@ START_TEST(test_streams_hand_memory_over) {
   }
   // The host waits as well.
   queue_read(p.a->data, read[0], s[0]);
-  assert_ok(tarn_model_enter(p.model, p.step[1], TARN_FORWARD));
-  assert_ok(tarn_model_enter(p.model, p.step[2], TARN_FORWARD));
+  assert_ok(tarn_model_enter(p.step[1], TARN_FORWARD));
+  assert_ok(tarn_model_enter(p.step[2], TARN_FORWARD));
   net_write(p.b->data, ROW, tarn_place_on(sim), NULL, 9);
   assert_ok(tarn_stream_synchronize(s[0]));
   assert_all(read[0], 3);
@@ -431,14 +418,14 @@ START_TEST(test_no_memory_to_enter) {
     for (size_t i = 0; i < 3; i++) {
       tarn_tensor *now = i == 0 ? p.a : p.b;
       faults_arm(n, FAULTS_FROM_NOW);
-      tarn_status status = tarn_model_enter(p.model, p.step[i], TARN_FORWARD);
+      tarn_status status = tarn_model_enter(p.step[i], TARN_FORWARD);
       faults_disarm();
       if (status != TARN_OK) {
         assert_status(status, TARN_E_NOMEM);
         refused++;
         if (i == 1) net_refused(p.b->data, TARN_HOST);
         if (i == 1) queue_write(p.a->data, ones, stream);
-        assert_ok(tarn_model_enter(p.model, p.step[i], TARN_FORWARD));
+        assert_ok(tarn_model_enter(p.step[i], TARN_FORWARD));
       }
       queue_write(now->data, ones, stream);
     }

@@ -117,8 +117,8 @@ static inline tarn_pool_stats stats_of(tarn_place place) {
 }
 
 static inline size_t net_planned(const net *n) {
-  tarn_model_report report = {.struct_size = sizeof report};
-  assert_ok(tarn_model_report_of(n->model, &report));
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_ok(tarn_model_report(n->model, &report));
   return report.planned;
 }
 
@@ -169,7 +169,7 @@ static inline void net_refused(tarn_synced *buffer, tarn_place place) {
 }
 
 static inline void net_enter(const net *n, size_t step, tarn_pass pass) {
-  assert_ok(tarn_model_enter(n->model, n->step[step], pass));
+  assert_ok(tarn_model_enter(n->step[step], pass));
 }
 
 // What a program does in a round, at |place|; |round| makes the bytes others.

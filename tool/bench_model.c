@@ -38,7 +38,7 @@ static const char *const mode_names[] = {
 
 typedef struct row {
   const model_net *net;
-  tarn_model_report report;
+  tarn_model_needs report;
 } row;
 
 typedef struct command {
@@ -56,13 +56,13 @@ typedef struct command {
 
 static tarn_status plan_and_report(tarn_model *model, const model_net *net,
                                    tarn_model_mode mode,
-                                   tarn_model_report *out_report) {
+                                   tarn_model_needs *out_report) {
   const tarn_model_plan_options options = {.struct_size = sizeof options,
                                            .mode = mode};
   tarn_status status = net->describe(model);
   if (status == TARN_OK) status = tarn_model_plan(model, &options);
-  *out_report = (tarn_model_report){.struct_size = sizeof *out_report};
-  return status == TARN_OK ? tarn_model_report_of(model, out_report) : status;
+  *out_report = (tarn_model_needs){.struct_size = sizeof *out_report};
+  return status == TARN_OK ? tarn_model_report(model, out_report) : status;
 }
 
 static tool_exit measure_net(command *c, const model_net *net,
@@ -109,7 +109,7 @@ static tool_exit measure(command *c) {
 // ---------------------------------------------------------------------------
 
 static void add_row(table *t, const row *r) {
-  const tarn_model_report *report = &r->report;
+  const tarn_model_needs *report = &r->report;
   double bound = (double)report->bound;
   table_text(t, r->net->name);
   table_text(t, mode_names[report->mode]);

@@ -40,8 +40,8 @@ static tarn_status draw(void *context, const tarn_model_slot *slot) {
 }
 
 static bool draw_all(tarn_model *model, FILE *file) {
-  tarn_model_report report = {.struct_size = sizeof report};
-  if (tarn_model_report_of(model, &report) != TARN_OK) return false;
+  tarn_model_needs report = {.struct_size = sizeof report};
+  if (tarn_model_report(model, &report) != TARN_OK) return false;
   size_t steps = tarn_model_step_count(model);
   size_t passes = report.mode == TARN_TRAIN ? 2 * steps : steps;
   drawing d = {.file = file,

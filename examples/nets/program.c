@@ -37,7 +37,7 @@ static tarn_status describe(run *r) {
 static tarn_status note_plan(run *r) {
   net_report *report = &r->report;
   report->memory.struct_size = sizeof report->memory;
-  tarn_status status = tarn_model_report_of(r->n.model, &report->memory);
+  tarn_status status = tarn_model_report(r->n.model, &report->memory);
   if (status != TARN_OK) return status;
   tarn_step *peak = tarn_model_step_at(r->n.model, report->memory.peak_step);
   snprintf(report->peak_step, sizeof report->peak_step, "%s",

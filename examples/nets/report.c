@@ -14,7 +14,7 @@ static double mib_of(size_t bytes) {
 
 // --- for people ------------------------------------------------------------
 
-static void print_kinds(const tarn_model_report *m) {
+static void print_kinds(const tarn_model_needs *m) {
   static const tarn_tensor_kind kinds[] = {TARN_PARAM, TARN_STATE, TARN_OUTPUT,
                                            TARN_CACHE};
   printf("%-10s %10s %10s   MiB\n", "", "data", "diff");
@@ -25,7 +25,7 @@ static void print_kinds(const tarn_model_report *m) {
 }
 
 void net_report_memory(const net_report *report) {
-  const tarn_model_report *m = &report->memory;
+  const tarn_model_needs *m = &report->memory;
   printf("%s at batch %zu on %s, to %s\n", report->net, report->options->batch,
          report->options->device, report->options->infer ? "infer" : "train");
   print_kinds(m);
@@ -97,7 +97,7 @@ static void print_text(const char *text) {
 }
 
 void net_report_json(const net_report *report) {
-  const tarn_model_report *m = &report->memory;
+  const tarn_model_needs *m = &report->memory;
   const net_result *r = &report->result;
   printf("{\"net\":\"%s\",\"device\":", report->net);
   print_text(report->options->device);

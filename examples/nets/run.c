@@ -96,7 +96,7 @@ tarn_status net_fill(net *n, const net_dataset *images, net_part part,
 tarn_status net_forward(net *n) {
   for (size_t i = 0; i < n->layer_count; i++) {
     const net_layer *l = &n->layers[i];
-    tarn_status status = tarn_model_enter(n->model, l->step, TARN_FORWARD);
+    tarn_status status = tarn_model_enter(l->step, TARN_FORWARD);
     if (status == TARN_OK) status = l->kind->forward(n, l);
     if (status != TARN_OK) return status;
   }
@@ -106,7 +106,7 @@ tarn_status net_forward(net *n) {
 tarn_status net_backward(net *n) {
   for (size_t i = n->layer_count; i-- > 0;) {
     const net_layer *l = &n->layers[i];
-    tarn_status status = tarn_model_enter(n->model, l->step, TARN_BACKWARD);
+    tarn_status status = tarn_model_enter(l->step, TARN_BACKWARD);
     if (status == TARN_OK) status = l->kind->backward(n, l);
     if (status != TARN_OK) return status;
   }

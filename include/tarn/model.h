@@ -24,7 +24,7 @@
 //   tarn_step_writes(fc, TARN_FORWARD, y, TARN_DATA);
 //   tarn_model_plan(net, NULL);                     // no memory yet
 //   tarn_model_place(net);                          // one block
-//   tarn_model_enter(net, fc, TARN_FORWARD);
+//   tarn_model_enter(fc, TARN_FORWARD);
 //   tarn_access a;
 //   tarn_synced_begin(y->data, 0, tarn_tensor_size(y), TARN_HOST,
 //                     TARN_WRITE_DISCARD, NULL, &a);

@@ -58,7 +58,7 @@ TARN_API tarn_status tarn_model_forget(tarn_model *model);
 
 // What a model needs. Of a model that is not planned: as for TARN_TRAIN at the
 // host, and |planned| is 0.
-typedef struct tarn_model_report {
+typedef struct tarn_model_needs {
   size_t struct_size;
   tarn_model_mode mode;
   int64_t max_batch;
@@ -81,13 +81,13 @@ typedef struct tarn_model_report {
   bool fits;              // total is not above it, or it is unknown
   uint64_t extra_pushes;  // entries beyond the description, so far
   uint64_t extra_bytes;   // and theirs
-} tarn_model_report;
+} tarn_model_needs;
 
 // Counts it all, and takes no memory but for the books.
 //
 // TARN_E_INVALID  of a model that is not planned: as of tarn_model_plan.
 TARN_API TARN_MUST_CHECK tarn_status
-tarn_model_report_of(tarn_model *model, tarn_model_report *out_report);
+tarn_model_report(tarn_model *model, tarn_model_needs *out_report);
 
 // One planned part: when it is needed and where it lies.
 typedef struct tarn_model_slot {
@@ -187,8 +187,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_set_max_batch(tarn_model *model,
 //               inference, or an access to a part that would end is open.
 // TARN_E_NOMEM  only where streams are at work. As with all errors the step
 //               has not been entered and nothing has changed.
-TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_model *model,
-                                                      tarn_step *step,
+TARN_API TARN_MUST_CHECK tarn_status tarn_model_enter(tarn_step *step,
                                                       tarn_pass pass);
 
 // Ends the round: no planned part may be used until the next begins. Not

@@ -32,7 +32,7 @@ static bool counts(const tarn_tensor *tensor, tarn_model_mode mode) {
 
 static tarn_status add_tensor(const tarn_model *model,
                               const tarn_tensor *tensor,
-                              tarn_model_report *report) {
+                              tarn_model_needs *report) {
   size_t size = tensor->max_size;
   tarn_status status = add(model, &report->kinds[tensor->kind], size);
   if (status == TARN_OK && is_fed(tensor)) {
@@ -44,7 +44,7 @@ static tarn_status add_tensor(const tarn_model *model,
   return status;
 }
 
-static tarn_status add_tensors(tarn_model *model, tarn_model_report *report) {
+static tarn_status add_tensors(tarn_model *model, tarn_model_needs *report) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {
     const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
@@ -58,7 +58,7 @@ static tarn_status add_tensors(tarn_model *model, tarn_model_report *report) {
 // --- in all ----------------------------------------------------------------
 
 static tarn_status add_total(const tarn_model *model,
-                             tarn_model_report *report) {
+                             tarn_model_needs *report) {
   size_t parts[] = {report->planned, report->fed, report->kinds[TARN_PARAM],
                     report->diffs[TARN_PARAM], report->kinds[TARN_STATE]};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -68,7 +68,7 @@ static tarn_status add_total(const tarn_model *model,
   return TARN_OK;
 }
 
-static void ask_device(tarn_place home, tarn_model_report *report) {
+static void ask_device(tarn_place home, tarn_model_needs *report) {
   tarn_device *device = home.device;
   bool opened = false;
   report->fits = true;
@@ -85,7 +85,7 @@ static void ask_device(tarn_place home, tarn_model_report *report) {
 }
 
 static void take_slots(const tarn_model *model, const tarn__slots *slots,
-                       tarn_model_report *report) {
+                       tarn_model_needs *report) {
   report->naive = slots->naive;
   report->planned = slots->planned;
   report->bound = slots->bound;
@@ -97,7 +97,7 @@ static void take_slots(const tarn_model *model, const tarn__slots *slots,
 }
 
 static tarn_status fill(tarn_model *model, const tarn__slots *slots,
-                        tarn_model_report *report) {
+                        tarn_model_needs *report) {
   report->mode = slots->options.mode;
   report->max_batch = model->max_batch;
   report->extra_pushes = model->extra_pushes;
@@ -109,14 +109,13 @@ static tarn_status fill(tarn_model *model, const tarn__slots *slots,
   return status;
 }
 
-tarn_status tarn_model_report_of(tarn_model *model,
-                                 tarn_model_report *out_report) {
+tarn_status tarn_model_report(tarn_model *model, tarn_model_needs *out_report) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK) return status;
   size_t known = 0;
   if (out_report == NULL ||
       !tarn__struct_size(out_report->struct_size,
-                         TARN__SIZE_UP_TO(tarn_model_report, extra_bytes),
+                         TARN__SIZE_UP_TO(tarn_model_needs, extra_bytes),
                          sizeof *out_report, &known)) {
     return tarn__fail(TARN_E_INVALID, "%s: a report without room for it",
                       model->name);
@@ -128,10 +127,10 @@ tarn_status tarn_model_report_of(tarn_model *model,
   }
   const tarn__slots *slots = found != NULL ? found : model->slots;
   assert(slots != NULL);
-  tarn_model_report report = {.struct_size = known};
+  tarn_model_needs report = {.struct_size = known};
   status = fill(model, slots, &report);
   tarn__slots_destroy(found);
   *out_report =
-      status == TARN_OK ? report : (tarn_model_report){.struct_size = known};
+      status == TARN_OK ? report : (tarn_model_needs){.struct_size = known};
   return status;
 }

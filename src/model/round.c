@@ -18,6 +18,8 @@
 static tarn_status check_step(const tarn_step *step, tarn_pass pass) {
   if (step == NULL) return tarn__fail(TARN_E_INVALID, "enter: no step");
   const tarn_model *model = step->model;
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
   if (pass != TARN_FORWARD && pass != TARN_BACKWARD) {
     return tarn__fail(TARN_E_INVALID, "step '%s': no pass %d", step->name,
                       (int)pass);
@@ -202,17 +204,11 @@ static tarn_status move_to(tarn_model *model, const tarn_step *step,
   return make(model, (change){.time = time, .ends_all = begins});
 }
 
-tarn_status tarn_model_enter(tarn_model *model, tarn_step *step,
-                             tarn_pass pass) {
-  tarn_status status = tarn__model_check(model);
+tarn_status tarn_model_enter(tarn_step *step, tarn_pass pass) {
+  tarn_status status = check_step(step, pass);
   if (status != TARN_OK) return status;
-  if (step != NULL && step->model != model) {
-    return tarn__fail(TARN_E_INVALID, "step '%s' is of another model",
-                      step->name);
-  }
-  status = check_step(step, pass);
-  if (status != TARN_OK) return status;
-  return move_to(model, step, pass);
+  assert(step != NULL);
+  return move_to(step->model, step, pass);
 }
 
 tarn_status tarn_model_leave(tarn_model *model) {

@@ -139,7 +139,9 @@ static void begin(sm_root *r, sm_open *o, sm_handle *h, sp_range g,
   // A view that is not the whole cannot tell what became of the rest.
   if (sp_is_whole(r, sp_whole_handle(r))) sp_arm(r, place, stream);
   tarn_status expected = sm_plan_access(r, place, g.at, g.size, mode);
-  uint32_t waits = others == 0 && sg_below(3) == 0 ? TARN_ACCESS_WAIT : 0;
+  // Never for an access of its own, also not one that keeps borrowed memory.
+  bool goes = others == 0 && expected == TARN_OK;
+  uint32_t waits = goes && sg_below(3) == 0 ? TARN_ACCESS_WAIT : 0;
   if (expected == TARN_OK) sp_count_kept(r, place, g, mode);
   memset(&o->access, 0xee, sizeof o->access);
   tarn_status got =
