@@ -35,8 +35,8 @@ static void commit_write(ending *end, tarn__span *span) {
   tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
 }
 
-// What was read, or a write builds upon, is gone if a stream that brought it has
-// failed meanwhile.
+// What was read, or a write builds upon, is gone if a stream that brought it
+// has failed meanwhile.
 static bool is_founded(const ending *end, const tarn__span *span) {
   return end->access->mode == TARN_WRITE_DISCARD ||
          (span->valid & tarn__side_bit(end->access->side)) != 0;

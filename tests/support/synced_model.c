@@ -145,8 +145,21 @@ void sm_need_back(sm_root *r, unsigned place) {
   }
 }
 
+// Where byte |i| is, without what is being written and may be cancelled.
+static uint32_t committed(const sm_root *r, size_t i) {
+  uint32_t valid = r->valid[i];
+  for (size_t k = 0; k < SM_OPENS; k++) {
+    const sm_open *o = &r->opens[k];
+    bool writes = o->open && o->mode != TARN_READ;
+    if (writes && o->offset <= i && i < o->offset + o->size) {
+      valid &= ~(1u << o->place);
+    }
+  }
+  return valid;
+}
+
 static bool is_only_at(const sm_root *r, unsigned place, size_t i) {
-  return r->written[i] && r->valid[i] == 1u << place;
+  return r->written[i] && committed(r, i) == 1u << place;
 }
 
 // The place takes memory of its own: what only it has is taken along, the rest
