@@ -57,16 +57,6 @@ static void enter_run(const tarn__errand *errand, tarn__span *span,
   if (errand->most_writers > 0) inherit_writers(errand, span, run->from);
 }
 
-// Bytes that a scheme without WRITE_DISCARD would have copied.
-static void count_discarded(tarn__errand *errand, const tarn__span *span) {
-  bool stale = span->written && span->valid != 0 &&
-               (span->valid & tarn__side_bit(errand->side)) == 0;
-  if (!stale) return;
-  uint32_t from = tarn__errand_source(errand, span->valid);
-  tarn__core_counts(errand->core, from, errand->side)->discarded +=
-      span->end - span->start;
-}
-
 static void enter_span(tarn__errand *errand, tarn__span *span,
                        const tarn__load *run) {
   tarn__work_prune(errand->core, span);
@@ -76,7 +66,6 @@ static void enter_span(tarn__errand *errand, tarn__span *span,
     span->readers++;
   }
   if (run != NULL) enter_run(errand, span, run);
-  if (!errand->reads) count_discarded(errand, span);
 }
 
 static void open_access(const tarn__errand *errand) {
@@ -224,6 +213,20 @@ static void count_spared(const tarn__errand *errand) {
       stale - errand->moved_bytes;
 }
 
+// Bytes that a scheme without WRITE_DISCARD would have copied.
+static void count_discarded(tarn__errand *errand) {
+  tarn__core *core = errand->core;
+  tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
+  for (; span != NULL && span->start < errand->wish.end; span = span->next) {
+    bool stale = span->written && span->valid != 0 &&
+                 (span->valid & tarn__side_bit(errand->side)) == 0;
+    if (!stale) continue;
+    uint32_t from = tarn__errand_source(errand, span->valid);
+    tarn__core_counts(core, from, errand->side)->discarded +=
+        span->end - span->start;
+  }
+}
+
 static void count_stalls(const tarn__errand *errand) {
   for (size_t i = 0; i < errand->wait_count; i++) {
     const tarn__wait *wait = &errand->waits[i];
@@ -268,6 +271,7 @@ static tarn_status commit(tarn__errand *errand, tarn_status carried) {
   tarn_status status = find_failures(errand, carried);
   bool stays = status == TARN_OK && errand->access != NULL;
   if (status == TARN_OK) count_spared(errand);
+  if (status == TARN_OK && !errand->reads) count_discarded(errand);
   count_runs(errand);
   count_stalls(errand);
   tarn__errand_forget(errand);

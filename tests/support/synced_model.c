@@ -141,7 +141,9 @@ static bool may_be_filled(const sm_outside *x) {
 void sm_need_back(sm_root *r, unsigned place) {
   for (size_t i = 0; i < r->size; i++) {
     if (is_stale(r, place, i) && r->valid[i] != 0) r->need[i] |= 1u << place;
-    if (!r->written[i] && (r->valid[i] >> place & 1) == 0) r->zero[i] = true;
+    if (!r->written[i] && (r->valid[i] >> place & 1) == 0) {
+      r->zero[i] |= 1u << place;
+    }
   }
 }
 
@@ -201,7 +203,7 @@ tarn_status sm_plan_access(sm_root *r, unsigned place, size_t offset,
   if (move) plan_move(r, place);
   for (size_t i = offset; i < offset + size && wants; i++) {
     if ((r->valid[i] >> place & 1) != 0) continue;
-    r->zero[i] = !r->written[i];
+    if (!r->written[i]) r->zero[i] |= 1u << place;
     if (r->written[i]) r->need[i] |= 1u << place;
   }
   return TARN_OK;
@@ -229,7 +231,7 @@ static bool is_being_written(const sm_root *r) {
     const sm_open *o = &r->opens[k];
     if (!o->open || o->mode == TARN_READ) continue;
     for (size_t i = o->offset; i < o->offset + o->size; i++) {
-      if (r->need[i] != 0 || r->zero[i]) return true;
+      if (r->need[i] != 0 || r->zero[i] != 0) return true;
     }
   }
   return false;
@@ -337,8 +339,8 @@ static void heard_zeroed(sm_root *r, const tarn_synced_event *e) {
   sm_require(to < SM_PLACES);
   sm_outside *x = r->sides[to].own ? NULL : r->sides[to].outside;
   for (size_t i = e->offset; i < e->offset + e->size; i++) {
-    if (!r->zero[i]) sm_fail("byte %zu zeroed in vain", i);
-    r->zero[i] = false;
+    if ((r->zero[i] >> to & 1) == 0) sm_fail("byte %zu zeroed in vain", i);
+    r->zero[i] &= ~(1u << to);
     if (x == NULL) continue;
     x->shadow[i] = 0;
     x->known[i] = true;
@@ -420,7 +422,7 @@ void sm_heard(sm_root *r) {
   hear_all(r);
   for (size_t i = 0; i < r->size; i++) {
     if (r->need[i] != 0) sm_fail("byte %zu was not copied", i);
-    if (r->zero[i]) sm_fail("byte %zu was not zeroed", i);
+    if (r->zero[i] != 0) sm_fail("byte %zu was not zeroed", i);
   }
   heard_count = 0;
 }

@@ -76,7 +76,7 @@ typedef struct sm_root {
   uint32_t valid[SM_SIZE];  // a bit for each place
   bool written[SM_SIZE];
   uint32_t need[SM_SIZE];  // places that this operation has to copy it to
-  bool zero[SM_SIZE];      // it has to be set to zero
+  uint32_t zero[SM_SIZE];  // places where it has to be set to zero
   sm_side sides[SM_PLACES];
   sm_handle handles[SM_HANDLES];
   sm_open opens[SM_OPENS];
