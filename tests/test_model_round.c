@@ -208,7 +208,7 @@ enum { ROW = 4096 };
 // a is written by step 0, b takes its place in step 1, step 2 reads it.
 static pair make_pair(tarn_place home) {
   static const int64_t row[] = {ROW};
-  pair p = {NULL};
+  pair p = {.model = NULL};
   assert_ok(tarn_model_create(NULL, &p.model));
   assert_ok(tarn_model_add(p.model, TARN_OUTPUT, "a", TARN_DTYPE_U8,
                            (tarn_shape){row, 1}, &p.a));
