@@ -92,11 +92,13 @@ static tarn_status record(tarn__core *core, tarn__lane *lane,
 
 // Where nobody ever waits for what a stream does, as with a gradient that the
 // same stream uses again, marks would pile up: beyond a few the oldest is
-// asked. The lane is held.
+// asked. Reached ones that somebody holds still count, so that none may be left
+// to ask. The lane is held.
 static void look_back(tarn__core *core, tarn__lane *lane) {
   enum { FEW_MARKS = 2 };
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && lane->mark_count > FEW_MARKS) {
+  while (status == TARN_OK && lane->mark_count > FEW_MARKS &&
+         lane->done < lane->issued) {
     tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
     if (mark == NULL) return;
     tarn__core_leave(core);
