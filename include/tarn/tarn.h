@@ -7,6 +7,7 @@
 #include "tarn/arena.h"
 #include "tarn/base.h"
 #include "tarn/capture.h"
+#include "tarn/comm.h"
 #include "tarn/device.h"
 #include "tarn/dlpack.h"
 #include "tarn/misuse.h"
@@ -27,5 +28,6 @@
 #include "tarn/trace_build.h"
 #include "tarn/trace_write.h"
 #include "tarn/traffic.h"
+#include "tarn/whole.h"
 
 #endif  // TARN_TARN_H_

@@ -13,7 +13,7 @@
 #        floor 4         model
 #        floor 3   synced     whole
 #        floor 2          pool
-#        floor 1  trace  plan  device
+#        floor 1  trace  plan  device  comm
 #        floor 0          base
 set -eu
 
@@ -39,7 +39,8 @@ include/tarn/misuse.h      pool                                -
 include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
-include/tarn/whole.h       base,device,pool                    -
+include/tarn/comm.h        base                                -
+include/tarn/whole.h       base,comm,device                    -
 include/tarn/safetensors.h base                                -
 include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
@@ -53,11 +54,12 @@ src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
 src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced,traffic     base,synced
-src/whole/                 base,device,pool,whole              base,whole
+src/comm/                  base,comm                           base,comm
+src/whole/                 account,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
-mpi/                       base,whole                          -
+mpi/                       base,comm                           -
 tool/                      users                               -
 tool/cmd_conform.c         users                               conform
 tool/bench_                users                               bench

@@ -1,0 +1,267 @@
+// comm.h - processes that do one job together: ranks.
+//
+// A communicator is what |size| processes hold, each under a number of its
+// own, its rank, from 0 on. All of them make the same calls in the same order;
+// each such call, a collective, is over for a rank when it has what it needs of
+// the others.
+//
+//   $ tarn run -n 4 -- program
+//
+//   tarn_comm *comm;
+//   tarn_comm_from_environment(NULL, &comm);    // a rank of 0..3
+//   tarn_comm_barrier(comm);
+//   tarn_comm_destroy(comm);
+//
+// or, with no launcher, in a program that forks before it opens devices:
+//
+//   tarn_rendezvous *meeting;
+//   tarn_rendezvous_create(2, &meeting);
+//   bool second = fork() == 0;
+//   tarn_comm_join(meeting, second ? 1 : 0, NULL, &comm);
+//   tarn_rendezvous_destroy(meeting);
+//
+// Ranks of one machine meet by sockets and memory that they inherit: nothing
+// has a name, in no file system, and nobody who did not inherit them can take
+// part. Several machines: a communicator of other making, tarn_comm_create.
+//
+// Peers. A rank that dies is found out by all that wait for it, within 100 ms,
+// and one that stops by the deadline; both are told by number:
+//   TARN_E_PEER_LOST  a rank has ended, or has given this communicator up.
+//   TARN_E_TIMEOUT    a rank has not come within the timeout of the options.
+// From then on the communicator is broken: every collective on it answers the
+// same at every rank, with the same text as far as that rank knows it, and
+// nobody waits any more. What can be done is to destroy it, and all that was
+// made with it. A rank that has left by tarn_comm_destroy counts as lost for
+// those that still call collectives.
+//
+// Agreement. A collective first sees whether all ranks mean the same: the same
+// function with the same sizes, root and so on. If not, all of them get
+// TARN_E_INVALID, whose text names the difference and the rank, nothing was
+// exchanged, and the communicator is as it was.
+//
+// Threads:  one thread at a time per communicator; several communicators do not
+//           meet.
+// Fork:     a communicator that was made before a fork answers TARN_E_STATE in
+//           the child; destroying it there frees host memory only.
+// Errors:   besides what each function lists: TARN_E_INVALID for NULL where
+//           something is needed; the two above; TARN_E_NOMEM, where nothing has
+//           been exchanged, and where in a collective one rank has no memory
+//           it is an error at all, or a timeout at the others.
+#ifndef TARN_COMM_H_
+#define TARN_COMM_H_
+
+#include "tarn/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tarn_comm tarn_comm;
+
+// The most ranks of a communicator of tarn_rendezvous_create.
+#define TARN_COMM_MOST_RANKS 256
+
+// ---------------------------------------------------------------------------
+// Beginning and end
+// ---------------------------------------------------------------------------
+
+typedef struct tarn_comm_options {
+  size_t struct_size;
+  uint64_t timeout_ms;  // how long a collective waits for a rank;
+                        // 0: TARN_COMM_TIMEOUT_MS of the environment, or 30000
+} tarn_comm_options;
+
+// The rank that `tarn run` has started this process as. In a process that it
+// has not started: rank 0 of 1. Once per process: the place is then taken.
+//
+// Cost:             returns when all ranks have come.
+// TARN_E_STATE      the place was taken before, in this process or another.
+// TARN_E_INVALID    the environment names a place, but what was inherited is
+//                   not that; or |options| are wrong.
+// TARN_E_TIMEOUT    a rank has not come; the text names it.
+// TARN_E_PEER_LOST  a rank ended before it had come.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_from_environment(
+    const tarn_comm_options *options, tarn_comm **out_comm);
+
+// Where |size| processes that are forked from this one find each other.
+typedef struct tarn_rendezvous tarn_rendezvous;
+
+// Makes one: sockets and memory, which children inherit. Fork before devices
+// are opened (see docs/contracts.md).
+//
+// Lifetime: each process, this one and its children, destroys its own copy
+//           when it has joined, or will not: while one that joins nothing holds
+//           it, ranks that die before they have come are seen by the deadline
+//           only.
+// TARN_E_INVALID  |size| is 0 or above TARN_COMM_MOST_RANKS.
+// TARN_E_IO       no descriptors or no memory for it; the text says which.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_rendezvous_create(size_t size, tarn_rendezvous **out_rendezvous);
+
+// Takes place |rank|, in this process or a child that was forked since.
+// Otherwise as tarn_comm_from_environment.
+//
+// TARN_E_INVALID  no such rank.
+// TARN_E_STATE    the place is taken.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
+               const tarn_comm_options *options, tarn_comm **out_comm);
+
+// For launchers, in a child before it becomes the program of place |rank|: lets
+// the program inherit that place, and no other, and fills |out_variable| with
+// "NAME=value" for its environment, at most TARN_RENDEZVOUS_VARIABLE bytes with
+// the NUL. Nothing but system calls is made, so that a child of a process with
+// threads may call it.
+//
+// TARN_E_INVALID  no such rank, or |out_size| is too small.
+// TARN_E_IO       the system refused.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
+                          char *out_variable, size_t out_size);
+#define TARN_RENDEZVOUS_VARIABLE 128
+
+// NULL is allowed. Communicators that were joined stay.
+TARN_API void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous);
+
+// A communicator of those ranks that give the same |color|, in the order of
+// |key|, and of their rank here where keys are equal. TARN_COMM_NONE: this rank
+// is in none, and gets NULL. Collective.
+//
+// Lifetime: of its own; either may be destroyed first.
+#define TARN_COMM_NONE INT64_MIN
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_split(tarn_comm *comm,
+                                                     int64_t color, int64_t key,
+                                                     tarn_comm **out_comm);
+
+// Leaves it: this rank alone, and waits for nobody. NULL is allowed.
+//
+// TARN_E_STATE  something of it is left, as memory that was made with it: the
+//               text says how much, and nothing has changed.
+TARN_API tarn_status tarn_comm_destroy(tarn_comm *comm);
+
+TARN_API size_t tarn_comm_rank(const tarn_comm *comm);
+TARN_API size_t tarn_comm_size(const tarn_comm *comm);
+
+// How long a collective waits for a rank.
+TARN_API uint64_t tarn_comm_timeout_ms(const tarn_comm *comm);
+
+// TARN_OK, or what broke it: for loops that call no collective. Looks, and
+// waits for nothing.
+//
+// Cost: a system call.
+TARN_API tarn_status tarn_comm_check(tarn_comm *comm);
+
+// ---------------------------------------------------------------------------
+// Collectives
+// ---------------------------------------------------------------------------
+
+// Returns when all ranks have called it.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_barrier(tarn_comm *comm);
+
+// |size| bytes at |data| go from rank |root| to all.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_broadcast(tarn_comm *comm,
+                                                         size_t root,
+                                                         void *data,
+                                                         size_t size);
+
+// |size| bytes of each rank go to all: |out| has room for those of every rank,
+// in their order. |data| may be this rank's part of |out|.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_allgather(tarn_comm *comm,
+                                                         const void *data,
+                                                         size_t size,
+                                                         void *out);
+
+// What each rank has for each: |send_sizes[r]| bytes from |send_offsets[r]| on
+// in |send| go to rank r; |receive_sizes[r]| bytes of rank r come to
+// |receive_offsets[r]| in |receive|. The arrays have an entry for each rank,
+// its own too. Sizes may differ from rank to rank, and must agree by pairs.
+//
+// TARN_E_INVALID  a rank expects another size than is sent to it: at all ranks,
+//                 the text names the pair.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_comm_alltoallv(tarn_comm *comm, const void *send, const size_t *send_sizes,
+                    const size_t *send_offsets, void *receive,
+                    const size_t *receive_sizes, const size_t *receive_offsets);
+
+// One file descriptor of each rank, or -1, goes to all: |out_fds| has an entry
+// for each rank, -1 where there is none and for the rank itself. They are the
+// caller's to close, and closed on exec.
+//
+// TARN_E_UNSUPPORTED  ranks of this communicator cannot pass descriptors: those
+//                     of several machines.
+// TARN_E_IO           a rank has no descriptors left: at all ranks, and none is
+//                     kept.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_share(tarn_comm *comm, int fd,
+                                                     int *out_fds);
+
+// Sees whether |size| bytes, at most TARN_COMM_MOST_SAME, are the same at all
+// ranks. They are what the rank says of its arguments; |what| says in words
+// what it is, for the text.
+//
+// TARN_E_INVALID  they are not: at all ranks. The text has |what| of this rank
+//                 and of the first that differs from rank 0.
+#define TARN_COMM_MOST_SAME 256
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_same(tarn_comm *comm,
+                                                    const void *data,
+                                                    size_t size,
+                                                    const char *what);
+
+// One status for all: TARN_OK if that of every rank is, else that of the lowest
+// rank whose is not, with that rank's text behind its number. What ranks do
+// after a step that may fail at one of them; |status| and the last error of
+// this thread are what this rank has to say.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_agree(tarn_comm *comm,
+                                                     tarn_status status);
+
+// ---------------------------------------------------------------------------
+// Communicators of other making
+// ---------------------------------------------------------------------------
+
+// What a communicator is made of: the functions above, minus the checks of
+// arguments. Each is a collective with a deadline of its own making; they are
+// called by one thread at a time, with arguments that are good and the same at
+// all ranks. |self| is what tarn_comm_create was given. They answer as the
+// functions above; a status other than TARN_OK and TARN_E_NOMEM, ..._IO breaks
+// the communicator.
+typedef struct tarn_comm_ops {
+  size_t struct_size;
+  const char *name;  // "local", "mpi"; lives as long as the communicator
+  void (*destroy)(void *self);
+  tarn_status (*barrier)(void *self);
+  tarn_status (*broadcast)(void *self, size_t root, void *data, size_t size);
+  tarn_status (*allgather)(void *self, const void *data, size_t size,
+                           void *out);
+  tarn_status (*alltoallv)(void *self, const void *send,
+                           const size_t *send_sizes, const size_t *send_offsets,
+                           void *receive, const size_t *receive_sizes,
+                           const size_t *receive_offsets);
+  // The ops and self of a group of |size| ranks, |ranks[i]| of this one being
+  // rank i there. Called at ranks that are in one.
+  tarn_status (*split)(void *self, const size_t *ranks, size_t size,
+                       const struct tarn_comm_ops **out_ops, void **out_self);
+  // NULL: descriptors cannot be passed.
+  tarn_status (*share)(void *self, int fd, int *out_fds);
+  // NULL: nothing is known between collectives.
+  tarn_status (*check)(void *self);
+} tarn_comm_ops;
+
+// A communicator of |ops|, for this process as |rank| of |size|. Not
+// collective. |timeout_ms| is what tarn_comm_timeout_ms says.
+//
+// Lifetime: |self| is the communicator's, which ends it with ops->destroy; on
+//           failure it stays the caller's.
+// TARN_E_INVALID  a function is missing, or |rank| is not below |size|.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_create(const tarn_comm_ops *ops,
+                                                      void *self, size_t rank,
+                                                      size_t size,
+                                                      uint64_t timeout_ms,
+                                                      tarn_comm **out_comm);
+
+// "local", "mpi", ... or what its maker calls it.
+TARN_API const char *tarn_comm_kind(const tarn_comm *comm);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TARN_COMM_H_
