@@ -15,7 +15,7 @@ enum { MOST = TARN_COMM_MOST_RANKS, LIMIT_S = 200 };
 size_t ranks_descriptors(void) {
   DIR *folder = opendir("/proc/self/fd");
   size_t count = 0;
-  ck_assert_ptr_nonnull(folder);
+  if (folder == NULL) abort();  // also where no test runs
   while (readdir(folder) != NULL)
     count++;
   closedir(folder);
