@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "support/faults.h"
+#include "support/hold.h"
 #include "test_model_run_kit.h"
 
 static tarn_device *sim;
@@ -409,9 +410,11 @@ END_TEST
 START_TEST(test_no_memory_to_enter) {
   static unsigned char ones[ROW];
   faults_install();
-  open_sim(2000000);
+  open_sim(0);
+  hold held;
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));
+  hold_begin(&held, stream);
   pair p = make_pair(tarn_place_on(sim));
   size_t refused = 0;
   for (size_t n = 1; n < 12; n++) {
@@ -430,6 +433,7 @@ START_TEST(test_no_memory_to_enter) {
       queue_write(now->data, ones, stream);
     }
   }
+  hold_end(&held);
   ck_assert_uint_gt(refused, 1);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_model_destroy(p.model));
