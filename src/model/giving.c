@@ -100,8 +100,7 @@ static tarn_status lend(tarn_tensor *tensor, tarn_part part, tarn_place place,
   if (lent == NULL) return TARN_E_NOMEM;
   status = open_loan(lent, tensor, part, place, mode);
   if (status != TARN_OK) {
-    (void)tarn_synced_destroy(lent->view);
-    tarn__host_free(lent, lent->size);
+    (void)close_loan(lent);
     return status;
   }
   *out_source = (tarn_dlpack_source){
