@@ -1,11 +1,10 @@
 // What is counted for each pair of places.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
 #include "tarn/synced.h"
@@ -298,15 +297,6 @@ END_TEST
 
 // --- forks and callbacks ---------------------------------------------------
 
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
 // The parent's buffers are none of the child's; its own are.
 static void in_child(tarn_synced *buffer) {
   seen traffic = {.count = 0};
@@ -329,17 +319,12 @@ static void in_child(tarn_synced *buffer) {
 START_TEST(a_child_sees_its_own) {
   tarn_synced *buffer = buffer_named("parent's", SIZE);
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
+    child_begin(30);
     in_child(buffer);
     _exit(0);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                "the child ended with 0x%x", status);
+  assert_child_ended_well(child);
   opens open = {.count = 0};
   assert_ok(tarn_synced_each_open(note_open, &open));
   ck_assert_uint_eq(open.count, 1);
