@@ -2,6 +2,7 @@
 // bytes in place, streams that hand memory over, and that nothing is taken.
 #include <stdatomic.h>
 
+#include "support/fake_plugin.h"
 #include "support/faults.h"
 #include "test_model_run_kit.h"
 
@@ -405,11 +406,13 @@ END_TEST
 // --- faults ----------------------------------------------------------------
 
 // Streams make it take memory to enter a step: without any nothing has
-// changed, and the same call goes on when there is some again.
+// changed, and the same call goes on when there is some again. What is queued
+// runs when somebody waits for it, and is under way until then.
 START_TEST(test_no_memory_to_enter) {
   static unsigned char ones[ROW];
   faults_install();
-  open_sim(2000000);
+  fake_add();
+  sim = sim_open("fake:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));
   pair p = make_pair(tarn_place_on(sim));

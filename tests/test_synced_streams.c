@@ -1,8 +1,11 @@
 // Accesses and copies on streams: who waits for whom, and who does not.
 //
-// Copies take a while here (the latency of the devices), so that what a call
-// leaves behind can be looked at before it is over: by events, and by what the
-// map says is pending.
+// Streams are held up here, or run only when somebody waits for them, so that
+// what a call leaves behind can be looked at before it is over: by events, and
+// by what the map says is pending.
+#include <semaphore.h>
+
+#include "support/fake_plugin.h"
 #include "synced/work.h"
 #include "test_synced_kit.h"
 
@@ -18,17 +21,46 @@ static tarn_stream *on0;
 static tarn_stream *other0;
 static tarn_stream *on1;
 
-static void open_devices(uint64_t latency_ns) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .latency_ns = latency_ns};
-  assert_ok(tarn_sim_configure(&options));
-  sim0 = sim_open("sim:0");
-  sim1 = sim_open("sim:1");
+static void open_both(const char *first, const char *second) {
+  sim0 = sim_open(first);
+  sim1 = sim_open(second);
   at0 = tarn_place_on(sim0);
   at1 = tarn_place_on(sim1);
   assert_ok(tarn_stream_create(sim0, &on0));
   assert_ok(tarn_stream_create(sim0, &other0));
   assert_ok(tarn_stream_create(sim1, &on1));
+}
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  open_both("sim:0", "sim:1");
+}
+
+// What is queued there runs when somebody waits for it, and not before.
+static void open_lazy_devices(void) {
+  fake_add();
+  open_both("fake:0", "fake:1");
+}
+
+static sem_t held;
+
+static void wait_for_semaphore(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (sem_wait(&held) != 0)
+    continue;
+}
+
+// What is queued on |stream| from now on comes after go_on.
+static void hold_up(tarn_stream *stream) {
+  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
+  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+}
+
+static void go_on(void) {
+  ck_assert_int_eq(sem_post(&held), 0);
 }
 
 static void close_devices(void) {
@@ -70,14 +102,16 @@ static void queue_write(const tarn_access *access, tarn_device *device,
 // --- prefetch ----------------------------------------------------------------
 
 START_TEST(prefetch_does_not_wait) {
-  open_devices(SLOW_NS);
+  open_devices(0);
   tarn_synced *x = new_buffer(SIZE);
   tarn_event *event = NULL;
   assert_ok(tarn_event_create(sim0, &event));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  hold_up(on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
   assert_status(tarn_event_query(event), TARN_PENDING);
   ck_assert_uint_eq(count_uses(x), 2);
+  go_on();
   assert_ok(tarn_event_synchronize(event));
   expect_at(x, 0, SIZE, at0, 5);
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
@@ -89,7 +123,7 @@ START_TEST(prefetch_does_not_wait) {
 END_TEST
 
 START_TEST(the_host_waits_for_its_data) {
-  open_devices(SLOW_NS);
+  open_lazy_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 5);
@@ -137,12 +171,14 @@ START_TEST(another_stream_waits_for_a_write) {
   unsigned char *bytes = malloc(SIZE);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_up(on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_end(&a));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
   assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
   assert_ok(tarn_synced_end(&a));
+  go_on();
   assert_ok(tarn_stream_synchronize(other0));
   assert_filled(bytes, SIZE, 3);
   assert_moved(x, at0, at0, 0, 0);
@@ -153,7 +189,7 @@ START_TEST(another_stream_waits_for_a_write) {
 END_TEST
 
 START_TEST(a_host_write_waits_for_device_reads) {
-  open_devices(SLOW_NS);
+  open_lazy_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -227,8 +263,7 @@ START_TEST(a_stream_that_cannot_carry) {
 }
 END_TEST
 
-// --- cancel and failures
-// -------------------------------------------------------
+// --- cancel and failures -----------------------------------------------------
 
 START_TEST(cancelled_work_is_waited_for) {
   open_devices(SLOW_NS);
@@ -237,9 +272,11 @@ START_TEST(cancelled_work_is_waited_for) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_up(on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_cancel(&a, NULL));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
+  go_on();
   expect_at(x, 0, SIZE, at0, 1);
   assert_ok(tarn_synced_destroy(x));
   close_devices();
@@ -305,10 +342,9 @@ START_TEST(the_only_copy_on_a_stream_that_failed) {
 }
 END_TEST
 
-// --- failures that are found late
-// ----------------------------------------------
+// --- failures that are found late --------------------------------------------
 
-// As if the work of |stream| that is not reached yet had failed.
+// As if the work of |stream|, which is held up, had failed.
 static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
@@ -320,12 +356,14 @@ static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   ck_assert_ptr_nonnull(mark);
   tarn__work_settle(core, mark, TARN_E_DEVICE);
   tarn__core_leave(core);
+  go_on();
   assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
   verify(buffer);
 }
 
-// Bytes at sim:0 that a slow stream is still to write.
-static void write_slowly(tarn_synced *buffer, tarn_access *access) {
+// Bytes at sim:0 that a stream is still to write.
+static void write_later(tarn_synced *buffer, tarn_access *access) {
+  hold_up(on0);
   assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
                               access));
   queue_write(access, sim0, 3);
@@ -342,10 +380,10 @@ static void assert_all_lost(tarn_synced *buffer) {
 }
 
 START_TEST(a_copy_of_what_failed_is_void) {
-  open_devices(SLOW_NS);
+  open_devices(0);
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
   fail_now(x, on0);
   assert_all_lost(x);
@@ -357,10 +395,10 @@ START_TEST(a_copy_of_what_failed_is_void) {
 END_TEST
 
 START_TEST(a_write_upon_what_failed_is_cancelled) {
-  open_devices(SLOW_NS);
+  open_devices(0);
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
                               other0, &a));
   fail_now(x, on0);
@@ -373,21 +411,22 @@ START_TEST(a_write_upon_what_failed_is_cancelled) {
 END_TEST
 
 START_TEST(a_write_upon_what_fails_later_is_void) {
-  open_devices(SLOW_NS);
+  open_devices(0);
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, other0, &a));
   assert_ok(tarn_synced_end(&a));
   fail_now(x, on0);
   assert_all_lost(x);
   // Who discards does not build on it.
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
   queue_write(&a, sim0, 5);
   assert_ok(tarn_synced_end(&a));
+  go_on();
   expect_at(x, 0, SIZE, TARN_HOST, 5);
   assert_ok(tarn_synced_destroy(x));
   close_devices();
@@ -395,9 +434,10 @@ START_TEST(a_write_upon_what_fails_later_is_void) {
 END_TEST
 
 START_TEST(another_copy_is_taken_where_one_failed) {
-  open_devices(SLOW_NS);
+  open_devices(0);
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
+  hold_up(on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
   fail_now(x, on0);
   expect_at(x, 0, SIZE, at0, 6);
