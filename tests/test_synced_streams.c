@@ -1,8 +1,10 @@
 // Accesses and copies on streams: who waits for whom, and who does not.
 //
-// Copies take a while here (the latency of the devices), so that what a call
-// leaves behind can be looked at before it is over: by events, and by what the
-// map says is pending.
+// Streams are held up here, or run only when somebody waits for them, so that
+// what a call leaves behind can be looked at before it is over: by events, and
+// by what the map says is pending.
+#include "support/fake_plugin.h"
+#include "support/hold.h"
 #include "synced/work.h"
 #include "test_synced_kit.h"
 
@@ -18,18 +20,30 @@ static tarn_stream *on0;
 static tarn_stream *other0;
 static tarn_stream *on1;
 
-static void open_devices(uint64_t latency_ns) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .latency_ns = latency_ns};
-  assert_ok(tarn_sim_configure(&options));
-  sim0 = sim_open("sim:0");
-  sim1 = sim_open("sim:1");
+static void open_both(const char *first, const char *second) {
+  sim0 = sim_open(first);
+  sim1 = sim_open(second);
   at0 = tarn_place_on(sim0);
   at1 = tarn_place_on(sim1);
   assert_ok(tarn_stream_create(sim0, &on0));
   assert_ok(tarn_stream_create(sim0, &other0));
   assert_ok(tarn_stream_create(sim1, &on1));
 }
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  open_both("sim:0", "sim:1");
+}
+
+// What is queued there runs when somebody waits for it, and not before.
+static void open_lazy_devices(void) {
+  fake_add();
+  open_both("fake:0", "fake:1");
+}
+
+static hold held;
 
 static void close_devices(void) {
   (void)tarn_stream_destroy(on0);
@@ -42,6 +56,11 @@ static void close_devices(void) {
 
 static tarn_synced *set_up(uint64_t latency_ns) {
   open_devices(latency_ns);
+  return new_buffer(SIZE);
+}
+
+static tarn_synced *set_up_lazily(void) {
+  open_lazy_devices();
   return new_buffer(SIZE);
 }
 
@@ -80,13 +99,15 @@ static void queue_write(const tarn_access *access, tarn_device *device,
 // --- prefetch ----------------------------------------------------------------
 
 START_TEST(prefetch_does_not_wait) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up(0);
   tarn_event *event = NULL;
   assert_ok(tarn_event_create(sim0, &event));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
   assert_status(tarn_event_query(event), TARN_PENDING);
   ck_assert_uint_eq(count_uses(x), 2);
+  hold_end(&held);
   assert_ok(tarn_event_synchronize(event));
   expect_at(x, 0, SIZE, at0, 5);
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
@@ -97,7 +118,7 @@ START_TEST(prefetch_does_not_wait) {
 END_TEST
 
 START_TEST(the_host_waits_for_its_data) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 5);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, on0, NULL));
@@ -141,12 +162,14 @@ START_TEST(another_stream_waits_for_a_write) {
   unsigned char *bytes = malloc(SIZE);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_end(&a));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
   assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
   assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(other0));
   assert_filled(bytes, SIZE, 3);
   assert_moved(x, at0, at0, 0, 0);
@@ -157,7 +180,7 @@ START_TEST(another_stream_waits_for_a_write) {
 END_TEST
 
 START_TEST(a_host_write_waits_for_device_reads) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
@@ -233,9 +256,11 @@ START_TEST(cancelled_work_is_waited_for) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_cancel(&a, NULL));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
+  hold_end(&held);
   expect_at(x, 0, SIZE, at0, 1);
   tear_down(x);
 }
@@ -297,7 +322,7 @@ END_TEST
 
 // --- failures that are found late --------------------------------------------
 
-// As if the work of |stream| that is not reached yet had failed.
+// As if the work of |stream|, which is held up, had failed.
 static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
@@ -309,12 +334,14 @@ static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   ck_assert_ptr_nonnull(mark);
   tarn__work_settle(core, mark, TARN_E_DEVICE);
   tarn__core_leave(core);
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
   verify(buffer);
 }
 
-// Bytes at sim:0 that a slow stream is still to write.
-static void write_slowly(tarn_synced *buffer, tarn_access *access) {
+// Bytes at sim:0 that a stream is still to write.
+static void write_later(tarn_synced *buffer, tarn_access *access) {
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
                               access));
   queue_write(access, sim0, 3);
@@ -331,9 +358,9 @@ static void assert_all_lost(tarn_synced *buffer) {
 }
 
 START_TEST(a_copy_of_what_failed_is_void) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
   fail_now(x, on0);
   assert_all_lost(x);
@@ -344,9 +371,9 @@ START_TEST(a_copy_of_what_failed_is_void) {
 END_TEST
 
 START_TEST(a_write_upon_what_failed_is_cancelled) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
                               other0, &a));
   fail_now(x, on0);
@@ -358,28 +385,30 @@ START_TEST(a_write_upon_what_failed_is_cancelled) {
 END_TEST
 
 START_TEST(a_write_upon_what_fails_later_is_void) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, other0, &a));
   assert_ok(tarn_synced_end(&a));
   fail_now(x, on0);
   assert_all_lost(x);
   // Who discards does not build on it.
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
   queue_write(&a, sim0, 5);
   assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
   expect_at(x, 0, SIZE, TARN_HOST, 5);
   tear_down(x);
 }
 END_TEST
 
 START_TEST(another_copy_is_taken_where_one_failed) {
-  tarn_synced *x = set_up(SLOW_NS);
+  tarn_synced *x = set_up(0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
   fail_now(x, on0);
   expect_at(x, 0, SIZE, at0, 6);
