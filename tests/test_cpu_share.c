@@ -260,7 +260,7 @@ static int open_files(void) {
   return count;
 }
 
-static int create_within(int what) {
+static int create_within(enum __rlimit_resource what) {
   struct rlimit limit = {MIB, MIB};
   uint64_t memory = 1;
   int before = open_files();
@@ -272,7 +272,7 @@ static int create_within(int what) {
   return memory == 0 && open_files() == before ? 0 : 3;
 }
 
-static void assert_full_within(int what) {
+static void assert_full_within(enum __rlimit_resource what) {
   int result = 0;
   pid_t child = fork();
   if (child == 0) {
