@@ -45,8 +45,9 @@
 //           the child; destroying it there frees host memory only.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where
 //           something is needed; the two above; TARN_E_NOMEM, where nothing has
-//           been exchanged, and where in a collective one rank has no memory
-//           it is an error at all, or a timeout at the others.
+//           been exchanged. In a collective, what is wrong or short at one rank
+//           is an error at all, with the text and the number of the lowest such
+//           rank, and the communicator is as it was.
 #ifndef TARN_COMM_H_
 #define TARN_COMM_H_
 
@@ -80,6 +81,9 @@ typedef struct tarn_comm_options {
 //                   not that; or |options| are wrong.
 // TARN_E_TIMEOUT    a rank has not come; the text names it.
 // TARN_E_PEER_LOST  a rank ended before it had come.
+// TARN_E_IO         a rank has no descriptors or no memory for it: at all ranks
+//                   that have come.
+// On the latter three the place is taken, and lost.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_from_environment(
     const tarn_comm_options *options, tarn_comm **out_comm);
 
@@ -102,7 +106,7 @@ tarn_rendezvous_create(size_t size, tarn_rendezvous **out_rendezvous);
 // Otherwise as tarn_comm_from_environment.
 //
 // TARN_E_INVALID  no such rank.
-// TARN_E_STATE    the place is taken.
+// TARN_E_STATE    the place is taken, or this process has taken one.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
                const tarn_comm_options *options, tarn_comm **out_comm);
@@ -154,6 +158,9 @@ TARN_API tarn_status tarn_comm_check(tarn_comm *comm);
 // ---------------------------------------------------------------------------
 // Collectives
 // ---------------------------------------------------------------------------
+// Where one fails on its way, what was to come may be there in part. Up to 296
+// bytes cost no more than a barrier; what is larger goes through shared memory
+// in rounds, which is copied twice.
 
 // Returns when all ranks have called it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_barrier(tarn_comm *comm);
@@ -198,8 +205,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_share(tarn_comm *comm, int fd,
 // ranks. They are what the rank says of its arguments; |what| says in words
 // what it is, for the text.
 //
-// TARN_E_INVALID  they are not: at all ranks. The text has |what| of this rank
-//                 and of the first that differs from rank 0.
+// TARN_E_INVALID  they are not: at all ranks. The text has |what| of rank 0 and
+//                 of the first that differs from it.
 #define TARN_COMM_MOST_SAME 256
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_same(tarn_comm *comm,
                                                     const void *data,
@@ -218,16 +225,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_agree(tarn_comm *comm,
 // ---------------------------------------------------------------------------
 
 // What a communicator is made of: the functions above, minus the checks of
-// arguments. Each is a collective with a deadline of its own making; they are
-// called by one thread at a time, with arguments that are good and the same at
-// all ranks. |self| is what tarn_comm_create was given. They answer as the
+// arguments, which are an allgather themselves, and so is a barrier. Each is a
+// collective with a deadline of its own making; they are called by one thread
+// at a time, with arguments that are good and the same at all ranks, and sizes
+// above 0. |self| is what tarn_comm_create was given. They answer as the
 // functions above; a status other than TARN_OK and TARN_E_NOMEM, ..._IO breaks
 // the communicator.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator
+  // Not collective. In a child of fork too, where it frees host memory only.
   void (*destroy)(void *self);
-  tarn_status (*barrier)(void *self);
   tarn_status (*broadcast)(void *self, size_t root, void *data, size_t size);
   tarn_status (*allgather)(void *self, const void *data, size_t size,
                            void *out);
@@ -236,7 +244,8 @@ typedef struct tarn_comm_ops {
                            void *receive, const size_t *receive_sizes,
                            const size_t *receive_offsets);
   // The ops and self of a group of |size| ranks, |ranks[i]| of this one being
-  // rank i there. Called at ranks that are in one.
+  // rank i there. Called at ranks that are in one. If another rank fails, what
+  // was made is destroyed.
   tarn_status (*split)(void *self, const size_t *ranks, size_t size,
                        const struct tarn_comm_ops **out_ops, void **out_self);
   // NULL: descriptors cannot be passed.
