@@ -41,25 +41,26 @@ typedef struct tarn__addresses {
   size_t size;
 } tarn__addresses;
 
-// How memory of one type and location is made. Each step is local: ranks agree
+// How memory of one type and location is made. Each step is local; ranks agree
 // after it, and if it failed at one, all of them take |leave| and |end|. Those
 // undo what was done, however far that got, and may be called again.
 //
 //   make ─► (descriptors go round) ─► meet ─► settle ... leave ─► end
 typedef struct tarn__backing {
   // Makes what is this rank's, zeroed; |whole->fd| is what the others need of
-  // it, or -1.
+  // it, if they need anything.
   tarn_status (*make)(tarn_whole *whole);
-  // Takes in what the others have made: |fds| has an entry for each rank, -1
-  // for its own and where there is none; they stay the caller's. NULL: nothing
-  // goes round.
-  tarn_status (*meet)(tarn_whole *whole, const int *fds);
+  // Takes in what the others have made, by |whole->fds|. NULL: nothing goes
+  // round.
+  tarn_status (*meet)(tarn_whole *whole);
   // All ranks have met: every byte has memory now. NULL: nothing to do.
   tarn_status (*settle)(tarn_whole *whole);
   // Lets go of what others have made.
   tarn_status (*leave)(tarn_whole *whole);
   // Gives back what this rank has made.
   tarn_status (*end)(tarn_whole *whole);
+  // In a child of fork: frees host memory only.
+  void (*forget)(tarn_whole *whole);
 } tarn__backing;
 
 extern const tarn__backing tarn__backing_segments;
@@ -74,8 +75,9 @@ struct tarn_whole {
   size_t ranks;
   tarn_whole_type type;
   tarn_place place;
-  bool on_device;   // location: else it is on the host
-  tarn_pool *pool;  // of the place
+  bool on_device;     // location: else it is on the host
+  tarn_device *host;  // cpu:0
+  tarn_pool *pool;    // of the place
   tarn_tag tag;
   size_t size;         // bytes
   size_t granularity;  // of a block, in bytes
@@ -95,7 +97,9 @@ struct tarn_whole {
   size_t ends[2];  // 0, size: the offsets of a reference of one chunk
 
   size_t charged;  // bytes of the pool that are this rank's
+  bool anchored;   // see tarn__anchor_drop
   int fd;          // for the others, until they have it; -1: none
+  int *fds;        // ranks: of the others, meanwhile; -1: none
 
   // segments.c
   tarn__segment *segments;  // what each rank has made
@@ -125,9 +129,12 @@ struct tarn_whole {
 // TARN_E_STATE    a parent's, or called from a stream's callback.
 TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 
-// "continuous whole 3 on sim:0" into |out|, for texts.
-enum { TARN__WHOLE_TEXT = 96 };
-char *tarn__whole_text(const tarn_whole *whole, char *out);
+// Charges |bytes| that this rank is about to make to the pool of the place; all
+// of it is discharged at once. Not for blocks of the pool.
+//
+// TARN_FULL  beyond the pool's limit.
+TARN_MUST_CHECK tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes);
+void tarn__whole_discharge(tarn_whole *whole);
 
 // Keeps the first failure of several.
 static inline void tarn__keep_first(tarn_status *first, tarn_status status) {
@@ -144,8 +151,12 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
 // partition.c: numbers only
 // ---------------------------------------------------------------------------
 
-// |out_offsets|, ranks + 1 of them, from |counts| blocks of |granularity|
-// bytes each, which make |size| bytes.
+// The blocks of rank |rank| where |blocks| are cut as tarn_whole_partition
+// tells.
+size_t tarn__partition_count(size_t blocks, size_t ranks, size_t rank);
+
+// |out_offsets|, ranks + 1 of them, from |counts| blocks of |granularity| bytes
+// each, which make |size| bytes. |counts| may be out_offsets + 1.
 //
 // TARN_E_INVALID  they do not; the text names the sum.
 TARN_MUST_CHECK tarn_status tarn__partition_offsets(const size_t *counts,
@@ -159,44 +170,56 @@ TARN_MUST_CHECK tarn_status tarn__partition_offsets(const size_t *counts,
 size_t tarn__partition_owner(const size_t *offsets, size_t ranks,
                              size_t offset);
 
-// Where the piece begins that rank |rank| makes, for |rank| == |ranks| where
-// the last ends: its own part, cut at multiples of |piece|, a power of two that
-// |offsets[ranks]| can be rounded up to.
-size_t tarn__partition_cut(const size_t *offsets, size_t rank, size_t piece);
-
 // What pieces of |size| bytes over |ranks| ranks are cut at: |least|, or
-// TARN__WHOLE_PIECE where they are large.
+// TARN__WHOLE_PIECE where they are large. Both are powers of two.
 size_t tarn__partition_piece(size_t size, size_t ranks, size_t least);
+
+// |offset| up to the next place where pieces are cut. The end of all can be
+// rounded up, so that it never overflows.
+static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
+  return (offset + piece - 1) & ~(piece - 1);
+}
 
 // ---------------------------------------------------------------------------
 // options.c
 // ---------------------------------------------------------------------------
 
-// What is known of the options before anything is made: of this version's
-// size, with |granularity| set and |partition| as counts that may be NULL.
-typedef struct tarn__request_whole {
+// What a rank asks for: options of this version's size with their granularity
+// set, and what follows from them.
+typedef struct tarn__order {
   tarn_whole_options options;
   bool on_device;
-  size_t piece;  // see tarn__partition_piece
-} tarn__request_whole;
+  bool mapped;    // CONTINUOUS or CHUNKED
+  size_t piece;   // what memory is cut at
+  char kind[96];  // "continuous on sim", "distributed on the host": texts
+} tarn__order;
 
-// Whether |given| can be made here, with |ranks| ranks.
+// Whether |given| can be made here, with |ranks| ranks. The partition is not
+// looked at.
 //
-// TARN_E_INVALID, TARN_E_UNSUPPORTED  as tarn_whole_create tells.
-TARN_MUST_CHECK tarn_status tarn__whole_read_options(
-    const tarn_whole_options *given, size_t ranks, tarn__request_whole *out);
+// TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_DEVICE  as tarn_whole_create.
+TARN_MUST_CHECK tarn_status tarn__order_read(const tarn_whole_options *given,
+                                             size_t ranks, tarn__order *out);
 
 // Whether all ranks ask for the same, but for the partition. Collective.
-TARN_MUST_CHECK tarn_status
-tarn__whole_compare(tarn_comm *comm, const tarn__request_whole *request);
+TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
+                                                const tarn__order *order);
 
 // ---------------------------------------------------------------------------
 // anchor.c
 // ---------------------------------------------------------------------------
 
-// A device cannot close between the two. NULL is allowed: no device.
+// Between the two |device| cannot be closed. NULL is allowed: none.
 TARN_MUST_CHECK tarn_status tarn__anchor_drop(tarn_device *device);
-void tarn__anchor_raise(tarn_device *device);
+void tarn__anchor_weigh(tarn_device *device);
+
+// ---------------------------------------------------------------------------
+// address.c
+// ---------------------------------------------------------------------------
+
+// TARN_E_INVALID  there is no such rank.
+TARN_MUST_CHECK tarn_status tarn__whole_check_rank(const tarn_whole *whole,
+                                                   size_t rank);
 
 // ---------------------------------------------------------------------------
 // tensor.c
