@@ -1,0 +1,240 @@
+// test_whole_kit.h - ranks for tests of wholes: processes that are forked
+// before any device is open, and what a rank needs to look at bytes, and to see
+// that nothing was left behind.
+#ifndef TARN_TESTS_TEST_WHOLE_KIT_H_
+#define TARN_TESTS_TEST_WHOLE_KIT_H_
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/effort.h"
+#include "support/run.h"
+#include "tarn/account.h"
+#include "tarn/sim.h"
+#include "tarn/whole.h"
+
+enum { MOST_RANKS = 7, RANK_SECONDS = 120 };
+
+static const size_t KIT_KIB = 1024;
+static const size_t KIT_MIB = (size_t)1 << 20;
+
+// --- ranks -----------------------------------------------------------------
+
+// What a rank is; set in each before its work begins.
+static struct {
+  tarn_comm *comm;
+  size_t rank;
+  size_t ranks;
+  const char *text;  // what is tested, for messages
+} my;
+
+// In a rank, which has no part in Check: the first thing that does not hold
+// ends it.
+#define MUST(condition)                                                     \
+  do {                                                                      \
+    if (!(condition)) {                                                     \
+      fprintf(stderr, "%s:%d: rank %zu of %zu, %s: not %s: %s\n", __FILE__, \
+              __LINE__, my.rank, my.ranks, my.text, #condition,             \
+              tarn_last_error());                                           \
+      _exit(1);                                                             \
+    }                                                                       \
+  } while (0)
+
+#define MUST_BE(expression, expected)                                      \
+  do {                                                                     \
+    tarn_status must_be_got = (expression);                                \
+    if (must_be_got != (expected)) {                                       \
+      fprintf(stderr, "%s:%d: rank %zu of %zu, %s: %s: %s, not %s: %s\n",  \
+              __FILE__, __LINE__, my.rank, my.ranks, my.text, #expression, \
+              tarn_status_name(must_be_got), tarn_status_name(expected),   \
+              tarn_last_error());                                          \
+      _exit(1);                                                            \
+    }                                                                      \
+  } while (0)
+
+#define MUST_SAY(part) MUST(strstr(tarn_last_error(), (part)) != NULL)
+
+static inline void be_rank(tarn_rendezvous *meeting, size_t rank, size_t ranks,
+                           void (*work)(void)) {
+  tarn_comm_options options = {.struct_size = sizeof options,
+                               .timeout_ms = 60000};
+  my.rank = rank;
+  my.ranks = ranks;
+  signal(SIGALRM, SIG_DFL);  // Check's would end the test
+  alarm(RANK_SECONDS);
+  MUST_BE(tarn_comm_join(meeting, rank, &options, &my.comm), TARN_OK);
+  tarn_rendezvous_destroy(meeting);
+  work();
+  MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
+  _exit(0);
+}
+
+// Runs |work| in |ranks| processes; each must come to its end.
+static inline void run_ranks(size_t ranks, const char *text,
+                             void (*work)(void)) {
+  tarn_rendezvous *meeting = NULL;
+  pid_t children[MOST_RANKS];
+  size_t ended = 0;
+  my.text = text;
+  assert_ok(tarn_rendezvous_create(ranks, &meeting));
+  fflush(NULL);
+  for (size_t r = 0; r < ranks; r++) {
+    children[r] = fork();
+    ck_assert_int_ge(children[r], 0);
+    if (children[r] == 0) be_rank(meeting, r, ranks, work);
+  }
+  tarn_rendezvous_destroy(meeting);
+  for (size_t r = 0; r < ranks; r++) {
+    int status = 0;
+    ck_assert_int_eq(waitpid(children[r], &status, 0), children[r]);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) ended++;
+  }
+  ck_assert_msg(ended == ranks, "%s: %zu of %zu ranks came to their end", text,
+                ended, ranks);
+}
+
+static inline void meet_all(void) {
+  MUST_BE(tarn_comm_barrier(my.comm), TARN_OK);
+}
+
+// --- grounds ---------------------------------------------------------------
+
+// What wholes can be on.
+typedef struct ground {
+  const char *device;  // "cpu", "sim"; NULL: none
+  tarn_place_kind kind;
+  const char *text;
+} ground;
+
+static const ground grounds[] = {
+    {"cpu", TARN_PLACE_DEVICE, "cpu"}, {"cpu", TARN_PLACE_HOST, "host for cpu"},
+    {"sim", TARN_PLACE_DEVICE, "sim"}, {"sim", TARN_PLACE_HOST, "host for sim"},
+    {NULL, TARN_PLACE_HOST, "host"},
+};
+enum { GROUNDS = sizeof grounds / sizeof grounds[0] };
+
+static const tarn_whole_type types[] = {
+    TARN_WHOLE_CONTINUOUS, TARN_WHOLE_CHUNKED, TARN_WHOLE_DISTRIBUTED};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+// The place of this rank on |on|: a simulated device is a rank's own.
+static inline tarn_place open_ground(const ground *on) {
+  tarn_place place = {.device = NULL, .kind = on->kind};
+  char name[32];
+  if (on->device == NULL) return place;
+  bool sim = strcmp(on->device, "sim") == 0;
+  snprintf(name, sizeof name, "%s:%zu", on->device, sim ? my.rank : 0);
+  if (sim) {
+    tarn_sim_options options = {.struct_size = sizeof options,
+                                .devices = my.ranks,
+                                .capacity = 256 * KIT_MIB};
+    MUST_BE(tarn_sim_configure(&options), TARN_OK);
+  }
+  MUST_BE(tarn_device_open(name, &place.device), TARN_OK);
+  return place;
+}
+
+static inline void close_ground(tarn_place place) {
+  if (place.device == NULL) return;
+  MUST_BE(tarn_device_close(place.device), TARN_OK);
+}
+
+// --- bytes -----------------------------------------------------------------
+
+static inline void *host_bytes(tarn_addr address) {
+  return (void *)(uintptr_t)address;
+}
+
+static inline void peek(tarn_place place, tarn_addr address, void *out,
+                        size_t size) {
+  if (size == 0) return;
+  if (place.kind == TARN_PLACE_HOST) {
+    memcpy(out, host_bytes(address), size);
+  } else {
+    MUST_BE(tarn_copy_d2h(place.device, out, address, size, NULL), TARN_OK);
+  }
+}
+
+static inline void poke(tarn_place place, tarn_addr address, const void *bytes,
+                        size_t size) {
+  if (size == 0) return;
+  if (place.kind == TARN_PLACE_HOST) {
+    memcpy(host_bytes(address), bytes, size);
+  } else {
+    MUST_BE(tarn_copy_h2d(place.device, address, bytes, size, NULL), TARN_OK);
+  }
+}
+
+// What stands at byte |offset| of a whole that ranks have filled.
+static inline unsigned char byte_of(size_t offset) {
+  return (unsigned char)(offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1);
+}
+
+// --- nothing is left -------------------------------------------------------
+
+typedef struct belongings {
+  size_t descriptors;
+  size_t mappings;  // of files in memory that are the library's
+  size_t host_bytes;
+  size_t device_free;
+  size_t pool_live;
+} belongings;
+
+static inline size_t count_descriptors(void) {
+  size_t count = 0;
+  DIR *folder = opendir("/proc/self/fd");
+  MUST(folder != NULL);
+  while (readdir(folder) != NULL)
+    count++;
+  closedir(folder);
+  return count;
+}
+
+static inline size_t count_file_mappings(void) {
+  char line[512];
+  size_t count = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  MUST(maps != NULL);
+  while (fgets(line, sizeof line, maps) != NULL)
+    if (strstr(line, "/memfd:tarn-") != NULL) count++;
+  fclose(maps);
+  return count;
+}
+
+static inline belongings look_around(tarn_place place) {
+  belongings seen = {.descriptors = count_descriptors(),
+                     .mappings = count_file_mappings(),
+                     .host_bytes = tarn_host_memory()};
+  size_t total = 0;
+  tarn_pool *pool = NULL;
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  bool sim = place.device != NULL &&
+             strncmp(tarn_device_name(place.device), "sim", 3) == 0;
+  MUST_BE(tarn_pool_of(place, &pool), TARN_OK);
+  MUST_BE(tarn_pool_trim(pool, 0), TARN_OK);
+  MUST_BE(tarn_pool_query(pool, &stats), TARN_OK);
+  seen.pool_live = stats.live_bytes + stats.reserved_bytes;
+  if (sim) {
+    MUST_BE(tarn_device_memory(place.device, &total, &seen.device_free),
+            TARN_OK);
+  }
+  return seen;
+}
+
+// |place| is as it was. Host memory of the books may stay where the pool keeps
+// some for the next time: what is asked is that it does not grow.
+static inline void see_nothing_left(tarn_place place, belongings before) {
+  belongings now = look_around(place);
+  MUST(now.descriptors == before.descriptors);
+  MUST(now.mappings == before.mappings);
+  MUST(now.device_free == before.device_free);
+  MUST(now.pool_live == before.pool_live);
+  MUST(now.host_bytes == before.host_bytes);
+}
+
+#endif  // TARN_TESTS_TEST_WHOLE_KIT_H_
