@@ -117,7 +117,7 @@ START_TEST(bytes_are_kept_and_others_zero) {
 END_TEST
 
 // Parts that begin and end anywhere, all at the same time.
-static const size_t PART = 5 * 1000 * 1000;
+static const size_t PART = 5000000;
 enum { PARTS = 6 };
 
 static int commit_parts(int fd) {
