@@ -81,6 +81,7 @@ static void sweep_host_memory(tarn_place place, tarn_whole_type type,
 
 static void lack_host_memory(void) {
   tarn_place place = open_ground(where);
+  warm_up(place);
   for (size_t t = 0; t < TYPES; t++) {
     sweep_host_memory(place, types[t], FAULTS_ONCE);
     sweep_host_memory(place, types[t], FAULTS_FROM_NOW);
@@ -123,6 +124,7 @@ static void sweep_driver(tarn_place place, tarn_whole_type type) {
 
 static void have_a_failing_driver(void) {
   tarn_place place = open_ground(where);
+  warm_up(place);
   for (size_t t = 0; t < TYPES; t++)
     sweep_driver(place, types[t]);
   close_ground(place);
@@ -139,6 +141,7 @@ END_TEST
 // not notice, and the call says so.
 static void end_with_a_failing_driver(void) {
   tarn_place place = open_ground(where);
+  warm_up(place);
   size_t failures = 0;
   for (size_t n = 1; n <= DRIVER_CALLS; n++) {
     char plan[32];
@@ -167,6 +170,7 @@ END_TEST
 
 static void lack_room(void) {
   tarn_place place = open_ground(where);
+  warm_up(place);
   for (size_t t = 0; t < TYPES; t++) {
     tarn_whole *whole = NULL;
     tarn_whole_options options = options_here(place, types[t]);

@@ -85,12 +85,11 @@ static tarn_status meet(tarn_whole *whole) {
   int fd = -1;
   if (whole->size == 0) return TARN_OK;
   tarn_status status = find_file(whole, &fd);
-  if (status == TARN_OK) status = commit(whole, fd);
   if (status != TARN_OK) return status;
   whole->mapping = tarn__os_map_shared(fd, whole->mapping_size);
   if (whole->mapping == NULL) return refused("addresses", whole->mapping_size);
   set_addresses(whole);
-  return TARN_OK;
+  return commit(whole, fd);
 }
 
 // A driver that registers memory touches all of it.

@@ -16,11 +16,19 @@
 
 // --- what is one -----------------------------------------------------------
 
+// Where the last row ends; nothing is behind a tensor without rows.
+static bool find_end(const tarn__tensor *tensor, size_t *out_end) {
+  *out_end = 0;
+  if (tensor->rows == 0) return true;
+  return tarn_size_mul(tensor->stride, tensor->rows - 1, out_end) &&
+         tarn_size_add(*out_end, tensor->offset, out_end) &&
+         tarn_size_add(*out_end, tensor->row_bytes, out_end);
+}
+
 // In bytes; false: something overflows.
 static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
                     size_t *out_end) {
   size_t element = tarn_dtype_size(tensor->dtype);
-  size_t last = tensor->rows > 0 ? tensor->rows - 1 : 0;
   *out = (tarn__tensor){.whole = tensor->whole,
                         .dtype = tensor->dtype,
                         .rows = tensor->rows,
@@ -28,10 +36,7 @@ static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
   return tarn_size_mul(tensor->width, element, &out->row_bytes) &&
          tarn_size_mul(tensor->stride, element, &out->stride) &&
          tarn_size_mul(tensor->offset, element, &out->offset) &&
-         tarn_size_mul(out->stride, last, out_end) &&
-         tarn_size_add(*out_end, out->offset, out_end) &&
-         tarn_size_add(*out_end, tensor->rows > 0 ? out->row_bytes : 0,
-                       out_end);
+         find_end(out, out_end);
 }
 
 static tarn_status check_form(const tarn_whole_tensor *tensor) {
