@@ -173,11 +173,6 @@ static inline void poke(tarn_place place, tarn_addr address, const void *bytes,
   }
 }
 
-// What stands at byte |offset| of a whole that ranks have filled.
-static inline unsigned char byte_of(size_t offset) {
-  return (unsigned char)(offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1);
-}
-
 // --- nothing is left -------------------------------------------------------
 
 typedef struct belongings {
