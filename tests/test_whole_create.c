@@ -1,5 +1,7 @@
 // Making and ending wholes: what cannot be made is refused at all ranks, with
 // a text that says why, and leaves nothing behind.
+#include <sys/wait.h>
+
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "test_whole_kit.h"
@@ -297,7 +299,7 @@ static void fork_with_a_whole(void) {
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
-      alarm(RANK_SECONDS);
+      alarm(60);
       use_inherited();
       _exit(0);
     }
