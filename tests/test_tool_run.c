@@ -112,7 +112,7 @@ START_TEST(file_limit_is_as_before) {
 }
 END_TEST
 
-// Where there may not, nothing is left running.
+// Where there may not, it is said.
 START_TEST(file_limit_that_is_too_low) {
   tool_output o = tool_run_program(
       "/bin/sh", -1,
@@ -122,6 +122,23 @@ START_TEST(file_limit_that_is_too_low) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "Too many open files");
   tool_output_free(&o);
+}
+END_TEST
+
+static void limit_files(void) {
+  const struct rlimit limit = {32, 32};
+  if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0 ||
+      setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    _exit(98);
+  }
+}
+
+// So it is when some of them run already, which are ended.
+START_TEST(file_limit_in_the_middle) {
+  launcher l =
+      launch(limit_files, (const char *const[]){"tarn", "run", "-n", "8", "-l",
+                                                "sleep", "1000", NULL});
+  ck_assert_int_eq(wait_for(&l), 1);
 }
 END_TEST
 
@@ -266,11 +283,11 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("tool_run");
-  ADD_CASE(suite, "given", each_has_its_number,
-           number_of_an_outer_run_is_replaced, timeout_is_told,
-           words_behind_the_program_are_its_own, stdin_is_rank_0s,
-           no_descriptor_leaks, file_limit_is_as_before,
-           file_limit_that_is_too_low, closed_outputs_stay_empty);
+  ADD_CASE(
+      suite, "given", each_has_its_number, number_of_an_outer_run_is_replaced,
+      timeout_is_told, words_behind_the_program_are_its_own, stdin_is_rank_0s,
+      no_descriptor_leaks, file_limit_is_as_before, file_limit_that_is_too_low,
+      file_limit_in_the_middle, closed_outputs_stay_empty);
   ADD_CASE(suite, "ended", status_of_the_one_that_fails,
            signal_of_the_one_that_fails, first_failure_counts,
            sigpipe_ends_a_rank, others_may_end_by_themselves,

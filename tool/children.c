@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// As shells have them.
+enum { CANNOT_RUN = 126, NOT_FOUND = 127 };
+
 // --- signals ---------------------------------------------------------------
 
 static const int passed_on[CHILDREN_PASSED_ON] = {SIGHUP,  SIGINT,  SIGQUIT,
@@ -75,7 +78,7 @@ void children_end(child_set *c) {
 void children_set(const char *name, const char *value) {
   if (setenv(name, value, 1) == 0) return;
   tool_say(NULL, "no memory for %s in the environment", name);
-  _exit(CHILDREN_CANNOT_RUN);
+  _exit(EXIT_FAILURE);
 }
 
 // Says on |out| why it did not become the program.
@@ -113,13 +116,13 @@ static void forget(pid_t pid) {
 int children_start(child_set *c, char *const *program,
                    children_prepare_fn *prepare, void *context) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+  if (pipe2(ends, O_CLOEXEC) != 0) return -errno;
   fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) become(c, program, prepare, context, ends[1]);
   int fork_error = errno;
   int error = hear_error(ends);
-  if (pid < 0) return fork_error;
+  if (pid < 0) return -fork_error;
   if (error != 0) {
     forget(pid);
     return error;
@@ -131,9 +134,12 @@ int children_start(child_set *c, char *const *program,
 
 int children_say_not_run(const tool_verb *verb, const char *program,
                          int error) {
-  if (error != CHILDREN_UNPREPARED)
-    tool_say(verb, "%s: %s", program, strerror(error));
-  return error == ENOENT ? CHILDREN_NOT_FOUND : CHILDREN_CANNOT_RUN;
+  if (error == CHILDREN_UNPREPARED) return TOOL_NO;
+  if (error < 0) {
+    return tool_fail(verb, "no process for %s: %s", program, strerror(-error));
+  }
+  tool_say(verb, "%s: %s", program, strerror(error));
+  return error == ENOENT ? NOT_FOUND : CANNOT_RUN;
 }
 
 // --- while they run --------------------------------------------------------

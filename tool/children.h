@@ -10,14 +10,12 @@
 #ifndef TARN_TOOL_CHILDREN_H_
 #define TARN_TOOL_CHILDREN_H_
 
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "tool.h"
-
-// Exit statuses of a tool that starts programs, as shells have them.
-enum { CHILDREN_CANNOT_RUN = 126, CHILDREN_NOT_FOUND = 127 };
 
 enum { CHILDREN_PASSED_ON = 6 };
 
@@ -50,11 +48,12 @@ typedef bool children_prepare_fn(void *context);
 void children_set(const char *name, const char *value);
 
 // Starts |program|, found as execvp does, with SIGPIPE and the signals above as
-// the tool was started with; returns when it runs. 0, or why it does not, as in
-// errno; CHILDREN_UNPREPARED: |prepare| has said so.
+// the tool was started with; returns when it runs. 0, or why it does not: above
+// 0, what execvp said, as in errno; below, -errno of why there is no process;
+// CHILDREN_UNPREPARED: |prepare| has said so.
 int children_start(child_set *c, char *const *program,
                    children_prepare_fn *prepare, void *context);
-enum { CHILDREN_UNPREPARED = -1 };
+#define CHILDREN_UNPREPARED INT_MIN
 
 // Passes on the signals that have come, and sees who has ended: how many have.
 // Waits for nothing.
@@ -69,8 +68,8 @@ void children_wait(child_set *c);
 // and is dropped. None must be left.
 void children_end(child_set *c);
 
-// Says that |program| was not started for |error| of children_start. The exit
-// status to say so with.
+// Says that |program| was not started for |error| of children_start. Returns
+// the exit status that says the same: 127, 126 or TOOL_NO.
 int children_say_not_run(const tool_verb *verb, const char *program, int error);
 
 #endif  // TARN_TOOL_CHILDREN_H_

@@ -104,7 +104,7 @@ int launch_run(char *const *program, const char *library,
   child_set one;
   preparation p = {library, settings};
   int error = children_begin(&one, 1);
-  if (error != 0) return error;
+  if (error != 0) return -error;
   error = children_start(&one, program, prepare, &p);
   children_wait(&one);
   if (error == 0) *out_end = one.all[0];

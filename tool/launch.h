@@ -19,7 +19,7 @@ char *launch_library(const tool_verb *verb);
 // preloaded anyway, and waits until it has ended, which |out_end| tells.
 // |settings| end with a name of NULL; a value of NULL becomes the program's
 // process number. Signals as children.h says. 0, or why the program was not
-// started, as in errno.
+// started, as children_start has it.
 int launch_run(char *const *program, const char *library,
                const launch_setting *settings, child *out_end);
 
