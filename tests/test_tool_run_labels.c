@@ -153,13 +153,22 @@ static void rest(void) {
   nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
+// Waits until nothing more comes into it.
+static void await_full(int fd) {
+  for (int same = 0, before = 0; same < 10;) {
+    rest();
+    int now = left_in(fd);
+    same = now > 0 && now == before ? same + 1 : 0;
+    before = now;
+  }
+}
+
 // The launcher obeys while nobody reads: its first signal goes to the ranks,
 // and a second one, once they have ended, ends it.
 START_TEST(reader_that_sleeps) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
   int status = 0;
-  while (left_in(l.out) < 60000)
-    rest();
+  await_full(l.out);
   do {
     ck_assert_int_eq(kill(l.pid, SIGTERM), 0);
     rest();
