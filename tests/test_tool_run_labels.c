@@ -108,10 +108,10 @@ END_TEST
 
 // Together more than all buffers on the way.
 START_TEST(much_from_many) {
-  tool_output o = run_script(
+  const char *script =
       "head -c 200000 /dev/zero | tr '\\0' '\\n'; "
-      "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2",
-      "-n", "7", "-l");
+      "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2";
+  tool_output o = run_script(script, "-n", "7", "-l");
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_eq(count_of(o.out, "\n"), 1400000);
   ck_assert_uint_eq(count_of(o.err, "\n"), 350000);
