@@ -8,7 +8,8 @@
 //   rows_threads.c  threads for one call
 //
 //   indices --admit--> row --place--> pair --window--> moved
-//                       \--sorted--/
+//                     |            |
+//                     +---sorted---+
 #ifndef TARN_PLUGINS_COMMON_ROWS_DIRECT_H_
 #define TARN_PLUGINS_COMMON_ROWS_DIRECT_H_
 
@@ -19,6 +20,8 @@
 
 // --- rows_move.c -----------------------------------------------------------
 
+enum { TARN__ROWS_AHEAD = 16 };  // rows to fetch before they are moved
+
 // A row at both ends. |table| NULL: the dense row is cleared.
 typedef struct tarn__rows_pair {
   unsigned char *table;
@@ -27,7 +30,8 @@ typedef struct tarn__rows_pair {
 
 struct tarn__rows_plan;
 
-// Moves |count| rows.
+// Moves |count| rows. Behind them stand TARN__ROWS_AHEAD more pairs, of rows
+// that may come next.
 typedef void tarn__rows_mover(const struct tarn__rows_plan *plan,
                               const tarn__rows_pair *pairs, size_t count);
 

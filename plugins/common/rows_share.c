@@ -1,26 +1,20 @@
-// A share of the rows. Each is fetched some rows before it is moved, so that
-// the processor waits for several at a time: a row of a large table is in no
-// cache.
-//
-//   pairs   [ 0 ][ 1 ] . . . [ 15 ] | [ 16 ] . . . [ 31 ]
-//             to be moved next          being fetched
-//
-// Rows go one after the other as they come, or a batch of them sorted by region
-// of the table. Which of the two is faster depends on what is not known here:
-// on the size of the table's pages, and on what the processor remembers of
-// them. So both are tried, and tried again now and then.
+// A share of the rows, which go one after the other as they come, or a batch of
+// them sorted by region of the table. Which of the two is faster depends on
+// what is not known here: on the size of the table's pages, and on how many of
+// them the processor remembers. So both are tried, and tried again now and
+// then.
 //
 //   batches   [ as they come ][ sorted ][ the faster of the two ] . . .
+//
+// Rows that were found wait in a window to be moved together.
 #include <string.h>
 
 #include "base/os.h"
 #include "common/rows_direct.h"
 
 enum {
-  TRY_EVERY = 32,    // batches, the first two of which are tries
-  HALF = 16,         // rows that are fetched while as many are moved
-  FETCH_SIZE = 256,  // bytes of a row to fetch; the rest comes by itself
-  LINE_SIZE = 64,    // bytes that come at once
+  TRY_EVERY = 32,  // batches, the first two of which are tries
+  WINDOW = 64,     // rows that are moved together
 };
 
 typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
@@ -33,36 +27,20 @@ typedef struct worker {
   size_t turn;             // the next batch
   uint64_t costs[ORDERS];  // ns of a batch when it was last done so
   size_t count;            // of the pairs
-  tarn__rows_pair pairs[2 * HALF];
+  tarn__rows_pair pairs[WINDOW + 2 * TARN__ROWS_AHEAD];
 } worker;
 
 // --- the window ------------------------------------------------------------
 
-// Always inline: gcc takes a function that only fetches for one that does
-// nothing, and drops the calls.
-#define FETCHER static inline __attribute__((always_inline)) void
-
-FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
-  if (size > FETCH_SIZE) size = FETCH_SIZE;
-  for (size_t at = 0; at < size; at += LINE_SIZE) {
-    __builtin_prefetch(bytes + at);
-  }
-}
-
-// No address is wrong here.
-FETCHER fetch(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
-  if (plan->fetch_table) fetch_bytes(pair->table, plan->table_bytes);
-  if (plan->fetch_dense) fetch_bytes(pair->dense, plan->dense_bytes);
-}
-
-// Moves the older half; the younger is being fetched.
-static void move_half(worker *w) {
+// Moves all pairs but those that stand there to be fetched.
+static void move_most(worker *w) {
   const tarn__rows_plan *plan = w->share->plan;
-  plan->move(plan, w->pairs, HALF);
-  memcpy(w->pairs, w->pairs + HALF, HALF * sizeof w->pairs[0]);
-  w->count = HALF;
+  plan->move(plan, w->pairs, WINDOW);
+  memcpy(w->pairs, w->pairs + WINDOW, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
+  w->count = TARN__ROWS_AHEAD;
 }
 
+// Moves all there are; what stood behind them is fetched in vain.
 static void move_rest(worker *w) {
   const tarn__rows_plan *plan = w->share->plan;
   plan->move(plan, w->pairs, w->count);
@@ -70,12 +48,11 @@ static void move_rest(worker *w) {
 }
 
 static inline void push(worker *w, unsigned char *table, size_t position) {
-  const tarn__rows_plan *plan = w->share->plan;
-  tarn_addr dense = plan->rows->dense + position * plan->rows->dense_stride;
-  tarn__rows_pair *pair = &w->pairs[w->count++];
-  *pair = (tarn__rows_pair){table, (unsigned char *)(uintptr_t)dense};
-  fetch(plan, pair);
-  if (w->count == 2 * (size_t)HALF) move_half(w);
+  const tarn_rows *rows = w->share->plan->rows;
+  tarn_addr dense = rows->dense + position * rows->dense_stride;
+  w->pairs[w->count++] =
+      (tarn__rows_pair){table, (unsigned char *)(uintptr_t)dense};
+  if (w->count == WINDOW + TARN__ROWS_AHEAD) move_most(w);
 }
 
 // --- indices ---------------------------------------------------------------
@@ -99,8 +76,9 @@ tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
 // False: a fault.
 static inline bool push_row(worker *w, size_t row, size_t position) {
   const tarn__rows_plan *plan = w->share->plan;
+  if (plan->table_bytes == 0) return true;
   tarn_addr at = tarn__rows_place(plan->rows, row, plan->table_bytes);
-  if (at == 0 && plan->table_bytes != 0) {
+  if (at == 0) {
     stop(w->share, TARN__ROWS_IN_TWO, (int64_t)row, position);
     return false;
   }
