@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/os_pages.h"
 #include "test_cpu_range_kit.h"
 
 static const tarn_device_ext *ext;
@@ -153,6 +156,150 @@ START_TEST(another_process_gets_at_it) {
 }
 END_TEST
 
+// --- pages -----------------------------------------------------------------
+
+static size_t bytes_behind(uint64_t memory) {
+  struct stat info;
+  int fd = -1;
+  assert_ext_ok(ext->memory_export(0, memory, &fd));
+  ck_assert_int_eq(fstat(fd, &info), 0);
+  close(fd);
+  return (size_t)info.st_blocks * 512;
+}
+
+START_TEST(memory_is_there_before_it_is_touched) {
+  static const size_t SIZES[] = {GRANULE, 2 * MIB - GRANULE, 2 * MIB,
+                                 5 * MIB + GRANULE};
+  for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+    uint64_t memory = create(SIZES[i], TARN_EXT_MEMORY_SHAREABLE);
+    ck_assert_uint_eq(bytes_behind(memory), SIZES[i]);
+    destroy(memory);
+  }
+}
+END_TEST
+
+// What this kernel gives for 2 MiB: all of it, or nothing.
+static size_t huge_of_one(void) {
+  size_t huge = 0;
+  int fd = tarn__os_memory_file("probe", 2 * MIB);
+  ck_assert(tarn__os_commit_file(fd, 0, 2 * MIB, &huge));
+  close(fd);
+  if (huge == 0) note_skipped("huge pages", "the kernel gives none");
+  return huge;
+}
+
+// Of pieces of a range that begin at multiples of 2 MiB all but a rest is huge.
+START_TEST(large_memory_is_on_huge_pages) {
+  size_t huge = huge_of_one();
+  size_t size = 4 * MIB + GRANULE;
+  tarn__os_pages pages;
+  uint64_t addr = reserve(12 * MIB);
+  ck_assert_uint_eq(addr % (2 * MIB), 0);
+  uint64_t memory = create(size, TARN_EXT_MEMORY_SHAREABLE);
+  map(addr + 2 * MIB, size, memory);
+  ck_assert(tarn__os_look_at_pages(bytes_at(addr + 2 * MIB), size, &pages));
+  ck_assert_uint_eq(pages.huge_bytes, 2 * huge);
+  unmap(addr + 2 * MIB, size);
+  map(addr + 3 * MIB, size, memory);
+  ck_assert(tarn__os_look_at_pages(bytes_at(addr + 3 * MIB), size, &pages));
+  ck_assert_uint_eq(pages.huge_bytes, 0);
+  unmap(addr + 3 * MIB, size);
+  destroy(memory);
+  release(addr, 12 * MIB);
+}
+END_TEST
+
+// The importer writes, which is what brings the pages to it.
+static int import_huge(int socket) {
+  uint64_t memory = 0;
+  uint64_t addr = 0;
+  tarn__os_pages pages;
+  int fd = receive_fd(socket);
+  if (ext->memory_import(0, fd, 8 * MIB, &memory) != TARN_OK) return 1;
+  close(fd);
+  if (ext->range_reserve(0, 8 * MIB, 0, &addr) != TARN_OK) return 2;
+  if (ext->range_map(0, addr, 8 * MIB, memory) != TARN_OK) return 3;
+  if (ext->range_set_access(0, addr, 8 * MIB, 0, TARN_EXT_ACCESS_READ_WRITE) !=
+      TARN_OK) {
+    return 4;
+  }
+  for (size_t i = 0; i < 8 * MIB; i += 64)
+    bytes_at(addr)[i]++;
+  if (!tarn__os_look_at_mappings(bytes_at(addr), 8 * MIB, &pages)) return 5;
+  return (int)(10 + pages.huge_bytes / (2 * MIB));
+}
+
+START_TEST(importers_have_the_same_huge_pages) {
+  size_t huge = huge_of_one();
+  int pair[2];
+  int result = 0;
+  int fd = -1;
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(import_huge(pair[1]));
+  }
+  uint64_t memory = create(8 * MIB, TARN_EXT_MEMORY_SHAREABLE);
+  assert_ext_ok(ext->memory_export(0, memory, &fd));
+  send_fd(pair[0], fd);
+  ck_assert_int_eq(waitpid(child, &result, 0), child);
+  ck_assert(WIFEXITED(result));
+  ck_assert_int_eq(WEXITSTATUS(result), 10 + (huge != 0 ? 4 : 0));
+  close(fd);
+  close(pair[0]);
+  close(pair[1]);
+  destroy(memory);
+}
+END_TEST
+
+static int open_files(void) {
+  int count = 0;
+  for (int fd = 0; fd < 1024; fd++)
+    count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+static int create_within(enum __rlimit_resource what) {
+  struct rlimit limit = {MIB, MIB};
+  uint64_t memory = 1;
+  int before = open_files();
+  if (setrlimit(what, &limit) != 0) return 1;
+  if (ext->memory_create(0, 64 * MIB, TARN_EXT_MEMORY_SHAREABLE, &memory) !=
+      TARN_FULL) {
+    return 2;
+  }
+  return memory == 0 && open_files() == before ? 0 : 3;
+}
+
+static void assert_full_within(enum __rlimit_resource what) {
+  int result = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(create_within(what));
+  }
+  ck_assert_int_eq(waitpid(child, &result, 0), child);
+  ck_assert_int_eq(result, 0);
+}
+
+START_TEST(what_cannot_be_had_is_full) {
+  size_t total = 0;
+  size_t available = 0;
+  uint64_t memory = 1;
+  int before = open_files();
+  tarn__os_memory(&total, &available);
+  assert_ext(ext->memory_create(0, total / GRANULE * GRANULE * 2,
+                                TARN_EXT_MEMORY_SHAREABLE, &memory),
+             TARN_FULL);
+  ck_assert_ptr_nonnull(strstr(ext_text(NULL), "shareable memory of "));
+  ck_assert_uint_eq(memory, 0);
+  ck_assert_int_eq(open_files(), before);
+  assert_full_within(RLIMIT_AS);
+  assert_full_within(RLIMIT_FSIZE);
+}
+END_TEST
+
 // --- forks -----------------------------------------------------------------
 
 typedef struct inherited {
@@ -285,6 +432,9 @@ int main(void) {
   Suite *suite = suite_create("cpu: shared memory");
   ADD_CASE(suite, "processes", what_cannot_be_shared, strangers_are_refused,
            imported_memory_is_the_same, another_process_gets_at_it);
+  ADD_CASE(suite, "pages", memory_is_there_before_it_is_touched,
+           large_memory_is_on_huge_pages, importers_have_the_same_huge_pages,
+           what_cannot_be_had_is_full);
   ADD_CASE(suite, "forks", a_child_has_all_that_its_parent_had,
            children_find_no_lock_taken);
   ADD_CASE(suite, "end", the_end_frees_what_was_forgotten);

@@ -2,7 +2,8 @@
 //
 //   private     lives in the pages at which it is mapped. While it is mapped
 //               nowhere its bytes are parked at addresses that nobody knows.
-//   shareable   a file in memory, mapped wherever it is wanted
+//   shareable   a file in memory, mapped wherever it is wanted; all of it is
+//               there from the first, on huge pages if they can be had
 //
 // Not locked: all is guarded by the lock of ranges (range.c), under which
 // every function here is called.

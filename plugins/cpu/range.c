@@ -16,6 +16,7 @@
 
 #include "backing.h"
 #include "base/hostmem.h"
+#include "base/os_pages.h"
 #include "cpu.h"
 #include "spans.h"
 
@@ -216,6 +217,13 @@ static tarn_status reserve(size_t size, size_t align, uint64_t *out_addr) {
   return TARN_OK;
 }
 
+// Large ranges so that memory mapped at multiples of a huge page in them can be
+// on such.
+static size_t align_of_range(size_t size, size_t asked) {
+  size_t least = size >= TARN__OS_HUGE ? TARN__OS_HUGE : GRANULARITY;
+  return asked < least ? least : asked;
+}
+
 tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
                                     uint64_t *out_addr) {
   *out_addr = 0;
@@ -226,7 +234,7 @@ tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
   if (align != 0 && !tarn_is_power_of_two(align)) {
     return tarn__cpu_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
   }
-  return reserve(size, align < GRANULARITY ? GRANULARITY : align, out_addr);
+  return reserve(size, align_of_range(size, align), out_addr);
 }
 
 static tarn_status release(uint64_t addr, size_t size) {

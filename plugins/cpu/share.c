@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "backing.h"
+#include "base/os_pages.h"
 #include "cpu.h"
 
 // By which the plug-in knows files of its own making.
@@ -28,6 +29,21 @@ static tarn_status enter(size_t size, int fd, uint64_t *out_memory) {
   return TARN_OK;
 }
 
+// With memory behind all of it, for whoever maps it: on huge pages, if they can
+// be had, where it is large enough for one.
+static tarn_status make_file(size_t size, int *out_fd) {
+  size_t huge = 0;
+  int fd = tarn__os_memory_file(FILE_NAME, size);
+  if (fd < 0) return tarn__cpu_refused("a file in memory", size);
+  if (!tarn__os_commit_file(fd, 0, size, &huge)) {
+    tarn_status status = tarn__cpu_refused("shareable memory", size);
+    tarn__os_close(fd);
+    return status;
+  }
+  *out_fd = fd;
+  return TARN_OK;
+}
+
 tarn_status tarn__cpu_memory_create(int id, size_t size, uint32_t flags,
                                     uint64_t *out_memory) {
   *out_memory = 0;
@@ -39,11 +55,8 @@ tarn_status tarn__cpu_memory_create(int id, size_t size, uint32_t flags,
                           (unsigned)flags);
   }
   int fd = -1;
-  if (flags != 0) {
-    fd = tarn__os_memory_file(FILE_NAME, size);
-    if (fd < 0) return tarn__cpu_refused("a file in memory", size);
-  }
-  return enter(size, fd, out_memory);
+  if (flags != 0) status = make_file(size, &fd);
+  return status == TARN_OK ? enter(size, fd, out_memory) : status;
 }
 
 static tarn_status no_memory(uint64_t memory) {

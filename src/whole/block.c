@@ -1,0 +1,49 @@
+// Memory of distributed wholes: a block of the place's pool, which nobody else
+// maps.
+#include <string.h>
+
+#include "base/status.h"
+#include "whole/whole.h"
+
+static tarn_status clear(const tarn_whole *whole, size_t size) {
+  void *bytes = NULL;
+  tarn_addr address = whole->block.address;
+  if (whole->on_device) {
+    return tarn_device_set(whole->place.device, address, 0, size, NULL);
+  }
+  tarn_status status =
+      tarn_device_host_view(whole->place, address, size, &bytes);
+  if (status == TARN_OK) memset(bytes, 0, size);
+  return status;
+}
+
+static tarn_status make(tarn_whole *whole) {
+  size_t size = tarn__whole_part_size(whole, whole->rank);
+  if (size == 0) return TARN_OK;
+  tarn_status status = tarn_pool_alloc_tagged(whole->pool, size, 0, NULL,
+                                              whole->tag, &whole->block);
+  if (status != TARN_OK) return status;
+  whole->charged = size;
+  whole->parts[whole->rank] = whole->block.address;
+  return clear(whole, size);
+}
+
+static tarn_status leave(tarn_whole *whole) {
+  (void)whole;
+  return TARN_OK;
+}
+
+static tarn_status end(tarn_whole *whole) {
+  if (whole->block.pool == NULL) return TARN_OK;
+  tarn_status status = tarn_pool_free(&whole->block, NULL);
+  whole->block = (tarn_block){.pool = NULL};
+  whole->charged = 0;
+  return status;
+}
+
+static void forget(tarn_whole *whole) {
+  (void)whole;
+}
+
+const tarn__backing tarn__backing_block = {
+    .make = make, .leave = leave, .end = end, .forget = forget};

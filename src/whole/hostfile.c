@@ -1,0 +1,135 @@
+// Mapped memory of the host: one file in memory, which the first rank makes and
+// all map. A file has its size from the first, but no memory: each rank puts
+// some behind its own part, where it runs, before anyone has an address.
+//
+//   file   |   stretch   |   stretch   |   stretch   |   stretch   |  |
+//   parts  |   of rank 0       |   of rank 1       |   of rank 2      |
+//   made   |   by rank 0               |   by rank 1 | by rank 2      |
+//
+// A stretch (os_pages.h) is put there whole, by whose part has its first byte,
+// and that is who it is charged to.
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/os_pages.h"
+#include "base/status.h"
+#include "whole/whole.h"
+
+// By which ranks know files of this making.
+static const char FILE_NAME[] = "tarn-whole";
+
+// --- the file --------------------------------------------------------------
+
+static tarn_status refused(const char *what, size_t size) {
+  int reason = errno;
+  bool full = reason == ENOMEM || reason == ENOSPC;
+  return tarn__fail(full ? TARN_FULL : TARN_E_IO, "whole: %s of %zu bytes: %s",
+                    what, size, strerror(reason));
+}
+
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+// Bytes of the file that rank |rank| puts memory behind.
+static size_t made_by(const tarn_whole *whole, size_t rank) {
+  size_t begin = tarn__partition_cut(whole->offsets[rank], TARN__OS_HUGE);
+  size_t end = tarn__partition_cut(whole->offsets[rank + 1], TARN__OS_HUGE);
+  return smaller(end, whole->mapping_size) -
+         smaller(begin, whole->mapping_size);
+}
+
+static tarn_status make(tarn_whole *whole) {
+  whole->mapping_size = tarn__partition_cut(whole->size, whole->piece);
+  if (whole->size == 0) return TARN_OK;
+  tarn_status status = tarn__whole_charge(whole, made_by(whole, whole->rank));
+  if (status != TARN_OK || whole->rank != 0) return status;
+  whole->fd = tarn__os_memory_file(FILE_NAME, whole->mapping_size);
+  if (whole->fd >= 0) return TARN_OK;
+  return refused("a file in memory", whole->mapping_size);
+}
+
+// --- mapping ---------------------------------------------------------------
+
+static tarn_status find_file(const tarn_whole *whole, int *out_fd) {
+  *out_fd = whole->rank == 0 ? whole->fd : whole->fds[0];
+  if (tarn__os_is_memory_file(*out_fd, FILE_NAME, whole->mapping_size)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_CORRUPT,
+                    "whole: what came from rank 0 is no file in memory of %zu "
+                    "bytes",
+                    whole->mapping_size);
+}
+
+static tarn_status commit(const tarn_whole *whole, int fd) {
+  size_t huge = 0;
+  size_t size = made_by(whole, whole->rank);
+  size_t begin =
+      tarn__partition_cut(whole->offsets[whole->rank], TARN__OS_HUGE);
+  if (size == 0) return TARN_OK;
+  if (tarn__os_commit_file(fd, begin, size, &huge)) return TARN_OK;
+  return refused("memory", size);
+}
+
+static void set_addresses(tarn_whole *whole) {
+  whole->base = (tarn_addr)(uintptr_t)whole->mapping;
+  for (size_t r = 0; r < whole->ranks; r++) {
+    if (tarn__whole_part_size(whole, r) > 0)
+      whole->parts[r] = whole->base + whole->offsets[r];
+  }
+}
+
+static tarn_status meet(tarn_whole *whole) {
+  int fd = -1;
+  if (whole->size == 0) return TARN_OK;
+  tarn_status status = find_file(whole, &fd);
+  if (status != TARN_OK) return status;
+  whole->mapping = tarn__os_map_shared(fd, whole->mapping_size);
+  if (whole->mapping == NULL) return refused("addresses", whole->mapping_size);
+  set_addresses(whole);
+  return commit(whole, fd);
+}
+
+// A driver that registers memory touches all of it.
+static tarn_status settle(tarn_whole *whole) {
+  tarn_device *device = whole->place.device;
+  if (device == NULL || whole->mapping == NULL) return TARN_OK;
+  tarn_status status =
+      tarn_device_host_register(device, whole->mapping, whole->mapping_size);
+  whole->registered = status == TARN_OK;
+  return status;
+}
+
+// --- the end ---------------------------------------------------------------
+
+static tarn_status leave(tarn_whole *whole) {
+  tarn_status status = TARN_OK;
+  if (whole->registered) {
+    status = tarn_device_host_unregister(whole->place.device, whole->mapping);
+  }
+  // What the driver does not let go of must stay what it is.
+  if (whole->mapping != NULL && status == TARN_OK) {
+    tarn__os_unmap(whole->mapping, whole->mapping_size);
+  }
+  whole->registered = false;
+  whole->mapping = NULL;
+  return status;
+}
+
+static tarn_status end(tarn_whole *whole) {
+  return tarn__whole_discharge(whole);
+}
+
+// A child of fork keeps the mapping, as it keeps all memory of devices.
+static void forget(tarn_whole *whole) {
+  whole->mapping = NULL;
+}
+
+const tarn__backing tarn__backing_hostfile = {.make = make,
+                                              .meet = meet,
+                                              .settle = settle,
+                                              .leave = leave,
+                                              .end = end,
+                                              .forget = forget};

@@ -1,0 +1,166 @@
+// What may be asked for, and whether all ranks ask the same.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "whole/whole.h"
+
+const char *tarn_whole_type_name(tarn_whole_type type) {
+  switch (type) {
+    case TARN_WHOLE_CONTINUOUS:
+      return "continuous";
+    case TARN_WHOLE_CHUNKED:
+      return "chunked";
+    case TARN_WHOLE_DISTRIBUTED:
+      return "distributed";
+  }
+  return NULL;
+}
+
+// --- the struct ------------------------------------------------------------
+
+static tarn_status take_options(const tarn_whole_options *given,
+                                tarn_whole_options *out) {
+  size_t size = 0;
+  if (given == NULL ||
+      !tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_whole_options, tag), sizeof *out,
+                         &size)) {
+    return tarn__fail(TARN_E_INVALID, "whole options: %s",
+                      given == NULL ? "NULL" : "struct_size");
+  }
+  memcpy(out, given, size);
+  out->struct_size = sizeof *out;
+  if (out->granularity == 0) out->granularity = 1;
+  return TARN_OK;
+}
+
+static tarn_status check_numbers(const tarn_whole_options *options) {
+  if (tarn_whole_type_name(options->type) == NULL) {
+    return tarn__fail(TARN_E_INVALID, "whole options: %d is no type",
+                      (int)options->type);
+  }
+  if (options->size % options->granularity == 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole options: %zu bytes are no multiple of the "
+                    "granularity, %zu",
+                    options->size, options->granularity);
+}
+
+static tarn_status check_place(tarn_place place) {
+  bool possible = place.kind == TARN_PLACE_HOST ||
+                  (place.kind == TARN_PLACE_DEVICE && place.device != NULL);
+  if (possible) return TARN_OK;
+  if (place.kind == TARN_PLACE_DEVICE) {
+    return tarn__fail(TARN_E_INVALID, "whole options: a place without device");
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "whole options: places are HOST or DEVICE, not kind %d",
+                    (int)place.kind);
+}
+
+// --- what the device can ---------------------------------------------------
+
+static tarn_status check_extension(const tarn_device_info *info,
+                                   const tarn__order *order,
+                                   tarn_device_extension bit) {
+  if ((info->extensions & bit) != 0) return TARN_OK;
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "%s: a whole that is %s needs the extension '%s', which "
+                    "the device has not",
+                    info->name, order->kind, tarn_device_extension_name(bit));
+}
+
+static tarn_status check_device(const tarn_device_info *info,
+                                const tarn__order *order) {
+  if (!order->mapped) return TARN_OK;
+  if (!order->on_device) {
+    return check_extension(info, order, TARN_EXTENSION_REGISTER);
+  }
+  tarn_status status = check_extension(info, order, TARN_EXTENSION_RANGES);
+  if (status != TARN_OK) return status;
+  return check_extension(info, order, TARN_EXTENSION_SHARING);
+}
+
+static void say_kind(const char *device_type, tarn__order *order) {
+  const tarn_place place = order->options.place;
+  const char *type = tarn_whole_type_name(order->options.type);
+  if (order->on_device) {
+    snprintf(order->kind, sizeof order->kind, "%s on %s", type, device_type);
+  } else if (place.device != NULL) {
+    snprintf(order->kind, sizeof order->kind, "%s on the host for %s", type,
+             device_type);
+  } else {
+    snprintf(order->kind, sizeof order->kind, "%s on the host", type);
+  }
+}
+
+static tarn_status read_device(tarn__order *order) {
+  tarn_device *device = order->options.place.device;
+  tarn_device_info info = {.struct_size = sizeof info};
+  if (device == NULL) {
+    say_kind("", order);
+    return TARN_OK;
+  }
+  tarn_status status = tarn_device_query(device, &info);
+  if (status != TARN_OK) return status;
+  say_kind(info.type, order);
+  return check_device(&info, order);
+}
+
+// --- pieces ----------------------------------------------------------------
+
+static tarn_status read_pieces(size_t ranks, tarn__order *order) {
+  const tarn_whole_options *options = &order->options;
+  size_t least = tarn__os_page();
+  size_t rounded = 0;
+  if (!order->mapped) return TARN_OK;
+  if (order->on_device) {
+    tarn_status status = tarn_range_granularity(options->place.device, &least);
+    if (status != TARN_OK) return status;
+  }
+  order->piece = tarn__partition_piece(options->size, ranks, least);
+  if (tarn_size_align_up(options->size, order->piece, &rounded)) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole options: %zu bytes overflow in pieces of %zu",
+                    options->size, order->piece);
+}
+
+tarn_status tarn__order_read(const tarn_whole_options *given, size_t ranks,
+                             tarn__order *out) {
+  *out = (tarn__order){.piece = 0};
+  tarn_status status = take_options(given, &out->options);
+  if (status == TARN_OK) status = check_numbers(&out->options);
+  if (status == TARN_OK) status = check_place(out->options.place);
+  if (status != TARN_OK) return status;
+  out->on_device = out->options.place.kind == TARN_PLACE_DEVICE;
+  out->mapped = out->options.type != TARN_WHOLE_DISTRIBUTED;
+  status = read_device(out);
+  return status == TARN_OK ? read_pieces(ranks, out) : status;
+}
+
+// --- the same at all ranks -------------------------------------------------
+
+// What is compared, without a byte that is not set.
+typedef struct likeness {
+  size_t size;
+  size_t granularity;
+  size_t piece;
+  char kind[sizeof(((tarn__order *)NULL)->kind)];
+} likeness;
+
+_Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
+
+tarn_status tarn__order_compare(tarn_comm *comm, const tarn__order *order) {
+  char words[192];
+  likeness mine;
+  memset(&mine, 0, sizeof mine);
+  mine.size = order->options.size;
+  mine.granularity = order->options.granularity;
+  mine.piece = order->piece;
+  snprintf(mine.kind, sizeof mine.kind, "%s", order->kind);
+  snprintf(words, sizeof words,
+           "a whole that is %s, %zu bytes in blocks of %zu, pieces of %zu",
+           order->kind, mine.size, mine.granularity, mine.piece);
+  return tarn_comm_same(comm, &mine, sizeof mine, words);
+}

@@ -1,0 +1,207 @@
+// Mapped memory of devices: each rank makes a piece, all map all pieces.
+//
+//   continuous   one range    | piece of 0  | piece of 1 |(2: none)| piece of 3
+//   | at each rank              |===========================================|
+//                 owned by       0     |    1    |  2  |       3        | pad
+//
+//   chunked      a range for  | part of 0 | pad |   | part of 1 | pad |   ...
+//                each rank
+//
+// Memory comes in multiples of the granularity of ranges, which a block need
+// not be: of a continuous one, pieces begin where the part of a rank does, but
+// rounded up, so that its first rows may be in a piece of the rank before it.
+// A chunk has its own rounding, and the bytes behind the part are nobody's.
+//
+// What the driver gives may hold what another process has left in it: the maker
+// clears it before anyone else gets the descriptor. The memory of cpu:0 is a
+// new file of the system's, and has never been anything but zeros.
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "whole/whole.h"
+
+// --- the plan --------------------------------------------------------------
+
+static size_t cut(const tarn_whole *whole, size_t rank) {
+  return tarn__partition_cut(whole->offsets[rank], whole->piece);
+}
+
+static bool is_chunked(const tarn_whole *whole) {
+  return whole->type == TARN_WHOLE_CHUNKED;
+}
+
+static size_t segment_size(const tarn_whole *whole, size_t rank) {
+  if (is_chunked(whole)) {
+    return tarn__partition_cut(tarn__whole_part_size(whole, rank),
+                               whole->piece);
+  }
+  return cut(whole, rank + 1) - cut(whole, rank);
+}
+
+static tarn_status make_plan(tarn_whole *whole) {
+  size_t ranges = is_chunked(whole) ? whole->ranks : 1;
+  whole->segments = tarn__host_array(whole->ranks, sizeof *whole->segments);
+  whole->ranges = tarn__host_array(ranges, sizeof *whole->ranges);
+  whole->range_count = whole->ranges != NULL ? ranges : 0;
+  if (whole->segments == NULL || whole->ranges == NULL) return TARN_E_NOMEM;
+  for (size_t r = 0; r < whole->ranks; r++)
+    whole->segments[r].size = segment_size(whole, r);
+  return TARN_OK;
+}
+
+// --- addresses -------------------------------------------------------------
+
+static tarn_status reserve(const tarn_whole *whole, size_t size,
+                           tarn__addresses *out) {
+  if (size == 0) return TARN_OK;
+  tarn_status status = tarn_range_reserve(whole->place.device, size,
+                                          whole->piece, &out->address);
+  if (status == TARN_OK) out->size = size;
+  return status;
+}
+
+static tarn_status reserve_chunks(tarn_whole *whole) {
+  tarn_status status = TARN_OK;
+  for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++) {
+    tarn__segment *segment = &whole->segments[r];
+    status = reserve(whole, segment->size, &whole->ranges[r]);
+    segment->address = whole->parts[r] = whole->ranges[r].address;
+  }
+  return status;
+}
+
+static tarn_status reserve_all(tarn_whole *whole) {
+  tarn_status status = reserve(whole, cut(whole, whole->ranks), whole->ranges);
+  if (status != TARN_OK || whole->size == 0) return status;
+  whole->base = whole->ranges[0].address;
+  for (size_t r = 0; r < whole->ranks; r++) {
+    whole->segments[r].address = whole->base + cut(whole, r);
+    if (tarn__whole_part_size(whole, r) > 0)
+      whole->parts[r] = whole->base + whole->offsets[r];
+  }
+  return TARN_OK;
+}
+
+// --- this rank's own -------------------------------------------------------
+
+static tarn_status map(tarn_device *device, tarn__segment *segment) {
+  tarn_status status =
+      tarn_range_map(device, segment->address, segment->size, segment->memory);
+  if (status != TARN_OK) return status;
+  segment->mapped = true;
+  return tarn_range_set_access(device, segment->address, segment->size, device,
+                               TARN_ACCESS_READ_WRITE);
+}
+
+static tarn_status clear(tarn_device *device, const tarn__segment *segment) {
+  if (tarn_place_equal(tarn_place_on(device), TARN_HOST)) return TARN_OK;
+  return tarn_device_set(device, segment->address, 0, segment->size, NULL);
+}
+
+static tarn_status export(tarn_whole *whole, const tarn__segment *own) {
+  int fd = -1;
+  if (whole->ranks == 1) return TARN_OK;
+  tarn_status status =
+      tarn_memory_export(whole->place.device, own->memory, &fd);
+  if (status == TARN_OK) whole->fd = fd;
+  return status;
+}
+
+static tarn_status make_own(tarn_whole *whole) {
+  tarn_device *device = whole->place.device;
+  tarn__segment *own = &whole->segments[whole->rank];
+  if (own->size == 0) return TARN_OK;
+  tarn_status status = tarn__whole_charge(whole, own->size);
+  if (status != TARN_OK) return status;
+  status = tarn_memory_create(device, own->size, TARN_MEMORY_SHAREABLE,
+                              &own->memory);
+  if (status == TARN_OK) status = map(device, own);
+  if (status == TARN_OK) status = clear(device, own);
+  return status == TARN_OK ? export(whole, own) : status;
+}
+
+static tarn_status make(tarn_whole *whole) {
+  tarn_status status = make_plan(whole);
+  if (status != TARN_OK) return status;
+  status = is_chunked(whole) ? reserve_chunks(whole) : reserve_all(whole);
+  return status == TARN_OK ? make_own(whole) : status;
+}
+
+// --- those of the others ---------------------------------------------------
+
+static tarn_status take_in(tarn_whole *whole, size_t rank) {
+  tarn_device *device = whole->place.device;
+  tarn__segment *segment = &whole->segments[rank];
+  if (rank == whole->rank || segment->size == 0) return TARN_OK;
+  tarn_status status = tarn_memory_import(device, whole->fds[rank],
+                                          segment->size, &segment->memory);
+  return status == TARN_OK ? map(device, segment) : status;
+}
+
+static tarn_status meet(tarn_whole *whole) {
+  tarn_status status = TARN_OK;
+  for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++)
+    status = take_in(whole, r);
+  return status;
+}
+
+// --- the end ---------------------------------------------------------------
+
+static tarn_status drop(tarn_device *device, tarn__segment *segment) {
+  tarn_status first = TARN_OK;
+  if (segment->mapped) {
+    first = tarn_range_unmap(device, segment->address, segment->size);
+  }
+  if (segment->memory != 0) {
+    tarn__keep_first(&first, tarn_memory_destroy(device, segment->memory));
+  }
+  segment->mapped = false;
+  segment->memory = 0;
+  return first;
+}
+
+static tarn_status leave(tarn_whole *whole) {
+  tarn_status first = TARN_OK;
+  if (whole->segments == NULL) return TARN_OK;
+  for (size_t r = 0; r < whole->ranks; r++) {
+    if (r == whole->rank) continue;
+    tarn__keep_first(&first, drop(whole->place.device, &whole->segments[r]));
+  }
+  return first;
+}
+
+static tarn_status release_ranges(tarn_whole *whole) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < whole->range_count; i++) {
+    const tarn__addresses *range = &whole->ranges[i];
+    if (range->size == 0) continue;
+    tarn__keep_first(&first, tarn_range_release(whole->place.device,
+                                                range->address, range->size));
+  }
+  return first;
+}
+
+static void forget(tarn_whole *whole) {
+  tarn__host_free_array(whole->ranges, whole->range_count,
+                        sizeof *whole->ranges);
+  if (whole->segments != NULL) {
+    tarn__host_free_array(whole->segments, whole->ranks,
+                          sizeof *whole->segments);
+  }
+  whole->ranges = NULL;
+  whole->range_count = 0;
+  whole->segments = NULL;
+}
+
+static tarn_status end(tarn_whole *whole) {
+  tarn_status first = TARN_OK;
+  if (whole->segments != NULL) {
+    first = drop(whole->place.device, &whole->segments[whole->rank]);
+  }
+  tarn__keep_first(&first, release_ranges(whole));
+  tarn__keep_first(&first, tarn__whole_discharge(whole));
+  forget(whole);
+  return first;
+}
+
+const tarn__backing tarn__backing_segments = {
+    .make = make, .meet = meet, .leave = leave, .end = end, .forget = forget};

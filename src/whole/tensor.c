@@ -1,0 +1,239 @@
+// Tensors: what part of a whole is, as rows of elements.
+//
+//            offset
+//   whole   | . . . |r0 ....|. .|r1 ....|. .|r2 ....|. . . |
+//   owners  |     rank 0            |      rank 1          |
+//                   |<-width->|
+//                   |<- stride ->|
+//
+// A row has one owner, whatever the partition: that is looked at where ranks
+// meet, once for each, and not for each row. Sizes are elements in the public
+// struct and bytes in this room's own.
+#include <assert.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "whole/whole.h"
+
+// --- what is one -----------------------------------------------------------
+
+// Where the last row ends; nothing is behind a tensor without rows.
+static bool find_end(const tarn__tensor *tensor, size_t *out_end) {
+  *out_end = 0;
+  if (tensor->rows == 0) return true;
+  return tarn_size_mul(tensor->stride, tensor->rows - 1, out_end) &&
+         tarn_size_add(*out_end, tensor->offset, out_end) &&
+         tarn_size_add(*out_end, tensor->row_bytes, out_end);
+}
+
+// In bytes; false: something overflows.
+static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
+                    size_t *out_end) {
+  size_t element = tarn_dtype_size(tensor->dtype);
+  *out = (tarn__tensor){.whole = tensor->whole,
+                        .dtype = tensor->dtype,
+                        .rows = tensor->rows,
+                        .width = tensor->width};
+  return tarn_size_mul(tensor->width, element, &out->row_bytes) &&
+         tarn_size_mul(tensor->stride, element, &out->stride) &&
+         tarn_size_mul(tensor->offset, element, &out->offset) &&
+         find_end(out, out_end);
+}
+
+static tarn_status check_form(const tarn_whole_tensor *tensor) {
+  if (tarn_dtype_size(tensor->dtype) == 0) {
+    return tarn__fail(TARN_E_INVALID, "whole tensor: %d is no dtype",
+                      (int)tensor->dtype);
+  }
+  bool vector = tensor->dims == 1 && tensor->width == 1;
+  if (!vector && tensor->dims != 2) {
+    return tarn__fail(TARN_E_INVALID,
+                      "whole tensor: %zu dimensions, rows of %zu elements",
+                      tensor->dims, tensor->width);
+  }
+  if (tensor->width > 0 && tensor->width <= tensor->stride) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole tensor: rows of %zu elements, %zu apart",
+                    tensor->width, tensor->stride);
+}
+
+static tarn_status check_extent(const tarn_whole_tensor *tensor,
+                                tarn__tensor *out) {
+  size_t end = 0;
+  if (measure(tensor, out, &end) && end <= tensor->whole->size) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole tensor: %zu rows of %zu x %s, %zu apart, %zu from "
+                    "the beginning: more than the %zu bytes of the whole",
+                    tensor->rows, tensor->width, tarn_dtype_name(tensor->dtype),
+                    tensor->stride, tensor->offset, tensor->whole->size);
+}
+
+// The row that byte |at| is within, but not at its beginning; |rows|: none.
+static size_t row_across(const tarn__tensor *tensor, size_t at) {
+  if (at <= tensor->offset) return tensor->rows;
+  size_t row = (at - tensor->offset) / tensor->stride;
+  size_t within = (at - tensor->offset) % tensor->stride;
+  bool across = within > 0 && within < tensor->row_bytes;
+  return across && row < tensor->rows ? row : tensor->rows;
+}
+
+static tarn_status check_owners(const tarn__tensor *tensor) {
+  const tarn_whole *whole = tensor->whole;
+  for (size_t r = 1; r < whole->ranks; r++) {
+    size_t row = row_across(tensor, whole->offsets[r]);
+    if (row < tensor->rows) {
+      return tarn__fail(TARN_E_INVALID,
+                        "whole tensor: row %zu, of %zu bytes, has two owners: "
+                        "rank %zu begins in it; blocks are of %zu bytes",
+                        row, tensor->row_bytes, r, whole->granularity);
+    }
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_tensor(const tarn_whole_tensor *tensor,
+                                tarn__tensor *out) {
+  tarn_status status = check_form(tensor);
+  if (status == TARN_OK) status = check_extent(tensor, out);
+  return status == TARN_OK ? check_owners(out) : status;
+}
+
+tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
+                               tarn__tensor *out) {
+  memset(out, 0, sizeof *out);
+  if (tensor == NULL) return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
+  tarn_status status = tarn__whole_check(tensor->whole);
+  return status == TARN_OK ? check_tensor(tensor, out) : status;
+}
+
+// --- making ----------------------------------------------------------------
+
+// What fits for some number of ranks should fit for all: rows of whole blocks,
+// or blocks of whole rows.
+static tarn_status check_blocks(const tarn_whole_tensor *tensor) {
+  size_t bytes = 0;
+  size_t block = tensor->whole->granularity;
+  bool fits =
+      tarn_size_mul(tensor->width, tarn_dtype_size(tensor->dtype), &bytes) &&
+      bytes > 0 && (bytes % block == 0 || block % bytes == 0);
+  if (fits) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole tensor: rows of %zu x %s do not go with blocks of "
+                    "%zu bytes",
+                    tensor->width, tarn_dtype_name(tensor->dtype), block);
+}
+
+tarn_status tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype,
+                                   size_t rows, size_t width,
+                                   tarn_whole_tensor *out_tensor) {
+  tarn__tensor measured;
+  if (out_tensor == NULL)
+    return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
+  memset(out_tensor, 0, sizeof *out_tensor);
+  tarn_status status = tarn__whole_check(whole);
+  if (status != TARN_OK) return status;
+  size_t length = width > 0 ? width : 1;
+  tarn_whole_tensor made = {.whole = whole,
+                            .dtype = dtype,
+                            .dims = width > 0 ? 2 : 1,
+                            .rows = rows,
+                            .width = length,
+                            .stride = length};
+  status = check_form(&made);
+  if (status == TARN_OK) status = check_blocks(&made);
+  if (status == TARN_OK) status = check_tensor(&made, &measured);
+  if (status == TARN_OK) *out_tensor = made;
+  return status;
+}
+
+// Sets |*end| where it is that of the tensor.
+static tarn_status check_ends(const char *what, size_t begin, size_t count,
+                              size_t *end) {
+  if (*end == TARN_WHOLE_END) *end = count;
+  if (begin <= *end && *end <= count) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "whole tensor: %s %zu to %zu of %zu", what,
+                    begin, *end, count);
+}
+
+tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
+                                  size_t row_begin, size_t row_end,
+                                  size_t column_begin, size_t column_end,
+                                  tarn_whole_tensor *out_tensor) {
+  tarn__tensor measured;
+  if (out_tensor == NULL)
+    return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
+  tarn_whole_tensor made = {.whole = NULL};
+  tarn_status status = tarn__tensor_check(tensor, &measured);
+  if (status == TARN_OK) {
+    made = *tensor;
+    status = check_ends("rows", row_begin, made.rows, &row_end);
+  }
+  if (status == TARN_OK) {
+    status = check_ends("columns", column_begin, made.width, &column_end);
+  }
+  if (status == TARN_OK && column_begin == column_end) {
+    status = tarn__fail(TARN_E_INVALID, "whole tensor: no columns");
+  }
+  memset(out_tensor, 0, sizeof *out_tensor);
+  if (status != TARN_OK) return status;
+  made.rows = row_end - row_begin;
+  made.width = column_end - column_begin;
+  made.offset += row_begin * made.stride + column_begin;
+  *out_tensor = made;
+  return TARN_OK;
+}
+
+// --- rows of a rank --------------------------------------------------------
+
+// The first row that begins at byte |at| or behind it.
+static size_t row_from(const tarn__tensor *tensor, size_t at) {
+  if (at <= tensor->offset) return 0;
+  size_t distance = at - tensor->offset;
+  size_t row = distance / tensor->stride + (distance % tensor->stride != 0);
+  return row < tensor->rows ? row : tensor->rows;
+}
+
+void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
+                       size_t *out_first, size_t *out_count) {
+  assert(tensor->whole != NULL);
+  const size_t *offsets = tensor->whole->offsets;
+  *out_first = row_from(tensor, offsets[rank]);
+  *out_count = row_from(tensor, offsets[rank + 1]) - *out_first;
+}
+
+tarn_status tarn_whole_tensor_rows(const tarn_whole_tensor *tensor, size_t rank,
+                                   size_t *out_first, size_t *out_count) {
+  tarn__tensor measured;
+  if (out_first == NULL || out_count == NULL) {
+    return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
+  }
+  *out_first = 0;
+  *out_count = 0;
+  tarn_status status = tarn__tensor_check(tensor, &measured);
+  if (status != TARN_OK) return status;
+  status = tarn__whole_check_rank(measured.whole, rank);
+  if (status == TARN_OK) {
+    tarn__tensor_rows(&measured, rank, out_first, out_count);
+  }
+  return status;
+}
+
+tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
+                                    tarn_addr *out_address) {
+  tarn__tensor measured;
+  size_t first = 0;
+  size_t count = 0;
+  if (out_address == NULL) {
+    return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
+  }
+  *out_address = 0;
+  tarn_status status = tarn__tensor_check(tensor, &measured);
+  if (status != TARN_OK) return status;
+  const tarn_whole *whole = measured.whole;
+  assert(whole != NULL);
+  tarn__tensor_rows(&measured, whole->rank, &first, &count);
+  if (count == 0) return TARN_OK;
+  *out_address = whole->parts[whole->rank] + measured.offset +
+                 first * measured.stride - whole->offsets[whole->rank];
+  return TARN_OK;
+}

@@ -1,0 +1,326 @@
+// Wholes: making and ending them, which ranks do together.
+//
+//   every rank for itself      all ranks together
+//   ---------------------      -------------------------------------------
+//   prepare                    agree
+//                              the same order?     (tarn__order_compare)
+//                              partition of rank 0 (broadcast)
+//   lay out, make its own      agree
+//                              descriptors go round (tarn_comm_share)
+//   take in the others'        agree
+//   settle                     agree
+//
+// Invariants:
+//   * a step is taken at all ranks or at none, so all of them call the same
+//     collectives whatever fails where
+//   * when create returns anything but TARN_OK, nothing is left of it here; and
+//     what others had of this rank's they have let go of, or will, for they
+//     know
+//   * nobody has the address of a byte before all bytes have memory and are
+//     zero
+#include "whole/whole.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/callbacks.h"
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "comm/comm.h"
+#include "tarn/account.h"
+
+enum { TEXT_SIZE = 512 };  // of a last error
+
+// --- checks ----------------------------------------------------------------
+
+tarn_status tarn__whole_check(const tarn_whole *whole) {
+  if (whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
+  if (whole->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE, "whole %llu was made before the fork",
+                      (unsigned long long)whole->serial);
+  }
+  return tarn__not_in_callback();
+}
+
+tarn_comm *tarn_whole_comm(const tarn_whole *whole) {
+  return whole != NULL ? whole->comm : NULL;
+}
+
+// --- the pool's account ----------------------------------------------------
+
+tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
+  if (bytes == 0) return TARN_OK;
+  tarn_status status = tarn_pool_charge(whole->pool, bytes, whole->tag);
+  if (status == TARN_OK) whole->charged = bytes;
+  return status;
+}
+
+tarn_status tarn__whole_discharge(tarn_whole *whole) {
+  size_t bytes = whole->charged;
+  whole->charged = 0;
+  if (bytes == 0) return TARN_OK;
+  return tarn_pool_discharge(whole->pool, bytes, whole->tag);
+}
+
+// --- host memory and what is held ------------------------------------------
+
+static const tarn__backing *backing_of(const tarn__order *order) {
+  if (!order->mapped) return &tarn__backing_block;
+  return order->on_device ? &tarn__backing_segments : &tarn__backing_hostfile;
+}
+
+static void take_order(tarn_whole *whole, const tarn__order *order) {
+  whole->type = order->options.type;
+  whole->place = order->options.place;
+  whole->on_device = order->on_device;
+  whole->size = order->options.size;
+  whole->granularity = order->options.granularity;
+  whole->piece = order->piece;
+  whole->backing = backing_of(order);
+}
+
+static void free_arrays(tarn_whole *whole) {
+  tarn__host_free_array(whole->offsets, whole->ranks + 1,
+                        sizeof *whole->offsets);
+  tarn__host_free_array(whole->parts, whole->ranks, sizeof *whole->parts);
+  tarn__host_free_array(whole->fds, whole->ranks, sizeof *whole->fds);
+}
+
+static tarn_status make_arrays(tarn_whole *whole) {
+  whole->offsets = tarn__host_array(whole->ranks + 1, sizeof *whole->offsets);
+  whole->parts = tarn__host_array(whole->ranks, sizeof *whole->parts);
+  whole->fds = tarn__host_array(whole->ranks, sizeof *whole->fds);
+  if (whole->offsets == NULL || whole->parts == NULL || whole->fds == NULL) {
+    return TARN_E_NOMEM;
+  }
+  for (size_t r = 0; r < whole->ranks; r++)
+    whole->fds[r] = -1;
+  return TARN_OK;
+}
+
+static tarn_status find_pool(tarn_whole *whole, const char *tag) {
+  tarn_status status = tarn_device_open("cpu:0", &whole->host);
+  if (status == TARN_OK) status = tarn_pool_of(whole->place, &whole->pool);
+  if (status != TARN_OK) return status;
+  return tarn_pool_tag(tag != NULL ? tag : "whole", &whole->tag);
+}
+
+static tarn_status fill(tarn_whole *whole, const tarn__order *order) {
+  tarn_status status = make_arrays(whole);
+  if (status == TARN_OK) status = find_pool(whole, order->options.tag);
+  if (status != TARN_OK) return status;
+  status = tarn__anchor_drop(whole->place.device);
+  whole->anchored = status == TARN_OK;
+  return status;
+}
+
+// What a child of fork does too: nothing of a device is touched.
+static void free_whole(tarn_whole *whole) {
+  free_arrays(whole);
+  tarn__comm_release(whole->comm);
+  tarn__host_free(whole, sizeof *whole);
+}
+
+static void release(tarn_whole *whole) {
+  if (whole->anchored) tarn__anchor_weigh(whole->place.device);
+  if (whole->host != NULL) (void)tarn_device_close(whole->host);
+  free_whole(whole);
+}
+
+// A whole of which nothing is there yet. On failure NULL.
+static tarn_status begin(tarn_comm *comm, const tarn__order *order,
+                         tarn_whole **out_whole) {
+  tarn_whole *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn__comm_hold(comm);
+  made->generation = tarn__os_generation();
+  made->comm = comm;
+  made->rank = tarn_comm_rank(comm);
+  made->ranks = tarn_comm_size(comm);
+  made->fd = -1;
+  take_order(made, order);
+  tarn_status status = fill(made, order);
+  if (status == TARN_OK) {
+    *out_whole = made;
+  } else {
+    release(made);
+  }
+  return status;
+}
+
+static tarn_status prepare(tarn_comm *comm, const tarn_whole_options *options,
+                           tarn_whole **out_whole, tarn__order *out_order,
+                           tarn_whole **out_made) {
+  if (out_whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
+  tarn_status status =
+      tarn__order_read(options, tarn_comm_size(comm), out_order);
+  return status == TARN_OK ? begin(comm, out_order, out_made) : status;
+}
+
+// --- the partition ---------------------------------------------------------
+
+static atomic_uint_fast64_t newest;
+
+static size_t count_here(const tarn_whole *whole, const size_t *partition,
+                         size_t rank) {
+  if (partition != NULL) return partition[rank];
+  return tarn__partition_count(whole->size / whole->granularity, whole->ranks,
+                               rank);
+}
+
+// The number of the whole and the partition go from rank 0 to all, in the room
+// for offsets.
+static tarn_status send_counts(tarn_whole *whole, const size_t *partition) {
+  size_t *message = whole->offsets;
+  if (whole->rank == 0) {
+    message[0] = (size_t)atomic_fetch_add(&newest, 1) + 1;
+    for (size_t r = 0; r < whole->ranks; r++)
+      message[r + 1] = count_here(whole, partition, r);
+  }
+  return tarn_comm_broadcast(whole->comm, 0, message,
+                             (whole->ranks + 1) * sizeof *message);
+}
+
+static tarn_status read_counts(tarn_whole *whole, const size_t *partition) {
+  whole->serial = whole->offsets[0];
+  for (size_t r = 0; r < whole->ranks; r++) {
+    size_t here = count_here(whole, partition, r);
+    if (here != whole->offsets[r + 1]) {
+      return tarn__fail(TARN_E_INVALID,
+                        "whole: the partition has %zu blocks for rank %zu, "
+                        "where that of rank 0 has %zu",
+                        here, r, whole->offsets[r + 1]);
+    }
+  }
+  return tarn__partition_offsets(whole->offsets + 1, whole->ranks, whole->size,
+                                 whole->granularity, whole->offsets);
+}
+
+// --- together --------------------------------------------------------------
+
+static tarn_status make(tarn_whole *whole, const size_t *partition) {
+  tarn_status status = read_counts(whole, partition);
+  return status == TARN_OK ? whole->backing->make(whole) : status;
+}
+
+static void close_all(tarn_whole *whole) {
+  if (whole->fd >= 0) tarn__os_close(whole->fd);
+  whole->fd = -1;
+  for (size_t r = 0; r < whole->ranks; r++) {
+    if (whole->fds[r] >= 0) tarn__os_close(whole->fds[r]);
+    whole->fds[r] = -1;
+  }
+}
+
+static tarn_status meet(tarn_whole *whole) {
+  tarn_status status = TARN_OK;
+  if (whole->backing->meet == NULL) return TARN_OK;
+  if (whole->ranks > 1) {
+    status = tarn_comm_share(whole->comm, whole->fd, whole->fds);
+  }
+  if (status != TARN_OK) return status;
+  status = tarn_comm_agree(whole->comm, whole->backing->meet(whole));
+  close_all(whole);
+  return status;
+}
+
+static tarn_status settle(tarn_whole *whole) {
+  if (whole->backing->settle == NULL) return TARN_OK;
+  return tarn_comm_agree(whole->comm, whole->backing->settle(whole));
+}
+
+static tarn_status assemble(tarn_whole *whole, const size_t *partition) {
+  tarn_status status = send_counts(whole, partition);
+  if (status != TARN_OK) return status;
+  status = tarn_comm_agree(whole->comm, make(whole, partition));
+  if (status == TARN_OK) status = meet(whole);
+  return status == TARN_OK ? settle(whole) : status;
+}
+
+// All of it as chunks, where it is mapped.
+static void refer(tarn_whole *whole) {
+  if (whole->type == TARN_WHOLE_DISTRIBUTED) return;
+  bool chunked = whole->type == TARN_WHOLE_CHUNKED;
+  whole->ends[1] = whole->size;
+  whole->reference =
+      chunked ? (tarn_reference){whole->parts, whole->offsets, whole->ranks}
+              : (tarn_reference){&whole->base, whole->ends, 1};
+}
+
+// The text of what went wrong outlives what is done about it.
+static tarn_status give_up(tarn_whole *whole, tarn_status status) {
+  char text[TEXT_SIZE];
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  close_all(whole);
+  (void)whole->backing->leave(whole);
+  (void)whole->backing->end(whole);
+  release(whole);
+  return tarn__fail_text(status, text);
+}
+
+tarn_status tarn_whole_create(tarn_comm *comm,
+                              const tarn_whole_options *options,
+                              tarn_whole **out_whole) {
+  tarn__order order;
+  tarn_whole *made = NULL;
+  if (out_whole != NULL) *out_whole = NULL;
+  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  status = prepare(comm, options, out_whole, &order, &made);
+  status = tarn_comm_agree(comm, status);
+  if (made == NULL) return status;
+  if (status == TARN_OK) status = tarn__order_compare(comm, &order);
+  if (status == TARN_OK) status = assemble(made, order.options.partition);
+  if (status != TARN_OK) return give_up(made, status);
+  refer(made);
+  *out_whole = made;
+  return TARN_OK;
+}
+
+// --- the end ---------------------------------------------------------------
+
+// Whether all ranks mean this one.
+static tarn_status meet_to_end(const tarn_whole *whole) {
+  char words[64];
+  snprintf(words, sizeof words, "the end of whole %llu",
+           (unsigned long long)whole->serial);
+  return tarn_comm_same(whole->comm, &whole->serial, sizeof whole->serial,
+                        words);
+}
+
+// What others have of this rank's goes before this rank gives it back, so that
+// it is gone when the call returns.
+static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
+  tarn__exchange_end(whole, false);
+  tarn_status first = whole->backing->leave(whole);
+  if (met == TARN_OK && whole->backing->meet != NULL) {
+    tarn__keep_first(&first, tarn_comm_barrier(whole->comm));
+  }
+  tarn__keep_first(&first, whole->backing->end(whole));
+  release(whole);
+  return first;
+}
+
+// Why ranks did not meet says more than what became of the rest.
+static tarn_status end_met(tarn_whole *whole, tarn_status met) {
+  char text[TEXT_SIZE];
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn_status status = take_apart(whole, met);
+  return met == TARN_OK ? status : tarn__fail_text(met, text);
+}
+
+tarn_status tarn_whole_destroy(tarn_whole *whole) {
+  if (whole == NULL) return TARN_OK;
+  if (whole->generation != tarn__os_generation()) {
+    tarn__exchange_end(whole, true);
+    whole->backing->forget(whole);
+    free_whole(whole);
+    return TARN_OK;
+  }
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  status = meet_to_end(whole);
+  return status == TARN_E_INVALID ? status : end_met(whole, status);
+}
