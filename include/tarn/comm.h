@@ -198,8 +198,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_share(tarn_comm *comm, int fd,
 // ranks. They are what the rank says of its arguments; |what| says in words
 // what it is, for the text.
 //
-// TARN_E_INVALID  they are not: at all ranks. The text has |what| of this rank
-//                 and of the first that differs from rank 0.
+// TARN_E_INVALID  they are not: at all ranks. The text has |what| of rank 0 and
+//                 of the first that differs from it.
 #define TARN_COMM_MOST_SAME 256
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_same(tarn_comm *comm,
                                                     const void *data,
@@ -218,16 +218,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_agree(tarn_comm *comm,
 // ---------------------------------------------------------------------------
 
 // What a communicator is made of: the functions above, minus the checks of
-// arguments. Each is a collective with a deadline of its own making; they are
-// called by one thread at a time, with arguments that are good and the same at
-// all ranks. |self| is what tarn_comm_create was given. They answer as the
+// arguments, which are an allgather themselves, and so is a barrier. Each is a
+// collective with a deadline of its own making; they are called by one thread
+// at a time, with arguments that are good and the same at all ranks, and sizes
+// above 0. |self| is what tarn_comm_create was given. They answer as the
 // functions above; a status other than TARN_OK and TARN_E_NOMEM, ..._IO breaks
 // the communicator.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator
+  // Not collective. In a child of fork too, where it frees host memory only.
   void (*destroy)(void *self);
-  tarn_status (*barrier)(void *self);
   tarn_status (*broadcast)(void *self, size_t root, void *data, size_t size);
   tarn_status (*allgather)(void *self, const void *data, size_t size,
                            void *out);
@@ -236,7 +237,8 @@ typedef struct tarn_comm_ops {
                            void *receive, const size_t *receive_sizes,
                            const size_t *receive_offsets);
   // The ops and self of a group of |size| ranks, |ranks[i]| of this one being
-  // rank i there. Called at ranks that are in one.
+  // rank i there. Called at ranks that are in one. If another rank fails, what
+  // was made is destroyed.
   tarn_status (*split)(void *self, const size_t *ranks, size_t size,
                        const struct tarn_comm_ops **out_ops, void **out_self);
   // NULL: descriptors cannot be passed.

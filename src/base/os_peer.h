@@ -1,0 +1,103 @@
+// os_peer.h - what processes of one machine need of the system to work
+// together: sockets that carry descriptors, waits on shared words, and
+// descriptors of processes.
+//
+// Like os.h: no locks, no state. Where the kernel refuses, calls answer false
+// or -1 with errno set, and nothing has changed. Descriptors that are made here
+// are closed on exec and are none of the first three, which a launcher gives a
+// meaning of their own.
+#ifndef TARN_BASE_OS_PEER_H_
+#define TARN_BASE_OS_PEER_H_
+
+#include <stdatomic.h>
+
+#include "tarn/base.h"
+
+// --- memory ----------------------------------------------------------------
+
+// As tarn__os_memory_file, and the memory is there: touching it cannot fail.
+TARN_MUST_CHECK int tarn__os_shared_file(const char *name, size_t size);
+
+// Maps the first |size| bytes of the file, to be read and written by whoever
+// maps it; NULL if the kernel refuses. tarn__os_unmap takes it out.
+TARN_MUST_CHECK void *tarn__os_map_shared(int fd, size_t size);
+
+// --- sockets ---------------------------------------------------------------
+
+// An inbox: what is put in at |*out_send| comes out at |*out_receive|, message
+// by message, with the sender's process and user, as the kernel knows them.
+TARN_MUST_CHECK bool tarn__os_inbox(int *out_receive, int *out_send);
+
+// Whether |fd| is an end of one.
+bool tarn__os_is_inbox(int fd);
+
+// Puts |size| bytes in, and the descriptor |passed| with them; -1: none. Waits
+// for nothing: EAGAIN or ETOOMANYREFS where the system holds too much already,
+// EPIPE where nobody can receive any more.
+TARN_MUST_CHECK bool tarn__os_put(int send, const void *bytes, size_t size,
+                                  int passed);
+
+typedef struct tarn__os_letter {
+  size_t size;   // of the message, at most what there was room for
+  int fd;        // that came with it; -1: none
+  int64_t pid;   // of its sender; 0: not to be seen from here
+  uint32_t uid;  // of its sender
+} tarn__os_letter;
+
+// Takes the next message out, which is never empty. Waits for nothing; false
+// where there is none. A message that brings anything but one descriptor at
+// most, which is what happens to one for which there was no number left, has
+// |fd| -1.
+TARN_MUST_CHECK bool tarn__os_take(int receive, void *bytes, size_t room,
+                                   tarn__os_letter *out_letter);
+
+// Returns when there is a message, or after |ns|, or a signal.
+void tarn__os_await(int receive, uint64_t ns);
+
+// Lets the programs that this process becomes inherit |fd|.
+TARN_MUST_CHECK bool tarn__os_keep_on_exec(int fd);
+
+// Takes that back.
+void tarn__os_close_on_exec(int fd);
+
+bool tarn__os_is_open(int fd);
+
+// --- processes -------------------------------------------------------------
+
+// A descriptor of this process.
+TARN_MUST_CHECK int tarn__os_this_process(void);
+
+// Whether |fd| is one of process |pid|. Without /proc, whatever is one may be.
+bool tarn__os_is_process(int fd, int64_t pid);
+
+// The first of |count| descriptors whose process has ended, or where they are
+// ends of inboxes, that nobody can receive from; |count| if there is none. -1
+// is passed over.
+size_t tarn__os_find_ended(const int *fds, size_t count);
+
+// The user of this process.
+uint32_t tarn__os_user(void);
+
+// Processors that this process may use; at least 1.
+size_t tarn__os_processors(void);
+
+// Fills |size| bytes, at most 256, with what nobody can guess.
+TARN_MUST_CHECK bool tarn__os_random(void *bytes, size_t size);
+
+// --- shared words ----------------------------------------------------------
+
+// Sleeps while |*word|, in memory that processes share, is |value|, until
+// tarn__os_wake_all, or for |ns|, or for no reason.
+void tarn__os_sleep_on(atomic_uint *word, unsigned value, uint64_t ns);
+void tarn__os_wake_all(atomic_uint *word);
+
+// What a loop that watches such a word does between two looks.
+static inline void tarn__os_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+#endif  // TARN_BASE_OS_PEER_H_

@@ -1,0 +1,118 @@
+// Alltoallv through the slots.
+//
+// What a rank has for the others is one stream of bytes, those for the rank
+// behind it first, and so on around. A first round tells where in each rank's
+// stream the bytes for each other one begin and end; then a slot at a time of
+// all streams goes by, out of which each rank takes what is its own.
+//
+//   stream of rank 1:  | for 2    | for 3 | for 0        |
+//   slots of rank 1:   |      |      |      |      |
+#include <string.h>
+
+#include "comm/local.h"
+
+// What stands in a slot in the first round: the ends of the bytes for each
+// rank, by rank, then the length of the stream. (4096 bytes of a slot, at
+// least, are more than 257 of those.)
+typedef uint64_t mark;
+_Static_assert((TARN_COMM_MOST_RANKS + 1) * sizeof(mark) <= 4096,
+               "the marks of a stream fit into the smallest slot");
+
+// The |i|-th rank behind |rank|, 1 being the next.
+static size_t behind(const tarn__local *local, size_t rank, size_t i) {
+  return (rank + i) % local->size;
+}
+
+static void tell_marks(tarn__local *local, const size_t *send_sizes) {
+  unsigned char *slot = tarn__local_slot(local);
+  mark end = 0;
+  for (size_t i = 1; i < local->size; i++) {
+    size_t rank = behind(local, local->rank, i);
+    end += send_sizes[rank];
+    memcpy(slot + rank * sizeof end, &end, sizeof end);
+  }
+  memcpy(slot + local->size * sizeof end, &end, sizeof end);
+}
+
+static mark mark_of(const tarn__local *local, size_t rank, size_t index) {
+  mark value = 0;
+  memcpy(&value, tarn__local_slot_of(local, rank) + index * sizeof value,
+         sizeof value);
+  return value;
+}
+
+static mark longest_stream(const tarn__local *local) {
+  mark longest = 0;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    mark length = mark_of(local, rank, local->size);
+    if (length > longest) longest = length;
+  }
+  return longest;
+}
+
+// What both have: |*io_begin| to |*io_end|, and the window of a slot that
+// begins at |window|.
+static bool meet(mark window, size_t slot, mark *io_begin, mark *io_end) {
+  if (*io_begin < window) *io_begin = window;
+  if (*io_end > window + slot) *io_end = window + slot;
+  return *io_begin < *io_end;
+}
+
+static void put_window(tarn__local *local, mark window, const void *send,
+                       const size_t *sizes, const size_t *offsets) {
+  unsigned char *slot = tarn__local_slot(local);
+  mark first = 0;
+  for (size_t i = 1; i < local->size; i++) {
+    size_t rank = behind(local, local->rank, i);
+    mark begin = first;
+    mark end = first + sizes[rank];
+    if (meet(window, local->area.slot, &begin, &end)) {
+      memcpy(slot + (begin - window),
+             (const unsigned char *)send + offsets[rank] + (begin - first),
+             end - begin);
+    }
+    first += sizes[rank];
+  }
+}
+
+// |ends[r]|: where in the stream of rank r the bytes for this rank end.
+static void take_window(tarn__local *local, mark window, void *receive,
+                        const size_t *sizes, const size_t *offsets,
+                        const size_t *ends) {
+  for (size_t rank = 0; rank < local->size; rank++) {
+    if (rank == local->rank) continue;
+    mark first = ends[rank] - sizes[rank];
+    mark begin = first;
+    mark end = ends[rank];
+    if (!meet(window, local->area.slot, &begin, &end)) continue;
+    memcpy((unsigned char *)receive + offsets[rank] + (begin - first),
+           tarn__local_slot_of(local, rank) + (begin - window), end - begin);
+  }
+}
+
+tarn_status tarn__local_alltoallv(void *self, const void *send,
+                                  const size_t *send_sizes,
+                                  const size_t *send_offsets, void *receive,
+                                  const size_t *receive_sizes,
+                                  const size_t *receive_offsets) {
+  tarn__local *local = self;
+  size_t ends[TARN_COMM_MOST_RANKS];
+  tell_marks(local, send_sizes);
+  tarn_status status = tarn__local_round(local);
+  if (status != TARN_OK) return status;
+  mark length = longest_stream(local);
+  for (size_t rank = 0; rank < local->size; rank++)
+    ends[rank] = mark_of(local, rank, local->rank);
+  for (mark window = 0; window < length; window += local->area.slot) {
+    put_window(local, window, send, send_sizes, send_offsets);
+    status = tarn__local_round(local);
+    if (status != TARN_OK) return status;
+    take_window(local, window, receive, receive_sizes, receive_offsets, ends);
+  }
+  size_t own = send_sizes[local->rank];
+  if (own != 0) {
+    memmove((unsigned char *)receive + receive_offsets[local->rank],
+            (const unsigned char *)send + send_offsets[local->rank], own);
+  }
+  return TARN_OK;
+}

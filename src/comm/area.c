@@ -1,0 +1,225 @@
+// The shared memory of a communicator: its making, arrivals, breakage.
+//
+// Invariants: a rank's arrival grows by one round at a time, by that rank only,
+// and never once it is frozen; |count| is the sum of all arrivals, less those
+// of a rank that died on its way from the one to the other; |broken| is written
+// once.
+#include "comm/area.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "base/status.h"
+
+#define AREA_NAME "tarn:comm"
+
+enum {
+  VERSION = 1,
+  MOST_SLOT = 256 << 10,
+  MOST_SLOTS = 8 << 20,  // bytes of all slots
+};
+
+// --- layout ----------------------------------------------------------------
+
+// A power of two of at least a page, so that all slots stay below MOST_SLOTS.
+static size_t slot_of(size_t ranks) {
+  size_t slot = MOST_SLOT;
+  if (ranks == 1) return tarn__os_page();
+  while (2 * slot * ranks > MOST_SLOTS && slot > tarn__os_page())
+    slot /= 2;
+  return slot;
+}
+
+static size_t front_of(size_t ranks) {
+  size_t page = tarn__os_page();
+  size_t front = sizeof(tarn__area_head) + ranks * sizeof(tarn__seat);
+  return (front + page - 1) / page * page;
+}
+
+static tarn_status map(int fd, size_t ranks, tarn__area *out_area) {
+  size_t front = front_of(ranks);
+  size_t slot = slot_of(ranks);
+  size_t bytes = front + 2 * slot * ranks;
+  unsigned char *base = tarn__os_map_shared(fd, bytes);
+  if (base == NULL) {
+    return tarn__fail(TARN_E_IO, "comm: shared memory cannot be mapped: %s",
+                      strerror(errno));
+  }
+  *out_area = (tarn__area){
+      .head = (tarn__area_head *)(void *)base,
+      .seats = (tarn__seat *)(void *)(base + sizeof(tarn__area_head)),
+      .slots = base + front,
+      .bytes = bytes,
+      .ranks = ranks,
+      .slot = slot,
+  };
+  return TARN_OK;
+}
+
+static tarn_status set_up(tarn__area *area) {
+  tarn__area_head *head = area->head;
+  if (!tarn__os_random(head->token, sizeof head->token)) {
+    return tarn__fail(TARN_E_IO, "comm: no random bytes: %s", strerror(errno));
+  }
+  head->version = VERSION;
+  head->ranks = (uint32_t)area->ranks;
+  head->slot = area->slot;
+  for (size_t rank = 0; rank < area->ranks; rank++) {
+    area->seats[rank].receive = area->seats[rank].send = -1;
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__area_create(size_t ranks, int *out_fd, tarn__area *out_area) {
+  size_t bytes = front_of(ranks) + 2 * slot_of(ranks) * ranks;
+  *out_area = (tarn__area){0};
+  *out_fd = tarn__os_shared_file(AREA_NAME, bytes);
+  if (*out_fd < 0) {
+    return tarn__fail(TARN_E_IO, "comm: no shared memory of %zu bytes: %s",
+                      bytes, strerror(errno));
+  }
+  tarn_status status = map(*out_fd, ranks, out_area);
+  if (status == TARN_OK) status = set_up(out_area);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__area_unmap(out_area);
+  tarn__os_close(*out_fd);
+  *out_fd = -1;
+  return status;
+}
+
+static bool is_set_up(const tarn__area *area) {
+  const tarn__area_head *head = area->head;
+  return head->version == VERSION && head->ranks == area->ranks &&
+         head->slot == area->slot;
+}
+
+tarn_status tarn__area_map(int fd, size_t ranks, tarn__area *out_area) {
+  size_t bytes = front_of(ranks) + 2 * slot_of(ranks) * ranks;
+  *out_area = (tarn__area){0};
+  if (!tarn__os_is_memory_file(fd, AREA_NAME, bytes)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "comm: descriptor %d is no memory of %zu ranks", fd,
+                      ranks);
+  }
+  tarn_status status = map(fd, ranks, out_area);
+  if (status != TARN_OK || is_set_up(out_area)) return status;
+  tarn__area_unmap(out_area);
+  return tarn__fail(TARN_E_INVALID,
+                    "comm: the memory behind descriptor %d is not that of "
+                    "%zu ranks of this version",
+                    fd, ranks);
+}
+
+void tarn__area_unmap(tarn__area *area) {
+  if (area->head != NULL) tarn__os_unmap(area->head, area->bytes);
+  *area = (tarn__area){0};
+}
+
+// --- arrivals --------------------------------------------------------------
+
+static void wake(tarn__area *area) {
+  if (atomic_load(&area->head->sleepers) != 0) {
+    tarn__os_wake_all(&area->head->bell);
+  }
+}
+
+// The last to arrive rings. No other can have rung for a later round: this rank
+// has to arrive in it first. Where one died before it was counted, nobody rings
+// any more.
+static void ring_if_last(tarn__area *area, uint64_t round) {
+  uint64_t count = atomic_fetch_add(&area->head->count, 1) + 1;
+  if (count != round * area->ranks) return;
+  atomic_store(&area->head->bell, (unsigned)round);
+  wake(area);
+}
+
+bool tarn__area_arrive(tarn__area *area, size_t rank, uint64_t round) {
+  unsigned before = 2 * (unsigned)(round - 1);
+  if (!atomic_compare_exchange_strong(&area->seats[rank].arrived, &before,
+                                      before + 2)) {
+    return false;
+  }
+  ring_if_last(area, round);
+  return true;
+}
+
+bool tarn__area_all_arrived(const tarn__area *area, uint64_t round) {
+  for (size_t rank = 0; rank < area->ranks; rank++) {
+    if (!tarn__area_has_arrived(area, rank, round)) return false;
+  }
+  return true;
+}
+
+void tarn__area_sleep(tarn__area *area, uint64_t round, uint64_t ns) {
+  tarn__area_head *head = area->head;
+  atomic_fetch_add(&head->sleepers, 1);
+  unsigned bell = atomic_load(&head->bell);
+  if (!tarn__area_has_rung(area, round) && !tarn__area_is_broken(area)) {
+    tarn__os_sleep_on(&head->bell, bell, ns);
+  }
+  atomic_fetch_sub(&head->sleepers, 1);
+}
+
+// --- breakage --------------------------------------------------------------
+
+// A note: why, which rank, and for how long it was waited for.
+enum { RANK_SHIFT = 8, MS_SHIFT = 24 };
+static const uint64_t MOST_MS = (UINT64_C(1) << 40) - 1;
+
+static uint64_t note_of(tarn__breakage why, size_t rank, uint64_t ms) {
+  if (ms > MOST_MS) ms = MOST_MS;
+  return (uint64_t)why | (uint64_t)rank << RANK_SHIFT | ms << MS_SHIFT;
+}
+
+void tarn__area_break(tarn__area *area, tarn__breakage why, size_t rank,
+                      uint64_t ms) {
+  unsigned long long whole = 0;
+  atomic_compare_exchange_strong(&area->head->broken, &whole,
+                                 note_of(why, rank, ms));
+  tarn__area_freeze(area);
+  tarn__os_wake_all(&area->head->bell);
+}
+
+void tarn__area_freeze(tarn__area *area) {
+  for (size_t rank = 0; rank < area->ranks; rank++) {
+    atomic_fetch_or(&area->seats[rank].arrived, 1);
+  }
+}
+
+tarn_status tarn__area_fail(const tarn__area *area) {
+  uint64_t note = atomic_load(&area->head->broken);
+  size_t rank = (note >> RANK_SHIFT) & 0xffff;
+  switch ((tarn__breakage)(note & 0xff)) {
+    case TARN__LEFT:
+      return tarn__fail(TARN_E_PEER_LOST,
+                        "comm: rank %zu has left the communicator", rank);
+    case TARN__ABSENT:
+      return tarn__fail(TARN_E_PEER_LOST,
+                        "comm: rank %zu has ended, or given up, before it had "
+                        "come",
+                        rank);
+    case TARN__LATE:
+      return tarn__fail(TARN_E_TIMEOUT,
+                        "comm: rank %zu has not come within %" PRIu64 " ms",
+                        rank, note >> MS_SHIFT);
+    case TARN__ENDED:
+    case TARN__WHOLE:
+      break;
+  }
+  return tarn__fail(TARN_E_PEER_LOST, "comm: rank %zu has ended", rank);
+}
+
+// --- coming and going ------------------------------------------------------
+
+bool tarn__area_take(tarn__area *area, size_t rank) {
+  unsigned free = 0;
+  return atomic_compare_exchange_strong(&area->seats[rank].taken, &free, 1);
+}
+
+void tarn__area_leave(tarn__area *area, size_t rank) {
+  atomic_store(&area->seats[rank].left, 1);
+  wake(area);
+}

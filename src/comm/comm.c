@@ -1,0 +1,128 @@
+// A communicator: operations, and what stands in front of any.
+//
+// Invariant: once it is broken, no operation but destroy is called any more.
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+
+// --- beginning and end -----------------------------------------------------
+
+static tarn_status check_ops(const tarn_comm_ops *ops, size_t *out_known) {
+  if (!tarn__struct_size(ops->struct_size, sizeof *ops, sizeof *ops,
+                         out_known)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_create: struct_size %zu of ops",
+                      ops->struct_size);
+  }
+  if (ops->name == NULL || ops->destroy == NULL || ops->broadcast == NULL ||
+      ops->allgather == NULL || ops->alltoallv == NULL || ops->split == NULL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_create: a function of ops, or its name, is "
+                      "missing");
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
+                             size_t size, uint64_t timeout_ms,
+                             tarn_comm **out_comm) {
+  size_t known = 0;
+  if (out_comm == NULL || ops == NULL) {
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_create: NULL");
+  }
+  *out_comm = NULL;
+  if (rank >= size) {
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_create: rank %zu of %zu", rank,
+                      size);
+  }
+  tarn_status status = check_ops(ops, &known);
+  if (status != TARN_OK) return status;
+  tarn_comm *comm = tarn__host_alloc(sizeof *comm);
+  if (comm == NULL) return TARN_E_NOMEM;
+  comm->cards = tarn__host_array(size, sizeof *comm->cards);
+  if (comm->cards == NULL) {
+    tarn__host_free(comm, sizeof *comm);
+    return TARN_E_NOMEM;
+  }
+  memcpy(&comm->ops, ops, known);
+  comm->self = self;
+  comm->rank = rank;
+  comm->size = size;
+  comm->timeout_ms = timeout_ms;
+  comm->generation = tarn__os_generation();
+  *out_comm = comm;
+  return TARN_OK;
+}
+
+static void drop(tarn_comm *comm) {
+  comm->ops.destroy(comm->self);
+  tarn__host_free_array(comm->cards, comm->size, sizeof *comm->cards);
+  tarn__host_free(comm, sizeof *comm);
+}
+
+tarn_status tarn_comm_destroy(tarn_comm *comm) {
+  if (comm == NULL) return TARN_OK;
+  if (comm->held != 0) {
+    return tarn__fail(TARN_E_STATE,
+                      "tarn_comm_destroy: %zu wholes of it are left",
+                      comm->held);
+  }
+  drop(comm);
+  return TARN_OK;
+}
+
+void tarn__comm_hold(tarn_comm *comm) {
+  comm->held++;
+}
+
+void tarn__comm_release(tarn_comm *comm) {
+  comm->held--;
+}
+
+// --- state -----------------------------------------------------------------
+
+tarn_status tarn__comm_state(tarn_comm *comm) {
+  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: it is NULL");
+  if (comm->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "comm: made before a fork, in the parent process");
+  }
+  if (comm->broken == TARN_OK) return TARN_OK;
+  return tarn__fail_text(comm->broken, comm->text);
+}
+
+tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status) {
+  if (status == TARN_OK || status == TARN_E_NOMEM || status == TARN_E_IO) {
+    return status;
+  }
+  comm->broken = status;
+  snprintf(comm->text, sizeof comm->text, "%s", tarn_last_error());
+  return status;
+}
+
+tarn_status tarn_comm_check(tarn_comm *comm) {
+  tarn_status status = tarn__comm_state(comm);
+  if (status != TARN_OK || comm->ops.check == NULL) return status;
+  return tarn__comm_note(comm, comm->ops.check(comm->self));
+}
+
+size_t tarn_comm_rank(const tarn_comm *comm) {
+  return comm->rank;
+}
+
+size_t tarn_comm_size(const tarn_comm *comm) {
+  return comm->size;
+}
+
+uint64_t tarn_comm_timeout_ms(const tarn_comm *comm) {
+  return comm->timeout_ms;
+}
+
+const char *tarn_comm_kind(const tarn_comm *comm) {
+  return comm->ops.name;
+}

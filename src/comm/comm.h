@@ -1,0 +1,80 @@
+// comm.h - what a communicator is to the rooms above, and within this one.
+//
+// Every collective begins with a meeting: each rank shows a card, on which
+// stands what it was called for, with which arguments, and whether it can. All
+// see the same cards, so all decide the same. What is small goes along on the
+// card, and then the meeting is all there is.
+#ifndef TARN_COMM_COMM_H_
+#define TARN_COMM_COMM_H_
+
+#include "tarn/comm.h"
+
+// --- for rooms above -------------------------------------------------------
+
+// Says that something was made with |comm|, which must not go before it.
+void tarn__comm_hold(tarn_comm *comm);
+void tarn__comm_release(tarn_comm *comm);
+
+// TARN_OK; TARN_E_INVALID for NULL, TARN_E_STATE in a child of fork, or what
+// broke it, as it was said then.
+TARN_MUST_CHECK tarn_status tarn__comm_state(tarn_comm *comm);
+
+// --- within the room -------------------------------------------------------
+
+enum {
+  TARN__TEXT = 512,     // of a last error
+  TARN__ON_CARD = 296,  // bytes that go along
+};
+
+typedef enum tarn__collective {
+  TARN__BARRIER = 1,
+  TARN__BROADCAST,
+  TARN__ALLGATHER,
+  TARN__ALLTOALLV,
+  TARN__SHARE,
+  TARN__SAME,
+  TARN__AGREE,
+  TARN__SPLIT,
+} tarn__collective;
+
+typedef struct tarn__card {
+  uint32_t call;  // a tarn__collective
+  int32_t status;
+  uint64_t root;
+  uint64_t size;
+  unsigned char bytes[TARN__ON_CARD];
+} tarn__card;
+
+struct tarn_comm {
+  tarn_comm_ops ops;
+  void *self;
+  size_t rank;
+  size_t size;
+  uint64_t timeout_ms;
+  uint32_t generation;  // of forks
+  size_t held;          // made with it
+  tarn_status broken;   // what broke it, and its text
+  char text[TARN__TEXT];
+  tarn__card own;     // of the next meeting; at rest all zero
+  tarn__card *cards;  // of all ranks in the last
+};
+
+// Keeps a status of the operations that breaks the communicator; returns it.
+tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status);
+
+// Shows |comm->own|, of a call with |status| so far, whose text is the last
+// error if it is no TARN_OK.
+//
+// TARN_E_INVALID  ranks call something else: the text names the difference.
+// Otherwise the status of the lowest rank whose is not TARN_OK, with its text.
+TARN_MUST_CHECK tarn_status tarn__comm_meet(tarn_comm *comm,
+                                            tarn__collective call,
+                                            tarn_status status);
+
+const char *tarn__collective_name(uint32_t call);
+
+// Reads |options|, which may be NULL.
+TARN_MUST_CHECK tarn_status tarn__comm_timeout(const tarn_comm_options *options,
+                                               uint64_t *out_ms);
+
+#endif  // TARN_COMM_COMM_H_

@@ -1,0 +1,102 @@
+// local.h - ranks of one machine: rounds through their shared memory, letters
+// through their inboxes.
+#ifndef TARN_COMM_LOCAL_H_
+#define TARN_COMM_LOCAL_H_
+
+#include "comm/area.h"
+#include "comm/post.h"
+#include "tarn/comm.h"
+
+// What this rank has to do with another one while descriptors are passed.
+typedef struct tarn__errand {
+  bool send;   // still to be sent to it
+  bool await;  // still to come of it
+} tarn__errand;
+
+typedef struct tarn__local {
+  tarn__area area;
+  tarn__post *post;
+  tarn__box box;
+  size_t rank;
+  size_t size;
+  uint64_t timeout_ms;
+  uint64_t round;         // the last one that this rank was in
+  uint64_t spin_ns;       // how long a wait watches before it sleeps
+  uint32_t generation;    // of forks
+  size_t *places;         // of each rank, in the post
+  int *signs;             // for each rank; scratch of one look
+  tarn__errand *errands;  // with each rank; at rest all false
+} tarn__local;
+
+// The operations of a communicator whose |self| is a tarn__local.
+extern const tarn_comm_ops tarn__local_ops;
+
+// Rank |rank| of |area|, whose ranks are at |places| of |post|, or at those of
+// the same number if |places| is NULL. Both are taken over, but on failure.
+//
+// TARN_E_NOMEM
+TARN_MUST_CHECK tarn_status tarn__local_create(tarn__area area,
+                                               tarn__post *post, size_t rank,
+                                               const size_t *places,
+                                               uint64_t timeout_ms,
+                                               tarn__local **out_local);
+
+// Leaves, and waits for nobody. In a child of fork it frees only.
+void tarn__local_destroy(void *self);
+
+// Frees it: the area stays mapped, and nobody has left it.
+void tarn__local_forget(tarn__local *local);
+
+// --- rounds ----------------------------------------------------------------
+
+// Where this rank writes before the coming round.
+static inline unsigned char *tarn__local_slot(tarn__local *local) {
+  return tarn__area_slot(&local->area, local->rank, local->round + 1);
+}
+
+// What |rank| wrote before the round that is over.
+static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
+                                                       size_t rank) {
+  return tarn__area_slot(&local->area, rank, local->round);
+}
+
+// Goes through a round.
+//
+// TARN_E_PEER_LOST, TARN_E_TIMEOUT  no rank has gone through it.
+TARN_MUST_CHECK tarn_status tarn__local_round(tarn__local *local);
+
+// Nanoseconds of the clock at which a wait that begins now is over.
+uint64_t tarn__local_deadline(const tarn__local *local);
+
+// Looks whether a rank r with |signs[r]| other than -1 has left or ended, and
+// if so breaks the area.
+void tarn__local_look(tarn__local *local, tarn__breakage ended);
+
+// Breaks the area on behalf of |rank|, which has not come in time.
+void tarn__local_give_up(tarn__local *local, size_t rank);
+
+// TARN_OK, or what broke it.
+TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__local *local);
+
+// --- letters ---------------------------------------------------------------
+
+// Sends |fd|, or -1, to all ranks that |errands| says, and waits for letters of
+// those that it says. They then lie in the box.
+//
+// |gone|: what it means where a rank's process, or its inbox, ends.
+TARN_MUST_CHECK tarn_status tarn__local_pass(tarn__local *local, int fd,
+                                             tarn__breakage gone);
+
+// --- operations ------------------------------------------------------------
+
+TARN_MUST_CHECK tarn_status tarn__local_alltoallv(
+    void *self, const void *send, const size_t *send_sizes,
+    const size_t *send_offsets, void *receive, const size_t *receive_sizes,
+    const size_t *receive_offsets);
+TARN_MUST_CHECK tarn_status tarn__local_share(void *self, int fd, int *out_fds);
+TARN_MUST_CHECK tarn_status tarn__local_split(void *self, const size_t *ranks,
+                                              size_t size,
+                                              const tarn_comm_ops **out_ops,
+                                              void **out_self);
+
+#endif  // TARN_COMM_LOCAL_H_

@@ -1,0 +1,98 @@
+// Meetings: what every collective begins with.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "comm/comm.h"
+
+const char *tarn__collective_name(uint32_t call) {
+  static const char *const names[] = {
+      [TARN__BARRIER] = "tarn_comm_barrier",
+      [TARN__BROADCAST] = "tarn_comm_broadcast",
+      [TARN__ALLGATHER] = "tarn_comm_allgather",
+      [TARN__ALLTOALLV] = "tarn_comm_alltoallv",
+      [TARN__SHARE] = "tarn_comm_share",
+      [TARN__SAME] = "tarn_comm_same",
+      [TARN__AGREE] = "tarn_comm_agree",
+      [TARN__SPLIT] = "tarn_comm_split",
+  };
+  if (call >= sizeof names / sizeof *names || names[call] == NULL) return "?";
+  return names[call];
+}
+
+// --- what differs ----------------------------------------------------------
+
+static tarn_status tell_difference(const tarn_comm *comm, size_t rank) {
+  const tarn__card *first = &comm->cards[0];
+  const tarn__card *other = &comm->cards[rank];
+  const char *name = tarn__collective_name(first->call);
+  if (first->call != other->call) {
+    return tarn__fail(TARN_E_INVALID, "comm: rank 0 calls %s, rank %zu %s",
+                      name, rank, tarn__collective_name(other->call));
+  }
+  if (first->root != other->root) {
+    return tarn__fail(TARN_E_INVALID,
+                      "%s: the root is %" PRIu64 " at rank 0, %" PRIu64
+                      " at rank %zu",
+                      name, first->root, other->root, rank);
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "%s: the size is %" PRIu64 " at rank 0, %" PRIu64
+                    " at rank %zu",
+                    name, first->size, other->size, rank);
+}
+
+static bool differ(const tarn__card *a, const tarn__card *b) {
+  return a->call != b->call || a->root != b->root || a->size != b->size;
+}
+
+static size_t find_different(const tarn_comm *comm) {
+  size_t rank = 1;
+  while (rank < comm->size && !differ(&comm->cards[0], &comm->cards[rank]))
+    rank++;
+  return rank;
+}
+
+// --- who cannot ------------------------------------------------------------
+
+static size_t find_failed(const tarn_comm *comm) {
+  size_t rank = 0;
+  while (rank < comm->size && comm->cards[rank].status == TARN_OK)
+    rank++;
+  return rank;
+}
+
+static tarn_status tell_failure(tarn_comm *comm, size_t rank, char *text) {
+  tarn_status failure = (tarn_status)comm->cards[rank].status;
+  tarn_status status = tarn__comm_note(
+      comm, comm->ops.broadcast(comm->self, rank, text, TARN__TEXT));
+  if (status != TARN_OK) return status;
+  text[TARN__TEXT - 1] = '\0';
+  return tarn__fail(failure, "rank %zu: %s", rank, text);
+}
+
+// --- the meeting -----------------------------------------------------------
+
+static tarn_status decide(tarn_comm *comm, char *text) {
+  size_t different = find_different(comm);
+  if (different < comm->size) return tell_difference(comm, different);
+  size_t failed = find_failed(comm);
+  if (failed < comm->size) return tell_failure(comm, failed, text);
+  return TARN_OK;
+}
+
+tarn_status tarn__comm_meet(tarn_comm *comm, tarn__collective call,
+                            tarn_status status) {
+  char text[TARN__TEXT] = "";
+  if (status != TARN_OK) {
+    snprintf(text, sizeof text, "%s", tarn_last_error());
+  }
+  comm->own.call = (uint32_t)call;
+  comm->own.status = status;
+  tarn_status met =
+      tarn__comm_note(comm, comm->ops.allgather(comm->self, &comm->own,
+                                                sizeof comm->own, comm->cards));
+  memset(&comm->own, 0, sizeof comm->own);
+  return met == TARN_OK ? decide(comm, text) : met;
+}

@@ -1,0 +1,74 @@
+// Passing descriptors: letters out, letters in, both at once, so that no two
+// ranks wait for each other with their inboxes full.
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "base/status.h"
+#include "comm/local.h"
+
+static const uint64_t SLICE_NS = 10000000;
+static const uint64_t FULL_NS = 200000;  // until a full inbox is tried again
+
+// Whether all that was to be sent is.
+static bool send_some(tarn__local *local, int fd) {
+  bool all = true;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    tarn__errand *errand = &local->errands[rank];
+    if (!errand->send) continue;
+    errand->send = !tarn__post_send(local->post, local->places[rank],
+                                    local->area.head->token, local->rank, fd);
+    if (errand->send) all = false;
+  }
+  return all;
+}
+
+// The first rank that is awaited, with the signs of all that are; |size| if
+// none is.
+static size_t collect(tarn__local *local) {
+  size_t first = local->size;
+  tarn__post_collect(local->post);
+  for (size_t rank = local->size; rank-- > 0;) {
+    tarn__errand *errand = &local->errands[rank];
+    if (errand->await) {
+      errand->await = !tarn__box_has(local->post, &local->box, rank);
+    }
+    if (errand->await) first = rank;
+    local->signs[rank] =
+        errand->await ? tarn__post_sign_of(local->post, local->places[rank])
+                      : -1;
+  }
+  return first;
+}
+
+// The first rank that takes no more letters.
+static size_t find_full(const tarn__local *local) {
+  size_t rank = 0;
+  while (rank < local->size && !local->errands[rank].send)
+    rank++;
+  return rank;
+}
+
+static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
+  uint64_t deadline = tarn__local_deadline(local);
+  for (;;) {
+    bool sent = send_some(local, fd);
+    size_t missing = collect(local);
+    if (sent && missing == local->size) return TARN_OK;
+    if (!tarn__area_is_broken(&local->area)) tarn__local_look(local, gone);
+    uint64_t now = tarn__os_now_ns();
+    if (now >= deadline) {
+      tarn__local_give_up(local, sent ? missing : find_full(local));
+    }
+    if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
+    uint64_t most = sent ? SLICE_NS : FULL_NS;
+    tarn__os_await(local->post->inbox,
+                   deadline - now < most ? deadline - now : most);
+  }
+}
+
+tarn_status tarn__local_pass(tarn__local *local, int fd, tarn__breakage gone) {
+  tarn_status status = pass(local, fd, gone);
+  for (size_t rank = 0; rank < local->size; rank++) {
+    local->errands[rank] = (tarn__errand){0};
+  }
+  return status;
+}

@@ -1,0 +1,186 @@
+// Letters with descriptors.
+//
+// A letter is believed if it comes of the same user and knows the token of a
+// communicator that this process has. Any other is dropped, with what it
+// brings: it is one for a communicator that was destroyed here meanwhile, or
+// somebody's who got hold of a socket.
+#include "comm/post.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "base/status.h"
+
+typedef struct letter {
+  unsigned char token[TARN__TOKEN];
+  uint32_t from;
+  uint32_t brings;  // 1: a descriptor
+} letter;
+
+// --- beginning and end -----------------------------------------------------
+
+static int *no_descriptors(size_t count) {
+  int *fds = tarn__host_array(count, sizeof *fds);
+  for (size_t i = 0; fds != NULL && i < count; i++)
+    fds[i] = -1;
+  return fds;
+}
+
+tarn_status tarn__post_create(size_t size, tarn__post **out_post) {
+  tarn__post *post = tarn__host_alloc(sizeof *post);
+  *out_post = NULL;
+  if (post == NULL) return TARN_E_NOMEM;
+  *post = (tarn__post){.users = 1,
+                       .size = size,
+                       .inbox = -1,
+                       .sends = no_descriptors(size),
+                       .processes = no_descriptors(size),
+                       .generation = tarn__os_generation()};
+  tarn_list_init(&post->boxes);
+  pthread_mutex_init(&post->lock, NULL);
+  if (post->sends == NULL || post->processes == NULL) {
+    tarn__post_release(post);
+    return TARN_E_NOMEM;
+  }
+  *out_post = post;
+  return TARN_OK;
+}
+
+tarn__post *tarn__post_share(tarn__post *post) {
+  atomic_fetch_add(&post->users, 1);
+  return post;
+}
+
+static void close_all(int *fds, size_t count) {
+  if (fds == NULL) return;
+  for (size_t i = 0; i < count; i++) {
+    if (fds[i] >= 0) tarn__os_close(fds[i]);
+  }
+  tarn__host_free_array(fds, count, sizeof *fds);
+}
+
+void tarn__post_release(tarn__post *post) {
+  if (atomic_fetch_sub(&post->users, 1) != 1) return;
+  if (post->inbox >= 0) tarn__os_close(post->inbox);
+  close_all(post->sends, post->size);
+  close_all(post->processes, post->size);
+  // In a child another thread may have held it, which it does not have.
+  if (post->generation == tarn__os_generation()) {
+    pthread_mutex_destroy(&post->lock);
+  }
+  tarn__host_free(post, sizeof *post);
+}
+
+// --- boxes -----------------------------------------------------------------
+
+tarn_status tarn__box_init(tarn__post *post, const unsigned char *token,
+                           size_t ranks, tarn__box *out_box) {
+  *out_box = (tarn__box){.token = token, .ranks = ranks};
+  out_box->entries = tarn__host_array(ranks, sizeof *out_box->entries);
+  if (out_box->entries == NULL) return TARN_E_NOMEM;
+  pthread_mutex_lock(&post->lock);
+  tarn_list_add_tail(&post->boxes, &out_box->node);
+  pthread_mutex_unlock(&post->lock);
+  return TARN_OK;
+}
+
+static void empty(tarn__box *box) {
+  for (size_t rank = 0; rank < box->ranks; rank++) {
+    const tarn__box_entry *entry = &box->entries[rank];
+    if (entry->full && entry->fd >= 0) tarn__os_close(entry->fd);
+  }
+  tarn__host_free_array(box->entries, box->ranks, sizeof *box->entries);
+}
+
+// In a child of fork the list stays as it is: nobody goes through it any more.
+void tarn__box_deinit(tarn__post *post, tarn__box *box) {
+  if (box->entries == NULL) return;
+  if (post->generation == tarn__os_generation()) {
+    pthread_mutex_lock(&post->lock);
+    tarn_list_del(&box->node);
+    pthread_mutex_unlock(&post->lock);
+  }
+  empty(box);
+  *box = (tarn__box){0};
+}
+
+bool tarn__box_has(tarn__post *post, const tarn__box *box, size_t rank) {
+  pthread_mutex_lock(&post->lock);
+  bool has = box->entries[rank].full;
+  pthread_mutex_unlock(&post->lock);
+  return has;
+}
+
+bool tarn__box_take(tarn__post *post, tarn__box *box, size_t rank,
+                    tarn__box_entry *out_entry) {
+  tarn__box_entry *entry = &box->entries[rank];
+  pthread_mutex_lock(&post->lock);
+  *out_entry = *entry;
+  *entry = (tarn__box_entry){0};
+  pthread_mutex_unlock(&post->lock);
+  return out_entry->full;
+}
+
+// --- letters ---------------------------------------------------------------
+
+static bool is_full(int reason) {
+  return reason == EAGAIN || reason == ETOOMANYREFS || reason == ENOBUFS ||
+         reason == ENOMEM;
+}
+
+bool tarn__post_send(tarn__post *post, size_t place, const unsigned char *token,
+                     size_t from, int fd) {
+  letter out = {.from = (uint32_t)from, .brings = fd >= 0};
+  memcpy(out.token, token, sizeof out.token);
+  if (tarn__os_put(post->sends[place], &out, sizeof out, fd)) return true;
+  return !is_full(errno);
+}
+
+static tarn__box *box_of(tarn__post *post, const unsigned char *token) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &post->boxes) {
+    tarn__box *box = tarn_list_entry(node, tarn__box, node);
+    if (memcmp(box->token, token, TARN__TOKEN) == 0) return box;
+  }
+  return NULL;
+}
+
+static tarn__box_entry *entry_of(tarn__post *post, const letter *in,
+                                 const tarn__os_letter *envelope) {
+  if (envelope->size != sizeof *in) return NULL;
+  if (envelope->uid != tarn__os_user()) return NULL;
+  tarn__box *box = box_of(post, in->token);
+  if (box == NULL || in->from >= box->ranks) return NULL;
+  tarn__box_entry *entry = &box->entries[in->from];
+  return entry->full ? NULL : entry;
+}
+
+static void deliver(tarn__post *post, const letter *in,
+                    const tarn__os_letter *envelope) {
+  tarn__box_entry *entry = entry_of(post, in, envelope);
+  if (entry == NULL) {
+    if (envelope->fd >= 0) tarn__os_close(envelope->fd);
+    return;
+  }
+  *entry = (tarn__box_entry){.full = true,
+                             .cut = in->brings != 0 && envelope->fd < 0,
+                             .fd = envelope->fd,
+                             .pid = envelope->pid};
+}
+
+void tarn__post_collect(tarn__post *post) {
+  letter in;
+  tarn__os_letter envelope;
+  pthread_mutex_lock(&post->lock);
+  while (tarn__os_take(post->inbox, &in, sizeof in, &envelope))
+    deliver(post, &in, &envelope);
+  pthread_mutex_unlock(&post->lock);
+}
+
+int tarn__post_sign_of(const tarn__post *post, size_t place) {
+  int process = post->processes[place];
+  return process >= 0 ? process : post->sends[place];
+}

@@ -1,0 +1,80 @@
+// post.h - how the ranks that met at one rendezvous send each other
+// descriptors: a process's own inbox, and the way into those of the others.
+//
+// The communicators of a process that come from one rendezvous share its post.
+// Each letter says which communicator it is for, by the token of its area, and
+// lies in a box of that communicator until it is asked for. Of each rank there
+// is one at most, for a rank sends the next only when all have passed a round
+// since.
+#ifndef TARN_COMM_POST_H_
+#define TARN_COMM_POST_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "comm/area.h"
+#include "tarn/base.h"
+
+typedef struct tarn__post {
+  atomic_size_t users;
+  size_t size;           // places of the rendezvous
+  int inbox;             // this process's
+  int *sends;            // into those of all, so that its own never ends
+  int *processes;        // theirs; -1: not known
+  uint32_t generation;   // of forks
+  pthread_mutex_t lock;  // guards |boxes| and what is in them, and who takes
+                         // letters out of |inbox|; a leaf
+  tarn_list boxes;
+} tarn__post;
+
+// What came of one rank.
+typedef struct tarn__box_entry {
+  bool full;
+  bool cut;     // a descriptor was sent, and none came
+  int fd;       // -1: none
+  int64_t pid;  // of the sender
+} tarn__box_entry;
+
+typedef struct tarn__box {
+  tarn_list node;
+  const unsigned char *token;  // of the communicator that it is of
+  tarn__box_entry *entries;    // of each of its ranks
+  size_t ranks;
+} tarn__box;
+
+// A post without sockets yet, used once; TARN_E_NOMEM.
+TARN_MUST_CHECK tarn_status tarn__post_create(size_t size,
+                                              tarn__post **out_post);
+tarn__post *tarn__post_share(tarn__post *post);
+
+// Closes it with its last user. In a child of fork, the child's copy of it.
+void tarn__post_release(tarn__post *post);
+
+// TARN_E_NOMEM. |token| must stay.
+TARN_MUST_CHECK tarn_status tarn__box_init(tarn__post *post,
+                                           const unsigned char *token,
+                                           size_t ranks, tarn__box *out_box);
+void tarn__box_deinit(tarn__post *post, tarn__box *box);
+
+// Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
+// False if the system has to get rid of others first. To a place that takes
+// nothing any more it is sent too, as far as the sender can tell.
+TARN_MUST_CHECK bool tarn__post_send(tarn__post *post, size_t place,
+                                     const unsigned char *token, size_t from,
+                                     int fd);
+
+// Puts what has come into the boxes.
+void tarn__post_collect(tarn__post *post);
+
+// Whether there is a letter of |rank|.
+bool tarn__box_has(tarn__post *post, const tarn__box *box, size_t rank);
+
+// Empties the entry of |rank|, if it is full: what was in it is the caller's.
+TARN_MUST_CHECK bool tarn__box_take(tarn__post *post, tarn__box *box,
+                                    size_t rank, tarn__box_entry *out_entry);
+
+// What tells of the end of |place|: its process, or its inbox as long as that
+// is not known.
+int tarn__post_sign_of(const tarn__post *post, size_t place);
+
+#endif  // TARN_COMM_POST_H_

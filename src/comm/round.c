@@ -1,0 +1,102 @@
+// Rounds: arriving, waiting for the others, finding out who will not come.
+//
+// A wait watches the bell for a while, then sleeps on it, in slices: between
+// two it looks at those who are missing. It ends well as soon as all have
+// arrived, whatever became of them since; and once the area is broken it ends
+// as the frozen arrivals say, which is the same at every rank.
+#include <assert.h>
+
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "comm/local.h"
+
+static const uint64_t SLICE_NS = 10000000;
+
+uint64_t tarn__local_deadline(const tarn__local *local) {
+  uint64_t now = tarn__os_now_ns();
+  uint64_t ms = local->timeout_ms;
+  return ms < (UINT64_MAX - now) / 1000000 ? now + ms * 1000000 : UINT64_MAX;
+}
+
+tarn_status tarn__local_state(const tarn__local *local) {
+  return tarn__area_is_broken(&local->area) ? tarn__area_fail(&local->area)
+                                            : TARN_OK;
+}
+
+void tarn__local_look(tarn__local *local, tarn__breakage ended) {
+  for (size_t rank = 0; rank < local->size; rank++) {
+    if (local->signs[rank] < 0 || !tarn__area_has_left(&local->area, rank)) {
+      continue;
+    }
+    tarn__area_break(&local->area,
+                     ended == TARN__ABSENT ? TARN__ABSENT : TARN__LEFT, rank,
+                     0);
+    return;
+  }
+  size_t found = tarn__os_find_ended(local->signs, local->size);
+  if (found < local->size) tarn__area_break(&local->area, ended, found, 0);
+}
+
+void tarn__local_give_up(tarn__local *local, size_t rank) {
+  tarn__area_break(&local->area, TARN__LATE, rank, local->timeout_ms);
+}
+
+// --- one round -------------------------------------------------------------
+
+// Whether |local->round| was a good one, now that the area is broken.
+static tarn_status settle(tarn__local *local) {
+  tarn__area_freeze(&local->area);
+  if (tarn__area_all_arrived(&local->area, local->round)) return TARN_OK;
+  return tarn__area_fail(&local->area);
+}
+
+static bool watch(tarn__local *local) {
+  if (tarn__area_has_rung(&local->area, local->round)) return true;
+  if (local->spin_ns == 0) return false;
+  uint64_t end = tarn__os_now_ns() + local->spin_ns;
+  do {
+    for (int i = 0; i < 32; i++) {
+      if (tarn__area_has_rung(&local->area, local->round)) return true;
+      tarn__os_relax();
+    }
+  } while (tarn__os_now_ns() < end);
+  return false;
+}
+
+// The first rank that is missing; |size| if none is. Each has its sign set.
+static size_t find_missing(tarn__local *local) {
+  size_t first = local->size;
+  for (size_t rank = local->size; rank-- > 0;) {
+    bool here = tarn__area_has_arrived(&local->area, rank, local->round);
+    if (!here) first = rank;
+    local->signs[rank] =
+        here ? -1 : tarn__post_sign_of(local->post, local->places[rank]);
+  }
+  return first;
+}
+
+static tarn_status wait_for_all(tarn__local *local) {
+  uint64_t deadline = tarn__local_deadline(local);
+  for (;;) {
+    size_t missing = find_missing(local);
+    if (missing == local->size) return TARN_OK;
+    if (tarn__area_is_broken(&local->area)) return settle(local);
+    tarn__local_look(local, TARN__ENDED);
+    uint64_t now = tarn__os_now_ns();
+    if (now >= deadline) tarn__local_give_up(local, missing);
+    if (now >= deadline) continue;
+    uint64_t left = deadline - now;
+    tarn__area_sleep(&local->area, local->round,
+                     left < SLICE_NS ? left : SLICE_NS);
+  }
+}
+
+tarn_status tarn__local_round(tarn__local *local) {
+  if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
+  if (!tarn__area_arrive(&local->area, local->rank, local->round + 1)) {
+    return tarn__local_state(local);
+  }
+  local->round++;
+  if (watch(local)) return TARN_OK;
+  return wait_for_all(local);
+}

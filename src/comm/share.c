@@ -1,0 +1,131 @@
+// Descriptors to all ranks, and to those of a new communicator.
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "base/status.h"
+#include "comm/local.h"
+
+static tarn_status no_room_for(size_t rank) {
+  return tarn__fail(TARN_E_IO,
+                    "comm: this process can have no descriptor for that of "
+                    "rank %zu: %s",
+                    rank, strerror(EMFILE));
+}
+
+// Keeps what has come in |out_fds|; true if all has that was sent.
+static bool take_all(tarn__local *local, int *out_fds, size_t *out_missing) {
+  bool all = true;
+  for (size_t rank = local->size; rank-- > 0;) {
+    tarn__box_entry entry;
+    out_fds[rank] = -1;
+    if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
+    out_fds[rank] = entry.fd;
+    if (entry.cut) all = false;
+    if (entry.cut) *out_missing = rank;
+  }
+  return all;
+}
+
+static void close_all(int *fds, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (fds[i] >= 0) tarn__os_close(fds[i]);
+    fds[i] = -1;
+  }
+}
+
+tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
+  tarn__local *local = self;
+  size_t missing = 0;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    bool other = rank != local->rank;
+    local->errands[rank] = (tarn__errand){.send = other, .await = other};
+  }
+  tarn_status status = tarn__local_pass(local, fd, TARN__ENDED);
+  bool all = take_all(local, out_fds, &missing);
+  if (status == TARN_OK && !all) status = no_room_for(missing);
+  if (status != TARN_OK) close_all(out_fds, local->size);
+  return status;
+}
+
+// --- a new communicator ----------------------------------------------------
+
+// The first of the group makes the memory, and tells the others, also that it
+// has none.
+static tarn_status lead(tarn__local *local, const size_t *ranks, size_t size,
+                        tarn__area *out_area) {
+  int fd = -1;
+  tarn_status status = tarn__area_create(size, &fd, out_area);
+  for (size_t i = 1; i < size; i++)
+    local->errands[ranks[i]].send = true;
+  tarn_status passed = tarn__local_pass(local, fd, TARN__ENDED);
+  if (fd >= 0) tarn__os_close(fd);
+  if (status == TARN_OK && passed != TARN_OK) tarn__area_unmap(out_area);
+  return passed != TARN_OK ? passed : status;
+}
+
+static tarn_status follow(tarn__local *local, size_t leader, size_t size,
+                          tarn__area *out_area) {
+  tarn__box_entry entry;
+  local->errands[leader].await = true;
+  tarn_status status = tarn__local_pass(local, -1, TARN__ENDED);
+  if (status != TARN_OK) return status;
+  if (!tarn__box_take(local->post, &local->box, leader, &entry) || entry.cut) {
+    return no_room_for(leader);
+  }
+  // It has failed, and says so itself when all agree on what came of it.
+  if (entry.fd < 0) {
+    return tarn__fail(TARN_E_IO, "comm: rank %zu has made no memory", leader);
+  }
+  status = tarn__area_map(entry.fd, size, out_area);
+  tarn__os_close(entry.fd);
+  return status;
+}
+
+static size_t index_of(const size_t *ranks, size_t rank) {
+  size_t i = 0;
+  while (ranks[i] != rank)
+    i++;
+  return i;
+}
+
+// The places of a group's ranks in the post.
+static tarn_status join_group(tarn__local *local, tarn__area area,
+                              const size_t *ranks, size_t size,
+                              tarn__local **out_local) {
+  size_t *places = tarn__host_array(size, sizeof *places);
+  if (places == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < size; i++)
+    places[i] = local->places[ranks[i]];
+  tarn__post *post = tarn__post_share(local->post);
+  tarn_status status =
+      tarn__local_create(area, post, index_of(ranks, local->rank), places,
+                         local->timeout_ms, out_local);
+  if (status != TARN_OK) tarn__post_release(post);
+  tarn__host_free_array(places, size, sizeof *places);
+  return status;
+}
+
+tarn_status tarn__local_split(void *self, const size_t *ranks, size_t size,
+                              const tarn_comm_ops **out_ops, void **out_self) {
+  tarn__local *local = self;
+  tarn__local *group = NULL;
+  tarn__area area = {0};
+  *out_ops = NULL;
+  *out_self = NULL;
+  tarn_status status = local->rank == ranks[0]
+                           ? lead(local, ranks, size, &area)
+                           : follow(local, ranks[0], size, &area);
+  if (status != TARN_OK) return status;
+  status = join_group(local, area, ranks, size, &group);
+  if (status != TARN_OK) {
+    tarn__area_unmap(&area);
+    return status;
+  }
+  *out_ops = &tarn__local_ops;
+  *out_self = group;
+  return TARN_OK;
+}

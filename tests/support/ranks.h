@@ -1,0 +1,48 @@
+// ranks.h - runs a function as each rank of a communicator, in forked
+// processes.
+//
+//   static void body(tarn_comm *comm, void *context) { ... }
+//   ranks_run(&(ranks_plan){.size = 4, .body = body});
+//
+// A rank asserts as any test does. When its body is over it destroys the
+// communicator, and must then hold no memory of the library's and no descriptor
+// more than before.
+#ifndef TARN_TESTS_SUPPORT_RANKS_H_
+#define TARN_TESTS_SUPPORT_RANKS_H_
+
+#include "tarn/comm.h"
+
+typedef void ranks_body(tarn_comm *comm, void *context);
+
+typedef struct ranks_plan {
+  size_t size;
+  ranks_body *body;  // called when all have come
+  void *context;
+  uint64_t timeout_ms;  // 0: 60000
+
+  // Called before a rank joins, if it is not NULL.
+  void (*before)(size_t rank, void *context);
+  tarn_status joins;  // what joining must answer; the body is not called
+                      // unless it is TARN_OK
+
+  uint64_t killed;   // bit r: rank r must end by SIGKILL
+  uint64_t stopped;  // bit r: it stops itself, and is sent SIGCONT when those
+                     // without a bit here have ended
+  bool keeps;        // the body has destroyed the communicator itself
+} ranks_plan;
+
+void ranks_run(const ranks_plan *plan);
+
+// Ends, or stops, this process at once.
+_Noreturn void ranks_die(void);
+void ranks_stop(void);
+
+// Descriptors that this process has open.
+size_t ranks_descriptors(void);
+
+// Zero bytes that all ranks that are forked later share with this process.
+void *ranks_shared(size_t size);
+
+double ranks_seconds(void);
+
+#endif  // TARN_TESTS_SUPPORT_RANKS_H_

@@ -1,0 +1,247 @@
+// Ranks that die, stop, or leave: the others are told, which one, in time, and
+// all the same.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/ranks.h"
+#include "support/run.h"
+
+// What ranks tell each other beside the communicator.
+typedef struct board {
+  volatile double when;       // the rank died, or began to wait
+  volatile double found[64];  // when each rank was told
+  char texts[64][256];        // and what
+  volatile tarn_status status[64];
+} board;
+
+enum { VICTIM = 1 };
+
+static bool is_victim(const tarn_comm *comm) {
+  return tarn_comm_rank(comm) == VICTIM;
+}
+
+static void note(tarn_comm *comm, board *told, tarn_status status) {
+  size_t rank = tarn_comm_rank(comm);
+  told->found[rank] = ranks_seconds();
+  told->status[rank] = status;
+  snprintf(told->texts[rank], sizeof told->texts[rank], "%s",
+           tarn_last_error());
+}
+
+static void see_all_told(const board *told, size_t size, tarn_status expected,
+                         const char *text) {
+  for (size_t rank = 0; rank < size; rank++) {
+    if (rank == VICTIM) continue;
+    ck_assert_int_eq(told->status[rank], expected);
+    ck_assert_str_eq(told->texts[rank], text);
+  }
+}
+
+// --- death -----------------------------------------------------------------
+
+static void die_in_barrier(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  if (is_victim(comm)) {
+    usleep(20000);
+    told->when = ranks_seconds();
+    ranks_die();
+  }
+  note(comm, told, tarn_comm_barrier(comm));
+  // It stays so, in whatever is called.
+  int fds[64];
+  int64_t value = 0;
+  assert_status(tarn_comm_allgather(comm, &value, 0, NULL), TARN_E_PEER_LOST);
+  assert_status(tarn_comm_share(comm, -1, fds), TARN_E_PEER_LOST);
+  assert_status(tarn_comm_check(comm), TARN_E_PEER_LOST);
+  ck_assert_str_eq(tarn_last_error(), told->texts[tarn_comm_rank(comm)]);
+}
+
+static const size_t SIZES[] = {2, 3, 4, 7, 16};
+enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
+
+START_TEST(a_death_is_told_to_all) {
+  board *told = ranks_shared(sizeof *told);
+  size_t size = SIZES[_i];
+  ranks_run(&(ranks_plan){.size = size,
+                          .body = die_in_barrier,
+                          .context = told,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, size, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+}
+END_TEST
+
+static void die_while_others_work(tarn_comm *comm, void *context) {
+  board *told = context;
+  if (is_victim(comm)) ranks_die();
+  while (tarn_comm_check(comm) == TARN_OK)
+    usleep(1000);
+  note(comm, told, tarn_comm_check(comm));
+}
+
+START_TEST(a_check_finds_a_death) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = die_while_others_work,
+                          .context = told,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+}
+END_TEST
+
+// A child of the victim holds its descriptors on: only its process tells.
+static void die_with_a_child(tarn_comm *comm, void *context) {
+  board *told = context;
+  if (is_victim(comm)) {
+    if (fork() == 0) {
+      sleep(2);
+      _exit(0);
+    }
+    ranks_die();
+  }
+  note(comm, told, tarn_comm_barrier(comm));
+}
+
+START_TEST(a_death_shows_though_a_child_lives) {
+  board *told = ranks_shared(sizeof *told);
+  double begin = ranks_seconds();
+  ranks_run(&(ranks_plan){.size = 2,
+                          .body = die_with_a_child,
+                          .context = told,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, 2, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  ck_assert_double_lt(told->found[0] - begin, 2.0);
+}
+END_TEST
+
+// --- before it has come ----------------------------------------------------
+
+static void die_if_victim(size_t rank, void *context) {
+  (void)context;
+  if (rank == VICTIM) ranks_die();
+}
+
+START_TEST(a_rank_that_never_comes_is_told) {
+  ranks_run(&(ranks_plan){.size = 3,
+                          .before = die_if_victim,
+                          .joins = TARN_E_PEER_LOST,
+                          .killed = 1 << VICTIM});
+}
+END_TEST
+
+static void stop_if_victim(size_t rank, void *context) {
+  (void)context;
+  if (rank == VICTIM) ranks_stop();
+}
+
+START_TEST(a_rank_that_comes_late_is_told) {
+  ranks_run(&(ranks_plan){.size = 3,
+                          .before = stop_if_victim,
+                          .timeout_ms = 200,
+                          .joins = TARN_E_TIMEOUT,
+                          .stopped = 1 << VICTIM});
+}
+END_TEST
+
+// --- deadlines -------------------------------------------------------------
+
+static void stop_in_barrier(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  if (is_victim(comm)) ranks_stop();
+  note(comm, told, tarn_comm_barrier(comm));
+}
+
+START_TEST(a_stopped_rank_is_late) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 4,
+                          .body = stop_in_barrier,
+                          .context = told,
+                          .timeout_ms = 300,
+                          .stopped = 1 << VICTIM});
+  see_all_told(told, 4, TARN_E_TIMEOUT,
+               "comm: rank 1 has not come within 300 ms");
+  ck_assert_int_eq(told->status[VICTIM], TARN_E_TIMEOUT);
+  ck_assert_str_eq(told->texts[VICTIM], told->texts[0]);
+}
+END_TEST
+
+// --- leaving ---------------------------------------------------------------
+
+static void leave_early(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  if (is_victim(comm)) {
+    assert_ok(tarn_comm_destroy(comm));
+    return;
+  }
+  note(comm, told, tarn_comm_barrier(comm));
+  assert_ok(tarn_comm_destroy(comm));
+}
+
+START_TEST(who_has_left_is_lost) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){
+      .size = 4, .body = leave_early, .context = told, .keeps = true});
+  see_all_told(told, 4, TARN_E_PEER_LOST,
+               "comm: rank 1 has left the communicator");
+}
+END_TEST
+
+// What all have come to is over for all, though some end at once.
+static void end_behind_barrier(tarn_comm *comm, void *context) {
+  size_t rank = tarn_comm_rank(comm);
+  int64_t all[16];
+  int64_t own = (int64_t)rank;
+  (void)context;
+  for (int i = 0; i < 20; i++)
+    assert_ok(tarn_comm_allgather(comm, &own, sizeof own, all));
+  if (rank % 2 == 1) ranks_die();
+  for (size_t r = 0; r < tarn_comm_size(comm); r++)
+    ck_assert_int_eq(all[r], (int64_t)r);
+}
+
+START_TEST(what_is_over_is_over) {
+  for (int run = 0; run < 20; run++) {
+    ranks_run(
+        &(ranks_plan){.size = 4, .body = end_behind_barrier, .killed = 0xa});
+  }
+}
+END_TEST
+
+// --- all the same ----------------------------------------------------------
+
+// A rank that comes about when the others' time is over: whatever the outcome,
+// it is one for all.
+static void come_about_then(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  if (is_victim(comm)) usleep(40000);
+  note(comm, told, tarn_comm_barrier(comm));
+}
+
+START_TEST(all_get_the_same) {
+  for (int run = 0; run < 30; run++) {
+    board *told = ranks_shared(sizeof *told);
+    ranks_run(&(ranks_plan){
+        .size = 3, .body = come_about_then, .context = told, .timeout_ms = 40});
+    for (size_t rank = 1; rank < 3; rank++)
+      ck_assert_int_eq(told->status[rank], told->status[0]);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("comm_death");
+  TCase *sizes = tcase_create("sizes");
+  tcase_set_timeout(sizes, 240);
+  tcase_add_loop_test(sizes, a_death_is_told_to_all, 0, SIZE_COUNT);
+  suite_add_tcase(suite, sizes);
+  ADD_CASE(suite, "death", a_check_finds_a_death,
+           a_death_shows_though_a_child_lives, a_rank_that_never_comes_is_told,
+           a_rank_that_comes_late_is_told);
+  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, all_get_the_same);
+  ADD_CASE(suite, "leaving", who_has_left_is_lost, what_is_over_is_over);
+  return run_suite(suite);
+}
