@@ -112,26 +112,26 @@ START_TEST(ranks_without_rows) {
 }
 END_TEST
 
-#define ASSERT_NO_TENSOR(whole, dtype, rows, width, words)                  \
-  do {                                                                      \
-    tarn_whole_tensor none;                                                 \
-    memset(&none, 0x5a, sizeof none);                                       \
-    assert_status(tarn_whole_tensor_make(whole, dtype, rows, width, &none), \
-                  TARN_E_INVALID);                                          \
-    assert_error_says(words);                                               \
-    ck_assert_ptr_null(none.whole);                                         \
-    ck_assert_uint_eq(none.width, 0);                                       \
-  } while (0)
+static void assert_no_tensor(tarn_whole *whole, tarn_dtype dtype, size_t rows,
+                             size_t width, const char *words) {
+  tarn_whole_tensor none;
+  memset(&none, 0x5a, sizeof none);
+  assert_status(tarn_whole_tensor_make(whole, dtype, rows, width, &none),
+                TARN_E_INVALID);
+  assert_error_says(words);
+  ck_assert_ptr_null(none.whole);
+  ck_assert_uint_eq(none.width, 0);
+}
 
 START_TEST(what_is_no_tensor) {
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
-  ASSERT_NO_TENSOR(NULL, TARN_DTYPE_F32, 1, 1, "NULL");
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_NONE, 1, 1, "no dtype");
-  ASSERT_NO_TENSOR(whole, (tarn_dtype)99, 1, 1, "99 is no dtype");
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_F32, 7, 4, "more than the 96 bytes");
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_F32, 4, 6, "blocks of 16 bytes");
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_F32, SIZE_MAX / 4, 4, "more than");
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_F32, 1, SIZE_MAX, "do not go with");
+  assert_no_tensor(NULL, TARN_DTYPE_F32, 1, 1, "NULL");
+  assert_no_tensor(whole, TARN_DTYPE_NONE, 1, 1, "no dtype");
+  assert_no_tensor(whole, (tarn_dtype)99, 1, 1, "99 is no dtype");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 7, 4, "more than the 96 bytes");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 4, 6, "blocks of 16 bytes");
+  assert_no_tensor(whole, TARN_DTYPE_F32, SIZE_MAX / 4, 4, "more than");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 1, SIZE_MAX, "do not go with");
   assert_status(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 1, 4, NULL),
                 TARN_E_INVALID);
 }
@@ -141,7 +141,7 @@ END_TEST
 START_TEST(rows_with_two_owners) {
   tarn_whole_tensor t;
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
-  ASSERT_NO_TENSOR(whole, TARN_DTYPE_F32, 3, 8, "row 1, of 32 bytes, has two");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 3, 8, "row 1, of 32 bytes, has two");
   assert_error_says("rank 1 begins in it");
   whole = MAKE_UP(0, 16, 4, 2);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 3, 8, &t));

@@ -18,10 +18,6 @@
 // As tarn__os_memory_file, and the memory is there: touching it cannot fail.
 TARN_MUST_CHECK int tarn__os_shared_file(const char *name, size_t size);
 
-// Maps the first |size| bytes of the file, to be read and written by whoever
-// maps it; NULL if the kernel refuses. tarn__os_unmap takes it out.
-TARN_MUST_CHECK void *tarn__os_map_shared(int fd, size_t size);
-
 // --- sockets ---------------------------------------------------------------
 
 // An inbox: what is put in at |*out_send| comes out at |*out_receive|, message

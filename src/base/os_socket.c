@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,11 +35,6 @@ int tarn__os_shared_file(const char *name, size_t size) {
   if (fd < 0 || put_memory_behind(fd, size)) return fd;
   tarn__os_close(fd);
   return -1;
-}
-
-void *tarn__os_map_shared(int fd, size_t size) {
-  void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return ptr == MAP_FAILED ? NULL : ptr;
 }
 
 // --- descriptors -----------------------------------------------------------

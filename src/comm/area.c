@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/os_pages.h"
 #include "base/os_peer.h"
 #include "base/status.h"
 

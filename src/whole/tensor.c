@@ -9,6 +9,7 @@
 // A row has one owner, whatever the partition: that is looked at where ranks
 // meet, once for each, and not for each row. Sizes are elements in the public
 // struct and bytes in this room's own.
+#include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -16,11 +17,19 @@
 
 // --- what is one -----------------------------------------------------------
 
+// Where the last row ends; nothing is behind a tensor without rows.
+static bool find_end(const tarn__tensor *tensor, size_t *out_end) {
+  *out_end = 0;
+  if (tensor->rows == 0) return true;
+  return tarn_size_mul(tensor->stride, tensor->rows - 1, out_end) &&
+         tarn_size_add(*out_end, tensor->offset, out_end) &&
+         tarn_size_add(*out_end, tensor->row_bytes, out_end);
+}
+
 // In bytes; false: something overflows.
 static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
                     size_t *out_end) {
   size_t element = tarn_dtype_size(tensor->dtype);
-  size_t last = tensor->rows > 0 ? tensor->rows - 1 : 0;
   *out = (tarn__tensor){.whole = tensor->whole,
                         .dtype = tensor->dtype,
                         .rows = tensor->rows,
@@ -28,10 +37,7 @@ static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
   return tarn_size_mul(tensor->width, element, &out->row_bytes) &&
          tarn_size_mul(tensor->stride, element, &out->stride) &&
          tarn_size_mul(tensor->offset, element, &out->offset) &&
-         tarn_size_mul(out->stride, last, out_end) &&
-         tarn_size_add(*out_end, out->offset, out_end) &&
-         tarn_size_add(*out_end, tensor->rows > 0 ? out->row_bytes : 0,
-                       out_end);
+         find_end(out, out_end);
 }
 
 static tarn_status check_form(const tarn_whole_tensor *tensor) {
@@ -189,6 +195,7 @@ static size_t row_from(const tarn__tensor *tensor, size_t at) {
 
 void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count) {
+  assert(tensor->whole != NULL);
   const size_t *offsets = tensor->whole->offsets;
   *out_first = row_from(tensor, offsets[rank]);
   *out_count = row_from(tensor, offsets[rank + 1]) - *out_first;
@@ -223,6 +230,7 @@ tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
   tarn_status status = tarn__tensor_check(tensor, &measured);
   if (status != TARN_OK) return status;
   const tarn_whole *whole = measured.whole;
+  assert(whole != NULL);
   tarn__tensor_rows(&measured, whole->rank, &first, &count);
   if (count == 0) return TARN_OK;
   *out_address = whole->parts[whole->rank] + measured.offset +
