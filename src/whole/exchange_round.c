@@ -62,6 +62,9 @@ static tarn_status carry(const pass *p, tarn__rows_action action,
   rows->width = p->width;
   rows->dense_dtype = p->dtype;
   rows->dense_stride = p->row_bytes;
+  rows->threads = p->order->rows.threads;
+  // Else it is the staging that is written, which is read next.
+  if (action == TARN__ROWS_SCATTER) rows->flags |= TARN_ROWS_PAST_CACHES;
   return tarn__rows_carry(&carriage, NULL);
 }
 

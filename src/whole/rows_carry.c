@@ -54,17 +54,20 @@ static tarn_device *find_device(const tarn__carriage *c, tarn_stream *stream) {
   return NULL;
 }
 
-static tarn_status move(tarn__rows_action action, tarn_device *device,
-                        const tarn_rows *rows, tarn_stream *stream) {
-  switch (action) {
+// Of the hint to pass the caches by, only the host is sure to know.
+static tarn_status move(const tarn__carriage *c, tarn_device *device,
+                        const tarn_rows *given, tarn_stream *stream) {
+  tarn_rows rows = *given;
+  if (device != c->host) rows.flags &= ~(uint64_t)TARN_ROWS_PAST_CACHES;
+  switch (c->action) {
     case TARN__ROWS_GATHER:
-      return tarn_rows_gather(device, rows, stream);
+      return tarn_rows_gather(device, &rows, stream);
     case TARN__ROWS_SCATTER:
-      return tarn_rows_scatter(device, rows, stream);
+      return tarn_rows_scatter(device, &rows, stream);
     case TARN__ROWS_SCATTER_ADD:
       break;
   }
-  return tarn_rows_scatter_add(device, rows, stream);
+  return tarn_rows_scatter_add(device, &rows, stream);
 }
 
 // --- copies ----------------------------------------------------------------
@@ -219,7 +222,7 @@ static tarn_status cross(const ferry *f, size_t first, size_t count) {
   if (status == TARN_OK && action != TARN__ROWS_GATHER) {
     status = copy_dense(f, first, count, false);
   }
-  if (status == TARN_OK) status = move(action, f->device, &rows, NULL);
+  if (status == TARN_OK) status = move(f->carriage, f->device, &rows, NULL);
   if (status == TARN_OK && action == TARN__ROWS_GATHER) {
     status = copy_dense(f, first, count, true);
   }
@@ -294,13 +297,13 @@ tarn_status tarn__rows_carry(const tarn__carriage *carriage,
   tarn_device *device = find_device(carriage, stream);
   if (device != NULL && stream != NULL &&
       tarn_stream_device(stream) == device) {
-    return move(carriage->action, device, &carriage->rows, stream);
+    return move(carriage, device, &carriage->rows, stream);
   }
   tarn_status status =
       stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
   if (status != TARN_OK) return status;
   if (device != NULL) {
-    return move(carriage->action, device, &carriage->rows, NULL);
+    return move(carriage, device, &carriage->rows, NULL);
   }
   status = tarn__rows_check(&carriage->rows, &checked);
   if (status != TARN_OK || checked.index_count == 0) return status;
