@@ -331,6 +331,17 @@ START_TEST(many_are_as_the_model) {
 }
 END_TEST
 
+// A gather is sorted where it goes past the caches.
+START_TEST(many_lines_are_as_the_model) {
+  shape c = many;
+  c.width = 16;
+  c.table_count = 512 << 10;
+  c.threads = (uint32_t)_i;
+  c.flags = TARN_ROWS_SKIP_BAD;
+  try_shape(&c);
+}
+END_TEST
+
 // In a table of larger rows there is a power of two of them in a region, the
 // last of which is not full.
 START_TEST(regions_of_odd_rows) {
@@ -383,7 +394,7 @@ END_TEST
 
 static void try_many(void *context) {
   scene *s = context;
-  expect_model(s, TARN__ROWS_GATHER);
+  expect_model(s, TARN__ROWS_SCATTER);
 }
 
 // Without memory to sort, rows are moved as they come.
@@ -535,6 +546,7 @@ int main(void) {
   ADD_CASE(suite, "memory", without_memory_it_goes_on);
   TCase *loops = loop_case(suite, "many");
   tcase_add_loop_test(loops, many_are_as_the_model, 1, 5);
+  tcase_add_loop_test(loops, many_lines_are_as_the_model, 1, 3);
   tcase_add_loop_test(loops, without_threads_it_goes_on, 0, 3);
   tcase_add_loop_test(loops, the_first_bad_index_is_named, 1, 4);
   tcase_add_loop_test(loops, a_row_in_two_chunks_is_named, 1, 4);
