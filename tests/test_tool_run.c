@@ -83,7 +83,8 @@ START_TEST(stdin_is_rank_0s) {
 }
 END_TEST
 
-// Of what the launcher holds, a rank gets its place and no more.
+// Of what the launcher holds, a rank gets its place and no more: the area, a
+// way to each inbox, and its own.
 START_TEST(no_descriptor_leaks) {
   ck_assert_int_eq(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
   tool_output o = run_script("ls -l /proc/$$/fd", "-n", "3", "-l");
@@ -93,6 +94,8 @@ START_TEST(no_descriptor_leaks) {
     ck_assert_uint_gt(count_of(o.out, marks[i]), 3);
   }
   ck_assert_uint_eq(count_of(o.out, " -> pipe:"), 6);
+  ck_assert_uint_eq(count_of(o.out, " -> /memfd:"), 3);
+  ck_assert_uint_eq(count_of(o.out, " -> socket:"), 12);
   ck_assert_ptr_null(strstr(o.out, "signalfd"));
   tool_output_free(&o);
 }
@@ -176,10 +179,9 @@ END_TEST
 
 // Others that fail for it are not the cause, and are not named.
 START_TEST(first_failure_counts) {
-  tool_output o = run_script(
-      "test $TARN_RANK != 0 || exit 5; "
-      "trap 'exit 6' TERM; " WAIT_HERE,
-      "-n", "3", "--grace", "0");
+  const char *script =
+      "test $TARN_RANK != 0 || exit 5; trap 'exit 6' TERM; " WAIT_HERE;
+  tool_output o = run_script(script, "-n", "3", "--grace", "0");
   ck_assert_int_eq(o.status, 5);
   ck_assert_str_eq(o.err,
                    "tarn run: rank 0 ended with exit status 5\n"

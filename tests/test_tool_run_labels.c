@@ -108,10 +108,10 @@ END_TEST
 
 // Together more than all buffers on the way.
 START_TEST(much_from_many) {
-  tool_output o = run_script(
+  const char *script =
       "head -c 200000 /dev/zero | tr '\\0' '\\n'; "
-      "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2",
-      "-n", "7", "-l");
+      "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2";
+  tool_output o = run_script(script, "-n", "7", "-l");
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_eq(count_of(o.out, "\n"), 1400000);
   ck_assert_uint_eq(count_of(o.err, "\n"), 350000);
@@ -153,13 +153,22 @@ static void rest(void) {
   nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
+// Waits until nothing more comes into it.
+static void await_full(int fd) {
+  for (int same = 0, before = 0; same < 10;) {
+    rest();
+    int now = left_in(fd);
+    same = now > 0 && now == before ? same + 1 : 0;
+    before = now;
+  }
+}
+
 // The launcher obeys while nobody reads: its first signal goes to the ranks,
 // and a second one, once they have ended, ends it.
 START_TEST(reader_that_sleeps) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
   int status = 0;
-  while (left_in(l.out) < 60000)
-    rest();
+  await_full(l.out);
   do {
     ck_assert_int_eq(kill(l.pid, SIGTERM), 0);
     rest();

@@ -29,7 +29,8 @@ END_TEST
 
 // Places pass through what becomes the program in the end.
 START_TEST(shell_in_between) {
-  tool_output o = run_script("exec " TARN_RANKS, "-n", "3", "-l");
+  const char *script = "exec " TARN_RANKS;
+  tool_output o = run_script(script, "-n", "3", "-l");
   assert_done(&o);
   assert_contains(o.out, "[2] rank 2 of 3: 5 is the sum of the squares");
   tool_output_free(&o);

@@ -55,8 +55,8 @@ static void ignore_some(void) {
 
 // As nohup has it, in the launcher and in its ranks.
 START_TEST(ignored_stays_ignored) {
-  launcher l = launch_script(
-      ignore_some, "kill -HUP $$; trap 'exit 7' USR1; " READY, "-n", "3");
+  const char *script = "kill -HUP $$; trap 'exit 7' USR1; " READY;
+  launcher l = launch_script(ignore_some, script, "-n", "3");
   await_lines(&l, RANKS);
   ck_assert_int_eq(kill(l.pid, SIGHUP), 0);
   ck_assert_int_eq(kill(l.pid, SIGUSR1), 0);
@@ -151,9 +151,8 @@ static void await_state(pid_t pid, char state) {
 // The launcher sleeps over a rank that dies, and over one of a lower number
 // that gives up for it: it names the one that died.
 START_TEST(death_comes_before_giving_up) {
-  launcher l =
-      launch_script(NULL, "trap 'exit 1' TERM; echo $TARN_RANK $$; " WAIT_HERE,
-                    "-n", "2", "--grace", "none");
+  const char *script = "trap 'exit 1' TERM; echo $TARN_RANK $$; " WAIT_HERE;
+  launcher l = launch_script(NULL, script, "-n", "2", "--grace", "none");
   char *text = read_lines(&l, 2);
   pid_t pids[2] = {0};
   for (char *line = text; line != NULL && *line != '\0';) {

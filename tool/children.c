@@ -132,14 +132,14 @@ int children_start(child_set *c, char *const *program,
   return 0;
 }
 
-int children_say_not_run(const tool_verb *verb, const char *program,
-                         int error) {
+tool_exit children_say_not_run(const tool_verb *verb, const char *program,
+                               int error) {
   if (error == CHILDREN_UNPREPARED) return TOOL_NO;
   if (error < 0) {
     return tool_fail(verb, "no process for %s: %s", program, strerror(-error));
   }
   tool_say(verb, "%s: %s", program, strerror(error));
-  return error == ENOENT ? NOT_FOUND : CANNOT_RUN;
+  return (tool_exit)(error == ENOENT ? NOT_FOUND : CANNOT_RUN);
 }
 
 // --- while they run --------------------------------------------------------

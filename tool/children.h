@@ -70,6 +70,7 @@ void children_end(child_set *c);
 
 // Says that |program| was not started for |error| of children_start. Returns
 // the exit status that says the same: 127, 126 or TOOL_NO.
-int children_say_not_run(const tool_verb *verb, const char *program, int error);
+tool_exit children_say_not_run(const tool_verb *verb, const char *program,
+                               int error);
 
 #endif  // TARN_TOOL_CHILDREN_H_

@@ -241,7 +241,7 @@ static tool_exit work(void *context) {
   child end = {0};
   int error = launch(c, &end);
   if (error != 0) {
-    return (tool_exit)children_say_not_run(c->verb, c->program.items[0], error);
+    return children_say_not_run(c->verb, c->program.items[0], error);
   }
   report(c, &end);
   return (tool_exit)end.status;

@@ -65,9 +65,9 @@ static tool_exit work(void *context) {
                            .timeout_ms = c->timeout_ms,
                            .grace_s = c->grace_s,
                            .labelled = c->labelled};
-  int status = ranks_run(&plan);
+  tool_exit status = ranks_run(&plan);
   free(program);
-  return (tool_exit)status;
+  return status;
 }
 
 static bool parse_grace(command *c, const char *text) {

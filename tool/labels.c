@@ -167,13 +167,13 @@ static size_t take_in(source *s, size_t most) {
 static void take_rest(source *s, int timeout_ms) {
   int there = 0;
   if (s->fd < 0 || ioctl(s->fd, FIONREAD, &there) != 0) return;
-  for (size_t left = (size_t)there, got; left > 0; left -= got) {
-    got = take_in(s, left);
+  for (size_t left = (size_t)there; left > 0 && s->fd >= 0;) {
+    size_t got = take_in(s, left);
+    left -= got;
     push(s->to, timeout_ms);
-    if (got == 0) return;
+    if (got == 0) break;
   }
-  take_in(s, LABELS_LINE);
-  push(s->to, timeout_ms);
+  if (s->fd >= 0) take_in(s, LABELS_LINE);
 }
 
 // A program whose output nobody takes any more is to find that out.
@@ -285,8 +285,10 @@ void labels_attend(labels *l) {
 }
 
 void labels_drain(labels *l, size_t index) {
-  for (size_t i = 0; i < STREAMS; i++)
+  for (size_t i = 0; i < STREAMS; i++) {
     take_rest(&l->sources[index * STREAMS + i], 0);
+    push(&l->sinks[i], 0);
+  }
   close_refused(l);
 }
 

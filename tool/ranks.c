@@ -43,7 +43,7 @@ typedef struct ranks {
   pid_t launcher;
   ranks_stage stage;
   uint64_t deadline_ms;  // of the stage, unless it is RANKS_FOR_EVER
-  int status;
+  tool_exit status;
 } ranks;
 
 typedef struct place {
@@ -130,7 +130,7 @@ static void raise_files(ranks *r) {
 }
 
 // The exit status to give up with, after a message; 0: it runs.
-static int start_rank(ranks *r, size_t rank) {
+static tool_exit start_rank(ranks *r, size_t rank) {
   const ranks_plan *plan = r->plan;
   place p = {r, rank};
   int error = r->labels != NULL ? labels_open(r->labels, rank) : 0;
@@ -141,7 +141,7 @@ static int start_rank(ranks *r, size_t rank) {
   error = children_start(&r->children, plan->program, prepare, &p);
   if (r->labels != NULL) labels_let_go(r->labels, rank);
   return error != 0 ? children_say_not_run(plan->verb, plan->program[0], error)
-                    : 0;
+                    : TOOL_DONE;
 }
 
 // Without all of them there is nothing to do for those that run.
@@ -153,11 +153,11 @@ static void give_up(ranks *r) {
 // When all have their places, the tool's own copy would only hide from them
 // that one has left.
 static void start_all(ranks *r) {
-  for (size_t i = 0; r->status == 0 && i < r->plan->count; i++)
+  for (size_t i = 0; r->status == TOOL_DONE && i < r->plan->count; i++)
     r->status = start_rank(r, i);
   tarn_rendezvous_destroy(r->meeting);
   r->meeting = NULL;
-  if (r->status != 0) give_up(r);
+  if (r->status != TOOL_DONE) give_up(r);
 }
 
 // --- while they run --------------------------------------------------------
@@ -196,7 +196,7 @@ static void judge(ranks *r) {
   const child *failed = first_failed(r);
   if (failed == NULL || r->stage != STAGE_RUNNING) return;
   uint64_t grace_s = r->plan->grace_s;
-  r->status = failed->status;
+  r->status = (tool_exit)failed->status;
   say_failed(r, failed);
   enter(r, STAGE_GRACE,
         grace_s == RANKS_FOR_EVER ? RANKS_FOR_EVER : grace_s * 1000);
@@ -273,12 +273,12 @@ static void run_all(ranks *r) {
   watch(r);
   children_end(&r->children);
   bool written = r->labels == NULL || labels_finish(r->labels, r->plan->verb);
-  if (!written && r->status == 0) r->status = TOOL_NO;
+  if (!written && r->status == TOOL_DONE) r->status = TOOL_NO;
   labels_destroy(r->labels);
   free(r->polls);
 }
 
-int ranks_run(const ranks_plan *plan) {
+tool_exit ranks_run(const ranks_plan *plan) {
   ranks r = {.plan = plan,
              .launcher = getpid(),
              .status = TOOL_DONE,

@@ -23,6 +23,6 @@ typedef struct ranks_plan {
 // that failed, after a message that says which and how; or why they could not
 // be started, after a message. Signals as children.h says. None of them
 // outlives the tool.
-int ranks_run(const ranks_plan *plan);
+tool_exit ranks_run(const ranks_plan *plan);
 
 #endif  // TARN_TOOL_RANKS_H_
