@@ -115,6 +115,8 @@ static inline void assert_same_stats(tarn_pool_stats a, tarn_pool_stats b) {
   ck_assert_uint_eq(a.device_allocs, b.device_allocs);
   ck_assert_uint_eq(a.device_frees, b.device_frees);
   ck_assert_uint_eq(a.stream_crossings, b.stream_crossings);
+  ck_assert_uint_eq(a.charged_bytes, b.charged_bytes);
+  ck_assert_uint_eq(a.charged_peak_bytes, b.charged_peak_bytes);
 }
 
 #endif  // TARN_TESTS_TEST_POOL_KIT_H_

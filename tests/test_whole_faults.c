@@ -41,7 +41,9 @@ static void settle(tarn_status status, tarn_whole *whole) {
 
 static void make_one(const tarn_whole_options *options) {
   tarn_whole *whole = NULL;
-  settle(tarn_whole_create(my.comm, options, &whole), whole);
+  tarn_status status = tarn_whole_create(my.comm, options, &whole);
+  MUST_BE(status, TARN_OK);
+  settle(status, whole);
 }
 
 // --- host memory -----------------------------------------------------------
@@ -81,7 +83,7 @@ static void sweep_host_memory(tarn_place place, tarn_whole_type type,
 
 static void lack_host_memory(void) {
   tarn_place place = open_ground(where);
-  warm_up(place);
+  warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++) {
     sweep_host_memory(place, types[t], FAULTS_ONCE);
     sweep_host_memory(place, types[t], FAULTS_FROM_NOW);
@@ -124,7 +126,7 @@ static void sweep_driver(tarn_place place, tarn_whole_type type) {
 
 static void have_a_failing_driver(void) {
   tarn_place place = open_ground(where);
-  warm_up(place);
+  warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++)
     sweep_driver(place, types[t]);
   close_ground(place);
@@ -141,7 +143,7 @@ END_TEST
 // not notice, and the call says so.
 static void end_with_a_failing_driver(void) {
   tarn_place place = open_ground(where);
-  warm_up(place);
+  warm_up_plainly(place);
   size_t failures = 0;
   for (size_t n = 1; n <= DRIVER_CALLS; n++) {
     char plan[32];
@@ -156,7 +158,6 @@ static void end_with_a_failing_driver(void) {
     if (status != TARN_OK) failures++;
   }
   MUST((failures > 0) == (my.rank == victim));
-  close_ground(place);
 }
 
 START_TEST(the_driver_refuses_to_take_back) {
@@ -170,7 +171,7 @@ END_TEST
 
 static void lack_room(void) {
   tarn_place place = open_ground(where);
-  warm_up(place);
+  warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++) {
     tarn_whole *whole = NULL;
     tarn_whole_options options = options_here(place, types[t]);

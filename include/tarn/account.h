@@ -1,4 +1,5 @@
-// account.h - what a pool counts besides tarn_pool_stats, and its last events.
+// account.h - what a pool counts besides tarn_pool_stats, its last events, and
+// what is charged to it.
 //
 // The sums of tarn_pool_stats are always kept. What costs more can be switched,
 // at any time, with blocks out; `tarn bench counters` tells what each takes on
@@ -48,15 +49,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account_ring(tarn_pool *pool,
                                                             size_t count);
 
 typedef enum tarn_pool_event_kind {
-  TARN_POOL_EVENT_ALLOC = 1,   // a block was taken
-  TARN_POOL_EVENT_FREE = 2,    // ... and has come back
-  TARN_POOL_EVENT_RESIZE = 3,  // ... was |size_before| bytes
-  TARN_POOL_EVENT_FAIL = 4,    // a request was not served; |status| says why
-  TARN_POOL_EVENT_GROW = 5,    // memory of the device came
-  TARN_POOL_EVENT_SHRINK = 6,  // ... and went
-  TARN_POOL_EVENT_SWITCH = 7,  // the strategy was exchanged
-  TARN_POOL_EVENT_MAP = 8,     // pages of a range got memory
-  TARN_POOL_EVENT_UNMAP = 9,   // ... and lost it, be it to other pages
+  TARN_POOL_EVENT_ALLOC = 1,    // a block was taken
+  TARN_POOL_EVENT_FREE = 2,     // ... and has come back
+  TARN_POOL_EVENT_RESIZE = 3,   // ... was |size_before| bytes
+  TARN_POOL_EVENT_FAIL = 4,     // a request was not served; |status| says why
+  TARN_POOL_EVENT_GROW = 5,     // memory of the device came
+  TARN_POOL_EVENT_SHRINK = 6,   // ... and went
+  TARN_POOL_EVENT_SWITCH = 7,   // the strategy was exchanged
+  TARN_POOL_EVENT_MAP = 8,      // pages of a range got memory
+  TARN_POOL_EVENT_UNMAP = 9,    // ... and lost it, be it to other pages
+  TARN_POOL_EVENT_CHARGE = 10,  // others took memory of the device
+  TARN_POOL_EVENT_DISCHARGE = 11,  // ... and gave it back
 } tarn_pool_event_kind;
 
 // Numbers are a pool's own, count up by one and never come again. Blocks of two
@@ -93,6 +96,37 @@ typedef struct tarn_pool_event {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_events(tarn_pool *pool, uint64_t from, tarn_pool_event *out,
                  size_t room, size_t *out_count, uint64_t *out_next);
+
+// ---------------------------------------------------------------------------
+// Charges
+// ---------------------------------------------------------------------------
+
+// Puts |size| bytes on the books of |pool| that somebody takes of its device at
+// its place without it: the parts of a whole (tarn/whole.h), what a library of
+// kernels keeps for itself. They count against the limit and under |tag|, as
+// charged_bytes; reserved_bytes and live_bytes are without them, snapshots too,
+// and no strategy knows of them. Charge before taking: who is refused then has
+// nothing to give back.
+//
+// Where the limit leaves no room some is made, as for a block: idle memory goes
+// back to the device, and then the program is asked (tarn_pool_on_full).
+//
+// Lifetime:       until tarn_pool_discharge; before, the pool cannot end, nor
+//                 its device close.
+// Cost:           O(1), if there is room.
+// TARN_FULL       the limit leaves no room. The text says what that of
+//                 tarn_pool_alloc does.
+// TARN_E_INVALID  a tag that tarn_pool_tag has not given.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_charge(tarn_pool *pool,
+                                                      size_t size,
+                                                      tarn_tag tag);
+
+// Takes |size| bytes of what is charged under |tag| off the books again, once
+// the memory has gone back. It may be a part of one charge, or several.
+//
+// TARN_E_INVALID  not as much is charged, or no such tag. Nothing has changed.
+TARN_API tarn_status tarn_pool_discharge(tarn_pool *pool, size_t size,
+                                         tarn_tag tag);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -188,8 +188,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
 // it was captured with, a graph. In a child of fork it frees host memory only,
 // and is TARN_OK.
 //
-// TARN_E_STATE   blocks are out, and the text names their tags; a capture is
-//                under way; or it is the place's pool. Nothing has changed.
+// TARN_E_STATE   blocks are out or bytes are charged, and the text names their
+//                tags; a capture is under way; or it is the place's pool.
+//                Nothing has changed.
 // TARN_E_DEVICE  it has ended, but the device refused some of its memory.
 TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 
@@ -309,8 +310,9 @@ TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 // What a pool holds
 // ---------------------------------------------------------------------------
 
-// Bytes that the pool may hold of its device at most, idle memory included; 0:
-// no limit. Below what it holds now it only keeps it from growing.
+// Bytes that the pool may hold of its device at most, idle memory and what is
+// charged to it (tarn/account.h) included; 0: no limit. Below what it holds now
+// it only keeps it from growing.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 
@@ -362,8 +364,9 @@ typedef struct tarn_pool_need {
   size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
   size_t live_bytes;
   size_t limit_bytes;
-  size_t idle_bytes;    // held, and in no block; or TARN_POOL_UNKNOWN
-  size_t largest_hole;  // of them in one piece; likewise
+  size_t idle_bytes;     // held, and in no block; or TARN_POOL_UNKNOWN
+  size_t largest_hole;   // of them in one piece; likewise
+  size_t charged_bytes;  // as in tarn_pool_stats
 } tarn_pool_need;
 
 // Makes room for a request: frees blocks, trims, raises the limit. True: the
@@ -471,9 +474,12 @@ typedef struct tarn_pool_stats {
                               // a free was put behind (tarn_block_use_on)
   uint32_t counters;          // TARN_COUNT_... that are on: tarn/account.h
   uint32_t reserved;
-  size_t asleep_bytes;  // that sleeping blocks have given back to the device,
-                        // and want again when they are woken
-  size_t saved_bytes;   // of them, kept in the host's memory
+  size_t asleep_bytes;   // that sleeping blocks have given back to the device,
+                         // and want again when they are woken
+  size_t saved_bytes;    // of them, kept in the host's memory
+  size_t charged_bytes;  // that others took of the device, beside what is
+                         // reserved: tarn_pool_charge of tarn/account.h
+  size_t charged_peak_bytes;
 } tarn_pool_stats;
 
 // All of it as of one moment.
@@ -483,7 +489,7 @@ typedef struct tarn_pool_stats {
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats);
 
-// Lets both peaks start again from what is out and held now.
+// Lets the peaks start again from what is out, held and charged now.
 TARN_API tarn_status tarn_pool_reset_peaks(tarn_pool *pool);
 
 typedef struct tarn_pool_tag_stats {
@@ -494,6 +500,7 @@ typedef struct tarn_pool_tag_stats {
   size_t asleep_blocks;  // of them, asleep
   size_t asleep_bytes;   // as of the pool
   size_t saved_bytes;
+  size_t charged_bytes;
 } tarn_pool_tag_stats;
 
 // What is out in |pool| under |tag|; zeros if it never had any. Blocks that

@@ -49,6 +49,14 @@ void tarn__front_note_switch(tarn_pool *pool) {
   (void)note(pool, TARN_POOL_EVENT_SWITCH);
 }
 
+void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
+                             size_t size, tarn_tag tag) {
+  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
+  tarn_pool_event *event = note(pool, kind);
+  event->size = size;
+  event->tag = tag;
+}
+
 // --- switches --------------------------------------------------------------
 
 static tarn_status account_locked(tarn_pool *pool, uint32_t counters) {

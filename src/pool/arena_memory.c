@@ -63,8 +63,8 @@ static size_t bound_of(const tarn__arena *self, size_t wanted) {
     if (slack < LEAST_SLACK) slack = LEAST_SLACK;
   }
   if (!tarn_size_add(peak, slack, &bound)) bound = SIZE_MAX;
-  bool limited = stats->limit_bytes != 0 && stats->limit_bytes < bound;
-  return limited ? stats->limit_bytes : bound;
+  size_t limit = tarn__front_limit(self->base.pool);
+  return limit < bound ? limit : bound;
 }
 
 // All of them or none: pages that come in part from holes leave the holes of

@@ -303,9 +303,14 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
 static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
   size_t bytes = 0;
   size_t blocks = 0;
+  size_t charged = 0;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     bytes += pool->tags[tag].live_bytes;
     blocks += pool->tags[tag].live_blocks;
+    charged += pool->tags[tag].charged_bytes;
+  }
+  if (charged != pool->stats.charged_bytes) {
+    return broken("charged_bytes", pool->stats.charged_bytes, charged);
   }
   if (bytes != s->counted_bytes) {
     return broken("bytes of all tags", bytes, s->counted_bytes);

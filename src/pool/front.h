@@ -27,6 +27,7 @@ typedef struct tarn__tag_count {
   size_t asleep_blocks;
   size_t asleep_bytes;
   size_t saved_bytes;
+  size_t charged_bytes;
 } tarn__tag_count;
 
 // Whether a graph is captured with a pool's memory, or uses it (capture.c).
@@ -240,6 +241,8 @@ void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial);
 void tarn__front_note_switch(tarn_pool *pool);
+void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
+                             size_t size, tarn_tag tag);
 
 // Whether the pool gives no memory back and moves none, for a graph's sake. The
 // lock is held.
@@ -253,6 +256,14 @@ static inline uint64_t tarn__front_noted(const tarn_pool *pool,
   return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
 }
 
+// What the limit leaves the pool for memory of its own; SIZE_MAX: no limit.
+static inline size_t tarn__front_limit(const tarn_pool *pool) {
+  const tarn_pool_stats *stats = &pool->stats;
+  if (stats->limit_bytes == 0) return SIZE_MAX;
+  if (stats->limit_bytes < stats->charged_bytes) return 0;
+  return stats->limit_bytes - stats->charged_bytes;
+}
+
 static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;
 }
@@ -260,9 +271,19 @@ static inline void tarn__raise_peak(size_t value, size_t *peak) {
 // Whether tarn_pool_tag has given |tag|; 0 is always known.
 bool tarn__tag_is_known(tarn_tag tag);
 
-// One line about the blocks that are out, into |out|: of the |most| tags that
-// hold most.
+// One line about the blocks that are out and what is charged, into |out|: of
+// the |most| tags that hold most.
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size);
+
+// ", 4096 charged besides", or nothing. The lock is held.
+enum { TARN__CHARGES_SIZE = 48 };
+void tarn__front_describe_charges(const tarn_pool *pool,
+                                  char out[TARN__CHARGES_SIZE]);
+
+// What keeps the pool from ending, likewise, with all its holders. False: there
+// is nothing. The lock is held.
+bool tarn__front_describe_out(const tarn_pool *pool, char *out,
+                              size_t out_size);
 
 #endif  // TARN_POOL_FRONT_H_

@@ -162,6 +162,7 @@ static bool call_program(tarn__ladder *ladder) {
       .limit_bytes = stats->limit_bytes,
       .idle_bytes = known ? found.idle : TARN_POOL_UNKNOWN,
       .largest_hole = known ? found.largest : TARN_POOL_UNKNOWN,
+      .charged_bytes = stats->charged_bytes,
   };
   tarn__front_leave(pool);
   bool again = tarn__on_full_call(pool, &need);
@@ -195,9 +196,8 @@ void tarn__ladder_begin(tarn__ladder *ladder, tarn_pool *pool,
 // Whatever comes free the limit does not allow it; the program may raise that.
 // And in a capture nothing may be waited for, nor given back.
 static bool is_hopeless(const tarn__ladder *ladder) {
-  size_t limit = ladder->pool->stats.limit_bytes;
   return tarn__front_keeps(ladder->pool) ||
-         (limit != 0 && ladder->request->size > limit);
+         ladder->request->size > tarn__front_limit(ladder->pool);
 }
 
 // Another round, if the last one has helped.
@@ -260,14 +260,16 @@ tarn_status tarn__ladder_fail(const tarn__ladder *ladder) {
   char request[144];
   char idle[112];
   char holders[320];
+  char charged[TARN__CHARGES_SIZE];
+  tarn__front_describe_charges(pool, charged);
   describe_request(ladder, request, sizeof request);
   describe_idle(pool, idle, sizeof idle);
   tarn__front_top_holders(pool, HOLDERS, holders, sizeof holders);
   return tarn__fail(TARN_FULL,
-                    "pool of %s: no room for %s: %s; %zu reserved, %zu live, "
+                    "pool of %s: no room for %s: %s; %zu reserved, %zu live%s, "
                     "%s%s%s",
                     tarn_place_text(pool->place, place, sizeof place), request,
                     ladder->reason, pool->stats.reserved_bytes,
-                    pool->stats.live_bytes, idle, *holders ? "; most: " : "",
-                    holders);
+                    pool->stats.live_bytes, charged, idle,
+                    *holders ? "; most: " : "", holders);
 }

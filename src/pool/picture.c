@@ -249,6 +249,8 @@ static tarn_status put_event(maker *m, const tarn_pool_event *event) {
     case TARN_POOL_EVENT_UNMAP:
       return put(m, TARN_TRACE_SEGMENT_UNMAP, event->size, event);
     case TARN_POOL_EVENT_SWITCH:
+    case TARN_POOL_EVENT_CHARGE:
+    case TARN_POOL_EVENT_DISCHARGE:
       break;  // which no trace knows of
   }
   return TARN_OK;

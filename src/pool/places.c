@@ -19,16 +19,15 @@ typedef struct fronts {
 // --- the device's end ------------------------------------------------------
 
 static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
-  tarn_pool_stats stats = {.struct_size = sizeof stats};
-  tarn_status status = tarn_pool_query(pool, &stats);
-  if (status != TARN_OK || stats.live_blocks == 0) return status;
-  char holders[256];
+  char out[384];
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
   tarn__front_enter(pool);
-  tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
+  bool used = tarn__front_describe_out(pool, out, sizeof out);
   tarn__front_leave(pool);
-  return tarn__fail(
-      TARN_E_STATE, "%s: cannot close: %zu blocks of %zu bytes are out: %s",
-      tarn_device_name(device), stats.live_blocks, stats.live_bytes, holders);
+  if (!used) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: %s",
+                    tarn_device_name(device), out);
 }
 
 // Their owners have to end them: whoever has one would be left with nothing.
@@ -176,7 +175,7 @@ tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,
 
 static tarn_status check_end(tarn_pool *pool) {
   char place[64];
-  char holders[256];
+  char out[384];
   tarn_place_text(pool->place, place, sizeof place);
   if (!pool->own) {
     return tarn__fail(TARN_E_STATE, "the pool of %s ends with its device",
@@ -184,19 +183,14 @@ static tarn_status check_end(tarn_pool *pool) {
   }
   tarn__front_enter(pool);
   bool captures = pool->capture == TARN__CAPTURE_RUNNING;
-  size_t blocks = pool->stats.live_blocks;
-  size_t bytes = pool->stats.live_bytes;
-  tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
+  bool used = tarn__front_describe_out(pool, out, sizeof out);
   tarn__front_leave(pool);
   if (captures) {
     return tarn__fail(TARN_E_STATE,
                       "a pool of %s cannot end: a capture is under way", place);
   }
-  if (blocks == 0) return TARN_OK;
-  return tarn__fail(
-      TARN_E_STATE,
-      "a pool of %s cannot end: %zu blocks of %zu bytes are out: %s", place,
-      blocks, bytes, holders);
+  if (!used) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "a pool of %s cannot end: %s", place, out);
 }
 
 tarn_status tarn_pool_destroy(tarn_pool *pool) {

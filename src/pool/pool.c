@@ -77,6 +77,7 @@ tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
   tarn__front_enter(pool);
   pool->stats.live_peak_bytes = pool->stats.live_bytes;
   pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
+  pool->stats.charged_peak_bytes = pool->stats.charged_bytes;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     pool->tags[tag].live_peak_bytes = pool->tags[tag].live_bytes;
   }
@@ -106,6 +107,7 @@ tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
     stats.asleep_blocks = pool->tags[tag].asleep_blocks;
     stats.asleep_bytes = pool->tags[tag].asleep_bytes;
     stats.saved_bytes = pool->tags[tag].saved_bytes;
+    stats.charged_bytes = pool->tags[tag].charged_bytes;
   }
   tarn__front_leave(pool);
   memcpy(out_stats, &stats, size);

@@ -8,27 +8,27 @@
 
 static tarn_status over_limit(const tarn_pool *pool, size_t size) {
   const tarn_pool_stats *stats = &pool->stats;
+  char charged[TARN__CHARGES_SIZE];
+  tarn__front_describe_charges(pool, charged);
   if (stats->limit_bytes == 0) {
     return tarn__fail(TARN_FULL,
-                      "pool: %zu bytes more than the %zu reserved are more "
+                      "pool: %zu bytes more than the %zu reserved%s are more "
                       "than can be addressed",
-                      size, stats->reserved_bytes);
+                      size, stats->reserved_bytes, charged);
   }
   return tarn__fail(TARN_FULL,
                     "pool: %zu bytes more would exceed the limit of %zu: %zu "
-                    "are reserved, %zu of them live",
+                    "are reserved, %zu of them live%s",
                     size, stats->limit_bytes, stats->reserved_bytes,
-                    stats->live_bytes);
+                    stats->live_bytes, charged);
 }
 
 static bool within_limit(const tarn_pool *pool, size_t size) {
   size_t limit = pool->stats.limit_bytes;
   size_t sum = 0;
-  if (!tarn_size_add(pool->stats.reserved_bytes, pool->pending, &sum) ||
-      !tarn_size_add(sum, size, &sum)) {
-    return false;
-  }
-  return limit == 0 || sum <= limit;
+  return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &sum) &&
+         tarn_size_add(sum, pool->stats.charged_bytes, &sum) &&
+         tarn_size_add(sum, size, &sum) && (limit == 0 || sum <= limit);
 }
 
 tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {

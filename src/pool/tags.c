@@ -74,19 +74,27 @@ const char *tarn_pool_tag_name(tarn_tag tag) {
 
 // --- who holds what --------------------------------------------------------
 
+static size_t bytes_held(const tarn_pool *pool, size_t tag) {
+  return pool->tags[tag].live_bytes + pool->tags[tag].charged_bytes;
+}
+
+static bool holds_any(const tarn_pool *pool, size_t tag) {
+  return pool->tags[tag].live_blocks != 0 || pool->tags[tag].charged_bytes != 0;
+}
+
 // Whether |a| comes before |b|: more bytes first, of as many the older tag.
 static bool holds_more(const tarn_pool *pool, size_t a, size_t b) {
-  size_t x = pool->tags[a].live_bytes;
-  size_t y = pool->tags[b].live_bytes;
+  size_t x = bytes_held(pool, a);
+  size_t y = bytes_held(pool, b);
   return x != y ? x > y : a < b;
 }
 
-// The next tag with blocks behind |*tag|, SIZE_MAX being before all. False:
-// there is none.
+// The next tag with blocks or charges behind |*tag|, SIZE_MAX being before all.
+// False: there is none.
 static bool next_holder(const tarn_pool *pool, size_t *tag) {
   size_t next = SIZE_MAX;
   for (size_t i = 0; i < pool->tag_count; i++) {
-    if (pool->tags[i].live_blocks == 0) continue;
+    if (!holds_any(pool, i)) continue;
     if (*tag != SIZE_MAX && !holds_more(pool, *tag, i)) continue;
     if (next == SIZE_MAX || holds_more(pool, i, next)) next = i;
   }
@@ -94,16 +102,41 @@ static bool next_holder(const tarn_pool *pool, size_t *tag) {
   return next != SIZE_MAX;
 }
 
+// "4096 bytes weights (2)", the blocks; "4096 bytes weights (2, 1024 charged)".
+static int describe_holder(const tarn_pool *pool, size_t tag, char *out,
+                           size_t out_size) {
+  const tarn__tag_count *count = &pool->tags[tag];
+  char charged[32] = "";
+  if (count->charged_bytes != 0) {
+    snprintf(charged, sizeof charged, ", %zu charged", count->charged_bytes);
+  }
+  return snprintf(out, out_size, "%zu bytes %.40s (%zu%s)",
+                  bytes_held(pool, tag), tarn_pool_tag_name((tarn_tag)tag),
+                  count->live_blocks, charged);
+}
+
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size) {
   size_t used = 0;
   size_t tag = SIZE_MAX;
   out[0] = '\0';
-  for (; most > 0 && used < out_size && next_holder(pool, &tag); most--) {
-    const tarn__tag_count *count = &pool->tags[tag];
-    int n = snprintf(out + used, out_size - used, "%s%zu bytes %.40s (%zu)",
-                     used ? ", " : "", count->live_bytes,
-                     tarn_pool_tag_name((tarn_tag)tag), count->live_blocks);
+  for (; most > 0 && next_holder(pool, &tag); most--) {
+    if (used != 0) used += (size_t)snprintf(out + used, out_size - used, ", ");
+    if (used >= out_size) return;
+    int n = describe_holder(pool, tag, out + used, out_size - used);
     used += n > 0 ? (size_t)n : 0;
+    if (used >= out_size) return;
   }
+}
+
+bool tarn__front_describe_out(const tarn_pool *pool, char *out,
+                              size_t out_size) {
+  const tarn_pool_stats *stats = &pool->stats;
+  char charged[TARN__CHARGES_SIZE];
+  char holders[256];
+  tarn__front_describe_charges(pool, charged);
+  tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
+  snprintf(out, out_size, "%zu blocks of %zu bytes are out%s: %s",
+           stats->live_blocks, stats->live_bytes, charged, holders);
+  return stats->live_blocks != 0 || stats->charged_bytes != 0;
 }

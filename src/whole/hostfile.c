@@ -109,7 +109,8 @@ static tarn_status leave(tarn_whole *whole) {
   if (whole->registered) {
     status = tarn_device_host_unregister(whole->place.device, whole->mapping);
   }
-  if (whole->mapping != NULL) {
+  // What the driver does not let go of must stay what it is.
+  if (whole->mapping != NULL && status == TARN_OK) {
     tarn__os_unmap(whole->mapping, whole->mapping_size);
   }
   whole->registered = false;
@@ -118,8 +119,7 @@ static tarn_status leave(tarn_whole *whole) {
 }
 
 static tarn_status end(tarn_whole *whole) {
-  tarn__whole_discharge(whole);
-  return TARN_OK;
+  return tarn__whole_discharge(whole);
 }
 
 // A child of fork keeps the mapping, as it keeps all memory of devices.

@@ -1,0 +1,98 @@
+// Charges: memory of the device that others took, on the books of the pool.
+//
+// Invariants (tarn__front_check walks them):
+//   * charged_bytes is the sum over all tags
+//   * with what is reserved and on its way it was within the limit when it was
+//     put on the books
+#include <stdio.h>
+
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/front.h"
+#include "pool/ladder.h"
+
+void tarn__front_describe_charges(const tarn_pool *pool,
+                                  char out[TARN__CHARGES_SIZE]) {
+  out[0] = '\0';
+  if (pool->stats.charged_bytes == 0) return;
+  snprintf(out, TARN__CHARGES_SIZE, ", %zu charged besides",
+           pool->stats.charged_bytes);
+}
+
+static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK || tarn__tag_is_known(tag)) return status;
+  return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
+}
+
+// Room is made as for a block, which needs no strategy once there is some.
+static tarn_status find_room(tarn_pool *pool, const tarn__request *request,
+                             tarn_tag tag) {
+  tarn__ladder ladder;
+  tarn_status status = tarn__source_check_limit(pool, request->size);
+  if (status == TARN_OK) return status;
+  tarn__ladder_begin(&ladder, pool, request, tag);
+  while (status != TARN_OK && tarn__ladder_climb(&ladder))
+    status = tarn__source_check_limit(pool, request->size);
+  return status == TARN_OK ? status : tarn__ladder_fail(&ladder);
+}
+
+static void enter(tarn_pool *pool, size_t size, tarn_tag tag) {
+  tarn_pool_stats *stats = &pool->stats;
+  stats->charged_bytes += size;
+  tarn__raise_peak(stats->charged_bytes, &stats->charged_peak_bytes);
+  pool->tags[tag].charged_bytes += size;
+  tarn__front_note_charge(pool, TARN_POOL_EVENT_CHARGE, size, tag);
+}
+
+static tarn_status charge(tarn_pool *pool, const tarn__request *request,
+                          tarn_tag tag) {
+  tarn_status status = tarn__front_prepare_tag(pool, tag);
+  if (status == TARN_OK) status = find_room(pool, request, tag);
+  if (status == TARN_OK) {
+    enter(pool, request->size, tag);
+    return status;
+  }
+  pool->stats.failures++;
+  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+    tarn__front_note_failure(pool, request, tag, status);
+  }
+  return status;
+}
+
+tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
+  tarn_status status = check(pool, tag);
+  if (status != TARN_OK || size == 0) return status;
+  tarn__request request = {.size = size, .align = pool->natural_align};
+  tarn__refusal refusal = {.size = size, .tag = tag, .noted = true};
+  tarn__front_enter(pool);
+  status = charge(pool, &request, tag);
+  tarn__full_shot *shot =
+      status == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
+  tarn__front_leave(pool);
+  tarn__full_shot_write(shot);
+  return status;
+}
+
+static tarn_status discharge(tarn_pool *pool, size_t size, tarn_tag tag) {
+  size_t charged = tag < pool->tag_count ? pool->tags[tag].charged_bytes : 0;
+  if (size > charged) {
+    return tarn__fail(TARN_E_INVALID,
+                      "pool: %zu bytes to discharge, and under '%s' %zu are "
+                      "charged",
+                      size, tarn_pool_tag_name(tag), charged);
+  }
+  pool->tags[tag].charged_bytes -= size;
+  pool->stats.charged_bytes -= size;
+  tarn__front_note_charge(pool, TARN_POOL_EVENT_DISCHARGE, size, tag);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_discharge(tarn_pool *pool, size_t size, tarn_tag tag) {
+  tarn_status status = check(pool, tag);
+  if (status != TARN_OK || size == 0) return status;
+  tarn__front_enter(pool);
+  status = discharge(pool, size, tag);
+  tarn__front_leave(pool);
+  return status;
+}
