@@ -177,10 +177,17 @@ START_TEST(signal_of_the_one_that_fails) {
 }
 END_TEST
 
+// The first fails when the others are ready: each makes a file then.
+#define FAIL_WHEN_READY(count, status)                                     \
+  "if test $TARN_RANK = 0; then while test $(ls $READY | wc -l) != " count \
+  "; do sleep 0.02; done; exit " status "; fi; "
+#define SAY_READY ": >$READY/$TARN_RANK; " WAIT_HERE
+
 // Others that fail for it are not the cause, and are not named.
 START_TEST(first_failure_counts) {
   const char *script =
-      "test $TARN_RANK != 0 || exit 5; trap 'exit 6' TERM; " WAIT_HERE;
+      FAIL_WHEN_READY("2", "5") "trap 'exit 6' TERM; " SAY_READY;
+  setenv("READY", tool_file(""), 1);
   tool_output o = run_script(script, "-n", "3", "--grace", "0");
   ck_assert_int_eq(o.status, 5);
   ck_assert_str_eq(o.err,
@@ -217,14 +224,14 @@ START_TEST(grace_of_none_is_for_ever) {
 END_TEST
 
 START_TEST(stubborn_are_killed) {
-  const char *script =
-      "test $TARN_RANK != 1 || exit 4; trap '' TERM; " WAIT_HERE;
+  const char *script = FAIL_WHEN_READY("1", "4") "trap '' TERM; " SAY_READY;
+  setenv("READY", tool_file(""), 1);
   tool_output o = run_script(script, "-n", "2", "--grace", "0");
   ck_assert_int_eq(o.status, 4);
   ck_assert_str_eq(o.err,
-                   "tarn run: rank 1 ended with exit status 4\n"
-                   "tarn run: rank 0 still runs: SIGTERM\n"
-                   "tarn run: rank 0 still runs: SIGKILL\n");
+                   "tarn run: rank 0 ended with exit status 4\n"
+                   "tarn run: rank 1 still runs: SIGTERM\n"
+                   "tarn run: rank 1 still runs: SIGKILL\n");
   tool_output_free(&o);
 }
 END_TEST
@@ -290,10 +297,15 @@ int main(void) {
       timeout_is_told, words_behind_the_program_are_its_own, stdin_is_rank_0s,
       no_descriptor_leaks, file_limit_is_as_before, file_limit_that_is_too_low,
       file_limit_in_the_middle, closed_outputs_stay_empty);
+  TCase *ready = tcase_create("ready");
+  tcase_set_timeout(ready, 120);
+  tcase_add_checked_fixture(ready, tool_files_begin, tool_files_end);
+  tcase_add_test(ready, first_failure_counts);
+  tcase_add_test(ready, stubborn_are_killed);
+  suite_add_tcase(suite, ready);
   ADD_CASE(suite, "ended", status_of_the_one_that_fails,
-           signal_of_the_one_that_fails, first_failure_counts,
-           sigpipe_ends_a_rank, others_may_end_by_themselves,
-           grace_of_none_is_for_ever, stubborn_are_killed,
+           signal_of_the_one_that_fails, sigpipe_ends_a_rank,
+           others_may_end_by_themselves, grace_of_none_is_for_ever,
            many_that_are_left_are_counted);
   ADD_CASE(suite, "refused", missing_program_is_127, what_cannot_be_run_is_126,
            wrong_use, help_is_there);

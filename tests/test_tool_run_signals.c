@@ -148,30 +148,39 @@ static void await_state(pid_t pid, char state) {
     rest();
 }
 
-// The launcher sleeps over a rank that dies, and over one of a lower number
-// that gives up for it: it names the one that died.
-START_TEST(death_comes_before_giving_up) {
-  const char *script = "trap 'exit 1' TERM; echo $TARN_RANK $$; " WAIT_HERE;
-  launcher l = launch_script(NULL, script, "-n", "2", "--grace", "none");
-  char *text = read_lines(&l, 2);
-  pid_t pids[2] = {0};
-  for (char *line = text; line != NULL && *line != '\0';) {
+// What each of two ranks is, by its number.
+static void read_pids(const launcher *l, pid_t *out_pids) {
+  char *text = read_lines(l, 2);
+  for (char *line = text; *line != '\0'; line++) {
     char *end = NULL;
     long rank = strtol(line, &end, 10);
     ck_assert(rank == 0 || rank == 1);
-    pids[rank] = (pid_t)strtol(end, &line, 10);
-    line++;
+    out_pids[rank] = (pid_t)strtol(end, &line, 10);
+    ck_assert_int_gt(out_pids[rank], 1);
   }
   free(text);
-  ck_assert(pids[0] > 1 && pids[1] > 1);
+}
+
+// The launcher sleeps over the ends of both of its ranks: first that of rank
+// |first|, by SIGKILL, then that of the other, which gives up for it.
+static void check_first(int first) {
+  const char *script = "trap 'exit 1' TERM; echo $TARN_RANK $$; " WAIT_HERE;
+  launcher l = launch_script(NULL, script, "-n", "2", "--grace", "none");
+  pid_t pids[2] = {0};
+  read_pids(&l, pids);
   ck_assert_int_eq(kill(l.pid, SIGSTOP), 0);
   await_state(l.pid, 'T');
-  ck_assert_int_eq(kill(pids[0], SIGTERM), 0);
-  await_state(pids[0], 'Z');
-  ck_assert_int_eq(kill(pids[1], SIGKILL), 0);
-  await_state(pids[1], 'Z');
+  ck_assert_int_eq(kill(pids[first], SIGKILL), 0);
+  await_state(pids[first], 'Z');
+  ck_assert_int_eq(kill(pids[1 - first], SIGTERM), 0);
+  await_state(pids[1 - first], 'Z');
   ck_assert_int_eq(kill(l.pid, SIGCONT), 0);
   ck_assert_int_eq(wait_for(&l), 128 + SIGKILL);
+}
+
+START_TEST(first_is_first_however_late_it_is_seen) {
+  check_first(0);
+  check_first(1);
 }
 END_TEST
 
@@ -181,6 +190,6 @@ int main(void) {
            ranks_may_end_by_it, ignored_stays_ignored, terminal_key_comes_once);
   ADD_CASE(suite, "gone", killed_launcher_leaves_none,
            killed_launcher_leaves_no_stubborn, killed_while_it_starts,
-           death_comes_before_giving_up);
+           first_is_first_however_late_it_is_seen);
   return run_suite(suite);
 }

@@ -3,6 +3,9 @@
 // All signals that matter are blocked while there are children, and read from
 // a descriptor: so a signal waits until there is somebody to send it to, and
 // nothing is ever sent to a process number that has become another's.
+//
+// Ends are heard of by epoll, which tells them in their order, however long
+// nobody has asked: so the first to fail is the first.
 #include "children.h"
 
 #include <errno.h>
@@ -11,12 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 // As shells have them.
 enum { CANNOT_RUN = 126, NOT_FOUND = 127 };
+
+// What epoll has for the signals in place of a child's index.
+#define SIGNALS UINT64_MAX
 
 // --- signals ---------------------------------------------------------------
 
@@ -27,7 +35,6 @@ static const int passed_on[CHILDREN_PASSED_ON] = {SIGHUP,  SIGINT,  SIGQUIT,
 // take their statuses away.
 static void begin_signals(child_set *c, sigset_t *out_all) {
   sigemptyset(out_all);
-  sigaddset(out_all, SIGCHLD);
   for (int i = 0; i < CHILDREN_PASSED_ON; i++) {
     sigaction(passed_on[i], NULL, &c->before[i]);
     if (c->before[i].sa_handler == SIG_IGN) continue;
@@ -52,25 +59,36 @@ static void end_signals(const child_set *c) {
   sigprocmask(SIG_SETMASK, &c->mask, NULL);
 }
 
+static bool listen_to(const child_set *c, int fd, size_t index) {
+  struct epoll_event event = {.events = EPOLLIN, .data.u64 = index};
+  return epoll_ctl(c->events, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void close_end(int fd) {
+  if (fd >= 0) close(fd);
+}
+
 int children_begin(child_set *c, size_t most) {
   sigset_t all;
-  *c = (child_set){0};
+  *c = (child_set){.events = -1, .signals = -1};
   begin_signals(c, &all);
-  c->events = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (c->events < 0) {
-    int error = errno;
-    end_signals(c);
-    return error;
-  }
   c->all = tool_array(most, sizeof *c->all);
-  return 0;
+  c->events = epoll_create1(EPOLL_CLOEXEC);
+  c->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (c->events >= 0 && c->signals >= 0 && listen_to(c, c->signals, SIGNALS)) {
+    return 0;
+  }
+  int error = errno;
+  children_end(c);
+  return error;
 }
 
 void children_end(child_set *c) {
-  close(c->events);
+  close_end(c->signals);
+  close_end(c->events);
   free(c->all);
   end_signals(c);
-  *c = (child_set){.events = -1};
+  *c = (child_set){.events = -1, .signals = -1};
 }
 
 // --- beginning -------------------------------------------------------------
@@ -108,8 +126,17 @@ static int hear_error(const int *pipe_ends) {
   return size == (ssize_t)sizeof error ? error : 0;
 }
 
-static void forget(pid_t pid) {
-  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+// It is listened to before it is a program, which others could outlive.
+static int hear_of(child_set *c, child *made) {
+  made->pidfd = (int)syscall(SYS_pidfd_open, made->pid, 0);
+  if (made->pidfd >= 0 && listen_to(c, made->pidfd, c->count)) return 0;
+  return -errno;
+}
+
+static void forget(const child *made) {
+  close_end(made->pidfd);
+  kill(made->pid, SIGKILL);
+  while (waitpid(made->pid, NULL, 0) < 0 && errno == EINTR) {
   }
 }
 
@@ -118,18 +145,19 @@ int children_start(child_set *c, char *const *program,
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -errno;
   fflush(NULL);
-  pid_t pid = fork();
-  if (pid == 0) become(c, program, prepare, context, ends[1]);
-  int fork_error = errno;
-  int error = hear_error(ends);
-  if (pid < 0) return -fork_error;
-  if (error != 0) {
-    forget(pid);
-    return error;
+  child made = {.pid = fork(), .pidfd = -1};
+  int error = made.pid < 0 ? -errno : 0;
+  if (made.pid == 0) become(c, program, prepare, context, ends[1]);
+  if (error == 0) error = hear_of(c, &made);
+  int heard = hear_error(ends);
+  if (error == 0) error = heard;
+  if (error == 0) {
+    c->all[c->count++] = made;
+    c->left++;
+  } else if (made.pid > 0) {
+    forget(&made);
   }
-  c->all[c->count++] = (child){.pid = pid};
-  c->left++;
-  return 0;
+  return error;
 }
 
 tool_exit children_say_not_run(const tool_verb *verb, const char *program,
@@ -151,40 +179,38 @@ void children_send(const child_set *c, int signal) {
 }
 
 // What the kernel sends for a terminal's keys, it sends to all in front of it.
-// Returns whether a child may have ended.
-static bool pass_on(const child_set *c) {
+static void pass_on(const child_set *c) {
   struct signalfd_siginfo info;
-  bool any = false;
-  while (read(c->events, &info, sizeof info) == (ssize_t)sizeof info) {
-    if (info.ssi_signo == SIGCHLD) {
-      any = true;
-    } else if (info.ssi_code <= 0) {
-      children_send(c, (int)info.ssi_signo);
-    }
+  while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    if (info.ssi_code <= 0) children_send(c, (int)info.ssi_signo);
   }
-  return any;
 }
 
-static bool has_ended(child *c) {
+static void note_end(child_set *c, child *ended) {
   int status = 0;
-  if (c->pid == 0 || waitpid(c->pid, &status, WNOHANG) <= 0) return false;
-  c->pid = 0;
-  c->status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) {
-    c->signal = WTERMSIG(status);
-    c->status = 128 + c->signal;
+  while (waitpid(ended->pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return true;
+  close(ended->pidfd);  // which takes it out of what is listened to
+  *ended = (child){.pidfd = -1, .end = c->count - --c->left};
+  ended->status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    ended->signal = WTERMSIG(status);
+    ended->status = 128 + ended->signal;
+  }
 }
 
 size_t children_attend(child_set *c) {
-  size_t ended = 0;
-  if (!pass_on(c)) return 0;
-  for (size_t i = 0; i < c->count; i++) {
-    if (has_ended(&c->all[i])) ended++;
+  struct epoll_event events[16];
+  size_t left = c->left;
+  int count = epoll_wait(c->events, events, 16, 0);
+  for (int i = 0; i < count; i++) {
+    if (events[i].data.u64 == SIGNALS) {
+      pass_on(c);
+    } else {
+      note_end(c, &c->all[events[i].data.u64]);
+    }
   }
-  c->left -= ended;
-  return ended;
+  return left - c->left;
 }
 
 void children_wait(child_set *c) {

@@ -20,7 +20,9 @@
 enum { CHILDREN_PASSED_ON = 6 };
 
 typedef struct child {
-  pid_t pid;   // 0: it has ended, and the number is another's
+  pid_t pid;  // 0: it has ended, and the number is another's
+  int pidfd;
+  size_t end;  // the how manieth to end, from 1 on
   int status;  // its exit status; 128 + the signal that ended it
   int signal;  // that signal, or 0
 } child;
@@ -30,6 +32,7 @@ typedef struct child_set {
   size_t count;  // that have been started
   size_t left;   // of these, that have not ended
   int events;    // readable when children_attend has something to do
+  int signals;   // that have come
 
   // What the tool was started with.
   struct sigaction before[CHILDREN_PASSED_ON];

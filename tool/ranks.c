@@ -118,10 +118,10 @@ static void fill_standard(void) {
   }
 }
 
-// A place takes two descriptors, two pipes four for a while. Where more cannot
-// be had, making them says so.
+// A rank takes two for its place, two for its pipes and one to hear of its end.
+// Where more cannot be had, making them says so.
 static void raise_files(ranks *r) {
-  rlim_t needed = (rlim_t)r->plan->count * 4 + 64;
+  rlim_t needed = (rlim_t)r->plan->count * 5 + 64;
   getrlimit(RLIMIT_NOFILE, &r->files);
   struct rlimit more = r->files;
   if (more.rlim_cur >= needed) return;
@@ -168,14 +168,12 @@ static void enter(ranks *r, ranks_stage stage, uint64_t wait_ms) {
       wait_ms == RANKS_FOR_EVER ? RANKS_FOR_EVER : now_ms() + wait_ms;
 }
 
-// Of several that are seen to have ended at once, one that a signal ended is
-// the cause, and not one that gave up for want of it.
 static const child *first_failed(const ranks *r) {
   const child *first = NULL;
   for (size_t i = 0; i < r->children.count; i++) {
     const child *c = &r->children.all[i];
     if (c->pid != 0 || c->status == 0) continue;
-    if (first == NULL || (first->signal == 0 && c->signal != 0)) first = c;
+    if (first == NULL || c->end < first->end) first = c;
   }
   return first;
 }

@@ -3,6 +3,7 @@
 //
 // A rank whose arguments are wrong comes to the meeting all the same, and says
 // so there: otherwise the others would wait for it.
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -174,7 +175,10 @@ tarn_status tarn_comm_alltoallv(tarn_comm *comm, const void *send,
     if (room == NULL) status = TARN_E_NOMEM;
   }
   status = tarn__comm_meet(comm, TARN__ALLTOALLV, status);
-  if (status == TARN_OK) status = agree_on_sizes(comm, out, in, room);
+  if (status == TARN_OK) {
+    assert(room != NULL);
+    status = agree_on_sizes(comm, out, in, room);
+  }
   tarn__host_free_array(room, 3 * comm->size, sizeof *room);
   if (status != TARN_OK) return status;
   return tarn__comm_note(
@@ -218,6 +222,7 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   status = check_share(comm, fd, out_fds);
   status = tarn__comm_meet(comm, TARN__SHARE, status);
   if (status != TARN_OK) return status;
+  assert(out_fds != NULL);
   status = tarn__comm_note(comm, comm->ops.share(comm->self, fd, out_fds));
   if (comm->broken != TARN_OK) return status;
   status = tarn__comm_meet(comm, TARN__SHARE, status);
