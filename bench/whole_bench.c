@@ -189,7 +189,7 @@ static void measure_all(void *context, void *out_result) {
   whole_result *out = out_result;
   whole_scene s = {.bench = context};
   if (s.bench->mpi == NULL) {
-    snprintf(out->mpi_skipped, sizeof out->mpi_skipped, "not asked for");
+    snprintf(out->mpi_skipped, sizeof out->mpi_skipped, "%s", s.bench->why_not);
   } else {
     s.peer = whole_peer_start(s.bench, out->mpi_skipped);
   }

@@ -53,9 +53,10 @@ typedef struct whole_bench {
   size_t passes;       // that count
   size_t row_bytes[WHOLE_ROWS_MOST];
   size_t row_count;
-  bool zipf;        // gather by such indices too
-  const char *mpi;  // the program that runs under MPI; NULL: there is none
-  const char *mpirun;
+  bool zipf;            // gather by such indices too
+  const char *mpi;      // the program that runs under MPI; NULL: there is none
+  const char *mpirun;   // what it is started by
+  const char *why_not;  // there is none
 } whole_bench;
 
 // What was measured of one kind and size of rows.

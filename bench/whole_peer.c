@@ -150,10 +150,11 @@ bool whole_peer_measure(whole_peer *p, whole_op op, size_t row_bytes,
 // Open MPI has its windows in files there, and ends on a signal if they do not
 // fit.
 static bool has_room(const whole_bench *b, char *why) {
+  static const size_t own = (size_t)8 << 20;  // for messages, of each rank
   struct statvfs shm;
   if (statvfs("/dev/shm", &shm) != 0) return true;
   double room = (double)shm.f_bavail * (double)shm.f_frsize;
-  double wanted = (double)whole_part_bytes(b) * (double)b->ranks + (64 << 20);
+  double wanted = (double)(whole_part_bytes(b) + own) * (double)b->ranks;
   if (room >= wanted) return true;
   snprintf(why, WHOLE_TEXT_SIZE,
            "/dev/shm has room for %.0f MiB, its window needs %.0f",

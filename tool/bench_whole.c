@@ -46,6 +46,8 @@ static const char help[] =
     "Open\n"
     "MPI), 2 if a device does not exist.\n";
 
+#define MPI_PROGRAM "tarn-bench-mpi"
+
 enum { PASSES = 7 };
 
 static const size_t usual_table = (size_t)2 << 30;
@@ -172,6 +174,24 @@ static size_t cut(size_t size, const whole_bench *b) {
   return size < least ? least : size - size % block;
 }
 
+// Where the tool was built without MPI, it knows of none.
+#ifndef TARN_MPIEXEC
+#define TARN_MPIEXEC ""
+#endif
+
+static const char *why_no_mpi(const command *c, const char *device) {
+  if (c->no_mpi) return "not asked for";
+  if (strncmp(device, "cpu", 3) != 0) return "it has no such device";
+  if (TARN_MPIEXEC[0] == '\0') return "not there when this tool was built";
+  return c->mpi == NULL ? MPI_PROGRAM " is not where the tool is" : NULL;
+}
+
+static void add_mpi(const command *c, whole_bench *b) {
+  b->why_not = why_no_mpi(c, b->device);
+  b->mpi = b->why_not == NULL ? c->mpi : NULL;
+  b->mpirun = TARN_MPIEXEC;
+}
+
 static whole_bench what_to_measure(const command *c, size_t index) {
   static const size_t usual_rows[] = {64, 256, 1024};
   const char *device = c->devices.items[index];
@@ -191,11 +211,7 @@ static whole_bench what_to_measure(const command *c, size_t index) {
   b.table_bytes = cut(b.table_bytes, &b);
   bool is_large = b.table_bytes > ready_most;
   b.ready_bytes = is_large ? cut(ready_most, &b) : b.table_bytes;
-#ifdef TARN_MPIEXEC
-  bool is_host = strncmp(device, "cpu", 3) == 0;
-  b.mpi = is_host && !c->no_mpi ? c->mpi : NULL;
-  b.mpirun = TARN_MPIEXEC;
-#endif
+  add_mpi(c, &b);
   return b;
 }
 
@@ -241,9 +257,16 @@ static tool_exit measure_device(void *context, size_t index) {
   return tool_fail(c->verb, "%s: %s", o->bench.device, why);
 }
 
+// The program that runs under MPI.
+static char *find_mpi(void) {
+  const char *named = getenv("TARN_BENCH_MPI");
+  bool is_named = named != NULL && *named != '\0';
+  return is_named ? tool_text(named) : launch_find(MPI_PROGRAM);
+}
+
 static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
-  c->mpi = launch_find("tarn-bench-mpi");
+  c->mpi = find_mpi();
   c->outcomes = tool_array(c->devices.count, sizeof *c->outcomes);
   tool_exit status = bench_each(&c->devices, measure_device, c);
   bench_whole_report_write(c->outcomes, c->devices.count,

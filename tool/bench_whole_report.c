@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "format.h"
 #include "json.h"
 #include "table.h"
 
@@ -154,15 +155,15 @@ static void write_goals(const bench_whole_outcome *outcomes, size_t count,
 // What is the same for all figures of a device.
 static void write_heads(const bench_whole_outcome *outcomes, size_t count,
                         const char *machine) {
+  char size[FORMAT_SIZE];
+  char batch[FORMAT_SIZE];
   printf("%s\n", machine);
   for (size_t i = 0; i < count; i++) {
     const whole_bench *b = &outcomes[i].bench;
     const whole_result *r = &outcomes[i].result;
-    printf(
-        "%s: %zu ranks, tables of %zu MiB, batches of %zu MiB, memcpy %.2f "
-        "GB/s",
-        b->device, b->ranks, b->table_bytes >> 20, b->batch_bytes >> 20,
-        r->memcpy_gbs);
+    printf("%s: %zu ranks, tables of %s, batches of %s, memcpy %.2f GB/s",
+           b->device, b->ranks, format_bytes(size, b->table_bytes),
+           format_bytes(batch, b->batch_bytes), r->memcpy_gbs);
     if (r->mpi_skipped[0] != '\0')
       printf("; Open MPI skipped: %s", r->mpi_skipped);
     printf("\n");
