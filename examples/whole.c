@@ -11,6 +11,8 @@
 
 enum { RANKS = 3, ROWS = 14, WIDTH = 64, WANTED = 3 };
 
+typedef float row[WIDTH];
+
 static void check(tarn_status status) {
   if (status == TARN_OK) return;
   fprintf(stderr, "whole: %s: %s\n", tarn_status_name(status),
@@ -45,15 +47,16 @@ static void fill(const tarn_whole_tensor *table, size_t first, size_t count) {
   void *view;
   if (count == 0) return;  // more ranks than there are rows for
   check(tarn_whole_tensor_local(table, &address));
-  check(tarn_device_host_view(TARN_HOST, address, count * WIDTH * sizeof(float),
-                              &view));
-  float *own = view;
-  for (size_t i = 0; i < count * WIDTH; i++)
-    own[i] = (float)(first + i / WIDTH);
+  check(tarn_device_host_view(TARN_HOST, address, count * sizeof(row), &view));
+  row *own = view;
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < WIDTH; j++)
+      own[i][j] = (float)(first + i);
 }
 
+// Whether batch[i] is row ids[i] then.
 static bool gather(const tarn_whole_tensor *table, const int64_t *ids,
-                   float *batch) {
+                   row *batch) {
   tarn_whole_rows wanted = {.struct_size = sizeof wanted,
                             .dense = (tarn_addr)(uintptr_t)batch,
                             .indices = (tarn_addr)(uintptr_t)ids,
@@ -61,8 +64,9 @@ static bool gather(const tarn_whole_tensor *table, const int64_t *ids,
                             .index_count = WANTED};
   bool right = true;
   check(tarn_whole_gather(table, &wanted, NULL));
-  for (size_t i = 0; i < WANTED * WIDTH; i++)
-    right = right && batch[i] == (float)ids[i / WIDTH];
+  for (size_t i = 0; i < WANTED; i++)
+    for (size_t j = 0; j < WIDTH; j++)
+      right = right && batch[i][j] == (float)ids[i];
   return right;
 }
 
@@ -74,7 +78,7 @@ static bool children_succeeded(void) {
 }
 
 int main(void) {
-  float batch[WANTED * WIDTH];
+  row batch[WANTED];
   tarn_whole_tensor table;
   tarn_whole *whole;
   tarn_comm *comm = meet();
@@ -82,8 +86,8 @@ int main(void) {
   tarn_whole_options options = {.struct_size = sizeof options,
                                 .type = TARN_WHOLE_CONTINUOUS,
                                 .place = TARN_HOST,
-                                .size = ROWS * WIDTH * sizeof(float),
-                                .granularity = WIDTH * sizeof(float)};
+                                .size = ROWS * sizeof(row),
+                                .granularity = sizeof(row)};
   check(tarn_whole_create(comm, &options, &whole));
   check(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, ROWS, WIDTH, &table));
   check(tarn_whole_tensor_rows(&table, rank, &first, &count));
@@ -93,8 +97,8 @@ int main(void) {
   const int64_t ids[WANTED] = {0, (int64_t)(rank + 5) % ROWS, ROWS - 1};
   bool right = gather(&table, ids, batch);
   printf("rank %zu of %zu owns %zu rows from %zu on, and got %g, %g and %g\n",
-         rank, tarn_comm_size(comm), count, first, batch[0], batch[WIDTH],
-         batch[2 * WIDTH]);
+         rank, tarn_comm_size(comm), count, first, batch[0][0], batch[1][0],
+         batch[2][0]);
   check(tarn_whole_destroy(whole));
   check(tarn_comm_destroy(comm));
   return right && children_succeeded() ? EXIT_SUCCESS : EXIT_FAILURE;
