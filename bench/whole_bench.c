@@ -7,6 +7,7 @@
 // out goes back to the tool; who outlives it is ended by the kernel.
 #include "whole_bench.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ size_t whole_granularity(const whole_bench *bench) {
 
 // As tarn_whole_partition has it.
 size_t whole_part_bytes(const whole_bench *bench) {
+  assert(bench->ranks > 0 && bench->row_count > 0);
   size_t block = whole_granularity(bench);
   size_t blocks = bench->table_bytes / block;
   return (blocks + bench->ranks - 1) / bench->ranks * block;

@@ -64,6 +64,7 @@ static void *array(size_t size) {
   if (bytes == NULL) {
     fprintf(stderr, "no %zu bytes of memory\n", size);
     MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(EXIT_FAILURE);
   }
   memset(bytes, 1, size);
   return bytes;

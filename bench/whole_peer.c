@@ -187,7 +187,7 @@ whole_peer *whole_peer_start(const whole_bench *bench, char *why) {
   bool started = start(bench, p, why);
   if (started && read_line(p, line) && strcmp(line, "{\"ready\":true}") == 0)
     return p;
-  if (started) (void)fail(p, "mpirun cannot be started", why);
+  if (started) (void)fail(p, "it does not say that it is ready", why);
   whole_peer_stop(p);
   return NULL;
 }

@@ -96,11 +96,21 @@ static void write_figures(const bench_whole_outcome *outcomes, size_t count,
   table_destroy(t);
 }
 
+// Pages that nobody can tell of are not 0.
+static void add_pages(table *t, const whole_made *m) {
+  if (m->page_size == 0) {
+    table_blank(t);
+    table_blank(t);
+    return;
+  }
+  table_bytes(t, m->page_size);
+  table_bytes(t, m->huge_bytes);
+}
+
 static void add_made(table *t, const bench_whole_outcome *o,
                      const whole_made *m) {
   add_kind(t, o, m->kind);
-  table_bytes(t, m->page_size);
-  table_bytes(t, m->huge_bytes);
+  add_pages(t, m);
   table_bytes(t, o->bench.ready_bytes);
   table_fixed(t, m->ready_ms, 0);
   table_fixed(t, m->touch_ms, 0);
