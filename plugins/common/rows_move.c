@@ -153,6 +153,7 @@ static bool are_lines(tarn_addr address, size_t stride, size_t bytes) {
 }
 
 static bool is_much(const tarn__rows_plan *plan) {
+  if ((plan->rows->flags & TARN_ROWS_PAST_CACHES) != 0) return true;
   return plan->rows->index_count > STREAM_FROM / plan->table_bytes;
 }
 
