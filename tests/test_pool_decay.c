@@ -382,6 +382,7 @@ static int use_in_child(tarn_pool *parents) {
 START_TEST(a_child_has_a_thread_of_its_own) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_decay(pool, MS));
+  await_sleeping_threads();
   pid_t child = fork();
   if (child == 0) {
     child_begin(60);

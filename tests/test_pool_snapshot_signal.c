@@ -358,6 +358,7 @@ enum { FIRST_BODY = 0 };
 START_TEST(a_child_has_no_such_thread_until_it_asks) {
   static void (*const bodies[])(void) = {in_child, ask_again, just_end_it};
   want(SIGUSR1, "parent-%n");
+  await_sleeping_threads();
   pid_t child = fork();
   if (child == 0) {
     child_begin(60);

@@ -273,6 +273,7 @@ START_TEST(a_copy_that_fails_later) {
   tarn_status status = tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL);
   assert_ok(tarn_sim_faults(NULL));
   if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
   verify(x);
   expect_at(x, 0, SIZE, at0, 1);
   expect_at(x, 0, SIZE, TARN_HOST, 1);

@@ -58,6 +58,9 @@ void tarn__os_close_on_exec(int fd);
 
 bool tarn__os_is_open(int fd);
 
+// Closes all that are not -1, and makes them so.
+void tarn__os_close_all(int *fds, size_t count);
+
 // --- processes -------------------------------------------------------------
 
 // A descriptor of this process.

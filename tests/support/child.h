@@ -18,6 +18,11 @@
     }                                                           \
   } while (0)
 
+// Returns when all other threads of this process sleep. A thread that is just
+// starting, or taking memory, may hold a lock of the address sanitizer's, which
+// forks do not look after: in a child it would stay locked for ever.
+void await_sleeping_threads(void);
+
 // Ends this child if it is still there after so many seconds.
 void child_begin(unsigned seconds);
 
