@@ -29,7 +29,7 @@ enum {
   TARN__PIECE = 32 << 10,       // indices that are sorted at a time
   TARN__REGIONS = 1024,         // of a table, at most
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
-  TARN__ROWS_ROOM = 512 << 10,  // bytes of them, at most
+  TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
   TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go at a time, or
                                 // one row
 };
@@ -124,6 +124,42 @@ typedef struct tarn__exchange {
   tarn__word *words;      // of each rank
   size_t *shares;         // of each rank: scratch of one draw
 } tarn__exchange;
+
+// --- exchange_move.c -------------------------------------------------------
+
+// One pass over the indices: of all ranks at a time, or of one; of whole rows,
+// or of so many of their elements as the staging holds.
+typedef struct tarn__pass {
+  tarn_whole *whole;
+  tarn__exchange *kept;
+  const tarn__rows_order *order;
+  bool takes_part;   // this rank asks
+  size_t element;    // the first
+  size_t width;      // elements of a row
+  tarn_dtype dtype;  // of rows in the staging
+  size_t row_bytes;  // there
+  size_t ends[2];    // 0, bytes of this rank's part
+  size_t begun;      // positions that have been sorted, or are
+  size_t piece;      // where the piece begins that is sorted
+  size_t pieces[2];  // the same of even and odd rounds
+  size_t counts[2];  // rows asked for in them
+} tarn__pass;
+
+// |count| rows of this rank's part, by |list|, to (gather) or from |staged|.
+//
+// TARN_E_INVALID  |list| has what is no row of it.
+TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__pass *p,
+                                             const int64_t *list, size_t count,
+                                             unsigned char *staged);
+
+// |count| dense rows, by their |positions| from |piece| on, from (scatter) or
+// to (gather) |staged|.
+TARN_MUST_CHECK tarn_status
+tarn__pass_dense(const tarn__pass *p, tarn__rows_action action, size_t piece,
+                 const int32_t *positions, size_t count, unsigned char *staged);
+
+// The next |count| of those sorted rows that are of this rank's part.
+TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__pass *p, size_t count);
 
 // --- exchange_round.c ------------------------------------------------------
 

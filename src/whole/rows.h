@@ -46,6 +46,9 @@ typedef struct tarn__carriage {
 TARN_MUST_CHECK tarn_status tarn__rows_carry(const tarn__carriage *carriage,
                                              tarn_stream *stream);
 
+// Whether the host can touch memory at |place|.
+bool tarn__rows_are_touchable(tarn_place place);
+
 // Numbers |first| to |first| + |count| of the indices of |rows|, which are at
 // |place|, as they are, good or bad.
 //

@@ -24,8 +24,7 @@ enum {
 
 // --- who reaches what ------------------------------------------------------
 
-// Whether the host can touch memory at |place|.
-static bool is_touchable(tarn_place place) {
+bool tarn__rows_are_touchable(tarn_place place) {
   return place.kind != TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST);
 }
 
@@ -35,7 +34,7 @@ static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
 
 static bool reaches(const tarn__carriage *c, tarn_device *device,
                     tarn_place place) {
-  if (device == c->host) return is_touchable(place);
+  if (device == c->host) return tarn__rows_are_touchable(place);
   return device == place.device;
 }
 
@@ -82,12 +81,12 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
                         tarn_addr source, size_t size) {
   void *bytes = NULL;
   tarn_status status = TARN_OK;
-  if (is_touchable(to)) {
+  if (tarn__rows_are_touchable(to)) {
     status = view(to, target, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_d2h(from.device, bytes, source, size, NULL);
   }
-  if (is_touchable(from)) {
+  if (tarn__rows_are_touchable(from)) {
     status = view(from, source, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_h2d(to.device, target, bytes, size, NULL);
@@ -100,7 +99,7 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
 static tarn_status fetch(tarn_place place, tarn_addr address, void *out,
                          size_t size) {
   void *bytes = NULL;
-  if (!is_touchable(place)) {
+  if (!tarn__rows_are_touchable(place)) {
     return tarn_copy_d2h(place.device, out, address, size, NULL);
   }
   tarn_status status = view(place, address, size, &bytes);
@@ -270,7 +269,7 @@ static tarn_status take_block(ferry *f) {
 
 // What reaches the table: its device, or the host.
 static ferry make_ferry(const tarn__carriage *c) {
-  bool touchable = is_touchable(c->table);
+  bool touchable = tarn__rows_are_touchable(c->table);
   return (ferry){.carriage = c,
                  .rows = &c->rows,
                  .device = touchable ? c->host : c->table.device,
