@@ -22,18 +22,26 @@ static tarn_addr address_of(const void *pointer) {
 
 // --- the ends --------------------------------------------------------------
 
-// Where rows stand: number k of a move at |base| + |stride| times what |rows|
-// or |positions| say of k, or k itself if both are NULL.
+// What says which row of an end a move's row k is.
+typedef enum numbers {
+  IN_ORDER,   // k
+  NARROW,     // int32_t
+  WIDE,       // int64_t
+  ROWS,       // uint64_t, the row of an entry
+  POSITIONS,  // uint64_t, the position of an entry
+  NOWHERE,    // there is none
+} numbers;
+
 typedef struct end {
-  tarn_addr base;
+  tarn_addr base;  // of row 0
   size_t stride;
   tarn_dtype dtype;
-  const int64_t *rows;  // -1: no row
-  const int32_t *positions;
+  numbers kind;
+  const void *numbers;
 } end;
 
-// This rank's part; 0 is the first row.
-static end owned_end(const tarn__pass *p, const int64_t *list) {
+// This rank's part; row 0 is the first in it.
+static end owned_end(const tarn__pass *p, const void *list) {
   const tarn_whole *whole = p->whole;
   const tarn__tensor *table = &p->order->table;
   size_t first = p->kept->sorted.firsts[whole->rank];
@@ -42,7 +50,8 @@ static end owned_end(const tarn__pass *p, const int64_t *list) {
                        p->element * tarn_dtype_size(table->dtype),
                .stride = table->stride,
                .dtype = table->dtype,
-               .rows = list};
+               .kind = p->kept->sorted.narrow ? NARROW : WIDE,
+               .numbers = list};
 }
 
 static size_t owned_count(const tarn__pass *p) {
@@ -50,14 +59,15 @@ static size_t owned_count(const tarn__pass *p) {
   return firsts[p->whole->rank + 1] - firsts[p->whole->rank];
 }
 
-static end dense_end(const tarn__pass *p, size_t piece,
-                     const int32_t *positions) {
+static end dense_end(const tarn__pass *p, size_t piece, numbers kind,
+                     const void *list) {
   const tarn_rows *rows = &p->order->rows;
   return (end){.base = rows->dense + piece * rows->dense_stride +
                        p->element * tarn_dtype_size(rows->dense_dtype),
                .stride = rows->dense_stride,
                .dtype = rows->dense_dtype,
-               .positions = positions};
+               .kind = kind,
+               .numbers = list};
 }
 
 static end staged_end(const tarn__pass *p, const unsigned char *staged) {
@@ -67,32 +77,50 @@ static end staged_end(const tarn__pass *p, const unsigned char *staged) {
 
 // --- by the host -----------------------------------------------------------
 
-static unsigned char *row_of(const end *e, size_t k) {
-  size_t number = k;
-  if (e->rows != NULL) {
-    if (e->rows[k] < 0) return NULL;
-    number = (size_t)e->rows[k];
-  } else if (e->positions != NULL) {
-    number = (size_t)e->positions[k];
-  }
-  return (unsigned char *)(uintptr_t)(e->base + number * e->stride);
-}
+#define EACH(statement)                \
+  do {                                 \
+    for (size_t k = 0; k < count; k++) \
+      (statement);                     \
+    return;                            \
+  } while (0)
 
-static void find_pairs(const end *table, const end *dense, size_t first,
-                       size_t count, tarn__rows_pair *out) {
-  for (size_t k = 0; k < count; k++)
-    out[k].table = row_of(table, first + k);
-  for (size_t k = 0; k < count; k++)
-    out[k].dense = row_of(dense, first + k);
-}
+// Sets the |member| of |count| pairs, from the move's row |first| on.
+#define FINDER(member)                                                         \
+  static void find_##member(const end *e, size_t first, size_t count,          \
+                            tarn__rows_pair *out) {                            \
+    unsigned char *base = (unsigned char *)(uintptr_t)e->base;                 \
+    const int32_t *narrow = e->numbers;                                        \
+    const int64_t *wide = e->numbers;                                          \
+    const uint64_t *entries = e->numbers;                                      \
+    switch (e->kind) {                                                         \
+      case IN_ORDER:                                                           \
+        EACH(out[k].member = base + (first + k) * e->stride);                  \
+      case NARROW:                                                             \
+        EACH(out[k].member = base + (size_t)narrow[first + k] * e->stride);    \
+      case WIDE:                                                               \
+        EACH(out[k].member = base + (size_t)wide[first + k] * e->stride);      \
+      case ROWS:                                                               \
+        EACH(out[k].member =                                                   \
+                 base + tarn__entry_row(entries[first + k]) * e->stride);      \
+      case POSITIONS:                                                          \
+        EACH(out[k].member =                                                   \
+                 base + tarn__entry_position(entries[first + k]) * e->stride); \
+      case NOWHERE:                                                            \
+        EACH(out[k].member = NULL);                                            \
+    }                                                                          \
+  }
+
+FINDER(table)
+FINDER(dense)
 
 // The pairs that a move only fetches are those that the next one moves.
 static void move_all(const tarn__rows_plan *plan, const end *table,
                      const end *dense, size_t count) {
   tarn__rows_pair pairs[WINDOW + TARN__ROWS_AHEAD] = {{NULL, NULL}};
   for (size_t k = 0; k < count; k += WINDOW) {
-    find_pairs(table, dense, k, lesser(count - k, WINDOW + TARN__ROWS_AHEAD),
-               pairs);
+    size_t ahead = lesser(count - k, WINDOW + TARN__ROWS_AHEAD);
+    find_table(table, k, ahead, pairs);
+    find_dense(dense, k, ahead, pairs);
     plan->move(plan, pairs, lesser(count - k, WINDOW));
   }
   tarn__rows_settle();
@@ -111,7 +139,7 @@ static void move(const tarn__pass *p, tarn__rows_action action,
       .dense_stride = dense->stride,
       .index_count = count,
       // Else it is the staging that is written, which is read next.
-      .flags = action == TARN__ROWS_SCATTER || dense->positions != NULL
+      .flags = action == TARN__ROWS_SCATTER || dense->kind != IN_ORDER
                    ? TARN_ROWS_PAST_CACHES
                    : 0};
   tarn__rows_plan plan = {.action = action,
@@ -122,13 +150,17 @@ static void move(const tarn__pass *p, tarn__rows_action action,
   move_all(&plan, table, dense, count);
 }
 
-static tarn_status check_list(const int64_t *list, size_t count,
+// Numbers that others have written.
+static tarn_status check_list(const end *list, size_t count,
                               size_t table_count) {
+  const int32_t *narrow = list->numbers;
+  const int64_t *wide = list->numbers;
   for (size_t i = 0; i < count; i++) {
-    if ((uint64_t)list[i] < table_count) continue;
+    int64_t row = list->kind == NARROW ? narrow[i] : wide[i];
+    if ((uint64_t)row < table_count) continue;
     return tarn__fail(TARN_E_CORRUPT,
                       "whole rows: a rank wants row %lld of %zu",
-                      (long long)list[i], table_count);
+                      (long long)row, table_count);
   }
   return TARN_OK;
 }
@@ -146,7 +178,6 @@ static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
                              .table = place,
                              .dense = TARN_HOST,
                              .host = p->whole->host};
-  bool narrow = table->positions != NULL;
   carriage.rows = (tarn_rows){
       .struct_size = sizeof carriage.rows,
       .table = {&table->base, ends, 1},
@@ -157,9 +188,8 @@ static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
       .dense = staged->base,
       .dense_dtype = staged->dtype,
       .dense_stride = staged->stride,
-      .indices =
-          narrow ? address_of(table->positions) : address_of(table->rows),
-      .index_dtype = narrow ? TARN_DTYPE_I32 : TARN_DTYPE_I64,
+      .indices = address_of(table->numbers),
+      .index_dtype = table->kind == NARROW ? TARN_DTYPE_I32 : TARN_DTYPE_I64,
       .index_count = count,
       .flags = action == TARN__ROWS_GATHER ? TARN_ROWS_SKIP_BAD : 0,
   };
@@ -168,12 +198,12 @@ static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
 
 // --- from one to the other -------------------------------------------------
 
-tarn_status tarn__pass_owned(const tarn__pass *p, const int64_t *list,
+tarn_status tarn__pass_owned(const tarn__pass *p, const void *list,
                              size_t count, unsigned char *staged) {
   tarn__rows_action action = p->order->action;
   end table = owned_end(p, list);
   end dense = staged_end(p, staged);
-  tarn_status status = check_list(list, count, owned_count(p));
+  tarn_status status = check_list(&table, count, owned_count(p));
   if (status != TARN_OK) return status;
   if (!tarn__rows_are_touchable(p->whole->place)) {
     return carry(p, action, p->whole->place, &table, owned_count(p), &dense,
@@ -186,7 +216,7 @@ tarn_status tarn__pass_owned(const tarn__pass *p, const int64_t *list,
 tarn_status tarn__pass_dense(const tarn__pass *p, tarn__rows_action action,
                              size_t piece, const int32_t *positions,
                              size_t count, unsigned char *staged) {
-  end table = dense_end(p, piece, positions);
+  end table = dense_end(p, piece, NARROW, positions);
   end dense = staged_end(p, staged);
   if (!tarn__rows_are_touchable(p->order->place)) {
     return carry(p, action, p->order->place, &table,
@@ -198,13 +228,22 @@ tarn_status tarn__pass_dense(const tarn__pass *p, tarn__rows_action action,
 
 // --- rows of this rank's own -----------------------------------------------
 
-// By way of the staging, where no row is that of another rank's.
-static tarn_status carry_own(const tarn__pass *p, const int64_t *list,
-                             const int32_t *positions, size_t count) {
+// By way of the staging, where no row is that of another rank's. Entries become
+// numbers of rows and positions, in the room in which indices were sorted.
+static tarn_status carry_own(const tarn__pass *p, const uint64_t *entries,
+                             size_t count, bool bad) {
+  tarn__sorted *sorted = &p->kept->sorted;
+  int32_t *positions = (int32_t *)sorted->homes;
   unsigned char *room = tarn__staging_own(&p->kept->staging, p->whole->rank);
-  end table = owned_end(p, list);
+  end table = owned_end(p, sorted->indices);
   end staged = staged_end(p, room);
   tarn_status status = TARN_OK;
+  table.kind = WIDE;
+  for (size_t k = 0; k < count; k++) {
+    uint64_t row = tarn__entry_row(entries[k]) - sorted->firsts[sorted->rank];
+    sorted->indices[k] = bad ? -1 : (int64_t)row;
+    positions[k] = (int32_t)tarn__entry_position(entries[k]);
+  }
   if (!gathers(p)) {
     status = tarn__pass_dense(p, TARN__ROWS_GATHER, p->piece, positions, count,
                               room);
@@ -217,18 +256,21 @@ static tarn_status carry_own(const tarn__pass *p, const int64_t *list,
                           room);
 }
 
-static tarn_status move_own(const tarn__pass *p, const int64_t *list,
-                            const int32_t *positions, size_t count) {
-  end table = owned_end(p, list);
-  end dense = dense_end(p, p->piece, positions);
+static tarn_status move_own(const tarn__pass *p, const uint64_t *entries,
+                            size_t count, bool bad) {
+  end table = owned_end(p, entries);
+  end dense = dense_end(p, p->piece, POSITIONS, entries);
   if (!tarn__rows_are_touchable(p->whole->place) ||
       !tarn__rows_are_touchable(p->order->place)) {
-    return carry_own(p, list, positions, count);
+    return carry_own(p, entries, count, bad);
   }
+  table.kind = bad ? NOWHERE : ROWS;
+  table.base -= p->kept->sorted.firsts[p->whole->rank] * table.stride;
   move(p, p->order->action, &table, &dense, count);
   return TARN_OK;
 }
 
+// Good ones come before bad ones, and do not go together with them.
 tarn_status tarn__pass_own(const tarn__pass *p, size_t count) {
   tarn__sorted *sorted = &p->kept->sorted;
   size_t *next = &sorted->next[p->whole->rank];
@@ -237,8 +279,9 @@ tarn_status tarn__pass_own(const tarn__pass *p, size_t count) {
   tarn_status status = TARN_OK;
   if (most == 0) most = 1;
   while (status == TARN_OK && *next < stop) {
-    size_t now = lesser(stop - *next, most);
-    status = move_own(p, sorted->rows + *next, sorted->positions + *next, now);
+    bool bad = *next >= sorted->bad;
+    size_t now = lesser((bad ? stop : lesser(stop, sorted->bad)) - *next, most);
+    status = move_own(p, sorted->entries + *next, now, bad);
     *next += now;
   }
   return status;

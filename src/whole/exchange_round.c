@@ -53,10 +53,11 @@ static tarn_status fill_up(tarn__pass *p) {
   size_t left = left_of_others(p) + left_of(p, p->whole->rank);
   size_t count = lesser(rows->index_count - p->begun, TARN__PIECE);
   if (left > 0 || count == 0) return TARN_OK;
-  tarn_status status = tarn__rows_fetch_indices(p->order->place, rows, p->begun,
-                                                count, sorted->indices);
+  const void *indices = NULL;
+  tarn_status status = tarn__rows_view_indices(
+      p->order->place, rows, p->begun, count, sorted->indices, &indices);
   if (status != TARN_OK) return status;
-  tarn__sorted_take(sorted, count, gathers(p));
+  tarn__sorted_take(sorted, indices, count, gathers(p));
   p->piece = p->begun;
   p->begun += count;
   return TARN_OK;
@@ -79,15 +80,29 @@ static void divide(const tarn__pass *p, size_t count, size_t left) {
   }
 }
 
+// Writes rows of |rank|'s, from its first on, into the list, and where they
+// come from.
+static void write_list(const tarn__sorted *sorted, size_t rank, size_t at,
+                       size_t count, void *list, int32_t *positions) {
+  const uint64_t *entries = sorted->entries + sorted->next[rank];
+  uint64_t first = sorted->firsts[rank];
+  int32_t *narrow = list;
+  int64_t *wide = list;
+  for (size_t k = 0; sorted->narrow && k < count; k++)
+    narrow[at + k] = (int32_t)(tarn__entry_row(entries[k]) - first);
+  for (size_t k = 0; !sorted->narrow && k < count; k++)
+    wide[at + k] = (int64_t)(tarn__entry_row(entries[k]) - first);
+  for (size_t k = 0; k < count; k++)
+    positions[at + k] = (int32_t)tarn__entry_position(entries[k]);
+}
+
 // Writes what is wanted of |rank| behind |*at| rows that are wanted already.
 static void want(const tarn__pass *p, const tarn__half *half,
                  int32_t *positions, size_t rank, size_t *at) {
   tarn__sorted *sorted = &p->kept->sorted;
   size_t count = p->kept->shares[rank];
-  size_t next = sorted->next[rank];
   half->wants[rank] = (tarn__want){(uint32_t)*at, (uint32_t)count};
-  memcpy(half->list + *at, sorted->rows + next, count * sizeof *half->list);
-  memcpy(positions + *at, sorted->positions + next, count * sizeof *positions);
+  write_list(sorted, rank, *at, count, half->list, positions);
   sorted->next[rank] += count;
   *at += count;
 }
@@ -141,7 +156,9 @@ static tarn_status serve_rank(const tarn__pass *p, size_t rank, size_t round) {
                       "whole rows: rank %zu wants %u rows at %u of %zu", rank,
                       (unsigned)wanted.count, (unsigned)wanted.first, most);
   }
-  return tarn__pass_owned(p, half.list + wanted.first, wanted.count,
+  size_t width = p->kept->sorted.narrow ? sizeof(int32_t) : sizeof(int64_t);
+  return tarn__pass_owned(p, (unsigned char *)half.list + wanted.first * width,
+                          wanted.count,
                           half.rows + wanted.first * p->row_bytes);
 }
 

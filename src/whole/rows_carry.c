@@ -119,9 +119,9 @@ static void widen(int64_t *room, size_t count) {
   }
 }
 
-tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
-                                     size_t first, size_t count,
-                                     int64_t *out_indices) {
+static tarn_status fetch_indices(tarn_place place, const tarn_rows *rows,
+                                 size_t first, size_t count,
+                                 int64_t *out_indices) {
   size_t size = tarn_dtype_size(rows->index_dtype);
   bool narrow = rows->index_dtype == TARN_DTYPE_I32;
   unsigned char *out = (unsigned char *)out_indices;
@@ -132,6 +132,20 @@ tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
   return status;
 }
 
+tarn_status tarn__rows_view_indices(tarn_place place, const tarn_rows *rows,
+                                    size_t first, size_t count, int64_t *room,
+                                    const void **out_indices) {
+  void *bytes = NULL;
+  size_t size = tarn_dtype_size(rows->index_dtype);
+  bool as_it_is =
+      rows->index_dtype == TARN_DTYPE_I64 && tarn__rows_are_touchable(place);
+  tarn_status status =
+      as_it_is ? view(place, rows->indices + first * size, count * size, &bytes)
+               : fetch_indices(place, rows, first, count, room);
+  *out_indices = as_it_is ? bytes : room;
+  return status;
+}
+
 static tarn_status refuse(const tarn_rows *rows, int64_t index,
                           size_t position) {
   char text[128];
@@ -139,12 +153,13 @@ static tarn_status refuse(const tarn_rows *rows, int64_t index,
   return tarn__fail(TARN_E_INVALID, "rows: %s", text);
 }
 
-static tarn_status check_some(const tarn_rows *rows, const int64_t *indices,
+static tarn_status check_some(const tarn_rows *rows, const void *indices,
                               size_t first, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (!tarn__rows_has(rows, indices[i])) {
-      return refuse(rows, indices[i], first + i);
-    }
+    int64_t index;
+    memcpy(&index, (const unsigned char *)indices + i * sizeof index,
+           sizeof index);
+    if (!tarn__rows_has(rows, index)) return refuse(rows, index, first + i);
   }
   return TARN_OK;
 }
@@ -159,8 +174,9 @@ tarn_status tarn__rows_check_indices(tarn_place place, const tarn_rows *rows,
   if ((rows->flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += most) {
     size_t count = lesser(rows->index_count - i, most);
-    status = tarn__rows_fetch_indices(place, rows, i, count, room);
-    if (status == TARN_OK) status = check_some(rows, room, i, count);
+    const void *indices = NULL;
+    status = tarn__rows_view_indices(place, rows, i, count, room, &indices);
+    if (status == TARN_OK) status = check_some(rows, indices, i, count);
   }
   return status;
 }
