@@ -17,7 +17,7 @@
 #include "whole/exchange.h"
 
 enum {
-  REGION_SIZE = 2 << 20,  // bytes that a processor finds its way in at once
+  REGION_SIZE = 512 << 20,  // bytes that a processor finds its way in at once
 };
 
 // What is to be known of a region to find the bucket of a row in it.
@@ -148,12 +148,15 @@ static int64_t index_at(const void *indices, size_t i) {
   return index;
 }
 
-static void count_all(tarn__sorted *s, const void *indices, size_t count) {
-  memset(s->buckets, 0, bucket_count(s) * sizeof *s->buckets);
+// What a loop writes could else be taken for what it reads.
+static void count_all(const tarn__sorted *s, const void *indices,
+                      size_t count) {
+  const tarn__sorted here = *s;
+  memset(here.buckets, 0, bucket_count(s) * sizeof *here.buckets);
   for (size_t i = 0; i < count; i++) {
-    size_t bucket = bucket_of(s, (size_t)index_at(indices, i));
-    s->homes[i] = (uint32_t)bucket;
-    s->buckets[bucket]++;
+    size_t bucket = bucket_of(&here, (size_t)index_at(indices, i));
+    here.homes[i] = (uint32_t)bucket;
+    here.buckets[bucket]++;
   }
 }
 
@@ -168,10 +171,11 @@ static void begin_buckets(tarn__sorted *s) {
   }
 }
 
-static void put_all(tarn__sorted *s, const void *indices, size_t count) {
+static void put_all(const tarn__sorted *s, const void *indices, size_t count) {
+  const tarn__sorted here = *s;
   for (size_t i = 0; i < count; i++) {
     uint64_t row = (uint64_t)index_at(indices, i);
-    s->entries[s->buckets[s->homes[i]]++] = row << TARN__PIECE_BITS | i;
+    here.entries[here.buckets[here.homes[i]]++] = row << TARN__PIECE_BITS | i;
   }
 }
 
