@@ -62,8 +62,8 @@ size_t whole_granularity(const whole_bench *bench) {
 
 // As tarn_whole_partition has it.
 size_t whole_part_bytes(const whole_bench *bench) {
-  assert(bench->ranks > 0 && bench->row_count > 0);
   size_t block = whole_granularity(bench);
+  assert(bench->ranks > 0 && block > 0);
   size_t blocks = bench->table_bytes / block;
   return (blocks + bench->ranks - 1) / bench->ranks * block;
 }

@@ -11,9 +11,10 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-// A prime above 2^31: times it, modulo |rows|, puts all numbers below |rows| in
-// another order, unless |rows| is a multiple of it.
-static const uint64_t scatter = UINT64_C(2654435761);
+// A prime: times it, modulo |rows|, puts all numbers below |rows| in another
+// order, unless |rows| is a multiple of it. Products stay below 2^64 for any
+// table that a machine can hold.
+static const uint64_t scatter = 1000003;
 
 static int64_t place_of(uint64_t number, size_t rows) {
   return (int64_t)(number % rows * scatter % rows);

@@ -24,8 +24,7 @@ enum {
 
 // --- who reaches what ------------------------------------------------------
 
-// Whether the host can touch memory at |place|.
-static bool is_touchable(tarn_place place) {
+bool tarn__rows_are_touchable(tarn_place place) {
   return place.kind != TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST);
 }
 
@@ -35,7 +34,7 @@ static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
 
 static bool reaches(const tarn__carriage *c, tarn_device *device,
                     tarn_place place) {
-  if (device == c->host) return is_touchable(place);
+  if (device == c->host) return tarn__rows_are_touchable(place);
   return device == place.device;
 }
 
@@ -82,12 +81,12 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
                         tarn_addr source, size_t size) {
   void *bytes = NULL;
   tarn_status status = TARN_OK;
-  if (is_touchable(to)) {
+  if (tarn__rows_are_touchable(to)) {
     status = view(to, target, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_d2h(from.device, bytes, source, size, NULL);
   }
-  if (is_touchable(from)) {
+  if (tarn__rows_are_touchable(from)) {
     status = view(from, source, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_h2d(to.device, target, bytes, size, NULL);
@@ -100,7 +99,7 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
 static tarn_status fetch(tarn_place place, tarn_addr address, void *out,
                          size_t size) {
   void *bytes = NULL;
-  if (!is_touchable(place)) {
+  if (!tarn__rows_are_touchable(place)) {
     return tarn_copy_d2h(place.device, out, address, size, NULL);
   }
   tarn_status status = view(place, address, size, &bytes);
@@ -120,9 +119,9 @@ static void widen(int64_t *room, size_t count) {
   }
 }
 
-tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
-                                     size_t first, size_t count,
-                                     int64_t *out_indices) {
+static tarn_status fetch_indices(tarn_place place, const tarn_rows *rows,
+                                 size_t first, size_t count,
+                                 int64_t *out_indices) {
   size_t size = tarn_dtype_size(rows->index_dtype);
   bool narrow = rows->index_dtype == TARN_DTYPE_I32;
   unsigned char *out = (unsigned char *)out_indices;
@@ -133,6 +132,20 @@ tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
   return status;
 }
 
+tarn_status tarn__rows_view_indices(tarn_place place, const tarn_rows *rows,
+                                    size_t first, size_t count, int64_t *room,
+                                    const void **out_indices) {
+  void *bytes = NULL;
+  size_t size = tarn_dtype_size(rows->index_dtype);
+  bool as_it_is =
+      rows->index_dtype == TARN_DTYPE_I64 && tarn__rows_are_touchable(place);
+  tarn_status status =
+      as_it_is ? view(place, rows->indices + first * size, count * size, &bytes)
+               : fetch_indices(place, rows, first, count, room);
+  *out_indices = as_it_is ? bytes : room;
+  return status;
+}
+
 static tarn_status refuse(const tarn_rows *rows, int64_t index,
                           size_t position) {
   char text[128];
@@ -140,12 +153,13 @@ static tarn_status refuse(const tarn_rows *rows, int64_t index,
   return tarn__fail(TARN_E_INVALID, "rows: %s", text);
 }
 
-static tarn_status check_some(const tarn_rows *rows, const int64_t *indices,
+static tarn_status check_some(const tarn_rows *rows, const void *indices,
                               size_t first, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (!tarn__rows_has(rows, indices[i])) {
-      return refuse(rows, indices[i], first + i);
-    }
+    int64_t index;
+    memcpy(&index, (const unsigned char *)indices + i * sizeof index,
+           sizeof index);
+    if (!tarn__rows_has(rows, index)) return refuse(rows, index, first + i);
   }
   return TARN_OK;
 }
@@ -160,8 +174,9 @@ tarn_status tarn__rows_check_indices(tarn_place place, const tarn_rows *rows,
   if ((rows->flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += most) {
     size_t count = lesser(rows->index_count - i, most);
-    status = tarn__rows_fetch_indices(place, rows, i, count, room);
-    if (status == TARN_OK) status = check_some(rows, room, i, count);
+    const void *indices = NULL;
+    status = tarn__rows_view_indices(place, rows, i, count, room, &indices);
+    if (status == TARN_OK) status = check_some(rows, indices, i, count);
   }
   return status;
 }
@@ -270,7 +285,7 @@ static tarn_status take_block(ferry *f) {
 
 // What reaches the table: its device, or the host.
 static ferry make_ferry(const tarn__carriage *c) {
-  bool touchable = is_touchable(c->table);
+  bool touchable = tarn__rows_are_touchable(c->table);
   return (ferry){.carriage = c,
                  .rows = &c->rows,
                  .device = touchable ? c->host : c->table.device,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/convert.h"
-#include "common/rows_direct.h"
+#include "base/rows_move.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
