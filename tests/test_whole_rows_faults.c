@@ -1,6 +1,7 @@
 // Rows of wholes where something fails: host memory, the driver, descriptors
 // and other ranks. All ranks get the same answer, nothing is left, and where
 // the communicator lives, the next exchange is as good as ever.
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 

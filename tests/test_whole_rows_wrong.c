@@ -1,5 +1,7 @@
 // Rows of wholes asked for wrongly: what is refused, at which ranks, with which
 // words, and that nothing was moved. Also what asks oddly, but well.
+#include <sys/wait.h>
+
 #include "tarn/synced.h"
 #include "test_whole_rows_kit.h"
 #include "whole/exchange.h"
@@ -373,7 +375,7 @@ static void fork_after_an_exchange(void) {
   pid_t child = fork();
   MUST(child >= 0);
   if (child == 0) {
-    alarm(RANK_SECONDS);
+    alarm(60);
     MUST_BE(tarn_whole_gather(&c.tensor, &rows, NULL), TARN_E_STATE);
     MUST_BE(tarn_whole_destroy(c.whole), TARN_OK);
     _exit(0);
