@@ -3,8 +3,8 @@
 // rows at every place that there is.
 #include "test_whole_rows_kit.h"
 
-static const size_t rank_counts[] = {1, 2, 3, 4, 7};
-enum { RANK_COUNTS = sizeof rank_counts / sizeof rank_counts[0] };
+static const size_t rank_counts[] = {1, 2, 7, 3, 4};
+enum { RANK_COUNTS = EFFORT(5, 3) };
 
 static const size_t ten_and_one[] = {10, 1};
 static const size_t gaps[] = {0, 120, 0, 1, 0, 0, 79};
@@ -170,7 +170,7 @@ static void have_dense_rows_everywhere(void) {
     for (size_t d = 0; d < DENSE_PLACES; d++) {
       tarn_place at = open_place(dense_places[d].device, dense_places[d].kind);
       play_streams(&shapes[2], place, at);
-      play_streams(&shapes[7], place, at);
+      if (EFFORT(1, 0) != 0) play_streams(&shapes[7], place, at);
       close_ground(at);
     }
     close_ground(place);

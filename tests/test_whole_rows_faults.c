@@ -9,7 +9,7 @@
 #include "support/ranks.h"
 #include "test_whole_rows_kit.h"
 
-enum { DRIVER_CALLS = EFFORT(60, 12) };
+enum { DRIVER_CALLS = EFFORT(60, 40) };
 
 static const ground *where;  // set before ranks are forked
 static size_t victim;        // the rank where calls fail

@@ -1,5 +1,6 @@
 // Memory that ranks share to hand rows over: a sealed file in memory of each,
 // mapped by all.
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ static tarn_status take_in_all(tarn__staging *staging, size_t rank, int *fds) {
 
 static tarn_status meet(tarn__staging *staging, tarn_comm *comm, int fd,
                         int *fds) {
+  assert(fds != NULL);  // all ranks have some, or none comes here
   tarn_status status = tarn_comm_share(comm, fd, fds);
   if (status != TARN_OK) return status;
   return tarn_comm_agree(comm, take_in_all(staging, tarn_comm_rank(comm), fds));
