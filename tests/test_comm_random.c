@@ -16,11 +16,11 @@
 #include "support/run.h"
 
 enum {
-  MOST = 9,      // ranks
-  SLOTS = 4,     // communicators at a time; 0: that of all
-  STEPS = 120,   // calls of a run
-  TEXT = 96,     // of an outcome
-  LARGE = 40000  // bytes of one rank for another, at most
+  MOST = 9,       // ranks
+  SLOTS = 4,      // communicators at a time; 0: that of all
+  STEPS = 120,    // calls of a run
+  TEXT = 96,      // of an outcome
+  LARGE = 400000  // bytes of one rank for another, at most
 };
 
 // --- what all draw ---------------------------------------------------------
@@ -69,27 +69,29 @@ static uint64_t draw(const player *p, uint64_t what) {
 
 typedef tarn_status call(player *p, slot *s);
 
-static unsigned char byte_of(const player *p, size_t from, size_t to,
-                             size_t at) {
-  return (unsigned char)(mix(draw(p, from * MOST + to), at / 64) + at);
+static unsigned char byte_of(uint64_t salt, size_t at) {
+  return (unsigned char)((salt + at) * 0x9e3779b97f4a7c15 >> 56);
 }
 
 static void write_bytes(const player *p, size_t from, size_t to, size_t size,
                         unsigned char *out) {
+  uint64_t salt = draw(p, from * MOST + to);
   for (size_t i = 0; i < size; i++)
-    out[i] = byte_of(p, from, to, i);
+    out[i] = byte_of(salt, i);
 }
 
 static void see_bytes(const player *p, size_t from, size_t to, size_t size,
                       const unsigned char *bytes) {
+  uint64_t salt = draw(p, from * MOST + to);
   for (size_t i = 0; i < size; i++)
-    require(bytes[i] == byte_of(p, from, to, i));
+    require(bytes[i] == byte_of(salt, i));
 }
 
-// Few bytes, or many, or none.
+// Few bytes, which go along on a card, or none; or so many that they take
+// several rounds.
 static size_t size_of(const player *p, uint64_t what) {
   uint64_t drawn = draw(p, what);
-  size_t most = drawn % 3 == 0 ? LARGE : 600;
+  size_t most = drawn % 16 == 0 ? LARGE : 600;
   return drawn % 7 == 0 ? 0 : (size_t)(drawn >> 8) % most;
 }
 
@@ -99,9 +101,9 @@ static tarn_status barrier(player *p, slot *s) {
 }
 
 static tarn_status broadcast(player *p, slot *s) {
-  static unsigned char bytes[30 * LARGE];
+  static unsigned char bytes[LARGE];
   size_t root = draw(p, 1) % s->size;
-  size_t size = size_of(p, 2) * (1 + draw(p, 3) % 30);
+  size_t size = size_of(p, 2);
   memset(bytes, 0, size);
   if (tarn_comm_rank(s->comm) == root) write_bytes(p, root, 0, size, bytes);
   tarn_status status = tarn_comm_broadcast(s->comm, root, bytes, size);
