@@ -18,13 +18,18 @@ tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
 // Whether |rows| asks for something of which this plug-in, which may be older
 // than the library, knows nothing.
 static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
-  return (rows->flags & ~(uint32_t)TARN_ROWS_SKIP_BAD) != 0;
+  uint64_t known = TARN_ROWS_SKIP_BAD | TARN_ROWS_PAST_CACHES;
+  return (rows->flags & ~known) != 0;
 }
 
 // Does it with |rows| that were checked (base/rows.h), which the device room
 // does before it calls a plug-in. |reach| NULL: addresses are pointers. |text|
 // says what was wrong, and is "" if nothing was.
 //
+// Threads:  without |reach|, up to |rows->threads|, which are joined before it
+//           returns. Equal indices are scattered and added in their order.
+// Memory:   without |reach|, a quarter of a MiB for each thread where rows are
+//           many and small; it does without if there is none.
 // TARN_E_INVALID  an index is out of range, an address is not reached, a row
 //                 lies in two chunks, or bool is to be added. Rows that come
 //                 before the bad one, in batches, have been moved.
