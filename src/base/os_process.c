@@ -57,7 +57,7 @@ static bool has_ended(struct pollfd *looks, size_t count, size_t *out_place) {
 // are, or than there are ranks.
 size_t tarn__os_find_ended(const int *fds, size_t count) {
   struct pollfd looks[AT_ONCE];
-  size_t at[AT_ONCE];
+  size_t at[AT_ONCE] = {0};
   size_t used = 0;
   size_t place = 0;
   for (size_t i = 0; i < count; i++) {
