@@ -42,7 +42,9 @@ static uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ x >> 29;
 }
 
+// A number from 0 to |most|.
 static size_t draw(uint64_t what, size_t most) {
+  MUST(most != SIZE_MAX);
   return (size_t)(mix(mix(asked.seed, step), what) % (most + 1));
 }
 
