@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,6 +183,8 @@ START_TEST(the_end_of_a_process_shows) {
   close(ends[1]);
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
   ck_assert_uint_eq(tarn__os_find_ended(signs, 200), 170);
+  // Its number may be another's by now, and is not told any more.
+  ck_assert(tarn__os_is_process(letter.fd, child));
   tarn__os_close(letter.fd);
   close(ends[0]);
   close_inbox(box);
@@ -231,6 +234,29 @@ START_TEST(random_bytes_differ) {
   ck_assert(tarn__os_random(one, sizeof one));
   ck_assert(tarn__os_random(other, sizeof other));
   ck_assert_mem_ne(one, other, sizeof one);
+}
+END_TEST
+
+// A look at many must not need as many numbers as there are.
+START_TEST(ends_show_where_few_descriptors_are_allowed) {
+  int signs[40];
+  inbox box = new_inbox();
+  int own = tarn__os_this_process();
+  struct rlimit before;
+  ck_assert_int_ge(own, 0);
+  for (int i = 0; i < 40; i++)
+    signs[i] = i == 39 ? box.send : own;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct rlimit few = {.rlim_cur = 10, .rlim_max = before.rlim_max};
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+  size_t alive = tarn__os_find_ended(signs, 40);
+  tarn__os_close(box.receive);
+  size_t ended = tarn__os_find_ended(signs, 40);
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ck_assert_uint_eq(alive, 40);
+  ck_assert_uint_eq(ended, 39);
+  tarn__os_close(own);
+  tarn__os_close(box.send);
 }
 END_TEST
 
@@ -300,7 +326,8 @@ int main(void) {
            descriptors_are_passed_and_closed_on_exec, two_descriptors_are_none,
            a_full_inbox_and_a_closed_one_say_so,
            nothing_is_one_of_the_first_three);
-  ADD_CASE(suite, "processes", the_end_of_a_process_shows);
+  ADD_CASE(suite, "processes", the_end_of_a_process_shows,
+           ends_show_where_few_descriptors_are_allowed);
   ADD_CASE(suite, "memory", shared_memory_keeps_its_size, sleepers_are_woken,
            random_bytes_differ);
   ADD_CASE(suite, "letters", forged_letters_are_dropped);

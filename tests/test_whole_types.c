@@ -277,7 +277,7 @@ END_TEST
 // Where pieces are cut at 2 MiB. Blocks of pools are none.
 START_TEST(large_pieces) {
   static const size_t uneven[] = {1, 0, 23};
-  for (size_t g = 0; g < GROUNDS; g++) {
+  for (size_t g = 0; g < EFFORT(GROUNDS, 3); g++) {
     ask((size_t)24 * KIT_MIB, KIT_MIB, uneven);
     run_mapped(&grounds[g], 3);
     if (EFFORT(false, true)) continue;

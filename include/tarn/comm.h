@@ -182,6 +182,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_allgather(tarn_comm *comm,
 // in |send| go to rank r; |receive_sizes[r]| bytes of rank r come to
 // |receive_offsets[r]| in |receive|. The arrays have an entry for each rank,
 // its own too. Sizes may differ from rank to rank, and must agree by pairs.
+// What is received must not overlap what is sent.
 //
 // TARN_E_INVALID  a rank expects another size than is sent to it: at all ranks,
 //                 the text names the pair.

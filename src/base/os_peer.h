@@ -66,7 +66,8 @@ void tarn__os_close_all(int *fds, size_t count);
 // A descriptor of this process.
 TARN_MUST_CHECK int tarn__os_this_process(void);
 
-// Whether |fd| is one of process |pid|. Without /proc, whatever is one may be.
+// Whether |fd| is one of process |pid|, or of one that has ended and been
+// waited for, whose number nobody tells. Without /proc, whatever is one may be.
 bool tarn__os_is_process(int fd, int64_t pid);
 
 // The first of |count| descriptors whose process has ended, or where they are

@@ -22,7 +22,8 @@ int tarn__os_this_process(void) {
   return moved;
 }
 
-// What the kernel tells of a descriptor is text, of about 100 bytes here.
+// What the kernel tells of a descriptor is text, of about 100 bytes here; of a
+// process that is nobody's child any more, the number is -1.
 bool tarn__os_is_process(int fd, int64_t pid) {
   char path[64];
   char text[512];
@@ -34,30 +35,40 @@ bool tarn__os_is_process(int fd, int64_t pid) {
   if (size < 0) return false;
   text[size] = '\0';
   const char *line = strstr(text, "\nPid:");
-  return line != NULL && strtoll(line + strlen("\nPid:"), NULL, 10) == pid;
+  if (line == NULL) return false;
+  long long told = strtoll(line + strlen("\nPid:"), NULL, 10);
+  return told == pid || told == -1;
 }
 
-enum { AT_ONCE = 64 };  // descriptors of one look
+enum { AT_ONCE = 8 };  // descriptors of one look
 
-static size_t find_among(const int *fds, size_t count) {
-  struct pollfd looks[AT_ONCE];
-  for (size_t i = 0; i < count; i++) {
-    looks[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
-  }
-  if (poll(looks, count, 0) <= 0) return count;
-  size_t found = 0;
-  while (found < count && looks[found].revents == 0)
-    found++;
-  return found;
+// Whether one of |looks| has ended; its place among them.
+static bool has_ended(struct pollfd *looks, size_t count, size_t *out_place) {
+  size_t place = 0;
+  if (count == 0 || poll(looks, count, 0) <= 0) return false;
+  while (looks[place].revents == 0)
+    place++;
+  *out_place = place;
+  return true;
 }
 
+// Only those that are to be looked at go to the kernel, few at a time: it takes
+// no more than the process may have descriptors, which may be less than there
+// are, or than there are ranks.
 size_t tarn__os_find_ended(const int *fds, size_t count) {
-  for (size_t begin = 0; begin < count; begin += AT_ONCE) {
-    size_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
-    size_t found = find_among(fds + begin, some);
-    if (found < some) return begin + found;
+  struct pollfd looks[AT_ONCE];
+  size_t at[AT_ONCE] = {0};
+  size_t used = 0;
+  size_t place = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (fds[i] < 0) continue;
+    looks[used] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    at[used++] = i;
+    if (used < AT_ONCE) continue;
+    if (has_ended(looks, used, &place)) return at[place];
+    used = 0;
   }
-  return count;
+  return has_ended(looks, used, &place) ? at[place] : count;
 }
 
 uint32_t tarn__os_user(void) {

@@ -50,11 +50,11 @@ static size_t find_full(const tarn__local *local) {
 static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
   uint64_t deadline = tarn__local_deadline(local);
   for (;;) {
+    uint64_t now = tarn__os_now_ns();  // before it is seen who has come
     bool sent = send_some(local, fd);
     size_t missing = collect(local);
     if (sent && missing == local->size) return TARN_OK;
     if (!tarn__area_is_broken(&local->area)) tarn__local_look(local, gone);
-    uint64_t now = tarn__os_now_ns();
     if (now >= deadline) {
       tarn__local_give_up(local, sent ? missing : find_full(local));
     }

@@ -75,11 +75,13 @@ static size_t find_missing(tarn__local *local) {
 static tarn_status wait_for_all(tarn__local *local) {
   uint64_t deadline = tarn__local_deadline(local);
   for (;;) {
+    // Before the look at the others: who came while this rank slept over the
+    // deadline has come.
+    uint64_t now = tarn__os_now_ns();
     size_t missing = find_missing(local);
     if (missing == local->size) return TARN_OK;
     if (tarn__area_is_broken(&local->area)) return settle(local);
     tarn__local_look(local, TARN__ENDED);
-    uint64_t now = tarn__os_now_ns();
     if (now >= deadline) tarn__local_give_up(local, missing);
     if (now >= deadline) continue;
     uint64_t left = deadline - now;

@@ -33,6 +33,10 @@ typedef struct ranks_plan {
 
 void ranks_run(const ranks_plan *plan);
 
+// From here on this rank waits |ms| for others: for tests of what is late, so
+// that on a machine with other work nothing is that comes before.
+void ranks_set_timeout(tarn_comm *comm, uint64_t ms);
+
 // Ends, or stops, this process at once.
 _Noreturn void ranks_die(void);
 void ranks_stop(void);
