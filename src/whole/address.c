@@ -1,5 +1,5 @@
 // Where the bytes of a whole are: at the place of this rank.
-#include <stdio.h>
+#include <assert.h>
 
 #include "base/status.h"
 #include "whole/whole.h"
@@ -36,8 +36,10 @@ static tarn_whole_part part_of(const tarn_whole *whole, size_t rank) {
 tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
   if (out != NULL) *out = (tarn_whole_part){.address = 0};
   tarn_status status = check(whole, out);
-  if (status == TARN_OK) *out = part_of(whole, whole->rank);
-  return status;
+  if (status != TARN_OK) return status;
+  assert(out != NULL);
+  *out = part_of(whole, whole->rank);
+  return TARN_OK;
 }
 
 tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
@@ -46,6 +48,7 @@ tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
   tarn_status status = check(whole, out);
   if (status == TARN_OK) status = tarn__whole_check_rank(whole, rank);
   if (status != TARN_OK) return status;
+  assert(out != NULL);
   *out = part_of(whole, rank);
   if (is_mapped(whole) || rank == whole->rank) return TARN_OK;
   return lacks(whole, "addresses of other ranks' parts");
@@ -58,6 +61,7 @@ tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
   bool has = whole->type == TARN_WHOLE_CONTINUOUS ||
              (is_mapped(whole) && !whole->on_device);
   if (!has) return lacks(whole, "global address");
+  assert(out_address != NULL);
   *out_address = whole->base;
   return TARN_OK;
 }
@@ -68,6 +72,7 @@ tarn_status tarn_whole_reference(tarn_whole *whole,
   tarn_status status = check(whole, out_reference);
   if (status != TARN_OK) return status;
   if (!is_mapped(whole)) return lacks(whole, "reference");
+  assert(out_reference != NULL);
   *out_reference = whole->reference;
   return TARN_OK;
 }
@@ -81,6 +86,7 @@ tarn_status tarn_whole_owner(tarn_whole *whole, size_t offset,
     return tarn__fail(TARN_E_INVALID, "whole: byte %zu of %zu", offset,
                       whole->size);
   }
+  assert(out_rank != NULL);
   *out_rank = tarn__partition_owner(whole->offsets, whole->ranks, offset);
   return TARN_OK;
 }

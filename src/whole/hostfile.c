@@ -119,8 +119,7 @@ static tarn_status leave(tarn_whole *whole) {
 }
 
 static tarn_status end(tarn_whole *whole) {
-  tarn__whole_discharge(whole);
-  return TARN_OK;
+  return tarn__whole_discharge(whole);
 }
 
 // A child of fork keeps the mapping, as it keeps all memory of devices.

@@ -198,7 +198,7 @@ static tarn_status end(tarn_whole *whole) {
     first = drop(whole->place.device, &whole->segments[whole->rank]);
   }
   tarn__keep_first(&first, release_ranges(whole));
-  tarn__whole_discharge(whole);
+  tarn__keep_first(&first, tarn__whole_discharge(whole));
   forget(whole);
   return first;
 }

@@ -9,6 +9,7 @@
 // A row has one owner, whatever the partition: that is looked at where ranks
 // meet, once for each, and not for each row. Sizes are elements in the public
 // struct and bytes in this room's own.
+#include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -194,6 +195,7 @@ static size_t row_from(const tarn__tensor *tensor, size_t at) {
 
 void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count) {
+  assert(tensor->whole != NULL);
   const size_t *offsets = tensor->whole->offsets;
   *out_first = row_from(tensor, offsets[rank]);
   *out_count = row_from(tensor, offsets[rank + 1]) - *out_first;
@@ -228,6 +230,7 @@ tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
   tarn_status status = tarn__tensor_check(tensor, &measured);
   if (status != TARN_OK) return status;
   const tarn_whole *whole = measured.whole;
+  assert(whole != NULL);
   tarn__tensor_rows(&measured, whole->rank, &first, &count);
   if (count == 0) return TARN_OK;
   *out_address = whole->parts[whole->rank] + measured.offset +

@@ -28,6 +28,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "comm/comm.h"
+#include "tarn/account.h"
 
 // --- checks ----------------------------------------------------------------
 
@@ -47,12 +48,17 @@ tarn_comm *tarn_whole_comm(const tarn_whole *whole) {
 // --- the pool's account ----------------------------------------------------
 
 tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
-  whole->charged = bytes;
-  return TARN_OK;
+  if (bytes == 0) return TARN_OK;
+  tarn_status status = tarn_pool_charge(whole->pool, bytes, whole->tag);
+  if (status == TARN_OK) whole->charged = bytes;
+  return status;
 }
 
-void tarn__whole_discharge(tarn_whole *whole) {
+tarn_status tarn__whole_discharge(tarn_whole *whole) {
+  size_t bytes = whole->charged;
   whole->charged = 0;
+  if (bytes == 0) return TARN_OK;
+  return tarn_pool_discharge(whole->pool, bytes, whole->tag);
 }
 
 // --- host memory and what is held ------------------------------------------

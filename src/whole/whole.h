@@ -134,7 +134,7 @@ TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 //
 // TARN_FULL  beyond the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes);
-void tarn__whole_discharge(tarn_whole *whole);
+tarn_status tarn__whole_discharge(tarn_whole *whole);
 
 // Keeps the first failure of several.
 static inline void tarn__keep_first(tarn_status *first, tarn_status status) {
