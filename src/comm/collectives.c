@@ -191,12 +191,11 @@ static void close_all(int *fds, size_t count) {
   }
 }
 
-static tarn_status check_share(const tarn_comm *comm, int fd, int *out_fds) {
+static tarn_status check_share(const tarn_comm *comm, int fd,
+                               const int *out_fds) {
   if (out_fds == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_share: NULL");
   }
-  for (size_t rank = 0; rank < comm->size; rank++)
-    out_fds[rank] = -1;
   if (comm->ops.share == NULL) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "tarn_comm_share: ranks of a communicator of %s cannot "
@@ -211,6 +210,9 @@ static tarn_status check_share(const tarn_comm *comm, int fd, int *out_fds) {
 }
 
 tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
+  for (size_t rank = 0; comm != NULL && rank < comm->size; rank++) {
+    if (out_fds != NULL) out_fds[rank] = -1;
+  }
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
   status = check_share(comm, fd, out_fds);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@ enum { MOST = TARN_COMM_MOST_RANKS, LIMIT_S = 200 };
 size_t ranks_descriptors(void) {
   DIR *folder = opendir("/proc/self/fd");
   size_t count = 0;
-  ck_assert_ptr_nonnull(folder);
+  if (folder == NULL) abort();  // also where no test runs
   while (readdir(folder) != NULL)
     count++;
   closedir(folder);
@@ -70,10 +71,19 @@ static void play(const ranks_plan *plan, tarn_rendezvous *meeting,
   if (!plan->keeps) assert_ok(tarn_comm_destroy(comm));
 }
 
+// A test may have left too few descriptors to count them.
+static void lift_limit(void) {
+  struct rlimit now;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+  now.rlim_cur = now.rlim_max;
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
 static _Noreturn void be_rank(const ranks_plan *plan, tarn_rendezvous *meeting,
                               size_t rank, size_t held, size_t descriptors) {
   alarm(LIMIT_S);
   play(plan, meeting, rank);
+  lift_limit();
   ck_assert_uint_eq(tarn_host_memory(), held);
   ck_assert_uint_eq(ranks_descriptors(), descriptors);
   _exit(0);

@@ -1,0 +1,280 @@
+// Ranks that run out of descriptors, of addresses, or of the library's memory:
+// an error at all, nothing left behind, and the communicator goes on.
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/effort.h"
+#include "support/faults.h"
+#include "support/ranks.h"
+#include "support/run.h"
+
+enum { POOR = 1 };  // the rank that has not enough
+
+static bool is_poor(const tarn_comm *comm) {
+  return tarn_comm_rank(comm) == POOR;
+}
+
+// --- descriptors -----------------------------------------------------------
+
+static void limit(rlim_t most) {
+  struct rlimit now;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+  now.rlim_cur = most;
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+static void lift_limit(void) {
+  struct rlimit now;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+  limit(now.rlim_max);
+}
+
+// Leaves |count| numbers of descriptors to be had.
+static void leave_descriptors(size_t count) {
+  rlim_t most = 0;
+  size_t unused = 0;
+  while (unused < count || fcntl((int)most, F_GETFD) >= 0) {
+    if (fcntl((int)most, F_GETFD) < 0) unused++;
+    most++;
+  }
+  limit(most);
+}
+
+START_TEST(a_rendezvous_needs_descriptors) {
+  size_t before = ranks_descriptors();
+  tarn_rendezvous *meeting = NULL;
+  for (size_t count = 0; count <= 7; count++) {
+    leave_descriptors(count);
+    tarn_status status = tarn_rendezvous_create(3, &meeting);
+    lift_limit();
+    ck_assert_int_eq(status, count < 7 ? TARN_E_IO : TARN_OK);
+    if (status != TARN_OK) {
+      ck_assert_ptr_null(meeting);
+      ck_assert_uint_eq(ranks_descriptors(), before);
+      assert_error_says(count == 0 ? "no shared memory" : "no sockets");
+      assert_error_says("Too many open files");
+    }
+  }
+  tarn_rendezvous_destroy(meeting);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+}
+END_TEST
+
+// Some come free while a rank joins: those of the others' inboxes.
+static void join_with_none(size_t rank, void *context) {
+  (void)context;
+  if (rank == POOR) leave_descriptors(0);
+}
+
+static void join_with_standard(size_t rank, void *context) {
+  (void)context;
+  if (rank == POOR) limit(3);
+}
+
+START_TEST(joining_needs_descriptors) {
+  ranks_run(
+      &(ranks_plan){.size = 4, .before = join_with_none, .joins = TARN_E_IO});
+  ranks_run(&(ranks_plan){
+      .size = 4, .before = join_with_standard, .joins = TARN_E_IO});
+}
+END_TEST
+
+static void share_with_few(tarn_comm *comm, void *context) {
+  int fds[4];
+  (void)context;
+  for (size_t count = 0; count <= 3; count++) {
+    if (is_poor(comm)) leave_descriptors(count);
+    tarn_status status = tarn_comm_share(comm, 0, fds);
+    lift_limit();
+    ck_assert_int_eq(status, count < 3 ? TARN_E_IO : TARN_OK);
+    if (count < 3) {
+      assert_error_says(
+          "rank 1: comm: this process can have no descriptor for "
+          "that of rank ");
+    }
+    for (size_t r = 0; r < 4; r++) {
+      ck_assert_int_eq(fds[r] >= 0, count == 3 && r != tarn_comm_rank(comm));
+      if (fds[r] >= 0) close(fds[r]);
+    }
+  }
+  assert_ok(tarn_comm_barrier(comm));
+}
+
+START_TEST(sharing_needs_descriptors) {
+  ranks_run(&(ranks_plan){.size = 4, .body = share_with_few});
+}
+END_TEST
+
+// The poor rank leads the group in the second round.
+static void split_with_none(tarn_comm *comm, void *context) {
+  tarn_comm *group = NULL;
+  (void)context;
+  for (int leads = 0; leads < 2; leads++) {
+    int64_t key = leads != 0 && is_poor(comm) ? -1 : 0;
+    if (is_poor(comm)) leave_descriptors(0);
+    tarn_status status = tarn_comm_split(comm, 0, key, &group);
+    lift_limit();
+    ck_assert_int_eq(status, TARN_E_IO);
+    ck_assert_ptr_null(group);
+    assert_ok(tarn_comm_split(comm, 0, key, &group));
+    assert_ok(tarn_comm_barrier(group));
+    assert_ok(tarn_comm_destroy(group));
+  }
+}
+
+START_TEST(splitting_needs_descriptors) {
+  ranks_run(&(ranks_plan){.size = 3, .body = split_with_none});
+}
+END_TEST
+
+// --- addresses -------------------------------------------------------------
+
+static void limit_addresses(rlim_t most) {
+  struct rlimit now;
+  ck_assert_int_eq(getrlimit(RLIMIT_AS, &now), 0);
+  now.rlim_cur = most;
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &now), 0);
+}
+
+static void split_without_addresses(tarn_comm *comm, void *context) {
+  tarn_comm *group = NULL;
+  (void)context;
+  if (is_poor(comm)) limit_addresses(1 << 20);
+  tarn_status status = tarn_comm_split(comm, 0, 0, &group);
+  limit_addresses(RLIM_INFINITY);
+  ck_assert_int_eq(status, TARN_E_IO);
+  assert_error_says("rank 1: comm: shared memory cannot be mapped");
+  ck_assert_ptr_null(group);
+  assert_ok(tarn_comm_barrier(comm));
+}
+
+START_TEST(splitting_needs_addresses) {
+  ranks_run(&(ranks_plan){.size = 3, .body = split_without_addresses});
+}
+END_TEST
+
+// --- the library's own memory ----------------------------------------------
+
+// One rank that does everything; what cannot be is refused, and that is all.
+static void play_alone(void *context) {
+  tarn_rendezvous *meeting = NULL;
+  tarn_comm *comm = NULL;
+  tarn_comm *group = NULL;
+  const size_t one = 1;
+  const size_t none = 0;
+  int fd = 0;
+  char byte = 1;
+  char got = 0;
+  (void)context;
+  if (tarn_rendezvous_create(1, &meeting) == TARN_OK &&
+      tarn_comm_join(meeting, 0, NULL, &comm) == TARN_OK) {
+    assert_ok(tarn_comm_barrier(comm));
+    assert_ok(tarn_comm_share(comm, 0, &fd));
+    ck_assert_int_eq(fd, -1);
+    tarn_status status =
+        tarn_comm_alltoallv(comm, &byte, &one, &none, &got, &one, &none);
+    ck_assert_int_eq(got, status == TARN_OK);
+    if (status != TARN_OK) ck_assert_int_eq(status, TARN_E_NOMEM);
+    status = tarn_comm_split(comm, 0, 0, &group);
+    ck_assert_int_eq(group != NULL, status == TARN_OK);
+    if (status != TARN_OK) ck_assert_int_eq(status, TARN_E_NOMEM);
+  } else {
+    ck_assert_ptr_null(comm);
+  }
+  assert_ok(tarn_comm_destroy(group));
+  assert_ok(tarn_comm_destroy(comm));
+  tarn_rendezvous_destroy(meeting);
+}
+
+START_TEST(every_allocation_may_fail) {
+  size_t before = ranks_descriptors();
+  ck_assert_uint_gt(faults_sweep(play_alone, NULL), 40);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+}
+END_TEST
+
+// The N-th allocation of one rank fails: all are told, until N is too many.
+static void split_with_faults(tarn_comm *comm, void *context) {
+  tarn_comm *group = NULL;
+  tarn_status status = TARN_E_NOMEM;
+  size_t struck = 0;
+  (void)context;
+  for (size_t n = 1; status != TARN_OK; n++) {
+    if (is_poor(comm)) faults_arm(n, FAULTS_ONCE);
+    status = tarn_comm_split(comm, 0, -(int64_t)tarn_comm_rank(comm), &group);
+    if (is_poor(comm)) faults_disarm();
+    ck_assert_int_eq(group != NULL, status == TARN_OK);
+    if (status == TARN_OK) break;
+    ck_assert_int_eq(status, TARN_E_NOMEM);
+    assert_error_says("rank 1: ");
+    struck++;
+  }
+  ck_assert_uint_gt(struck, 5);
+  assert_ok(tarn_comm_barrier(group));
+  assert_ok(tarn_comm_destroy(group));
+}
+
+START_TEST(a_split_may_fail_at_one) {
+  ranks_run(&(ranks_plan){.size = 3, .body = split_with_faults});
+}
+END_TEST
+
+static void exchange_with_faults(tarn_comm *comm, void *context) {
+  const size_t none[3] = {0};
+  (void)context;
+  if (is_poor(comm)) faults_arm(1, FAULTS_ONCE);
+  assert_status(tarn_comm_alltoallv(comm, NULL, none, none, NULL, none, none),
+                TARN_E_NOMEM);
+  assert_error_says("rank 1: ");
+  if (is_poor(comm)) ck_assert(faults_disarm());
+  assert_ok(tarn_comm_alltoallv(comm, NULL, none, none, NULL, none, none));
+}
+
+START_TEST(an_exchange_may_fail_at_one) {
+  ranks_run(&(ranks_plan){.size = 3, .body = exchange_with_faults});
+}
+END_TEST
+
+// A rank that cannot even join gives up its place; the others are told so.
+START_TEST(a_rank_without_memory_is_lost) {
+  for (size_t n = 1; n <= 3; n++) {
+    tarn_rendezvous *meeting = NULL;
+    tarn_comm *comm = NULL;
+    int end = 0;
+    assert_ok(tarn_rendezvous_create(2, &meeting));
+    pid_t child = fork();
+    if (child == 0) {
+      faults_arm(n, FAULTS_ONCE);
+      assert_status(tarn_comm_join(meeting, 1, NULL, &comm), TARN_E_NOMEM);
+      tarn_rendezvous_destroy(meeting);
+      usleep(200000);
+      _exit(0);
+    }
+    assert_status(tarn_comm_join(meeting, 0, NULL, &comm), TARN_E_PEER_LOST);
+    assert_error_says("rank 1 has ended, or given up, before it had come");
+    tarn_rendezvous_destroy(meeting);
+    ck_assert_int_eq(waitpid(child, &end, 0), child);
+    ck_assert_int_eq(end, 0);
+  }
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("comm_limits");
+  ADD_CASE(suite, "descriptors", a_rendezvous_needs_descriptors,
+           joining_needs_descriptors, sharing_needs_descriptors,
+           splitting_needs_descriptors);
+#if defined(TARN_TESTS_ASAN) || defined(TARN_TESTS_TSAN)
+  (void)splitting_needs_addresses;  // a sanitizer needs them all
+#else
+  ADD_CASE(suite, "addresses", splitting_needs_addresses);
+#endif
+  ADD_CASE(suite, "memory", every_allocation_may_fail, a_split_may_fail_at_one,
+           an_exchange_may_fail_at_one, a_rank_without_memory_is_lost);
+  return run_suite(suite);
+}
