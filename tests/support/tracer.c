@@ -22,9 +22,8 @@ static bool offer(void) {
 bool tracer_works(void) {
   int end = 0;
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) _exit(offer() ? 0 : 1);
-  ck_assert_int_eq(waitpid(child, &end, WUNTRACED), child);
+  if (child < 0 || waitpid(child, &end, 0) != child) return false;
   if (!WIFSTOPPED(end)) return false;
   kill(child, SIGKILL);
   waitpid(child, &end, 0);
