@@ -138,9 +138,38 @@ static void split(const scene *it, scene_part *part) {
 
 // --- wholes ----------------------------------------------------------------
 
+// Rows of ones, to and from the host, whichever place the whole has.
+typedef struct picked {
+  float rows[PICKED * WIDTH];
+  int32_t indices[PICKED];
+} picked;
+
+static tarn_whole_rows rows_of(picked *some) {
+  for (int i = 0; i < PICKED; i++)
+    some->indices[i] = i * 7 % ROWS;
+  return (tarn_whole_rows){.struct_size = sizeof(tarn_whole_rows),
+                           .place = TARN_HOST,
+                           .dense = (tarn_addr)(uintptr_t)some->rows,
+                           .indices = (tarn_addr)(uintptr_t)some->indices,
+                           .index_dtype = TARN_DTYPE_I32,
+                           .index_count = PICKED};
+}
+
+// Each rank adds ones to the same rows, which then have as many.
 static void move_rows(scene_part *part, tarn_whole *whole) {
+  static picked some;
+  tarn_whole_tensor table;
+  tarn_whole_rows rows = rows_of(&some);
+  for (int i = 0; i < PICKED * WIDTH; i++)
+    some.rows[i] = 1;
+  assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, ROWS, WIDTH, &table));
+  if (!SCENE_OK(part, tarn_whole_scatter_add(&table, &rows, NULL))) return;
+  if (!SCENE_OK(part, tarn_comm_barrier(part->comm))) return;
+  if (!SCENE_OK(part, tarn_whole_gather(&table, &rows, NULL))) return;
+  float sum = (float)tarn_comm_size(part->comm);
+  for (int i = 0; i < PICKED * WIDTH; i++)
+    require(some.rows[i] == sum);
   (void)SCENE_OK(part, tarn_comm_barrier(part->comm));
-  (void)whole;
 }
 
 static void make_whole(const scene *it, scene_part *part) {
