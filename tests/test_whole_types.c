@@ -35,29 +35,27 @@ static unsigned char byte_of(size_t offset) {
   return (unsigned char)(offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1);
 }
 
-// In each rank: bytes as they are to be, and room to look at some.
+// In each rank: bytes as they are to be, and room to look at them.
 static unsigned char *filled;
-static unsigned char *zeros;
 static unsigned char *room;
 
 static void prepare_bytes(void) {
   filled = malloc(asked.size + 1);
-  zeros = calloc(asked.size + 1, 1);
   room = malloc(asked.size + 1);
-  MUST(filled != NULL && zeros != NULL && room != NULL);
+  MUST(filled != NULL && room != NULL);
   for (size_t i = 0; i < asked.size; i++)
     filled[i] = byte_of(i);
 }
 
 static void free_bytes(void) {
   free(filled);
-  free(zeros);
   free(room);
 }
 
 static void must_be_zeros(tarn_place place, tarn_addr address, size_t size) {
+  if (size == 0) return;
   peek(place, address, room, size);
-  MUST(memcmp(room, zeros, size) == 0);
+  MUST(room[0] == 0 && memcmp(room, room + 1, size - 1) == 0);
 }
 
 static void must_be_filled(tarn_place place, tarn_addr address, size_t offset,
@@ -213,16 +211,23 @@ static void live_twice(void) {
   close_ground(place);
 }
 
-static void run_on_all_grounds(size_t ranks) {
+static void run(const ground *on, tarn_whole_type type, size_t ranks) {
   char text[96];
+  asked.on = on;
+  asked.type = type;
+  snprintf(text, sizeof text, "%s on %s", tarn_whole_type_name(type), on->text);
+  run_ranks(ranks, text, live_twice);
+}
+
+static void run_mapped(const ground *on, size_t ranks) {
+  run(on, TARN_WHOLE_CONTINUOUS, ranks);
+  run(on, TARN_WHOLE_CHUNKED, ranks);
+}
+
+static void run_on_all_grounds(size_t ranks) {
   for (size_t g = 0; g < GROUNDS; g++) {
-    for (size_t t = 0; t < TYPES; t++) {
-      asked.on = &grounds[g];
-      asked.type = types[t];
-      snprintf(text, sizeof text, "%s on %s", tarn_whole_type_name(types[t]),
-               grounds[g].text);
-      run_ranks(ranks, text, live_twice);
-    }
+    run_mapped(&grounds[g], ranks);
+    run(&grounds[g], TARN_WHOLE_DISTRIBUTED, ranks);
   }
 }
 
@@ -266,12 +271,16 @@ START_TEST(custom_partitions) {
 }
 END_TEST
 
+// Where pieces are cut at 2 MiB. Blocks of pools are none.
 START_TEST(large_pieces) {
   static const size_t uneven[] = {1, 0, 23};
-  ask((size_t)24 * KIT_MIB, KIT_MIB, uneven);
-  run_on_all_grounds(3);
-  ask((size_t)17 * KIT_MIB + 12345, 1, NULL);
-  run_on_all_grounds(2);
+  for (size_t g = 0; g < GROUNDS; g++) {
+    ask((size_t)24 * KIT_MIB, KIT_MIB, uneven);
+    run_mapped(&grounds[g], 3);
+    if (EFFORT(false, true)) continue;
+    ask((size_t)17 * KIT_MIB + 12345, 1, NULL);
+    run_mapped(&grounds[g], 2);
+  }
 }
 END_TEST
 

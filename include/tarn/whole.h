@@ -107,7 +107,8 @@ typedef struct tarn_whole_options {
 // granularity of the device's ranges, or at 2 MiB where they are large: so a
 // rank may own rows in a piece that a neighbour has made.
 //
-// Lifetime: until tarn_whole_destroy. Communicator and devices must stay.
+// Lifetime: until tarn_whole_destroy; before, the communicator cannot be
+//           destroyed nor the device closed (TARN_E_STATE).
 // Cost:     putting memory behind this rank's part: huge pages where the kernel
 //           gives them for shared memory (6.1 or newer).
 // TARN_E_INVALID      no such type or place; |size| is no multiple of
@@ -119,6 +120,7 @@ typedef struct tarn_whole_options {
 //                     cannot pass descriptors (tarn_comm_share).
 // TARN_FULL           a rank has no memory left for its part; the text says
 //                     which.
+// TARN_E_IO           a rank has no descriptors left.
 // TARN_E_DEVICE       a driver failed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
     tarn_comm *comm, const tarn_whole_options *options, tarn_whole **out_whole);
@@ -129,6 +131,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 //
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT  it has ended here all the same.
 // TARN_E_DEVICE                     likewise; a driver refused some of it.
+// TARN_E_INVALID                    ranks mean different wholes, or are in
+//                                   another call: nothing has changed.
 TARN_API tarn_status tarn_whole_destroy(tarn_whole *whole);
 
 typedef struct tarn_whole_info {
@@ -221,9 +225,10 @@ typedef struct tarn_whole_tensor {
 // All of |whole|, from its beginning on, as |rows| rows of |width| elements;
 // |width| 0: a vector.
 //
-// TARN_E_INVALID  it does not fit, or the bytes of a row (of a vector: of an
-//                 element) are no multiple of a block, nor a block of them:
-//                 some row would have two owners.
+// TARN_E_INVALID  it does not fit; the bytes of a row (of a vector: of an
+//                 element) are no multiple of a block, nor a block of them; or
+//                 ranks meet within a row. It never does where granularity is
+//                 the bytes of a row.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype, size_t rows,
                        size_t width, tarn_whole_tensor *out_tensor);
@@ -231,8 +236,7 @@ tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype, size_t rows,
 // Rows [row_begin, row_end) and columns [column_begin, column_end) of |tensor|;
 // an end of TARN_WHOLE_END is that of the tensor.
 //
-// TARN_E_INVALID  beyond its ends: the text names which, or columns of a vector
-//                 other than all.
+// TARN_E_INVALID  beyond its ends: the text names which; or no columns.
 #define TARN_WHOLE_END SIZE_MAX
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_tensor_sub(
     const tarn_whole_tensor *tensor, size_t row_begin, size_t row_end,

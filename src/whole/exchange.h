@@ -1,0 +1,135 @@
+// exchange.h - rows that ranks hand to each other.
+//
+// Each rank takes its indices a piece at a time and sorts them by the rank that
+// owns the row, and by region of the table, so that rows are moved where the
+// processor finds its way. Then it goes by rounds. In each, a rank asks every
+// other one for some rows, at once and in its own memory, which all map:
+//
+//   staging of a rank   | wants | lists | rows |   even rounds
+//                       | wants | lists | rows |   odd rounds
+//                       | rows of its own |
+//
+//   wants   of each owner: which part of the list, and how many
+//   lists   rows of the owner's, numbered from its first
+//   rows    as they stand in the list: the owner puts them there (gather) or
+//           takes them (scatter, scatter-add)
+//
+// Between two meetings a rank places what has come of round k - 1, writes what
+// it wants in round k + 1, and serves what the others want in round k. So one
+// meeting a round is enough, and nobody waits for one rank alone.
+//
+// Rows of its own a rank moves itself, by way of a buffer that stays in a near
+// cache, a share of them in each round, so that ranks stay together.
+#ifndef TARN_WHOLE_EXCHANGE_H_
+#define TARN_WHOLE_EXCHANGE_H_
+
+#include "whole/rows.h"
+
+enum {
+  TARN__PIECE = 32 << 10,       // indices that are sorted at a time
+  TARN__REGIONS = 1024,         // of a table, at most
+  TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
+  TARN__ROWS_ROOM = 512 << 10,  // bytes of them, at most
+  TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go at a time, or
+                                // one row
+};
+
+// --- exchange_sort.c -------------------------------------------------------
+
+// A piece of indices by owner: those of rank r are at |next[r]| to |ends[r]|,
+// of the arrays |rows|, from the owner's first on, and |positions|, in the
+// piece. Equal rows keep their order. What is no row counts as a row -1 of this
+// rank's.
+typedef struct tarn__sorted {
+  size_t rank;
+  size_t ranks;
+  size_t table_rows;
+  unsigned shift;    // row r is in region r >> shift
+  size_t *firsts;    // ranks + 1: the first row of each
+  uint32_t *owners;  // of the first row of each region
+  uint32_t *buckets;
+  int64_t *indices;  // room for a piece as it comes
+  int64_t *rows;
+  int32_t *positions;
+  size_t *next;  // ranks
+  size_t *ends;  // ranks
+} tarn__sorted;
+
+// Room for it; what was made goes by tarn__sorted_end, also on failure.
+//
+// TARN_E_NOMEM
+TARN_MUST_CHECK tarn_status tarn__sorted_begin(tarn__sorted *sorted,
+                                               size_t rank, size_t ranks);
+void tarn__sorted_end(tarn__sorted *sorted);
+
+// Looks at |table|, whose indices are sorted from now on.
+void tarn__sorted_look_at(tarn__sorted *sorted, const tarn__tensor *table);
+
+// Sorts the |count| indices that stand in |sorted->indices|, at most a piece.
+// |keep_bad|: what is no row is kept.
+//
+// Cost: O(count + regions + ranks).
+void tarn__sorted_take(tarn__sorted *sorted, size_t count, bool keep_bad);
+
+// --- exchange_staging.c ----------------------------------------------------
+
+// What a rank wants of an owner in a round: so many entries of its list.
+typedef struct tarn__want {
+  uint32_t first;
+  uint32_t count;
+} tarn__want;
+
+// A rank's staging, or what is one half of it.
+typedef struct tarn__half {
+  tarn__want *wants;  // of each rank
+  int64_t *list;      // TARN__LIST
+  unsigned char *rows;
+} tarn__half;
+
+typedef struct tarn__staging {
+  size_t ranks;
+  size_t size;            // of each rank's; 0: none yet
+  unsigned char **bases;  // of each rank's; NULL: not mapped
+} tarn__staging;
+
+// Makes it, together with all ranks. What was made is gone on failure.
+//
+// TARN_FULL, TARN_E_IO  a rank has no memory, or no descriptors left.
+TARN_MUST_CHECK tarn_status tarn__staging_make(tarn__staging *staging,
+                                               tarn_comm *comm);
+void tarn__staging_drop(tarn__staging *staging);
+
+// In a child of fork, which keeps the mappings.
+void tarn__staging_forget(tarn__staging *staging);
+
+tarn__half tarn__staging_half(const tarn__staging *staging, size_t rank,
+                              size_t round);
+
+// Where rows of |rank|'s own go by.
+unsigned char *tarn__staging_own(const tarn__staging *staging, size_t rank);
+
+// --- what a whole keeps ----------------------------------------------------
+
+// What a rank tells the others at a meeting.
+typedef struct tarn__word {
+  uint32_t failed;  // it cannot go on
+  uint32_t asks;    // it wants rows in this round, or may in a later one
+} tarn__word;
+
+typedef struct tarn__exchange {
+  tarn__sorted sorted;
+  tarn__staging staging;
+  int32_t *positions[2];  // TARN__LIST: in their piece, of what was asked for
+                          // in even and odd rounds
+  tarn__word *words;      // of each rank
+  size_t *shares;         // of each rank: scratch of one draw
+} tarn__exchange;
+
+// --- exchange_round.c ------------------------------------------------------
+
+// Moves rows in rounds, together with all ranks, whose |order| is the same but
+// for indices and dense rows. Answers the same at all of them.
+TARN_MUST_CHECK tarn_status tarn__exchange_go(tarn_whole *whole,
+                                              const tarn__rows_order *order);
+
+#endif  // TARN_WHOLE_EXCHANGE_H_

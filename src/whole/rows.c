@@ -1,0 +1,156 @@
+// Gather, scatter and scatter-add of rows of a whole: the public calls. On
+// mapped types each rank moves its rows itself; what is distributed, and sums
+// in which ranks may meet, go to exchange.c.
+#include "whole/rows.h"
+
+#include <string.h>
+
+#include "base/convert.h"
+#include "base/status.h"
+
+// --- arguments -------------------------------------------------------------
+
+static tarn_status take_rows(const tarn_whole_rows *given,
+                             tarn_whole_rows *out) {
+  size_t size = 0;
+  memset(out, 0, sizeof *out);
+  if (given == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_whole_rows, threads),
+                         sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "whole rows: struct_size is %zu",
+                      given->struct_size);
+  }
+  memcpy(out, given, size);
+  return TARN_OK;
+}
+
+static tarn_status check_place(tarn_place place) {
+  bool known = place.kind == TARN_PLACE_HOST ||
+               place.kind == TARN_PLACE_DEVICE ||
+               place.kind == TARN_PLACE_UNIFIED;
+  if (known && (place.device != NULL || place.kind == TARN_PLACE_HOST)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "whole rows: no such place: kind %d, %s",
+                    (int)place.kind,
+                    place.device != NULL ? "a device" : "no device");
+}
+
+// Checks all but the table, which the indices are not looked up in here.
+static tarn_status check_dense(const tarn__tensor *table,
+                               const tarn_whole_rows *given, tarn_rows *out) {
+  tarn_dtype dense = given->dense_dtype;
+  tarn_rows rows = {
+      .struct_size = sizeof rows,
+      .table_dtype = table->dtype,
+      .table_stride = table->stride,
+      .width = table->width,
+      .dense = given->dense,
+      .dense_dtype = dense != TARN_DTYPE_NONE ? dense : table->dtype,
+      .dense_stride = given->dense_stride,
+      .indices = given->indices,
+      .index_dtype = given->index_dtype,
+      .index_count = given->index_count,
+      .flags = given->flags,
+  };
+  return tarn__rows_check(&rows, out);
+}
+
+static tarn_status check_add(tarn__rows_action action, tarn_dtype dtype) {
+  if (action != TARN__ROWS_SCATTER_ADD || tarn__convert_can_add(dtype)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "whole rows: elements of %s cannot be added",
+                    tarn_dtype_name(dtype));
+}
+
+static tarn_device *device_of(const tarn_whole *whole, tarn_place place) {
+  return place.device != NULL ? place.device : whole->host;
+}
+
+static tarn_status check_stream(const tarn_whole *whole, tarn_place place,
+                                tarn_stream *stream) {
+  if (stream == NULL) return TARN_OK;
+  tarn_device *device = tarn_stream_device(stream);
+  if (device == device_of(whole, place) ||
+      device == device_of(whole, whole->place)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "whole rows: the stream is of %s, neither the table nor "
+                    "the dense rows are",
+                    tarn_device_name(device));
+}
+
+static tarn_status read_order(tarn__rows_action action,
+                              const tarn_whole_tensor *table,
+                              const tarn_whole_rows *given, tarn_stream *stream,
+                              tarn__rows_order *out) {
+  tarn_whole_rows taken;
+  *out = (tarn__rows_order){.action = action, .stream = stream};
+  tarn_status status = tarn__tensor_check(table, &out->table);
+  if (status == TARN_OK) status = take_rows(given, &taken);
+  if (status == TARN_OK) status = check_place(taken.place);
+  if (status == TARN_OK) status = check_add(action, table->dtype);
+  if (status == TARN_OK) {
+    out->place = taken.place;
+    status = check_stream(table->whole, taken.place, stream);
+  }
+  if (status == TARN_OK) status = check_dense(&out->table, &taken, &out->rows);
+  return status;
+}
+
+// --- mapped types ----------------------------------------------------------
+
+static tarn_status move_mapped(const tarn__rows_order *order) {
+  const tarn__tensor *table = &order->table;
+  tarn__carriage carriage = {.action = order->action,
+                             .rows = order->rows,
+                             .table = table->whole->place,
+                             .dense = order->place,
+                             .host = table->whole->host};
+  carriage.rows.table = table->whole->reference;
+  carriage.rows.table_offset = table->offset;
+  carriage.rows.table_count = table->rows;
+  return tarn__rows_carry(&carriage, order->stream);
+}
+
+// --- the calls -------------------------------------------------------------
+
+static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
+  return action != TARN__ROWS_SCATTER_ADD &&
+         whole->type != TARN_WHOLE_DISTRIBUTED;
+}
+
+static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
+                       const tarn_whole_rows *rows, tarn_stream *stream) {
+  tarn__rows_order order;
+  if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
+  tarn_status status = tarn__whole_check(table->whole);
+  if (status != TARN_OK) return status;
+  status = read_order(action, table, rows, stream, &order);
+  if (!is_alone(action, table->whole)) {
+    return tarn__exchange_run(table->whole, &order, status);
+  }
+  return status == TARN_OK ? move_mapped(&order) : status;
+}
+
+tarn_status tarn_whole_gather(const tarn_whole_tensor *table,
+                              const tarn_whole_rows *rows,
+                              tarn_stream *stream) {
+  return run(TARN__ROWS_GATHER, table, rows, stream);
+}
+
+tarn_status tarn_whole_scatter(const tarn_whole_tensor *table,
+                               const tarn_whole_rows *rows,
+                               tarn_stream *stream) {
+  return run(TARN__ROWS_SCATTER, table, rows, stream);
+}
+
+tarn_status tarn_whole_scatter_add(const tarn_whole_tensor *table,
+                                   const tarn_whole_rows *rows,
+                                   tarn_stream *stream) {
+  return run(TARN__ROWS_SCATTER_ADD, table, rows, stream);
+}
