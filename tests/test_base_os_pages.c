@@ -251,6 +251,27 @@ START_TEST(without_addresses_it_is_refused) {
 }
 END_TEST
 
+// Where the limit is passed there is a signal besides.
+static int exceed_the_file_size(int fd) {
+  struct rlimit limit = {8 * MIB, 8 * MIB};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+  if (!is_refused(fd, 7 * MIB, 2 * MIB, EFBIG)) return 2;
+  size_t huge = 0;
+  if (!tarn__os_commit_file(fd, 5 * MIB, 3 * MIB, &huge)) return 3;
+  errno = 0;
+  if (tarn__os_memory_file("test", 8 * MIB + 1) >= 0 || errno != EFBIG) {
+    return 4;
+  }
+  return tarn__os_memory_file("test", 8 * MIB) >= 0 ? 0 : 5;
+}
+
+START_TEST(a_limit_on_files_is_an_error) {
+  int fd = file_of(16 * MIB);
+  ck_assert_int_eq(in_child(exceed_the_file_size, fd), 0);
+  tarn__os_close(fd);
+}
+END_TEST
+
 enum { NO_NAMESPACE = 77 };
 
 static bool write_text(const char *path, const char *text) {
@@ -428,7 +449,8 @@ int main(void) {
            without_huge_pages_there_are_usual_ones, signals_do_not_stop_it);
   ADD_CASE(suite, "shortages", what_is_not_in_the_file_is_refused,
            more_than_the_machine_has_is_refused_at_once,
-           without_addresses_it_is_refused, a_full_file_system_is_an_error);
+           without_addresses_it_is_refused, a_limit_on_files_is_an_error,
+           a_full_file_system_is_an_error);
   ADD_CASE(suite, "pages", pages_of_a_range_are_told,
            an_old_kernel_tells_of_whole_mappings,
            a_range_may_be_several_mappings, another_process_has_the_same_pages,

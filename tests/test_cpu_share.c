@@ -260,11 +260,11 @@ static int open_files(void) {
   return count;
 }
 
-static int create_without_addresses(void) {
+static int create_within(enum __rlimit_resource what) {
   struct rlimit limit = {MIB, MIB};
   uint64_t memory = 1;
   int before = open_files();
-  if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+  if (setrlimit(what, &limit) != 0) return 1;
   if (ext->memory_create(0, 64 * MIB, TARN_EXT_MEMORY_SHAREABLE, &memory) !=
       TARN_FULL) {
     return 2;
@@ -272,11 +272,21 @@ static int create_without_addresses(void) {
   return memory == 0 && open_files() == before ? 0 : 3;
 }
 
+static void assert_full_within(enum __rlimit_resource what) {
+  int result = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(create_within(what));
+  }
+  ck_assert_int_eq(waitpid(child, &result, 0), child);
+  ck_assert_int_eq(result, 0);
+}
+
 START_TEST(what_cannot_be_had_is_full) {
   size_t total = 0;
   size_t available = 0;
   uint64_t memory = 1;
-  int result = 0;
   int before = open_files();
   tarn__os_memory(&total, &available);
   assert_ext(ext->memory_create(0, total / GRANULE * GRANULE * 2,
@@ -285,13 +295,8 @@ START_TEST(what_cannot_be_had_is_full) {
   ck_assert_ptr_nonnull(strstr(ext_text(NULL), "shareable memory of "));
   ck_assert_uint_eq(memory, 0);
   ck_assert_int_eq(open_files(), before);
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(create_without_addresses());
-  }
-  ck_assert_int_eq(waitpid(child, &result, 0), child);
-  ck_assert_int_eq(result, 0);
+  assert_full_within(RLIMIT_AS);
+  assert_full_within(RLIMIT_FSIZE);
 }
 END_TEST
 

@@ -30,21 +30,24 @@ static bool is_mapped(void) {
 
 // --- bytes -----------------------------------------------------------------
 
-// What stands at byte |offset| of a whole that ranks have filled.
-static unsigned char byte_of(size_t offset) {
-  return (unsigned char)(offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1);
-}
-
 // In each rank: bytes as they are to be, and room to look at them.
 static unsigned char *filled;
 static unsigned char *room;
+
+// They come again after a prime number of bytes, which no part has.
+static void draw_bytes(unsigned char *out, size_t size) {
+  enum { PERIOD = 65521 };
+  for (size_t i = 0; i < size && i < PERIOD; i++)
+    out[i] = (unsigned char)(i * 31 + (i >> 8) * 7 + 1);
+  for (size_t i = PERIOD; i < size; i += PERIOD)
+    memcpy(out + i, out, size - i < PERIOD ? size - i : PERIOD);
+}
 
 static void prepare_bytes(void) {
   filled = malloc(asked.size + 1);
   room = malloc(asked.size + 1);
   MUST(filled != NULL && room != NULL);
-  for (size_t i = 0; i < asked.size; i++)
-    filled[i] = byte_of(i);
+  draw_bytes(filled, asked.size);
 }
 
 static void free_bytes(void) {
@@ -284,18 +287,22 @@ START_TEST(large_pieces) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test) {
+// One test for each number of ranks, from |first| on.
+static void add_looped(Suite *suite, const char *name, const TTest *test,
+                       int first, int end) {
   TCase *tests = tcase_create(name);
   tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, test, 0, RANK_COUNTS);
+  tcase_add_loop_test(tests, test, first, end);
   suite_add_tcase(suite, tests);
 }
 
 int main(void) {
   Suite *suite = suite_create("whole: types");
-  add_looped(suite, "odd sizes", odd_sizes);
-  add_looped(suite, "few blocks", fewer_blocks_than_ranks);
-  add_looped(suite, "nothing", nothing_at_all);
+  add_looped(suite, "odd sizes", odd_sizes, 0, RANK_COUNTS);
+  add_looped(suite, "few blocks", fewer_blocks_than_ranks, EFFORT(0, 3),
+             EFFORT(RANK_COUNTS, 4));
+  add_looped(suite, "nothing", nothing_at_all, EFFORT(0, 2),
+             EFFORT(RANK_COUNTS, 3));
   ADD_CASE(suite, "partitions", custom_partitions, large_pieces);
   return run_suite(suite);
 }

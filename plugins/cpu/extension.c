@@ -23,7 +23,7 @@ tarn_status tarn__cpu_check_stream(int id, C_Stream stream) {
 tarn_status tarn__cpu_refused(const char *what, size_t size) {
   int reason = errno;
   bool full = reason == ENOMEM || reason == ENOSPC || reason == EAGAIN ||
-              reason == EMFILE || reason == ENFILE;
+              reason == EMFILE || reason == ENFILE || reason == EFBIG;
   return tarn__cpu_fail(full ? TARN_FULL : TARN_E_DEVICE, "%s of %zu bytes: %s",
                         what, size, strerror(reason));
 }

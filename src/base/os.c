@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -163,7 +164,17 @@ void tarn__os_close(int fd) {
   errno = reason;
 }
 
+bool tarn__os_allows_file(size_t size) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || size <= limit.rlim_cur) {
+    return true;
+  }
+  errno = EFBIG;
+  return false;
+}
+
 int tarn__os_memory_file(const char *name, size_t size) {
+  if (!tarn__os_allows_file(size)) return -1;
   int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
   if (size <= INT64_MAX && ftruncate(fd, (off_t)size) == 0 &&

@@ -63,6 +63,10 @@ TARN_MUST_CHECK void *tarn__os_move_out(void *ptr, size_t size);
 // addresses at |to|, with their access.
 TARN_MUST_CHECK bool tarn__os_move(void *from, void *to, size_t size);
 
+// Whether this process may have a file with |size| bytes; false with errno
+// EFBIG: to try would be a signal, for files in memory as for others.
+TARN_MUST_CHECK bool tarn__os_allows_file(size_t size);
+
 // A file of |size| zero bytes in memory, which keeps that size for ever and is
 // gone with its last descriptor and mapping. Close it with tarn__os_close.
 TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);

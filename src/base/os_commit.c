@@ -157,6 +157,9 @@ static bool fill(filler *f, size_t begin) {
   size_t head_end = smaller(round_up(begin), f->end);
   size_t body_end = smaller(round_up(f->end), round_down(f->file_end));
   if (!is_available(f->end - begin)) return false;
+  if (!tarn__os_allows_file(smaller(round_up(f->end), f->file_end))) {
+    return false;
+  }
   if (!allocate(f->fd, begin, head_end - begin)) return false;
   if (!fill_stretches(f, head_end, body_end)) return false;
   size_t tail = body_end > head_end ? body_end : head_end;

@@ -27,8 +27,9 @@
 //
 // Cost: clearing the memory; up to 34 MiB of addresses meanwhile.
 // False with errno ENOMEM or ENOSPC where memory, addresses or the file system
-// are used up, EINVAL where the file has not those bytes, or what the kernel
-// says. What was put there until then stays until the file goes.
+// are used up, EFBIG where the process may not have files as large, EINVAL where
+// the file has not those bytes, or what the kernel says. What was put there
+// until then stays until the file goes.
 TARN_MUST_CHECK bool tarn__os_commit_file(int fd, size_t offset, size_t size,
                                           size_t *out_huge);
 
