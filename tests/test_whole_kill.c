@@ -37,12 +37,21 @@ static void add(tally *sum, size_t points, size_t told, double worst_s) {
   if (worst_s > sum->worst_s) sum->worst_s = worst_s;
 }
 
-static tally kill_at_each_step(const scene *it, size_t ranks, size_t victim) {
+typedef struct cast {
+  size_t ranks;
+  size_t victim;
+  size_t every;  // so many of the steps
+} cast;
+
+static const cast casts[] = {{2, 0, 3}, {2, 1, 3}, {3, 1, 1}};
+enum { CASTS = sizeof casts / sizeof *casts };
+
+static tally kill_at_each_step(const scene *it, const cast *who) {
   tally sum = {0};
-  for (size_t step = 1;; step += stride) {
+  for (size_t step = 1;; step += stride * who->every) {
     strike_end end = strike_run(&(strike){.scene = it,
-                                          .ranks = ranks,
-                                          .victim = victim,
+                                          .ranks = who->ranks,
+                                          .victim = who->victim,
                                           .step = step,
                                           .timeout_ms = TIMEOUT_MS});
     if (!end.struck) break;
@@ -53,30 +62,22 @@ static tally kill_at_each_step(const scene *it, size_t ranks, size_t victim) {
   return sum;
 }
 
-static void report(const scene *it, size_t ranks, size_t victim,
-                   const tally *sum) {
+static void report(const scene *it, const cast *who, const tally *sum) {
   printf(
       "%-32s %zu ranks, rank %zu killed: %4zu points, %4zu told, "
       "%6.1f ms at worst\n",
-      it->name, ranks, victim, sum->points, sum->told, sum->worst_s * 1e3);
+      it->name, who->ranks, who->victim, sum->points, sum->told,
+      sum->worst_s * 1e3);
   fflush(stdout);
 }
 
-static const struct {
-  size_t ranks;
-  size_t victim;
-} casts[] = {{2, 0}, {2, 1}, {3, 1}};
-enum { CASTS = sizeof casts / sizeof *casts };
-
-static bool is_own_world;
-
 START_TEST(killed_at_each_step) {
   const scene *it = &scenes[_i];
-  is_own_world = own_world_enter(WORLD);
+  bool is_own_world = own_world_enter(WORLD);
   if (!is_own_world) note_skipped(it->name, "no look at names: not permitted");
   for (int i = 0; i < CASTS; i++) {
-    tally sum = kill_at_each_step(it, casts[i].ranks, casts[i].victim);
-    report(it, casts[i].ranks, casts[i].victim, &sum);
+    tally sum = kill_at_each_step(it, &casts[i]);
+    report(it, &casts[i], &sum);
     add(total, sum.points, sum.told, sum.worst_s);
   }
   if (is_own_world) ck_assert_uint_eq(own_world_names(), 0);
@@ -97,7 +98,7 @@ int main(int argc, char **argv) {
     return skip_program("whole_kill", "processes cannot be traced here");
   }
   bool all = argc > 1 && strcmp(argv[1], "all") == 0;
-  stride = all ? 1 : EFFORT(17, 31);
+  stride = all ? 1 : EFFORT(13, 29);
   total = mmap(NULL, sizeof *total, PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (total == MAP_FAILED) return EXIT_FAILURE;
