@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -14,7 +15,7 @@ enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 static void count_up(tarn_comm *comm, void *context) {
   volatile uint32_t *counts = context;
   size_t rank = tarn_comm_rank(comm);
-  for (uint32_t round = 1; round <= 50; round++) {
+  for (uint32_t round = 1; round <= EFFORT(50, 10); round++) {
     counts[rank] = round;
     assert_ok(tarn_comm_barrier(comm));
     for (size_t i = 0; i < tarn_comm_size(comm); i++)
@@ -52,7 +53,8 @@ static void broadcast_all(tarn_comm *comm, void *context) {
   static unsigned char bytes[300001];
   (void)context;
   for (size_t p = 0; p < PAYLOAD_COUNT; p++) {
-    for (size_t root = 0; root < tarn_comm_size(comm); root += 5) {
+    if (PAYLOADS[p] > 4096 && tarn_comm_size(comm) > EFFORT(64, 7)) continue;
+    for (size_t root = 0; root < tarn_comm_size(comm); root += EFFORT(5, 17)) {
       memset(bytes, 0, sizeof bytes);
       if (tarn_comm_rank(comm) == root) fill(bytes, root, PAYLOADS[p]);
       assert_ok(tarn_comm_broadcast(comm, root, bytes, PAYLOADS[p]));

@@ -1,9 +1,11 @@
 // Ranks that die, stop, or leave: the others are told, which one, in time, and
 // all the same.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -210,6 +212,58 @@ START_TEST(what_is_over_is_over) {
 }
 END_TEST
 
+// --- anywhere --------------------------------------------------------------
+
+// All collectives, over and over, until one fails.
+static tarn_status go_around(tarn_comm *comm) {
+  static unsigned char bytes[4 * 70000];
+  const size_t sizes[4] = {900, 900, 900, 900};
+  const size_t at[4] = {0, 900, 1800, 2700};
+  int fds[4];
+  tarn_comm *group = NULL;
+  for (;;) {
+    tarn_status status = tarn_comm_barrier(comm);
+    if (status == TARN_OK) status = tarn_comm_broadcast(comm, 0, bytes, 70000);
+    if (status == TARN_OK) {
+      status = tarn_comm_allgather(comm, bytes, 70000, bytes);
+    }
+    if (status == TARN_OK) {
+      status =
+          tarn_comm_alltoallv(comm, bytes, sizes, at, bytes + 70000, sizes, at);
+    }
+    if (status == TARN_OK) status = tarn_comm_share(comm, 0, fds);
+    for (size_t r = 0; status == TARN_OK && r < tarn_comm_size(comm); r++) {
+      if (fds[r] >= 0) close(fds[r]);
+    }
+    if (status == TARN_OK) status = tarn_comm_split(comm, 0, 0, &group);
+    if (status != TARN_OK) return status;
+    assert_ok(tarn_comm_destroy(group));
+  }
+}
+
+static void be_killed_anywhere(tarn_comm *comm, void *context) {
+  board *told = context;
+  if (is_victim(comm) && fork() == 0) {
+    usleep((useconds_t)told->when);
+    kill(getppid(), SIGKILL);
+    _exit(0);
+  }
+  note(comm, told, go_around(comm));
+}
+
+START_TEST(a_death_anywhere_is_told) {
+  for (int run = 0; run < EFFORT(60, 10); run++) {
+    board *told = ranks_shared(sizeof *told);
+    told->when = 1000 + 397 * run % 4000;
+    ranks_run(&(ranks_plan){.size = 4,
+                            .body = be_killed_anywhere,
+                            .context = told,
+                            .killed = 1 << VICTIM});
+    see_all_told(told, 4, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  }
+}
+END_TEST
+
 // --- all the same ----------------------------------------------------------
 
 // A rank that comes about when the others' time is over: whatever the outcome,
@@ -243,5 +297,6 @@ int main(void) {
            a_rank_that_comes_late_is_told);
   ADD_CASE(suite, "deadline", a_stopped_rank_is_late, all_get_the_same);
   ADD_CASE(suite, "leaving", who_has_left_is_lost, what_is_over_is_over);
+  ADD_CASE(suite, "anywhere", a_death_anywhere_is_told);
   return run_suite(suite);
 }

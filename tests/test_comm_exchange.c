@@ -89,7 +89,7 @@ static void exchange_once(tarn_comm *comm, const exchange *ex) {
 static void exchange_often(tarn_comm *comm, void *context) {
   size_t ranks = tarn_comm_size(comm);
   (void)context;
-  for (size_t number = 0; number < EFFORT(20, 8); number++) {
+  for (size_t number = 0; number < EFFORT(20, 5); number++) {
     size_t most = number % 4 == 0 ? 1000000 : 40000;
     exchange_once(comm, &(exchange){number, tarn_comm_rank(comm), ranks,
                                     ranks > 8 ? 3000 : most});
@@ -117,7 +117,7 @@ END_TEST
 
 // --- tens of MiB -----------------------------------------------------------
 
-enum { LARGE = (20 << 20) + 12345 };
+enum { LARGE = (EFFORT(20, 3) << 20) + 12345 };
 
 static void fill(unsigned char *bytes, size_t rank, size_t size) {
   for (size_t i = 0; i < size; i++)

@@ -45,8 +45,9 @@
 //           the child; destroying it there frees host memory only.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where
 //           something is needed; the two above; TARN_E_NOMEM, where nothing has
-//           been exchanged, and where in a collective one rank has no memory
-//           it is an error at all, or a timeout at the others.
+//           been exchanged. In a collective, what is wrong or short at one rank
+//           is an error at all, with the text and the number of the lowest such
+//           rank, and the communicator is as it was.
 #ifndef TARN_COMM_H_
 #define TARN_COMM_H_
 
@@ -80,6 +81,9 @@ typedef struct tarn_comm_options {
 //                   not that; or |options| are wrong.
 // TARN_E_TIMEOUT    a rank has not come; the text names it.
 // TARN_E_PEER_LOST  a rank ended before it had come.
+// TARN_E_IO         a rank has no descriptors or no memory for it: at all ranks
+//                   that have come.
+// On the latter three the place is taken, and lost.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_from_environment(
     const tarn_comm_options *options, tarn_comm **out_comm);
 
@@ -102,7 +106,7 @@ tarn_rendezvous_create(size_t size, tarn_rendezvous **out_rendezvous);
 // Otherwise as tarn_comm_from_environment.
 //
 // TARN_E_INVALID  no such rank.
-// TARN_E_STATE    the place is taken.
+// TARN_E_STATE    the place is taken, or this process has taken one.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
                const tarn_comm_options *options, tarn_comm **out_comm);
@@ -154,6 +158,9 @@ TARN_API tarn_status tarn_comm_check(tarn_comm *comm);
 // ---------------------------------------------------------------------------
 // Collectives
 // ---------------------------------------------------------------------------
+// Where one fails on its way, what was to come may be there in part. Up to 296
+// bytes cost no more than a barrier; what is larger goes through shared memory
+// in rounds, which is copied twice.
 
 // Returns when all ranks have called it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_barrier(tarn_comm *comm);

@@ -58,6 +58,9 @@ void tarn__os_close_on_exec(int fd);
 
 bool tarn__os_is_open(int fd);
 
+// Closes all that are not -1, and makes them so.
+void tarn__os_close_all(int *fds, size_t count);
+
 // --- processes -------------------------------------------------------------
 
 // A descriptor of this process.
@@ -74,9 +77,6 @@ size_t tarn__os_find_ended(const int *fds, size_t count);
 // The user of this process.
 uint32_t tarn__os_user(void);
 
-// Processors that this process may use; at least 1.
-size_t tarn__os_processors(void);
-
 // Fills |size| bytes, at most 256, with what nobody can guess.
 TARN_MUST_CHECK bool tarn__os_random(void *bytes, size_t size);
 
@@ -86,14 +86,5 @@ TARN_MUST_CHECK bool tarn__os_random(void *bytes, size_t size);
 // tarn__os_wake_all, or for |ns|, or for no reason.
 void tarn__os_sleep_on(atomic_uint *word, unsigned value, uint64_t ns);
 void tarn__os_wake_all(atomic_uint *word);
-
-// What a loop that watches such a word does between two looks.
-static inline void tarn__os_relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
 
 #endif  // TARN_BASE_OS_PEER_H_

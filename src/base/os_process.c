@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +62,6 @@ size_t tarn__os_find_ended(const int *fds, size_t count) {
 
 uint32_t tarn__os_user(void) {
   return getuid();
-}
-
-size_t tarn__os_processors(void) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    return (size_t)CPU_COUNT(&allowed);
-  }
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? (size_t)online : 1;
 }
 
 bool tarn__os_random(void *bytes, size_t size) {

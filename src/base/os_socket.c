@@ -51,6 +51,13 @@ bool tarn__os_is_open(int fd) {
   return fcntl(fd, F_GETFD) >= 0;
 }
 
+void tarn__os_close_all(int *fds, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (fds[i] >= 0) tarn__os_close(fds[i]);
+    fds[i] = -1;
+  }
+}
+
 // --- inboxes ---------------------------------------------------------------
 
 static bool ask_for_senders(int receive) {

@@ -96,7 +96,7 @@ tarn_status tarn__local_alltoallv(void *self, const void *send,
                                   const size_t *receive_sizes,
                                   const size_t *receive_offsets) {
   tarn__local *local = self;
-  size_t ends[TARN_COMM_MOST_RANKS];
+  size_t ends[TARN_COMM_MOST_RANKS] = {0};
   tell_marks(local, send_sizes);
   tarn_status status = tarn__local_round(local);
   if (status != TARN_OK) return status;

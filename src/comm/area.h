@@ -42,14 +42,14 @@ typedef struct tarn__seat {
 } tarn__seat;
 
 typedef struct tarn__area_head {
-  unsigned char token[TARN__TOKEN];
+  _Alignas(64) atomic_uint bell;      // the last round in which all arrived
+  atomic_uint sleepers;               // who may sleep on it
+  _Alignas(64) atomic_ullong count;   // arrivals of all ranks
+  _Alignas(64) atomic_ullong broken;  // a note; 0: whole
+  uint64_t slot;                      // bytes of a slot
   uint32_t version;
   uint32_t ranks;
-  uint64_t slot;                     // bytes of a slot
-  _Alignas(64) atomic_uint bell;     // the last round in which all have arrived
-  atomic_uint sleepers;              // who may sleep on it
-  _Alignas(64) atomic_ullong count;  // arrivals of all ranks
-  _Alignas(64) atomic_ullong broken;  // a note; 0: whole
+  unsigned char token[TARN__TOKEN];
 } tarn__area_head;
 
 // One rank's view of it.

@@ -3,6 +3,7 @@
 //
 // A rank whose arguments are wrong comes to the meeting all the same, and says
 // so there: otherwise the others would wait for it.
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -157,6 +158,24 @@ static tarn_status agree_on_sizes(tarn_comm *comm, half out, half in,
   return tarn__comm_meet(comm, TARN__ALLTOALLV, status);
 }
 
+static tarn_status check_sides(const tarn_comm *comm, half out, half in) {
+  tarn_status status = check_side(comm, out);
+  return status == TARN_OK ? check_side(comm, in) : status;
+}
+
+static tarn_status prepare_exchange(tarn_comm *comm, half out, half in) {
+  tarn_status status = check_sides(comm, out, in);
+  size_t *room = tarn__host_array(3 * comm->size, sizeof *room);
+  if (room == NULL) status = TARN_E_NOMEM;
+  status = tarn__comm_meet(comm, TARN__ALLTOALLV, status);
+  if (status == TARN_OK) {
+    assert(room != NULL);
+    status = agree_on_sizes(comm, out, in, room);
+  }
+  tarn__host_free_array(room, 3 * comm->size, sizeof *room);
+  return status;
+}
+
 tarn_status tarn_comm_alltoallv(tarn_comm *comm, const void *send,
                                 const size_t *send_sizes,
                                 const size_t *send_offsets, void *receive,
@@ -164,18 +183,8 @@ tarn_status tarn_comm_alltoallv(tarn_comm *comm, const void *send,
                                 const size_t *receive_offsets) {
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
-  const half out = {send, send_sizes, send_offsets};
-  const half in = {receive, receive_sizes, receive_offsets};
-  size_t *room = NULL;
-  status = check_side(comm, out);
-  if (status == TARN_OK) status = check_side(comm, in);
-  if (status == TARN_OK) {
-    room = tarn__host_array(3 * comm->size, sizeof *room);
-    if (room == NULL) status = TARN_E_NOMEM;
-  }
-  status = tarn__comm_meet(comm, TARN__ALLTOALLV, status);
-  if (status == TARN_OK) status = agree_on_sizes(comm, out, in, room);
-  tarn__host_free_array(room, 3 * comm->size, sizeof *room);
+  status = prepare_exchange(comm, (half){send, send_sizes, send_offsets},
+                            (half){receive, receive_sizes, receive_offsets});
   if (status != TARN_OK) return status;
   return tarn__comm_note(
       comm, comm->ops.alltoallv(comm->self, send, send_sizes, send_offsets,
@@ -183,13 +192,6 @@ tarn_status tarn_comm_alltoallv(tarn_comm *comm, const void *send,
 }
 
 // --- share -----------------------------------------------------------------
-
-static void close_all(int *fds, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (fds[i] >= 0) tarn__os_close(fds[i]);
-    fds[i] = -1;
-  }
-}
 
 static tarn_status check_share(const tarn_comm *comm, int fd,
                                const int *out_fds) {
@@ -218,10 +220,11 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   status = check_share(comm, fd, out_fds);
   status = tarn__comm_meet(comm, TARN__SHARE, status);
   if (status != TARN_OK) return status;
+  assert(out_fds != NULL);
   status = tarn__comm_note(comm, comm->ops.share(comm->self, fd, out_fds));
   if (comm->broken != TARN_OK) return status;
   status = tarn__comm_meet(comm, TARN__SHARE, status);
-  if (status != TARN_OK) close_all(out_fds, comm->size);
+  if (status != TARN_OK) tarn__os_close_all(out_fds, comm->size);
   return status;
 }
 

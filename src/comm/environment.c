@@ -67,7 +67,8 @@ static bool read_number(const char **io_text, size_t *out_value) {
 }
 
 static bool read_token(const char *text, unsigned char *out_token) {
-  if (strlen(text) != 2 * TARN__TOKEN || strspn(text, DIGITS) != strlen(text)) {
+  size_t digits = strspn(text, DIGITS);
+  if (digits != (size_t)2 * TARN__TOKEN || text[digits] != '\0') {
     return false;
   }
   for (size_t i = 0; i < TARN__TOKEN; i++) {

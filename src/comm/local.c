@@ -15,8 +15,6 @@
 
 // --- beginning and end -----------------------------------------------------
 
-static const uint64_t SPIN_NS = 20000;
-
 static tarn_status fill(tarn__local *local, const size_t *places) {
   local->places = tarn__host_array(local->size, sizeof *local->places);
   local->signs = tarn__host_array(local->size, sizeof *local->signs);
@@ -52,7 +50,6 @@ tarn_status tarn__local_create(tarn__area area, tarn__post *post, size_t rank,
       .rank = rank,
       .size = area.ranks,
       .timeout_ms = timeout_ms,
-      .spin_ns = area.ranks <= tarn__os_processors() ? SPIN_NS : 0,
       .generation = tarn__os_generation(),
   };
   tarn_status status = fill(local, places);

@@ -21,7 +21,6 @@ typedef struct tarn__local {
   size_t size;
   uint64_t timeout_ms;
   uint64_t round;         // the last one that this rank was in
-  uint64_t spin_ns;       // how long a wait watches before it sleeps
   uint32_t generation;    // of forks
   size_t *places;         // of each rank, in the post
   int *signs;             // for each rank; scratch of one look

@@ -54,19 +54,16 @@ tarn__post *tarn__post_share(tarn__post *post) {
   return post;
 }
 
-static void close_all(int *fds, size_t count) {
-  if (fds == NULL) return;
-  for (size_t i = 0; i < count; i++) {
-    if (fds[i] >= 0) tarn__os_close(fds[i]);
-  }
+static void close_and_free(int *fds, size_t count) {
+  if (fds != NULL) tarn__os_close_all(fds, count);
   tarn__host_free_array(fds, count, sizeof *fds);
 }
 
 void tarn__post_release(tarn__post *post) {
   if (atomic_fetch_sub(&post->users, 1) != 1) return;
   if (post->inbox >= 0) tarn__os_close(post->inbox);
-  close_all(post->sends, post->size);
-  close_all(post->processes, post->size);
+  close_and_free(post->sends, post->size);
+  close_and_free(post->processes, post->size);
   // In a child another thread may have held it, which it does not have.
   if (post->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&post->lock);
@@ -131,12 +128,19 @@ static bool is_full(int reason) {
          reason == ENOMEM;
 }
 
+static bool is_gone(int reason) {
+  return reason == EPIPE || reason == ECONNRESET;
+}
+
+// A descriptor that cannot be passed is missed by who opens the letter.
 bool tarn__post_send(tarn__post *post, size_t place, const unsigned char *token,
                      size_t from, int fd) {
   letter out = {.from = (uint32_t)from, .brings = fd >= 0};
   memcpy(out.token, token, sizeof out.token);
   if (tarn__os_put(post->sends[place], &out, sizeof out, fd)) return true;
-  return !is_full(errno);
+  if (is_full(errno) || is_gone(errno)) return is_gone(errno);
+  return tarn__os_put(post->sends[place], &out, sizeof out, -1) ||
+         !is_full(errno);
 }
 
 static tarn__box *box_of(tarn__post *post, const unsigned char *token) {

@@ -21,7 +21,7 @@ struct tarn_rendezvous {
   tarn__area area;  // none once this process has joined
   int fd;           // of the area
   int *receives;    // ends of inboxes; -1: none, or not any more
-  int *sends;
+  int *sends;       // in one array with them
 };
 
 // --- beginning and end -----------------------------------------------------
@@ -29,13 +29,6 @@ struct tarn_rendezvous {
 static void close_one(int *fd) {
   if (*fd >= 0) tarn__os_close(*fd);
   *fd = -1;
-}
-
-static void close_sockets(tarn_rendezvous *rendezvous) {
-  for (size_t rank = 0; rank < rendezvous->size; rank++) {
-    close_one(&rendezvous->receives[rank]);
-    close_one(&rendezvous->sends[rank]);
-  }
 }
 
 static tarn_status allocate(size_t size, tarn_rendezvous **out) {
@@ -95,7 +88,7 @@ tarn_status tarn_rendezvous_create(size_t size,
 
 void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous) {
   if (rendezvous == NULL) return;
-  close_sockets(rendezvous);
+  tarn__os_close_all(rendezvous->receives, 2 * rendezvous->size);
   close_one(&rendezvous->fd);
   tarn__area_unmap(&rendezvous->area);
   tarn__host_free_array(rendezvous->receives, 2 * rendezvous->size,

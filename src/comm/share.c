@@ -1,5 +1,4 @@
 // Descriptors to all ranks, and to those of a new communicator.
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -30,13 +29,6 @@ static bool take_all(tarn__local *local, int *out_fds, size_t *out_missing) {
   return all;
 }
 
-static void close_all(int *fds, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (fds[i] >= 0) tarn__os_close(fds[i]);
-    fds[i] = -1;
-  }
-}
-
 tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
   tarn__local *local = self;
   size_t missing = 0;
@@ -47,7 +39,7 @@ tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
   tarn_status status = tarn__local_pass(local, fd, TARN__ENDED);
   bool all = take_all(local, out_fds, &missing);
   if (status == TARN_OK && !all) status = no_room_for(missing);
-  if (status != TARN_OK) close_all(out_fds, local->size);
+  if (status != TARN_OK) tarn__os_close_all(out_fds, local->size);
   return status;
 }
 

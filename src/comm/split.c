@@ -91,8 +91,11 @@ tarn_status tarn_comm_split(tarn_comm *comm, int64_t color, int64_t key,
   const choice own = {color, key};
   memcpy(comm->own.bytes, &own, sizeof own);
   status = tarn__comm_meet(comm, TARN__SPLIT, status);
-  if (status == TARN_OK) status = split(comm, color, ranks, &group);
+  if (status == TARN_OK) {
+    assert(ranks != NULL && out_comm != NULL);
+    status = split(comm, color, ranks, &group);
+  }
   tarn__host_free_array(ranks, comm->size, sizeof *ranks);
-  if (status == TARN_OK) *out_comm = group;
+  if (out_comm != NULL) *out_comm = group;
   return status;
 }

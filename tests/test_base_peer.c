@@ -1,0 +1,307 @@
+// What processes of one machine need of the system: inboxes, descriptors of
+// processes, words to sleep on. And a post, against letters that are none.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "comm/post.h"
+#include "support/ranks.h"
+#include "support/run.h"
+
+// --- inboxes ---------------------------------------------------------------
+
+typedef struct inbox {
+  int receive;
+  int send;
+} inbox;
+
+static inbox new_inbox(void) {
+  inbox box;
+  ck_assert(tarn__os_inbox(&box.receive, &box.send));
+  return box;
+}
+
+static void close_inbox(inbox box) {
+  tarn__os_close(box.receive);
+  tarn__os_close(box.send);
+}
+
+START_TEST(messages_stay_apart) {
+  inbox box = new_inbox();
+  tarn__os_letter letter;
+  char bytes[8] = "";
+  ck_assert(tarn__os_is_inbox(box.receive) && tarn__os_is_inbox(box.send));
+  ck_assert(!tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
+  ck_assert(tarn__os_put(box.send, "one", 4, -1));
+  ck_assert(tarn__os_put(box.send, "three", 6, -1));
+  ck_assert(tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
+  ck_assert_str_eq(bytes, "one");
+  ck_assert_uint_eq(letter.size, 4);
+  ck_assert_int_eq(letter.fd, -1);
+  ck_assert_int_eq(letter.pid, getpid());
+  ck_assert_uint_eq(letter.uid, getuid());
+  ck_assert(tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
+  ck_assert_str_eq(bytes, "three");
+  close_inbox(box);
+}
+END_TEST
+
+START_TEST(what_is_no_inbox_is_told) {
+  int ends[2];
+  int stream[2];
+  ck_assert_int_eq(pipe(ends), 0);
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, stream), 0);
+  ck_assert(!tarn__os_is_inbox(ends[0]));
+  ck_assert(!tarn__os_is_inbox(stream[0]));
+  ck_assert(!tarn__os_is_inbox(-1));
+  for (int i = 0; i < 2; i++) {
+    close(ends[i]);
+    close(stream[i]);
+  }
+}
+END_TEST
+
+START_TEST(descriptors_are_passed_and_closed_on_exec) {
+  inbox box = new_inbox();
+  tarn__os_letter letter;
+  char byte = 0;
+  size_t before = ranks_descriptors();
+  ck_assert(tarn__os_put(box.send, "x", 1, box.send));
+  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
+  ck_assert_int_ge(letter.fd, 0);
+  ck_assert_int_eq(fcntl(letter.fd, F_GETFD), FD_CLOEXEC);
+  ck_assert_uint_eq(ranks_descriptors(), before + 1);
+  tarn__os_close(letter.fd);
+  // One that does not fit brings nothing, nor does one without room for it.
+  ck_assert(tarn__os_put(box.send, "xyz", 3, box.send));
+  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
+  ck_assert_int_eq(letter.fd, -1);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+  close_inbox(box);
+}
+END_TEST
+
+static void put_two(int send) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(2 * sizeof(int))];
+  } room = {0};
+  const int fds[2] = {0, 1};
+  struct iovec part = {"x", 1};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = room.bytes,
+                           .msg_controllen = sizeof room.bytes};
+  room.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fds),
+                                 .cmsg_level = SOL_SOCKET,
+                                 .cmsg_type = SCM_RIGHTS};
+  memcpy(CMSG_DATA(&room.header), fds, sizeof fds);
+  ck_assert_int_eq(sendmsg(send, &message, 0), 1);
+}
+
+START_TEST(two_descriptors_are_none) {
+  inbox box = new_inbox();
+  tarn__os_letter letter;
+  char byte = 0;
+  size_t before = ranks_descriptors();
+  put_two(box.send);
+  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
+  ck_assert_int_eq(letter.fd, -1);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+  close_inbox(box);
+}
+END_TEST
+
+START_TEST(a_full_inbox_and_a_closed_one_say_so) {
+  inbox box = new_inbox();
+  size_t sent = 0;
+  while (tarn__os_put(box.send, "x", 1, -1))
+    require(sent++ < 1000000);
+  ck_assert_int_eq(errno, EAGAIN);
+  ck_assert_uint_gt(sent, 10);
+  int sign = box.send;
+  ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 1);
+  tarn__os_close(box.receive);
+  ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 0);
+  ck_assert(!tarn__os_put(box.send, "x", 1, -1));
+  tarn__os_close(box.send);
+}
+END_TEST
+
+START_TEST(nothing_is_one_of_the_first_three) {
+  close(0);
+  inbox box = new_inbox();
+  ck_assert_int_gt(box.receive, 2);
+  ck_assert_int_gt(box.send, 2);
+  int file = tarn__os_shared_file("test", 4096);
+  int process = tarn__os_this_process();
+  ck_assert_int_gt(file, 2);
+  ck_assert_int_gt(process, 2);
+  ck_assert(!tarn__os_is_open(0));
+  tarn__os_close(file);
+  tarn__os_close(process);
+  close_inbox(box);
+}
+END_TEST
+
+// --- processes -------------------------------------------------------------
+
+START_TEST(the_end_of_a_process_shows) {
+  int ends[2];
+  inbox box = new_inbox();
+  ck_assert_int_eq(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    int own = tarn__os_this_process();
+    ck_assert(tarn__os_put(box.send, "x", 1, own));
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0);
+    _exit(0);
+  }
+  tarn__os_letter letter = {.fd = -1};
+  char byte = 0;
+  while (!tarn__os_take(box.receive, &byte, 1, &letter))
+    tarn__os_await(box.receive, 1000000000);
+  ck_assert_int_eq(letter.pid, child);
+  ck_assert(tarn__os_is_process(letter.fd, child));
+  ck_assert(!tarn__os_is_process(letter.fd, getpid()));
+  ck_assert(!tarn__os_is_process(box.send, child));
+  int signs[200];
+  for (int i = 0; i < 200; i++)
+    signs[i] = -1;
+  signs[170] = letter.fd;
+  ck_assert_uint_eq(tarn__os_find_ended(signs, 200), 200);
+  close(ends[1]);
+  ck_assert_int_eq(waitpid(child, NULL, 0), child);
+  ck_assert_uint_eq(tarn__os_find_ended(signs, 200), 170);
+  tarn__os_close(letter.fd);
+  close(ends[0]);
+  close_inbox(box);
+}
+END_TEST
+
+// --- shared memory and words -----------------------------------------------
+
+START_TEST(shared_memory_keeps_its_size) {
+  int fd = tarn__os_shared_file("test", 8192);
+  ck_assert_int_ge(fd, 0);
+  ck_assert(tarn__os_is_memory_file(fd, "test", 8192));
+  ck_assert_int_ne(ftruncate(fd, 4096), 0);
+  ck_assert_int_ne(ftruncate(fd, 16384), 0);
+  char *one = tarn__os_map_shared(fd, 8192);
+  char *other = tarn__os_map_shared(fd, 8192);
+  ck_assert(one != NULL && other != NULL && one != other);
+  one[8191] = 7;
+  ck_assert_int_eq(other[8191], 7);
+  tarn__os_unmap(one, 8192);
+  tarn__os_unmap(other, 8192);
+  tarn__os_close(fd);
+}
+END_TEST
+
+static void *sleep_on(void *word) {
+  while (atomic_load((atomic_uint *)word) == 1)
+    tarn__os_sleep_on(word, 1, 60000000000);
+  return NULL;
+}
+
+START_TEST(sleepers_are_woken) {
+  static atomic_uint word = 1;
+  pthread_t thread;
+  tarn__os_sleep_on(&word, 0, 60000000000);  // not that value: at once
+  tarn__os_sleep_on(&word, 1, 1000000);      // nobody wakes it: in time
+  ck_assert_int_eq(pthread_create(&thread, NULL, sleep_on, &word), 0);
+  atomic_store(&word, 2);
+  tarn__os_wake_all(&word);
+  pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(random_bytes_differ) {
+  unsigned char one[16];
+  unsigned char other[16];
+  ck_assert(tarn__os_random(one, sizeof one));
+  ck_assert(tarn__os_random(other, sizeof other));
+  ck_assert_mem_ne(one, other, sizeof one);
+}
+END_TEST
+
+// --- letters that are none -------------------------------------------------
+
+typedef struct forged {
+  unsigned char token[TARN__TOKEN];
+  uint32_t from;
+  uint32_t brings;
+} forged;
+
+static const unsigned char TOKEN[TARN__TOKEN] = "sixteen bytes..";
+
+static forged letter_of(uint32_t from) {
+  forged letter = {.from = from};
+  memcpy(letter.token, TOKEN, sizeof TOKEN);
+  return letter;
+}
+
+START_TEST(forged_letters_are_dropped) {
+  tarn__post *post = NULL;
+  tarn__box box;
+  tarn__box_entry entry;
+  size_t before = ranks_descriptors();
+  assert_ok(tarn__post_create(2, &post));
+  ck_assert(tarn__os_inbox(&post->inbox, &post->sends[0]));
+  assert_ok(tarn__box_init(post, TOKEN, 2, &box));
+  size_t open = ranks_descriptors();
+  forged letter = letter_of(2);  // no such rank
+  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter, 1));
+  letter = letter_of(1);  // another token
+  letter.token[15] ^= 1;
+  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter, 1));
+  letter = letter_of(1);  // too short
+  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter - 1, 1));
+  ck_assert(tarn__os_put(post->sends[0], "x", 1, 1));
+  tarn__post_collect(post);
+  for (size_t rank = 0; rank < 2; rank++)
+    ck_assert(!tarn__box_has(post, &box, rank));
+  ck_assert_uint_eq(ranks_descriptors(), open);
+  // The first of two stays.
+  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
+  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
+  tarn__post_collect(post);
+  ck_assert_uint_eq(ranks_descriptors(), open + 1);
+  ck_assert(tarn__box_take(post, &box, 1, &entry));
+  ck_assert(!tarn__box_has(post, &box, 1));
+  tarn__os_close(entry.fd);
+  // What cannot be passed is missed.
+  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 9999));
+  tarn__post_collect(post);
+  ck_assert(tarn__box_take(post, &box, 1, &entry));
+  ck_assert(entry.cut && entry.fd == -1);
+  // What nobody has asked for is closed with the box.
+  ck_assert(tarn__post_send(post, 0, TOKEN, 0, 1));
+  tarn__post_collect(post);
+  tarn__box_deinit(post, &box);
+  tarn__post_release(post);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("base_peer");
+  ADD_CASE(suite, "inboxes", messages_stay_apart, what_is_no_inbox_is_told,
+           descriptors_are_passed_and_closed_on_exec, two_descriptors_are_none,
+           a_full_inbox_and_a_closed_one_say_so,
+           nothing_is_one_of_the_first_three);
+  ADD_CASE(suite, "processes", the_end_of_a_process_shows);
+  ADD_CASE(suite, "memory", shared_memory_keeps_its_size, sleepers_are_woken,
+           random_bytes_differ);
+  ADD_CASE(suite, "letters", forged_letters_are_dropped);
+  return run_suite(suite);
+}
