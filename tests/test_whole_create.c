@@ -1,5 +1,7 @@
 // Making and ending wholes: what cannot be made is refused at all ranks, with
 // a text that says why, and leaves nothing behind.
+#include <sys/wait.h>
+
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "test_whole_kit.h"
@@ -297,7 +299,7 @@ static void fork_with_a_whole(void) {
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
-      alarm(RANK_SECONDS);
+      alarm(60);
       use_inherited();
       _exit(0);
     }
@@ -345,6 +347,28 @@ START_TEST(survivors_free_what_is_theirs) {
 }
 END_TEST
 
+// One has ended where the others begin.
+static void begin_without_a_peer(void) {
+  tarn_place place = open_ground(where);
+  tarn_whole *whole = NULL;
+  tarn_whole_options o = sensible();
+  o.place = place;
+  warm_up_plainly(place);
+  belongings before = look_around(place);
+  if (my.rank == 0) _exit(0);
+  MUST_BE(tarn_whole_create(my.comm, &o, &whole), TARN_E_PEER_LOST);
+  MUST_SAY("rank 0");
+  MUST(whole == NULL);
+  see_nothing_left(place, before);
+  close_ground(place);
+}
+
+START_TEST(nothing_begins_without_a_peer) {
+  where = &grounds[_i];
+  run_ranks(3, where->text, begin_without_a_peer);
+}
+END_TEST
+
 static void add_looped(Suite *suite, const char *name, const TTest *test) {
   TCase *tests = tcase_create(name);
   tcase_set_timeout(tests, 240);
@@ -362,5 +386,6 @@ int main(void) {
   add_looped(suite, "charges", charges);
   add_looped(suite, "forks", children_of_ranks);
   add_looped(suite, "peers", survivors_free_what_is_theirs);
+  add_looped(suite, "no peers", nothing_begins_without_a_peer);
   return run_suite(suite);
 }

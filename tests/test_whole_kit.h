@@ -4,21 +4,19 @@
 #ifndef TARN_TESTS_TEST_WHOLE_KIT_H_
 #define TARN_TESTS_TEST_WHOLE_KIT_H_
 
-#include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/effort.h"
+#include "support/ranks.h"
 #include "support/run.h"
 #include "tarn/account.h"
 #include "tarn/sim.h"
 #include "tarn/whole.h"
 
-enum { MOST_RANKS = 7, RANK_SECONDS = 120 };
+enum { MOST_RANKS = 7 };
 
 // Pools have all of their books after so many blocks.
 enum { WARM_UP = 3 };
@@ -62,43 +60,27 @@ static struct {
 
 #define MUST_SAY(part) MUST(strstr(tarn_last_error(), (part)) != NULL)
 
-static inline void be_rank(tarn_rendezvous *meeting, size_t rank, size_t ranks,
-                           void (*work)(void)) {
-  tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = 60000};
-  my.rank = rank;
-  my.ranks = ranks;
-  signal(SIGALRM, SIG_DFL);  // Check's would end the test
-  alarm(RANK_SECONDS);
-  MUST_BE(tarn_comm_join(meeting, rank, &options, &my.comm), TARN_OK);
-  tarn_rendezvous_destroy(meeting);
-  work();
+typedef struct rank_work {
+  void (*function)(void);
+} rank_work;
+
+// It ends here: what pools and devices keep warm is no leak.
+static inline void be_rank(tarn_comm *comm, void *context) {
+  const rank_work *work = context;
+  my.comm = comm;
+  my.rank = tarn_comm_rank(comm);
+  my.ranks = tarn_comm_size(comm);
+  work->function();
   MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
   _exit(0);
 }
 
-// Runs |work| in |ranks| processes; each must come to its end.
+// Runs |function| in |ranks| processes; each must come to its end.
 static inline void run_ranks(size_t ranks, const char *text,
-                             void (*work)(void)) {
-  tarn_rendezvous *meeting = NULL;
-  pid_t children[MOST_RANKS];
-  size_t ended = 0;
+                             void (*function)(void)) {
+  rank_work work = {.function = function};
   my.text = text;
-  assert_ok(tarn_rendezvous_create(ranks, &meeting));
-  fflush(NULL);
-  for (size_t r = 0; r < ranks; r++) {
-    children[r] = fork();
-    ck_assert_int_ge(children[r], 0);
-    if (children[r] == 0) be_rank(meeting, r, ranks, work);
-  }
-  tarn_rendezvous_destroy(meeting);
-  for (size_t r = 0; r < ranks; r++) {
-    int status = 0;
-    ck_assert_int_eq(waitpid(children[r], &status, 0), children[r]);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) ended++;
-  }
-  ck_assert_msg(ended == ranks, "%s: %zu of %zu ranks came to their end", text,
-                ended, ranks);
+  ranks_run(&(ranks_plan){.size = ranks, .body = be_rank, .context = &work});
 }
 
 static inline void meet_all(void) {
@@ -183,16 +165,6 @@ typedef struct belongings {
   size_t pool_live;
 } belongings;
 
-static inline size_t count_descriptors(void) {
-  size_t count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  MUST(folder != NULL);
-  while (readdir(folder) != NULL)
-    count++;
-  closedir(folder);
-  return count;
-}
-
 static inline size_t count_file_mappings(void) {
   char line[512];
   size_t count = 0;
@@ -205,7 +177,7 @@ static inline size_t count_file_mappings(void) {
 }
 
 static inline belongings look_around(tarn_place place) {
-  belongings seen = {.descriptors = count_descriptors(),
+  belongings seen = {.descriptors = ranks_descriptors(),
                      .mappings = count_file_mappings(),
                      .host_bytes = tarn_host_memory()};
   size_t total = 0;

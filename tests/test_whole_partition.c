@@ -62,7 +62,7 @@ START_TEST(offsets_of_custom_partitions) {
   ck_assert_uint_eq(offsets[1], 80);
   ck_assert_uint_eq(offsets[2], 88);
   // The mean would say that block 6 is the second's.
-  ck_assert_uint_eq(tarn__partition_owner(offsets, 2, 6 * 8), 0);
+  ck_assert_uint_eq(tarn__partition_owner(offsets, 2, (size_t)6 * 8), 0);
   ck_assert_uint_eq(tarn__partition_owner(offsets, 2, 80), 1);
 }
 END_TEST

@@ -191,7 +191,7 @@ START_TEST(parts_of_matrices) {
   assert_rows(&sub, 2, 5, 1);
   assert_rows(&sub, 3, 6, 0);
   assert_ok(tarn_whole_tensor_local(&sub, &address));
-  ck_assert_uint_eq(address, ((tarn_addr)2 << 44) + 2 * 4);
+  ck_assert_uint_eq(address, ((tarn_addr)2 << 44) + 8);
   assert_ok(tarn_whole_tensor_sub(&sub, 1, TARN_WHOLE_END, 4, TARN_WHOLE_END,
                                   &again));
   ck_assert_uint_eq(again.rows, 5);
