@@ -246,6 +246,8 @@ typedef struct tarn_rows {
   tarn_dtype index_dtype;  // TARN_DTYPE_I32 or TARN_DTYPE_I64
   size_t index_count;      // 0: nothing to do
   uint64_t flags;          // TARN_ROWS_... bits; 0: none
+  uint32_t threads;        // of the host that may work on it at a time, where
+                           // it is the host that does; 0: 1
 } tarn_rows;
 
 // An index out of range gathers zeros and scatters nothing, instead of being

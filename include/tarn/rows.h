@@ -12,6 +12,11 @@
 // memory: of host memory, that can be told of host-accessible devices only.
 //
 // Threads:  every function from any thread; nobody else may touch the rows.
+//           tarn_rows.threads lets devices whose rows the host moves, as cpu,
+//           use that many at a time, the caller's or the stream's among them.
+//           They are made for the call and gone with it; where the system has
+//           none to give, or there is little to do, fewer do it. The result is
+//           the same. Others, and the stand-in, do not look at it.
 // Cost:     a copy of the rows, and reading the indices. The stand-in waits for
 //           the stream, reads the indices through the staging ring and makes
 //           one copy a row, or two and a pass of the processor where it has to

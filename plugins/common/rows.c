@@ -1,14 +1,11 @@
-// Gather and scatter, a batch of rows at a time: first where all of the batch
-// stand in the table, so that the processor can fetch them while it is still at
-// others, then the rows one by one.
+// Gather and scatter. Where addresses are pointers, rows_direct.c does it. What
+// a device reaches may stand in pieces here, which is for this file: a row is
+// moved as far as both ends go together, and an element that is itself in two
+// pieces goes through a few bytes of this file's own.
 //
 //   indices     [ 4, 0, 9, ... ]            32 of them
 //   batch       [ &row 4, &row 0, 0, ... ]  0: a bad index that is passed over
 //   dense       [ row ][ row ][ zeros ]     for a gather
-//
-// What a device reaches may stand in pieces here: then a row is moved as far
-// as both ends go together, and an element that is itself in two pieces goes
-// through a few bytes of this file's own.
 #include "common/rows.h"
 
 #include <inttypes.h>
@@ -19,11 +16,10 @@
 #include "base/convert.h"
 #include "base/hostmem.h"
 #include "base/rows.h"
+#include "common/rows_direct.h"
 
 enum {
   BATCH = 32,
-  FETCH_SIZE = 256,  // bytes of a row to fetch ahead; the rest comes by itself
-  LINE_SIZE = 64,    // bytes that come at once
   ELEMENT_MAX = 8,
 };
 
@@ -52,7 +48,6 @@ __attribute__((format(printf, 2, 3), cold)) static tarn_status refuse(
 static unsigned char *reach_bytes(const job *j, tarn_addr addr, size_t size,
                                   size_t *out_size) {
   *out_size = size;
-  if (j->reach == NULL) return (unsigned char *)(uintptr_t)addr;
   unsigned char *bytes = j->reach(j->context, addr, size, out_size);
   if (*out_size > size) *out_size = size;
   return bytes;
@@ -137,8 +132,7 @@ static size_t lesser(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-// Of a row that may stand in pieces.
-static tarn_status move_pieces(const job *j, tarn_addr table, tarn_addr dense) {
+static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
   size_t table_size = tarn_dtype_size(j->rows->table_dtype);
   size_t dense_size = tarn_dtype_size(j->rows->dense_dtype);
   size_t left = j->rows->width;
@@ -164,13 +158,6 @@ static tarn_status move_pieces(const job *j, tarn_addr table, tarn_addr dense) {
   return TARN_OK;
 }
 
-static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
-  if (j->reach != NULL) return move_pieces(j, table, dense);
-  move_elements(j, (void *)(uintptr_t)table, (void *)(uintptr_t)dense,
-                j->rows->width);
-  return TARN_OK;
-}
-
 // --- batches ---------------------------------------------------------------
 
 static tarn_status read_indices(const job *j, size_t first, size_t count,
@@ -182,14 +169,6 @@ static tarn_status read_indices(const job *j, size_t first, size_t count,
       read_bytes(j, j->rows->indices + first * size, raw, count * size);
   if (status == TARN_OK) tarn__convert(TARN_DTYPE_I64, out, dtype, raw, count);
   return status;
-}
-
-static void fetch_ahead(const job *j, tarn_addr row) {
-  if (j->reach != NULL) return;
-  size_t size = lesser(j->table_bytes, FETCH_SIZE);
-  for (size_t at = 0; at < size; at += LINE_SIZE) {
-    __builtin_prefetch((const void *)(uintptr_t)(row + at));
-  }
 }
 
 // Where the row of |index| is; 0 for one to pass over.
@@ -206,7 +185,6 @@ static tarn_status find_row(const job *j, int64_t index, size_t position,
   if (*out == 0) {
     return refuse(j, "row %" PRId64 " of the table lies in two chunks", index);
   }
-  fetch_ahead(j, *out);
   return TARN_OK;
 }
 
@@ -253,6 +231,7 @@ tarn_status tarn__rows_run(tarn__rows_action action, const tarn_rows *rows,
     return refuse(&j, "elements of %s cannot be added",
                   tarn_dtype_name(rows->table_dtype));
   }
+  if (reach == NULL) return tarn__rows_direct(action, rows, text, text_size);
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += BATCH) {
     status = move_batch(&j, i, lesser(rows->index_count - i, BATCH));
@@ -276,7 +255,7 @@ tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size) {
   if (copy == NULL) return NULL;
   tarn_addr *chunks = (tarn_addr *)(copy + 1);
   size_t *offsets = (size_t *)(chunks + table->count);
-  *copy = *rows;
+  memcpy(copy, rows, lesser(rows->struct_size, sizeof *copy));
   copy->table.chunks = chunks;
   copy->table.offsets = offsets;
   if (table->count != 0) {

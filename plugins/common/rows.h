@@ -25,6 +25,10 @@ static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
 // does before it calls a plug-in. |reach| NULL: addresses are pointers. |text|
 // says what was wrong, and is "" if nothing was.
 //
+// Threads:  without |reach|, up to |rows->threads|, which are joined before it
+//           returns. Equal indices are scattered and added in their order.
+// Memory:   without |reach|, a quarter of a MiB for each thread where rows are
+//           many and small; it does without if there is none.
 // TARN_E_INVALID  an index is out of range, an address is not reached, a row
 //                 lies in two chunks, or bool is to be added. Rows that come
 //                 before the bad one, in batches, have been moved.

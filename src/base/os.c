@@ -311,10 +311,18 @@ void tarn__os_fence_threads(void) {
 
 // --- time and forks --------------------------------------------------------
 
-uint64_t tarn__os_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+static uint64_t read_clock(clockid_t clock) {
+  struct timespec now = {0};
+  clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t tarn__os_now_ns(void) {
+  return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t tarn__os_busy_ns(void) {
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // A sleep ends this much too late, as a rule less.

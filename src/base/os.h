@@ -99,8 +99,11 @@ void tarn__os_memory(size_t *out_total, size_t *out_available);
 // Nanoseconds of a clock that only goes forward.
 uint64_t tarn__os_now_ns(void);
 
-// Returns when that clock has reached |deadline_ns|, seldom more than a few
-// microseconds later: most of the time is slept, the end of it watched.
+// Nanoseconds for which this thread has had a processor.
+uint64_t tarn__os_busy_ns(void);
+
+// Returns when the first clock has reached |deadline_ns|, seldom more than a
+// few microseconds later: most of the time is slept, the end of it watched.
 void tarn__os_wait_until(uint64_t deadline_ns);
 
 // Lets other threads run, if any want to.

@@ -182,6 +182,16 @@ bool tarn__os_commit_file(int fd, size_t offset, size_t size,
   return true;
 }
 
+void tarn__os_collapse(void *ptr, size_t size) {
+  uintptr_t skipped = -(uintptr_t)ptr & (TARN__OS_HUGE - 1);
+  unsigned char *bytes = ptr;
+  filler f = {.fd = -1};
+  for (size_t at = skipped; at < size; at += TARN__OS_HUGE) {
+    bool fits = size - at >= TARN__OS_HUGE;
+    if (!fits || !populate(bytes + at) || !collapse(&f, bytes + at)) return;
+  }
+}
+
 void *tarn__os_map_shared(int fd, size_t size) {
   size_t align = size >= TARN__OS_HUGE ? TARN__OS_HUGE : tarn__os_page();
   void *ptr = tarn__os_reserve_aligned(size, align);

@@ -33,6 +33,13 @@
 TARN_MUST_CHECK bool tarn__os_commit_file(int fd, size_t offset, size_t size,
                                           size_t *out_huge);
 
+// Puts the whole stretches of |size| bytes of private memory at |ptr| on huge
+// pages, as far as the kernel gives some; bytes stay what they are. Needs Linux
+// 6.1.
+//
+// Cost: clearing the memory.
+void tarn__os_collapse(void *ptr, size_t size);
+
 // The first |size| bytes of the file at addresses of their own, to be read and
 // written, shared with whoever else maps it; at a multiple of a stretch if it
 // has one, so that huge pages of the file are huge here. tarn__os_unmap takes

@@ -208,27 +208,6 @@ void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
   }
 }
 
-// The last chunk that begins at or before |offset|. Empty ones that begin
-// there come before it.
-static size_t chunk_of(const tarn_reference *table, size_t offset) {
-  size_t low = 0;
-  size_t high = table->count;
-  while (high - low > 1) {
-    size_t middle = low + (high - low) / 2;
-    if (table->offsets[middle] <= offset) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index) {
-  const tarn_reference *table = &rows->table;
-  size_t offset = rows->table_offset + index * rows->table_stride;
-  if (table->count == 1) return table->chunks[0] + offset;  // all rows fit
-  size_t i = chunk_of(table, offset);
-  bool fits = offset + tarn__rows_table_bytes(rows) <= table->offsets[i + 1];
-  return fits ? table->chunks[i] + (offset - table->offsets[i]) : 0;
+  return tarn__rows_place(rows, index, tarn__rows_table_bytes(rows));
 }

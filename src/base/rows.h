@@ -36,7 +36,33 @@ static inline bool tarn__rows_has(const tarn_rows *rows, int64_t index) {
 void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
                         char *out, size_t out_size);
 
-// The address of row |index|, which the table has; 0 if it lies in two chunks.
+// The last chunk that begins at or before |offset|; empty ones that begin there
+// come before it. No step of the search depends on a jump, which for random
+// rows could not be foretold.
+static inline size_t tarn__rows_chunk_of(const tarn_reference *table,
+                                         size_t offset) {
+  size_t low = 0;
+  for (size_t left = table->count; left > 1;) {
+    size_t half = left / 2;
+    low += half & -(size_t)(table->offsets[low + half] <= offset);
+    left -= half;
+  }
+  return low;
+}
+
+// The address of row |index|, which the table has and which takes |bytes|; 0 if
+// it lies in two chunks.
+static inline tarn_addr tarn__rows_place(const tarn_rows *rows, size_t index,
+                                         size_t bytes) {
+  const tarn_reference *table = &rows->table;
+  size_t offset = rows->table_offset + index * rows->table_stride;
+  if (table->count == 1) return table->chunks[0] + offset;  // all rows fit
+  size_t i = tarn__rows_chunk_of(table, offset);
+  bool fits = offset + bytes <= table->offsets[i + 1];
+  return fits ? table->chunks[i] + (offset - table->offsets[i]) : 0;
+}
+
+// The same without |bytes|.
 tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index);
 
 #endif  // TARN_BASE_ROWS_H_

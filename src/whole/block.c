@@ -2,25 +2,30 @@
 // maps.
 #include <string.h>
 
+#include "base/os_pages.h"
 #include "base/status.h"
 #include "whole/whole.h"
 
+// A device's own memory is on what pages its driver likes.
 static tarn_status clear(const tarn_whole *whole, size_t size) {
   void *bytes = NULL;
   tarn_addr address = whole->block.address;
-  if (whole->on_device) {
+  if (whole->on_device && !tarn_place_equal(whole->place, TARN_HOST)) {
     return tarn_device_set(whole->place.device, address, 0, size, NULL);
   }
   tarn_status status =
       tarn_device_host_view(whole->place, address, size, &bytes);
-  if (status == TARN_OK) memset(bytes, 0, size);
-  return status;
+  if (status != TARN_OK) return status;
+  tarn__os_collapse(bytes, size);
+  memset(bytes, 0, size);
+  return TARN_OK;
 }
 
 static tarn_status make(tarn_whole *whole) {
   size_t size = tarn__whole_part_size(whole, whole->rank);
+  size_t align = size < TARN__OS_HUGE ? 0 : TARN__OS_HUGE;
   if (size == 0) return TARN_OK;
-  tarn_status status = tarn_pool_alloc_tagged(whole->pool, size, 0, NULL,
+  tarn_status status = tarn_pool_alloc_tagged(whole->pool, size, align, NULL,
                                               whole->tag, &whole->block);
   if (status != TARN_OK) return status;
   whole->charged = size;

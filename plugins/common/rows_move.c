@@ -1,0 +1,234 @@
+// Rows from here to there, some at a time: each mover is a loop that knows what
+// a row is. It fetches each some rows before it moves it, so that the processor
+// waits for several at a time: a row of a large table is in no cache.
+//
+//   pairs   [ 0 ][ 1 ][ 2 ] . . . [ 16 ][ 17 ]
+//             moved                 fetched
+//
+// Where much is written it goes past the caches, a line at a time: a line that
+// is written whole need not be read before, and pushes nothing out.
+#include <string.h>
+
+#include "base/convert.h"
+#include "common/rows_direct.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+  LINE_SIZE = 64,         // bytes that come at once
+  FETCH_SIZE = 256,       // bytes of a row to fetch; the rest comes by itself
+  STREAM_FROM = 4 << 20,  // bytes of all rows that a cache had better not keep
+};
+
+// Always inline: gcc takes a function that only fetches for one that does
+// nothing, and drops the calls.
+#define FETCHER static inline __attribute__((always_inline)) void
+
+FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
+  if (size > FETCH_SIZE) size = FETCH_SIZE;
+  for (size_t at = 0; at < size; at += LINE_SIZE) {
+    __builtin_prefetch(bytes + at);
+  }
+}
+
+// No address is wrong here.
+FETCHER fetch(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
+  if (plan->fetch_table) fetch_bytes(pair->table, plan->table_bytes);
+  if (plan->fetch_dense) fetch_bytes(pair->dense, plan->dense_bytes);
+}
+
+// A mover that does |move| with each pair |p| of |plan|.
+#define MOVER(name, attributes, move)                                       \
+  attributes static void name(const tarn__rows_plan *plan,                  \
+                              const tarn__rows_pair *pairs, size_t count) { \
+    for (size_t k = 0; k < count; k++) {                                    \
+      tarn__rows_pair p = pairs[k];                                         \
+      fetch(plan, &pairs[k + TARN__ROWS_AHEAD]);                            \
+      if (p.table != NULL) {                                                \
+        move;                                                               \
+      } else {                                                              \
+        memset(p.dense, 0, plan->dense_bytes);                              \
+      }                                                                     \
+    }                                                                       \
+  }
+
+// Rows without bytes.
+static void move_nothing(const tarn__rows_plan *plan,
+                         const tarn__rows_pair *pairs, size_t count) {
+  (void)plan;
+  (void)pairs;
+  (void)count;
+}
+
+// --- as they are -----------------------------------------------------------
+
+MOVER(gather, , memcpy(p.dense, p.table, plan->dense_bytes))
+MOVER(scatter, , memcpy(p.table, p.dense, plan->table_bytes))
+
+#if defined(__x86_64__)
+
+#define AVX2 __attribute__((target("avx2")))
+
+// |size| bytes, a multiple of a line. What does not begin with a line would be
+// written in parts, which is slower than all else.
+#define STREAM(name, attributes, vector, load, store)                          \
+  attributes static inline void name(unsigned char *to,                        \
+                                     const unsigned char *from, size_t size) { \
+    if ((uintptr_t)to % LINE_SIZE != 0) {                                      \
+      memcpy(to, from, size);                                                  \
+      return;                                                                  \
+    }                                                                          \
+    enum { VECTORS = LINE_SIZE / sizeof(vector) };                             \
+    for (size_t at = 0; at < size; at += LINE_SIZE) {                          \
+      vector line[VECTORS];                                                    \
+      for (size_t i = 0; i < VECTORS; i++)                                     \
+        line[i] = load((const vector *)(const void *)(from + at) + i);         \
+      for (size_t i = 0; i < VECTORS; i++)                                     \
+        store((vector *)(void *)(to + at) + i, line[i]);                       \
+    }                                                                          \
+  }
+
+STREAM(stream_sse2, , __m128i, _mm_loadu_si128, _mm_stream_si128)
+MOVER(gather_sse2, , stream_sse2(p.dense, p.table, plan->dense_bytes))
+MOVER(scatter_sse2, , stream_sse2(p.table, p.dense, plan->table_bytes))
+
+STREAM(stream_avx2, AVX2, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
+MOVER(gather_avx2, AVX2, stream_avx2(p.dense, p.table, plan->dense_bytes))
+MOVER(scatter_avx2, AVX2, stream_avx2(p.table, p.dense, plan->table_bytes))
+
+static bool can_stream(void) {
+  return true;
+}
+
+static tarn__rows_mover *streamer_of(tarn__rows_action action) {
+  bool wide = __builtin_cpu_supports("avx2");
+  if (action == TARN__ROWS_GATHER) return wide ? gather_avx2 : gather_sse2;
+  return wide ? scatter_avx2 : scatter_sse2;
+}
+
+void tarn__rows_settle(void) {
+  _mm_sfence();
+}
+
+#else
+
+static bool can_stream(void) {
+  return false;
+}
+
+static tarn__rows_mover *streamer_of(tarn__rows_action action) {
+  return action == TARN__ROWS_GATHER ? gather : scatter;
+}
+
+void tarn__rows_settle(void) {}
+
+#endif
+
+// Whether rows of |bytes| that stand |stride| apart from |address| on begin
+// with a line and are lines.
+static bool are_lines(tarn_addr address, size_t stride, size_t bytes) {
+  return address % LINE_SIZE == 0 && stride % LINE_SIZE == 0 &&
+         bytes % LINE_SIZE == 0;
+}
+
+static bool is_much(const tarn__rows_plan *plan) {
+  return plan->rows->index_count > STREAM_FROM / plan->table_bytes;
+}
+
+// Of chunks of the table, each is looked at row by row.
+static bool is_streamed(const tarn__rows_plan *plan) {
+  const tarn_rows *rows = plan->rows;
+  if (!can_stream() || !is_much(plan)) return false;
+  if (plan->action == TARN__ROWS_GATHER) {
+    return are_lines(rows->dense, rows->dense_stride, plan->dense_bytes);
+  }
+  return are_lines(rows->table_offset, rows->table_stride, plan->table_bytes);
+}
+
+static void choose_copy(tarn__rows_plan *plan) {
+  bool gathers = plan->action == TARN__ROWS_GATHER;
+  if (is_streamed(plan)) {
+    plan->move = streamer_of(plan->action);
+    plan->fetch_table = gathers;
+  } else {
+    plan->move = gathers ? gather : scatter;
+  }
+}
+
+// --- converted -------------------------------------------------------------
+
+MOVER(gather_other, ,
+      tarn__convert(plan->rows->dense_dtype, p.dense, plan->rows->table_dtype,
+                    p.table, plan->rows->width))
+MOVER(scatter_other, ,
+      tarn__convert(plan->rows->table_dtype, p.table, plan->rows->dense_dtype,
+                    p.dense, plan->rows->width))
+MOVER(add_other, ,
+      tarn__convert_add(plan->rows->table_dtype, p.table,
+                        plan->rows->dense_dtype, p.dense, plan->rows->width))
+
+// --- added -----------------------------------------------------------------
+
+// Integers add as unsigned ones do. By memcpy, because addresses have any
+// alignment.
+#define ADDER(name, type)                                                     \
+  static inline void name##_row(unsigned char *to, const unsigned char *from, \
+                                size_t count) {                               \
+    for (size_t k = 0; k < count; k++) {                                      \
+      type sum;                                                               \
+      type more;                                                              \
+      memcpy(&sum, to + k * sizeof sum, sizeof sum);                          \
+      memcpy(&more, from + k * sizeof more, sizeof more);                     \
+      sum = (type)(sum + more);                                               \
+      memcpy(to + k * sizeof sum, &sum, sizeof sum);                          \
+    }                                                                         \
+  }                                                                           \
+  MOVER(name, , name##_row(p.table, p.dense, plan->rows->width))
+
+ADDER(add_f64, double)
+ADDER(add_f32, float)
+ADDER(add_64, uint64_t)
+ADDER(add_32, uint32_t)
+ADDER(add_16, uint16_t)
+ADDER(add_8, uint8_t)
+
+static tarn__rows_mover *adder_of(tarn_dtype dtype) {
+  static tarn__rows_mover *const adders[] = {
+      [TARN_DTYPE_F64] = add_f64,   [TARN_DTYPE_F32] = add_f32,
+      [TARN_DTYPE_F16] = add_other, [TARN_DTYPE_BF16] = add_other,
+      [TARN_DTYPE_I64] = add_64,    [TARN_DTYPE_I32] = add_32,
+      [TARN_DTYPE_I16] = add_16,    [TARN_DTYPE_I8] = add_8,
+      [TARN_DTYPE_U64] = add_64,    [TARN_DTYPE_U32] = add_32,
+      [TARN_DTYPE_U16] = add_16,    [TARN_DTYPE_U8] = add_8,
+  };
+  return adders[dtype];
+}
+
+static tarn__rows_mover *converter_of(tarn__rows_action action) {
+  switch (action) {
+    case TARN__ROWS_GATHER:
+      return gather_other;
+    case TARN__ROWS_SCATTER:
+      return scatter_other;
+    case TARN__ROWS_SCATTER_ADD:
+      break;
+  }
+  return add_other;
+}
+
+void tarn__rows_choose(tarn__rows_plan *plan) {
+  const tarn_rows *rows = plan->rows;
+  plan->fetch_table = true;
+  plan->fetch_dense = plan->action != TARN__ROWS_GATHER;
+  if (plan->table_bytes == 0) {
+    plan->move = move_nothing;
+  } else if (rows->table_dtype != rows->dense_dtype) {
+    plan->move = converter_of(plan->action);
+  } else if (plan->action == TARN__ROWS_SCATTER_ADD) {
+    plan->move = adder_of(rows->table_dtype);
+  } else {
+    choose_copy(plan);
+  }
+}

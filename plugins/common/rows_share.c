@@ -1,0 +1,164 @@
+// A share of the rows, which go one after the other as they come, or a batch of
+// them sorted by region of the table. Which of the two is faster depends on
+// what is not known here: on the size of the table's pages, and on how many of
+// them the processor remembers. So both are tried, and tried again now and
+// then.
+//
+//   batches   [ as they come ][ sorted ][ the faster of the two ] . . .
+//
+// Rows that were found wait in a window to be moved together.
+#include <string.h>
+
+#include "base/os.h"
+#include "common/rows_direct.h"
+
+enum {
+  TRY_EVERY = 32,  // batches, the first two of which are tries
+  WINDOW = 64,     // rows that are moved together
+};
+
+typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
+
+// What the thread works with.
+typedef struct worker {
+  tarn__rows_share *share;
+  tarn__rows_buckets buckets;
+  bool can_sort;
+  size_t turn;             // the next batch
+  uint64_t costs[ORDERS];  // ns of a batch when it was last done so
+  size_t count;            // of the pairs
+  tarn__rows_pair pairs[WINDOW + 2 * TARN__ROWS_AHEAD];
+} worker;
+
+// --- the window ------------------------------------------------------------
+
+// Moves all pairs but those that stand there to be fetched.
+static void move_most(worker *w) {
+  const tarn__rows_plan *plan = w->share->plan;
+  plan->move(plan, w->pairs, WINDOW);
+  memcpy(w->pairs, w->pairs + WINDOW, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
+  w->count = TARN__ROWS_AHEAD;
+}
+
+// Moves all there are; what stood behind them is fetched in vain.
+static void move_rest(worker *w) {
+  const tarn__rows_plan *plan = w->share->plan;
+  plan->move(plan, w->pairs, w->count);
+  w->count = 0;
+}
+
+static inline void push(worker *w, unsigned char *table, size_t position) {
+  const tarn_rows *rows = w->share->plan->rows;
+  tarn_addr dense = rows->dense + position * rows->dense_stride;
+  w->pairs[w->count++] =
+      (tarn__rows_pair){table, (unsigned char *)(uintptr_t)dense};
+  if (w->count == WINDOW + TARN__ROWS_AHEAD) move_most(w);
+}
+
+// --- indices ---------------------------------------------------------------
+
+static void stop(tarn__rows_share *share, tarn__rows_fault_kind kind,
+                 int64_t index, size_t position) {
+  share->fault = (tarn__rows_fault){kind, index, position};
+}
+
+tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
+                                    size_t position) {
+  const tarn__rows_plan *plan = share->plan;
+  if ((plan->rows->flags & TARN_ROWS_SKIP_BAD) != 0) {
+    return plan->action == TARN__ROWS_GATHER ? TARN__ROWS_CLEAR
+                                             : TARN__ROWS_PASS;
+  }
+  stop(share, TARN__ROWS_BAD_INDEX, index, position);
+  return TARN__ROWS_STOP;
+}
+
+// False: a fault.
+static inline bool push_row(worker *w, size_t row, size_t position) {
+  const tarn__rows_plan *plan = w->share->plan;
+  if (plan->table_bytes == 0) return true;
+  tarn_addr at = tarn__rows_place(plan->rows, row, plan->table_bytes);
+  if (at == 0) {
+    stop(w->share, TARN__ROWS_IN_TWO, (int64_t)row, position);
+    return false;
+  }
+  push(w, (unsigned char *)(uintptr_t)at, position);
+  return true;
+}
+
+// --- batches ---------------------------------------------------------------
+
+static bool move_as_they_come(worker *w, size_t first, size_t count) {
+  for (size_t i = first; i < first + count; i++) {
+    size_t row = 0;
+    tarn__rows_verdict verdict = tarn__rows_admit(w->share, i, &row);
+    if (verdict == TARN__ROWS_STOP) return false;
+    if (verdict == TARN__ROWS_CLEAR) push(w, NULL, i);
+    if (verdict == TARN__ROWS_TAKE && !push_row(w, row, i)) return false;
+  }
+  move_rest(w);
+  return true;
+}
+
+static bool move_region(worker *w, size_t region, size_t first, size_t begin) {
+  const tarn__rows_buckets *b = &w->buckets;
+  for (size_t k = begin; k < b->ends[region]; k++) {
+    const tarn__rows_entry *e = &b->entries[k];
+    size_t row = (region << b->shift) + e->row;
+    if (!push_row(w, row, first + e->position)) return false;
+  }
+  return true;
+}
+
+static void clear_rows(worker *w, size_t first, size_t begin, size_t end) {
+  for (size_t k = begin; k < end; k++) {
+    push(w, NULL, first + w->buckets.entries[k].position);
+  }
+}
+
+static bool move_sorted(worker *w, size_t first, size_t count) {
+  const tarn__rows_buckets *b = &w->buckets;
+  if (!tarn__rows_buckets_sort(&w->buckets, w->share, first, count)) {
+    return false;
+  }
+  size_t begin = 0;
+  for (size_t region = 0; region < b->count; region++) {
+    if (!move_region(w, region, first, begin)) return false;
+    begin = b->ends[region];
+  }
+  clear_rows(w, first, begin, b->ends[b->count]);
+  move_rest(w);
+  return true;
+}
+
+static order next_order(const worker *w) {
+  size_t turn = w->turn % TRY_EVERY;
+  if (!w->can_sort || turn == AS_THEY_COME) return AS_THEY_COME;
+  if (turn == SORTED) return SORTED;
+  return w->costs[SORTED] < w->costs[AS_THEY_COME] ? SORTED : AS_THEY_COME;
+}
+
+// False: a fault.
+static bool move_batch(worker *w, size_t first, size_t count) {
+  order how = next_order(w);
+  uint64_t begin = tarn__os_busy_ns();
+  bool fine = how == SORTED ? move_sorted(w, first, count)
+                            : move_as_they_come(w, first, count);
+  w->costs[how] = tarn__os_busy_ns() - begin;
+  w->turn++;
+  return fine;
+}
+
+void tarn__rows_share_run(tarn__rows_share *share) {
+  worker w = {.share = share};
+  size_t left = share->end - share->first;
+  bool fine = true;
+  w.can_sort = tarn__rows_buckets_begin(&w.buckets, share);
+  while (fine && left != 0) {
+    size_t now = left < TARN__ROWS_BATCH ? left : TARN__ROWS_BATCH;
+    fine = move_batch(&w, share->end - left, now);
+    left -= now;
+  }
+  if (w.can_sort) tarn__rows_buckets_end(&w.buckets);
+  tarn__rows_settle();
+}
