@@ -298,7 +298,7 @@ static tarn_whole *make_whole(tarn_comm *comm, tarn_place place) {
   tarn_whole_options options = {.struct_size = sizeof options,
                                 .type = TARN_WHOLE_CONTINUOUS,
                                 .place = place,
-                                .size = 64 * 1024};
+                                .size = MIB / 16};
   tarn_whole *whole = NULL;
   assert_ok(tarn_whole_create(comm, &options, &whole));
   return whole;

@@ -197,7 +197,7 @@ static void be_offered_pieces(void) {
   tarn_comm *inner = my.comm;
   my.comm = wrap(inner);
   warm_up_plainly(place);
-  for (size_t i = 0; i < OFFERS * 2; i++) {
+  for (size_t i = 0; i < (size_t)OFFERS * 2; i++) {
     belongings before = look_around(place);
     tarn_whole *whole = NULL;
     false_offer = &offers[i / 2];

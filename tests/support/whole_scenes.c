@@ -85,7 +85,7 @@ static bool give_each(scene_part *part) {
   unsigned char out[MOST * EACH];
   unsigned char in[MOST * EACH] = {0};
   size_t sizes[MOST] = {EACH, EACH, EACH};
-  size_t offsets[MOST] = {0, EACH, 2 * EACH};
+  size_t offsets[MOST] = {0, EACH, (size_t)2 * EACH};
   memset(out, (int)tarn_comm_rank(part->comm) + 1, sizeof out);
   bool good = SCENE_OK(part, tarn_comm_alltoallv(part->comm, out, sizes,
                                                  offsets, in, sizes, offsets));
