@@ -3,21 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "probe.h"
+#include "tool/stopwatch.h"
 
 enum { ROUNDS = 101, NAME_SIZE = 64 };
-
-static double cpu_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a;
-  double y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
 
 static void name_of(size_t index, char name[NAME_SIZE]) {
   static const char *const parts[] = {"query", "key", "value", "output"};
@@ -47,13 +37,13 @@ static size_t shuffled(size_t i, size_t count) {
 
 static tarn_status ask_all(tarn_model *model, char (*names)[NAME_SIZE],
                            size_t count, double *out_ns) {
-  double before = cpu_ns();
+  double before = stopwatch_cpu_ns();
   for (size_t i = 0; i < count; i++) {
     if (tarn_model_param(model, names[shuffled(i, count)]) == NULL) {
       return TARN_E_INVALID;
     }
   }
-  *out_ns = (cpu_ns() - before) / (double)count;
+  *out_ns = (stopwatch_cpu_ns() - before) / (double)count;
   return TARN_OK;
 }
 
@@ -64,8 +54,7 @@ static tarn_status measure(tarn_model *model, char (*names)[NAME_SIZE],
   for (size_t i = 0; status == TARN_OK && i < ROUNDS; i++)
     status = ask_all(model, names, count, &rounds[i]);
   if (status != TARN_OK) return status;
-  qsort(rounds, ROUNDS, sizeof *rounds, compare);
-  *out_ns = rounds[ROUNDS / 2];
+  *out_ns = probe_median(rounds, ROUNDS);
   return TARN_OK;
 }
 

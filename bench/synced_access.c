@@ -6,6 +6,7 @@
 
 #include "probe.h"
 #include "synced_figures.h"
+#include "tool/stopwatch.h"
 
 enum {
   SIZE = 1 << 20,
@@ -42,16 +43,16 @@ static void locked_batch(void) {
 }
 
 static double time_locked(void) {
-  double begin = synced_cpu_ns();
+  double begin = stopwatch_cpu_ns();
   locked_batch();
-  return synced_cpu_ns() - begin;
+  return stopwatch_cpu_ns() - begin;
 }
 
 // Negative if an access fails.
 static double time_access(const synced_scene *s, tarn_synced *buffer) {
-  double begin = synced_cpu_ns();
+  double begin = stopwatch_cpu_ns();
   bool done = access_batch(buffer, s->place);
-  double ns = synced_cpu_ns() - begin;
+  double ns = stopwatch_cpu_ns() - begin;
   return done ? ns : -1;
 }
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "synced_figures.h"
 
@@ -62,12 +61,6 @@ size_t synced_passes(const synced_scene *s, size_t usual, size_t most) {
   return asked < most ? asked : most;
 }
 
-double synced_cpu_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
   synced_moved *sum = context;
   if (tarn_place_equal(traffic->from, TARN_HOST)) {
@@ -83,6 +76,22 @@ static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
 bool synced_read_moved(tarn_synced *buffer, synced_moved *out) {
   *out = (synced_moved){0};
   return tarn_synced_traffic(buffer, add_moved, out) == TARN_OK;
+}
+
+static bool take(tarn_place place, size_t size, tarn_block *out) {
+  tarn_pool *pool = NULL;
+  return tarn_pool_of(place, &pool) == TARN_OK &&
+         tarn_pool_alloc(pool, size, 0, NULL, out) == TARN_OK;
+}
+
+bool synced_pair_take(const synced_scene *s, size_t size, synced_pair *out) {
+  tarn_place pinned = {s->device, TARN_PLACE_HOST};
+  return take(pinned, size, &out->here) && take(s->place, size, &out->there);
+}
+
+void synced_pair_give(synced_pair *pair) {
+  if (pair->there.pool != NULL) (void)tarn_pool_free(&pair->there, NULL);
+  if (pair->here.pool != NULL) (void)tarn_pool_free(&pair->here, NULL);
 }
 
 // ---------------------------------------------------------------------------

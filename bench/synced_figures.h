@@ -20,9 +20,6 @@ bool synced_refused(char *why);
 // |usual| unless the command says otherwise, and |most| at most.
 size_t synced_passes(const synced_scene *s, size_t usual, size_t most);
 
-// The calling thread's time on a processor.
-double synced_cpu_ns(void);
-
 // What was copied since the counts of |buffer| were reset; |buffer| NULL: of
 // all buffers.
 typedef struct synced_moved {
@@ -31,6 +28,16 @@ typedef struct synced_moved {
 } synced_moved;
 
 bool synced_read_moved(tarn_synced *buffer, synced_moved *out);
+
+// Memory as a buffer has it, of the same pools, for copies by hand. Blocks that
+// there are not have no pool.
+typedef struct synced_pair {
+  tarn_block here;   // at the host
+  tarn_block there;  // at the device
+} synced_pair;
+
+bool synced_pair_take(const synced_scene *s, size_t size, synced_pair *out);
+void synced_pair_give(synced_pair *pair);
 
 // --- synced_access.c ---------------------------------------------------------
 

@@ -42,8 +42,7 @@ typedef struct loop {
   tarn_stream *copies;
   tarn_stream *computes;
   tarn_synced *batches[BATCHES];
-  tarn_block here[BATCHES];      // as large, at the host, for copies by hand
-  tarn_block there[BATCHES];     // at the device
+  synced_pair pairs[BATCHES];    // as large, for copies by hand
   uint64_t rounds;               // of a use
   uint64_t used;                 // uses that have ended: the computing thread's
   uint64_t ends_ns[ITERATIONS];  // when, on the clock
@@ -126,28 +125,19 @@ static bool run_loop(loop *l, uint64_t iterations) {
 // Making and ending it
 // ---------------------------------------------------------------------------
 
-static bool take(tarn_place place, size_t size, tarn_block *out) {
-  tarn_pool *pool = NULL;
-  return tarn_pool_of(place, &pool) == TARN_OK &&
-         tarn_pool_alloc(pool, size, 0, NULL, out) == TARN_OK;
-}
-
 // First touches cost page faults, which are no part of a copy.
 static bool touch(const loop *l, size_t index) {
-  void *bytes = (void *)(uintptr_t)l->here[index].address;
+  const synced_pair *pair = &l->pairs[index];
+  void *bytes = (void *)(uintptr_t)pair->here.address;
   memset(bytes, 0x5a, l->size);
-  return tarn_copy_h2d(l->scene->device, l->there[index].address, bytes,
-                       l->size, NULL) == TARN_OK;
+  return tarn_copy_h2d(l->scene->device, pair->there.address, bytes, l->size,
+                       NULL) == TARN_OK;
 }
 
-// Memory as the buffers have it, of the same pools.
 static bool take_pairs(loop *l) {
-  tarn_place pinned = {l->scene->device, TARN_PLACE_HOST};
   for (size_t i = 0; i < BATCHES; i++) {
-    if (!take(pinned, l->size, &l->here[i]) ||
-        !take(l->scene->place, l->size, &l->there[i]) || !touch(l, i)) {
+    if (!synced_pair_take(l->scene, l->size, &l->pairs[i]) || !touch(l, i))
       return false;
-    }
   }
   return true;
 }
@@ -170,8 +160,7 @@ static void end_loop(loop *l) {
   if (l->copies != NULL) (void)tarn_stream_destroy(l->copies);
   for (size_t i = 0; i < BATCHES; i++) {
     (void)tarn_synced_destroy(l->batches[i]);
-    if (l->here[i].pool != NULL) (void)tarn_pool_free(&l->here[i], NULL);
-    if (l->there[i].pool != NULL) (void)tarn_pool_free(&l->there[i], NULL);
+    synced_pair_give(&l->pairs[i]);
   }
 }
 
@@ -265,9 +254,9 @@ static double time_copies(const loop *l) {
   bool queued = true;
   uint64_t begin = stopwatch_clock_ns();
   for (size_t i = 0; i < ALONE && queued; i++) {
-    size_t at = i % BATCHES;
-    const void *source = (const void *)(uintptr_t)l->here[at].address;
-    queued = tarn_copy_h2d(l->scene->device, l->there[at].address, source,
+    const synced_pair *pair = &l->pairs[i % BATCHES];
+    const void *source = (const void *)(uintptr_t)pair->here.address;
+    queued = tarn_copy_h2d(l->scene->device, pair->there.address, source,
                            l->size, l->copies) == TARN_OK;
   }
   if (!finish(l) || !queued) return -1;

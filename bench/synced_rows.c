@@ -9,6 +9,7 @@
 
 #include "probe.h"
 #include "synced_figures.h"
+#include "tool/stopwatch.h"
 #include "tool/tool.h"
 
 enum {
@@ -199,31 +200,8 @@ bool synced_rows_bytes(const synced_scene *s, double *out, char *why) {
 // Time
 // ---------------------------------------------------------------------------
 
-// The same memory that the buffer has, of the same pools.
-typedef struct pair {
-  tarn_block here;
-  tarn_block there;
-} pair;
-
-static bool take(tarn_place place, size_t size, tarn_block *out) {
-  tarn_pool *pool = NULL;
-  return tarn_pool_of(place, &pool) == TARN_OK &&
-         tarn_pool_alloc(pool, size, 0, NULL, out) == TARN_OK;
-}
-
-static bool take_pair(const rows *r, pair *out) {
-  tarn_place pinned = {r->scene->device, TARN_PLACE_HOST};
-  return take(pinned, r->size, &out->here) &&
-         take(r->scene->place, r->size, &out->there);
-}
-
-static void give_pair(pair *p) {
-  if (p->there.pool != NULL) (void)tarn_pool_free(&p->there, NULL);
-  if (p->here.pool != NULL) (void)tarn_pool_free(&p->here, NULL);
-}
-
 // Each row by itself, as there is one between any two.
-static bool copy_by_hand(const rows *r, const pair *p) {
+static bool copy_by_hand(const rows *r, const synced_pair *p) {
   const char *source = (const char *)(uintptr_t)p->here.address;
   for (size_t i = 0; i < r->written; i++) {
     size_t offset = 2 * i * ROW;
@@ -252,17 +230,17 @@ static bool copy_by_buffer(const rows *r) {
          tarn_synced_end(&access) == TARN_OK;
 }
 
-static bool time_pass(const rows *r, const pair *p, double *out_us) {
-  double begin = synced_cpu_ns();
+static bool time_pass(const rows *r, const synced_pair *p, double *out_us) {
+  double begin = stopwatch_cpu_ns();
   bool copied = copy_by_hand(r, p);
-  double middle = synced_cpu_ns();
+  double middle = stopwatch_cpu_ns();
   copied = copied && copy_by_buffer(r);
-  double end = synced_cpu_ns();
+  double end = stopwatch_cpu_ns();
   *out_us = ((end - middle) - (middle - begin)) / 1e3 / (double)r->written;
   return copied;
 }
 
-static bool time_passes(const rows *r, const pair *p, double *out) {
+static bool time_passes(const rows *r, const synced_pair *p, double *out) {
   double costs[PASSES_MOST];
   size_t passes = synced_passes(r->scene, PASSES, PASSES_MOST);
   for (size_t i = 0; i < WARMING; i++) {
@@ -284,12 +262,13 @@ static void choose_rows(rows *r) {
 
 bool synced_rows_time(const synced_scene *s, double *out, char *why) {
   rows r;
-  pair p = {{0}, {0}};
+  synced_pair p = {{0}, {0}};
   bool done = make(&r, s, 2, why);
   choose_rows(&r);
-  if (done && (!fill(&r) || !take_pair(&r, &p) || !time_passes(&r, &p, out)))
+  if (done && (!fill(&r) || !synced_pair_take(s, r.size, &p) ||
+               !time_passes(&r, &p, out)))
     done = synced_refused(why);
-  give_pair(&p);
+  synced_pair_give(&p);
   unmake(&r);
   return done;
 }

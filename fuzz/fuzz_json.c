@@ -1,18 +1,10 @@
 // Any bytes as JSON: tokens of these bytes, in order and well nested, and what
 // is skipped ends where reading ends it.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void require(int holds, const char *what) {
-  if (holds) return;
-  fprintf(stderr, "fuzz_json: %s\n", what);
-  abort();
-}
+#include "fuzz.h"
 
 // What a text means is no longer than it stands there.
 static void unescape(const tarn__json_token *token) {

@@ -107,22 +107,22 @@ static void copy(void) {
                                               gather, &written) == TARN_OK) {
     tarn_status status = tarn_trace_read_bytes(written.items, written.size,
                                                "copy", NULL, &again);
-    fuzz_require(status == TARN_OK, tarn_last_error());
-    fuzz_require(again->event_count == trace->event_count &&
-                     again->block_count == trace->block_count &&
-                     again->baseline_count == trace->baseline_count &&
-                     again->stack_count == trace->stack_count &&
-                     again->frame_count == trace->frame_count &&
-                     again->tag_count == trace->tag_count &&
-                     again->segment_count == trace->segment_count &&
-                     again->live_peak_bytes == trace->live_peak_bytes &&
-                     again->live_peak_event == trace->live_peak_event &&
-                     again->unfinished == trace->unfinished,
-                 "a copy is another trace");
-    fuzz_require(trace->event_count == 0 ||
-                     memcmp(again->events, trace->events,
-                            trace->event_count * sizeof *trace->events) == 0,
-                 "a copy has other events");
+    require(status == TARN_OK, tarn_last_error());
+    require(again->event_count == trace->event_count &&
+                again->block_count == trace->block_count &&
+                again->baseline_count == trace->baseline_count &&
+                again->stack_count == trace->stack_count &&
+                again->frame_count == trace->frame_count &&
+                again->tag_count == trace->tag_count &&
+                again->segment_count == trace->segment_count &&
+                again->live_peak_bytes == trace->live_peak_bytes &&
+                again->live_peak_event == trace->live_peak_event &&
+                again->unfinished == trace->unfinished,
+            "a copy is another trace");
+    require(trace->event_count == 0 ||
+                memcmp(again->events, trace->events,
+                       trace->event_count * sizeof *trace->events) == 0,
+            "a copy has other events");
   }
   tarn_trace_destroy(again);
   tarn_trace_destroy(trace);

@@ -2,47 +2,20 @@
 // solved if it is small, checked, written, and read again as it was.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "tarn/plan_csv.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
 enum { MOST_BUFFERS = 12, MOST_ARENAS = 4, NODES = 300 };
-
-static size_t held;
-static size_t peak;
-
-static void *allocate(void *context, size_t size, size_t align) {
-  void *ptr = NULL;
-  (void)context;
-  if (posix_memalign(&ptr, align, size) != 0) return NULL;
-  held += size;
-  if (held > peak) peak = held;
-  return ptr;
-}
-
-static void deallocate(void *context, void *ptr, size_t size, size_t align) {
-  (void)context;
-  (void)align;
-  held -= size;
-  free(ptr);
-}
-
-static void require(int holds, const char *what) {
-  if (holds) return;
-  fprintf(stderr, "fuzz_plan_csv: %s: %s\n", what, tarn_last_error());
-  abort();
-}
 
 static tarn_plan_table *read_bytes(const uint8_t *bytes, size_t size,
                                    bool answers) {
   const tarn_plan_csv_options options = {.struct_size = sizeof options,
                                          .offsets_are_answers = answers};
   tarn_plan_table *table = NULL;
-  peak = 0;
+  fuzz_memory_begin();
   tarn_status status =
       tarn_plan_table_read_bytes(bytes, size, "fuzzed", &options, &table);
   require((status == TARN_OK) == (table != NULL), "status and table disagree");
@@ -51,7 +24,7 @@ static tarn_plan_table *read_bytes(const uint8_t *bytes, size_t size,
           "another status");
   require(status == TARN_OK || strncmp(tarn_last_error(), "fuzzed:", 7) == 0,
           "no place");
-  require(peak <= 64 * size + (1 << 20), "more memory than was promised");
+  fuzz_memory_check(size);
   return table;
 }
 
@@ -141,13 +114,10 @@ static void solve_small(const tarn_plan_table *table) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
-  static const tarn_host_allocator allocator = {.allocate = allocate,
-                                                .deallocate = deallocate};
-  require(tarn_host_allocator_set(&allocator) == TARN_OK, "a leak before");
   tarn_plan_table_destroy(read_bytes(bytes, size, true));
   tarn_plan_table *table = read_bytes(bytes, size, false);
   if (table != NULL) solve_small(table);
   tarn_plan_table_destroy(table);
-  require(held == 0 && tarn_host_memory() == 0, "a leak");
+  fuzz_memory_end();
   return 0;
 }

@@ -6,13 +6,11 @@
 //   flags, low and high byte of how many bytes of data there are, header
 //
 // where with the flag 1 the input is a whole file behind these three bytes.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "tarn/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 enum { RAW = 1, HEAD = 3, LENGTH = 8 };
 
@@ -21,31 +19,6 @@ typedef struct bytes {
   size_t size;
   size_t room;
 } bytes;
-
-static size_t held;
-static size_t peak;
-
-static void *allocate(void *context, size_t size, size_t align) {
-  void *ptr = NULL;
-  (void)context;
-  if (posix_memalign(&ptr, align, size) != 0) return NULL;
-  held += size;
-  if (held > peak) peak = held;
-  return ptr;
-}
-
-static void deallocate(void *context, void *ptr, size_t size, size_t align) {
-  (void)context;
-  (void)align;
-  held -= size;
-  free(ptr);
-}
-
-static void require(int holds, const char *what) {
-  if (holds) return;
-  fprintf(stderr, "fuzz_safetensors: %s: %s\n", what, tarn_last_error());
-  abort();
-}
 
 // --- a file out of an input --------------------------------------------------
 
@@ -222,20 +195,17 @@ static void write_and_read(const tarn_safetensors *read) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
-  static const tarn_host_allocator allocator = {.allocate = allocate,
-                                                .deallocate = deallocate};
   tarn_safetensors *read = NULL;
   if (size < HEAD) return 0;
-  require(tarn_host_allocator_set(&allocator) == TARN_OK, "a leak before");
   bytes file = make_file(input, size);
-  peak = 0;
+  fuzz_memory_begin();
   tarn_status status =
       tarn_safetensors_open_bytes(file.items, file.size, "fuzzed", &read);
   require(status == TARN_OK || status == TARN_E_CORRUPT, "another status");
   require((status == TARN_OK) == (read != NULL), "status and file disagree");
   require(status == TARN_OK || strncmp(tarn_last_error(), "fuzzed: ", 8) == 0,
           "no place");
-  require(peak <= 64 * size + (1 << 20), "more memory than was promised");
+  fuzz_memory_check(size);
   if (read != NULL) {
     check_cover(read, &file);
     check_metadata(read);
@@ -243,6 +213,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
   }
   tarn_safetensors_close(read);
   free(file.items);
-  require(held == 0 && tarn_host_memory() == 0, "a leak");
+  fuzz_memory_end();
   return 0;
 }

@@ -250,6 +250,22 @@ START_TEST(the_clock_goes_forward) {
 }
 END_TEST
 
+// Sleep does not count.
+START_TEST(busy_time_is_work) {
+  uint64_t before = tarn__os_busy_ns();
+  for (uint64_t now = before; now - before < 1000000;) {
+    uint64_t next = tarn__os_busy_ns();
+    require(next >= now);
+    now = next;
+  }
+  uint64_t busy = tarn__os_busy_ns();
+  uint64_t clock = tarn__os_now_ns();
+  usleep(50000);
+  uint64_t slept = tarn__os_now_ns() - clock;
+  ck_assert_uint_lt(tarn__os_busy_ns() - busy, slept);
+}
+END_TEST
+
 START_TEST(a_fork_is_another_generation) {
   uint32_t mine = tarn__os_generation();
   pid_t child = fork();
@@ -383,7 +399,7 @@ int main(void) {
            bytes_move_and_addresses_stay, files_in_memory_are_shared,
            mapped_pages_become_a_file_and_private_again,
            files_in_memory_are_told_from_others);
-  ADD_CASE(suite, "time and forks", the_clock_goes_forward,
+  ADD_CASE(suite, "time and forks", the_clock_goes_forward, busy_time_is_work,
            a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);
   ADD_CASE(suite, "other threads", other_threads_are_fenced_and_let_run);
   TCase *files = tcase_create("files");

@@ -17,8 +17,6 @@ static void open_sim(size_t capacity) {
 }
 
 static void close_sim(void) {
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_of(tarn_place_on(sim), &pool));
   ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
   ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
   ck_assert_uint_eq(sim_misuses(), 0);
@@ -143,12 +141,11 @@ START_TEST(test_no_room) {
   assert_ok(tarn_model_set_max_batch(n.model, 200));
   tarn_model_plan_options options = net_options((net_where)_i, sim);
   assert_ok(tarn_model_plan(n.model, &options));
-  size_t held = tarn_host_memory();
   tarn_model_needs report = {.struct_size = sizeof report};
   assert_ok(tarn_model_report(n.model, &report));
   ck_assert(report.fits == (_i == HOST_AND_SIM));
   assert_status(tarn_model_place(n.model), TARN_FULL);
-  held = tarn_host_memory();  // there are pools now
+  size_t held = tarn_host_memory();  // there are pools now
   assert_status(tarn_model_place(n.model), TARN_FULL);
   ck_assert_uint_eq(tarn_host_memory(), held);
   assert_no_buffers(&n);
@@ -391,6 +388,33 @@ START_TEST(test_parameters_stay) {
 }
 END_TEST
 
+// Another name of what is there already, and of a diff that was not made for
+// inference and is made together with it.
+START_TEST(test_names_that_come_later) {
+  open_sim(SIM_MIB);
+  net n = net_make();
+  tarn_tensor *later = NULL;
+  tarn_model_plan_options options = {.struct_size = sizeof options,
+                                     .mode = TARN_INFER};
+  assert_ok(tarn_model_plan(n.model, &options));
+  assert_ok(tarn_model_place(n.model));
+  net_write(n.w[0]->data, n.w[0]->max_size, TARN_HOST, NULL, 6);
+  net_write(n.w[1]->data, n.w[1]->max_size, TARN_HOST, NULL, 7);
+  assert_ok(tarn_model_release(n.model));
+  assert_ok(tarn_model_forget(n.model));
+  assert_ok(tarn_model_tie(n.model, "later", n.w[0], &later));
+  net_place(&n, AT_HOST, sim);
+  net_expect(later->data, later->max_size, TARN_HOST, 6);
+  net_expect(n.tied->data, n.tied->max_size, TARN_HOST, 7);
+  net_write(n.w[0]->diff, n.w[0]->max_size, TARN_HOST, NULL, 8);
+  net_write(n.tied->diff, n.tied->max_size, TARN_HOST, NULL, 9);
+  net_expect(later->diff, later->max_size, TARN_HOST, 8);
+  net_expect(n.w[1]->diff, n.w[1]->max_size, TARN_HOST, 9);
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
 // --- fork ------------------------------------------------------------------
 
 static int in_child(const net *n) {
@@ -433,7 +457,7 @@ int main(void) {
   ADD_CASE(s, "place", test_two_names_of_one_place, test_nothing_to_place,
            test_null, test_the_device_fails, test_any_order_of_ends,
            test_the_end_waits_for_streams, test_open_accesses_are_in_the_way,
-           test_parameters_stay);
+           test_parameters_stay, test_names_that_come_later);
   TCase *each = tcase_create("each place");
   tcase_set_timeout(each, 60);
   tcase_add_loop_test(each, test_one_block_for_each_place, 0, NET_PLACES);

@@ -1,8 +1,8 @@
 // Rounds: what may be used when, steps that are left out, the order of time,
 // bytes in place, streams that hand memory over, and that nothing is taken.
-#include <stdatomic.h>
 
 #include "support/faults.h"
+#include "support/hold.h"
 #include "test_model_run_kit.h"
 
 static tarn_device *sim;
@@ -332,23 +332,6 @@ END_TEST
 
 // --- what a round takes ----------------------------------------------------
 
-static atomic_size_t calls;
-
-static void *counted_allocate(void *context, size_t size, size_t align) {
-  (void)context;
-  void *pointer = NULL;
-  atomic_fetch_add(&calls, 1);
-  return posix_memalign(&pointer, align, size) == 0 ? pointer : NULL;
-}
-
-static void counted_free(void *context, void *pointer, size_t size,
-                         size_t align) {
-  (void)context;
-  (void)size;
-  (void)align;
-  free(pointer);
-}
-
 // After a few rounds that warm up: no call to a pool, and none to the
 // library's own allocator.
 static void assert_takes_nothing(const net *n, tarn_place place,
@@ -360,10 +343,11 @@ static void assert_takes_nothing(const net *n, tarn_place place,
   uint64_t pinned = stats_of((tarn_place){sim, TARN_PLACE_HOST}).allocs;
   uint64_t device = stats_of(tarn_place_on(sim)).allocs;
   size_t held = tarn_host_memory();
-  size_t before = atomic_load(&calls);
+  size_t before = faults_calls();
+  ck_assert_uint_gt(before, 0);  // they are counted
   for (unsigned char i = 0; i < ROUNDS; i++)
     net_round(n, place, stream, (unsigned char)(i * 7));
-  size_t taken = atomic_load(&calls) - before;
+  size_t taken = faults_calls() - before;
   ck_assert_uint_eq(taken, 0);
   ck_assert_uint_eq(tarn_host_memory(), held);
   ck_assert_uint_eq(stats_of(TARN_HOST).allocs, host);
@@ -372,16 +356,9 @@ static void assert_takes_nothing(const net *n, tarn_place place,
   ck_assert_uint_eq(stats_of(tarn_place_on(sim)).allocs, device);
 }
 
-static void count_calls(void) {
-  const tarn_host_allocator counted = {.struct_size = sizeof counted,
-                                       .allocate = counted_allocate,
-                                       .deallocate = counted_free};
-  assert_ok(tarn_host_allocator_set(&counted));
-  open_sim(0);
-}
-
 START_TEST(test_a_round_takes_nothing) {
-  count_calls();
+  faults_install();
+  open_sim(0);
   net n = net_placed((net_where)(_i / 2), sim);
   assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(sim), NULL);
   assert_ok(tarn_model_destroy(n.model));
@@ -390,7 +367,8 @@ START_TEST(test_a_round_takes_nothing) {
 END_TEST
 
 START_TEST(test_a_round_on_a_stream_takes_nothing) {
-  count_calls();
+  faults_install();
+  open_sim(0);
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));
   net n = net_placed((net_where)(_i / 2), sim);
@@ -409,9 +387,11 @@ END_TEST
 START_TEST(test_no_memory_to_enter) {
   static unsigned char ones[ROW];
   faults_install();
-  open_sim(2000000);
+  open_sim(0);
+  hold held;
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));
+  hold_begin(&held, stream);
   pair p = make_pair(tarn_place_on(sim));
   size_t refused = 0;
   for (size_t n = 1; n < 12; n++) {
@@ -430,6 +410,7 @@ START_TEST(test_no_memory_to_enter) {
       queue_write(now->data, ones, stream);
     }
   }
+  hold_end(&held);
   ck_assert_uint_gt(refused, 1);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_model_destroy(p.model));

@@ -254,6 +254,7 @@ START_TEST(a_picture_has_a_box_for_each_part) {
   // Behind them; fc1, relu1, fc2, relu2 and scores, data and diff.
   ck_assert_uint_eq(count_of(svg, "<rect "), 1 + 10);
   assert_contains(svg, "relu1.out diff, 8192 bytes at ");
+  assert_contains(svg, ">up: offsets to 0.03 MiB; right: 6 steps forward and");
   free(svg);
   assert_fails(run_mlp("--dry-run", "-o", "json", "--svg", "/no/such/folder/x"),
                1, "/no/such/folder/x: No such file");

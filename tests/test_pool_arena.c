@@ -290,6 +290,21 @@ START_TEST(pages_are_the_device_s_at_least) {
 }
 END_TEST
 
+// A page that nobody asked for is not too large for a device: what it has is
+// given out, and what it has not is refused like anywhere else.
+START_TEST(a_device_below_a_page_is_used_all_the_same) {
+  arena_place p = open_arena_of(64 * KIBIBYTE, "sim:0", "arena_pool");
+  refuse(p.pool, 64 * KIBIBYTE + 1, 0, TARN_FULL);
+  tarn_block block = take(p.pool, 64 * KIBIBYTE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 64 * KIBIBYTE);
+  refuse(p.pool, 1, 0, TARN_FULL);
+  give(block);
+  assert_status(tarn_pool_use(p.place, "arena_pool:page=512K"), TARN_E_INVALID);
+  assert_error_says("page=524288 is more than the 65536 bytes of sim:0");
+  close_arena(&p);
+}
+END_TEST
+
 START_TEST(a_page_that_is_none_is_refused) {
   static const struct {
     const char *strategy;
@@ -504,8 +519,9 @@ int main(void) {
            a_device_smaller_than_a_segment_is_used,
            a_limit_below_a_segment_is_kept_to, a_limit_counts_pages);
   ADD_CASE(suite, "pages", pages_move_from_hole_to_hole,
-           pages_are_the_device_s_at_least, a_page_that_is_none_is_refused,
-           the_environment_can_name_it);
+           pages_are_the_device_s_at_least,
+           a_device_below_a_page_is_used_all_the_same,
+           a_page_that_is_none_is_refused, the_environment_can_name_it);
   ADD_CASE(suite, "streams", each_stream_has_its_own_holes,
            memory_that_two_streams_share_waits_for_both,
            memory_that_many_streams_share_waits_for_all_of_them,

@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os.h"
+#include "support/child.h"
 #include "support/fake_plugin.h"
 #include "test_pool_kit.h"
 
@@ -383,17 +382,13 @@ static int use_in_child(tarn_pool *parents) {
 START_TEST(a_child_has_a_thread_of_its_own) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_decay(pool, MS));
+  await_sleeping_threads();
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(60);
+    child_begin(60);
     _exit(use_in_child(pool));
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert(WIFEXITED(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  assert_child_ended_well(child);
   give(take(pool, PAGE));
   await(pool, 0);
   assert_ok(tarn_pool_decay(pool, 0));

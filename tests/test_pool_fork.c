@@ -1,43 +1,14 @@
 // Pools and forks: a parent's pool is none of its child's, and nothing in the
 // child waits for a thread that it does not have.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/fake_plugin.h"
 #include "tarn/snapshot.h"
 #include "test_pool_kit.h"
-
-// In a child, which has no part in Check: the first thing that does not hold
-// ends it.
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
-// Runs |in_child| in a child that may take half a minute.
-static void fork_and_run(void (*in_child)(void)) {
-  pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
-    in_child();
-    _exit(0);
-  }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status), "the child died of signal %d",
-                WTERMSIG(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 0);
-}
 
 // --- a parent's pool -------------------------------------------------------
 

@@ -16,13 +16,13 @@ static size_t random_below(size_t limit) {
   return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
 }
 
-static bool is_there(const tarn__span *span, uint32_t event) {
+static bool is_there(const tarn__stay *span, uint32_t event) {
   if (span->from < span->to) return event >= span->from && event < span->to;
   return event >= span->from || event < span->to;
 }
 
 // The most that is there at once.
-static size_t peak_of(const tarn__span *spans, size_t count, uint32_t events) {
+static size_t peak_of(const tarn__stay *spans, size_t count, uint32_t events) {
   size_t peak = 0;
   for (uint32_t event = 0; event < events; event++) {
     size_t sum = 0;
@@ -33,7 +33,7 @@ static size_t peak_of(const tarn__span *spans, size_t count, uint32_t events) {
   return peak;
 }
 
-static void require_apart(const tarn__span *a, const tarn__span *b,
+static void require_apart(const tarn__stay *a, const tarn__stay *b,
                           uint32_t events) {
   bool apart =
       a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
@@ -41,7 +41,7 @@ static void require_apart(const tarn__span *a, const tarn__span *b,
     require(!is_there(a, event) || !is_there(b, event));
 }
 
-static void require_sound(const tarn__span *spans, size_t count, size_t size,
+static void require_sound(const tarn__stay *spans, size_t count, size_t size,
                           uint32_t events) {
   for (size_t i = 0; i < count; i++) {
     require(spans[i].offset % spans[i].align == 0);
@@ -52,7 +52,7 @@ static void require_sound(const tarn__span *spans, size_t count, size_t size,
   require(size >= peak_of(spans, count, events));
 }
 
-static size_t make_spans(tarn__span *spans, uint32_t *events) {
+static size_t make_spans(tarn__stay *spans, uint32_t *events) {
   size_t count = random_below(MOST) + 1;
   *events = (uint32_t)(count * 2);
   uint32_t free_events[MOST * 2];
@@ -66,7 +66,7 @@ static size_t make_spans(tarn__span *spans, uint32_t *events) {
   }
   for (size_t i = 0; i < count; i++) {
     size_t align = (size_t)512 << random_below(4);
-    spans[i] = (tarn__span){.size = (random_below(64) + 1) * 512,
+    spans[i] = (tarn__stay){.size = (random_below(64) + 1) * 512,
                             .align = align,
                             .from = free_events[2 * i],
                             .to = free_events[2 * i + 1]};
@@ -75,7 +75,7 @@ static size_t make_spans(tarn__span *spans, uint32_t *events) {
 }
 
 START_TEST(no_two_share_a_byte) {
-  tarn__span spans[MOST];
+  tarn__stay spans[MOST];
   for (size_t round = 0; round < 200; round++) {
     uint32_t events = 0;
     size_t size = 0;
@@ -87,7 +87,7 @@ START_TEST(no_two_share_a_byte) {
 END_TEST
 
 START_TEST(what_is_never_there_at_once_shares) {
-  tarn__span spans[] = {
+  tarn__stay spans[] = {
       {.size = 1000, .align = 8, .from = 0, .to = 1},
       {.size = 3000, .align = 8, .from = 2, .to = 3},
       {.size = 2000, .align = 8, .from = 4, .to = 5},
@@ -100,7 +100,7 @@ END_TEST
 
 // From the last event of a step to the second of the next.
 START_TEST(a_span_may_lie_across_the_end) {
-  tarn__span spans[] = {
+  tarn__stay spans[] = {
       {.size = 1000, .align = 8, .from = 5, .to = 1},
       {.size = 1000, .align = 8, .from = 0, .to = 2},
       {.size = 1000, .align = 8, .from = 3, .to = 4},
@@ -122,13 +122,13 @@ END_TEST
 // As the blocks of layers: forward ones live until their backward ones do.
 START_TEST(a_large_step_is_packed_closely) {
   enum { LAYERS = 200 };
-  static tarn__span spans[2 * LAYERS];
+  static tarn__stay spans[2 * LAYERS];
   const uint32_t events = 4 * LAYERS;
   size_t size = 0;
   for (uint32_t i = 0; i < LAYERS; i++) {
-    spans[2 * i] = (tarn__span){
+    spans[2 * i] = (tarn__stay){
         .size = 4096, .align = 512, .from = i, .to = events - 1 - i};
-    spans[2 * i + 1] = (tarn__span){.size = 8192,
+    spans[2 * i + 1] = (tarn__stay){.size = 8192,
                                     .align = 512,
                                     .from = LAYERS + 2 * i,
                                     .to = LAYERS + 2 * i + 2};
@@ -140,7 +140,7 @@ START_TEST(a_large_step_is_packed_closely) {
 END_TEST
 
 START_TEST(more_than_can_be_addressed_is_refused) {
-  tarn__span spans[] = {
+  tarn__stay spans[] = {
       {.size = SIZE_MAX - 4095, .align = 4096, .from = 0, .to = 2},
       {.size = 8192, .align = 4096, .from = 1, .to = 3},
   };

@@ -1,10 +1,9 @@
 // Pools of one's own: apart from the place's, ended by whoever has made them.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
 #include "test_pool_arena_kit.h"
@@ -295,15 +294,11 @@ START_TEST(a_child_frees_host_memory_only) {
   assert_ok(tarn_pool_create(TARN_HOST, &dry, &pools[1]));
   tarn_block blocks[2] = {take(pools[0], 5000), take(pools[1], 5000)};
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);
-    alarm(30);
+    child_begin(30);
     _exit(child_of_fork(pools, 2) ? 0 : 1);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_child_ended_well(child);
   for (int i = 0; i < 2; i++) {
     give(blocks[i]);
     assert_ok(tarn_pool_destroy(pools[i]));

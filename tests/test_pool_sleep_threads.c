@@ -1,11 +1,10 @@
 // Sleep, and others at work: streams, threads, a child of fork.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "test_pool_sleep_kit.h"
 
 static struct {
@@ -206,10 +205,8 @@ START_TEST(a_child_cannot_wake_its_parent_s) {
   fill(run.p.device, block, 1);
   assert_ok(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE));
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
+    child_begin(30);
     bool told = tarn_pool_wake(run.p.pool, run.tags[0]) == TARN_E_STATE &&
                 tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_DROP) ==
                     TARN_E_STATE &&
@@ -217,10 +214,7 @@ START_TEST(a_child_cannot_wake_its_parent_s) {
     (void)tarn_device_close(run.p.device);  // frees what is on the host
     _exit(told ? 0 : 1);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert(WIFEXITED(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  assert_child_ended_well(child);
   assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
   check_filled(run.p.device, block, 1);
   give(block);

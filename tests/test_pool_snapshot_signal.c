@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "base/os.h"
+#include "support/child.h"
 #include "support/faults.h"
 #include "test_pool_snapshot_kit.h"
 
@@ -318,15 +318,6 @@ END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
 static void in_child(void) {
   tarn_pool *own = NULL;
   raise(SIGUSR1);  // which does nothing, and does not end the child
@@ -367,17 +358,14 @@ enum { FIRST_BODY = 0 };
 START_TEST(a_child_has_no_such_thread_until_it_asks) {
   static void (*const bodies[])(void) = {in_child, ask_again, just_end_it};
   want(SIGUSR1, "parent-%n");
+  await_sleeping_threads();
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(60);
+    child_begin(60);
     bodies[_i]();
     _exit(0);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_int_eq(status, 0);
+  assert_child_ended_well(child);
   size_t files = count_files();
   ck_assert_uint_eq(files, _i == 2 ? 0 : 1);
   raise(SIGUSR1);

@@ -1,11 +1,10 @@
 // Blocks that several streams use: their memory is not used again before all
 // of those are done. On a device whose streams run only when waited for, where
 // a copy that nobody waited for is seen not to have happened.
-#include <signal.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/faults.h"
 #include "test_pool_use_on_kit.h"
 
@@ -549,16 +548,11 @@ START_TEST(a_child_cannot_say_it_of_its_parent_s) {
   for (int i = 1; i < STREAMS; i++)
     use_on(parents, streams[i]);
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
+    child_begin(30);
     use_the_parent_s();
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert(WIFEXITED(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 0);
+  assert_child_ended_well(child);
   give_on(parents, streams[0]);
   close_all();
 }

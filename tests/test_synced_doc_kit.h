@@ -4,11 +4,11 @@
 #define TARN_TESTS_TEST_SYNCED_DOC_KIT_H_
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "support/hold.h"
 #include "support/run.h"
 #include "tarn/sim.h"
 #include "tarn/synced.h"
@@ -89,27 +89,6 @@ static inline tarn_stream *stream_on(tarn_device *device) {
 }
 
 // --- a stream that is held up ----------------------------------------------
-
-typedef struct hold {
-  sem_t go;
-} hold;
-
-static inline void hold_in_callback(void *context, tarn_status status) {
-  (void)status;
-  hold *held = context;
-  while (sem_wait(&held->go) != 0) {
-  }
-}
-
-// What is queued on |stream| from now on waits for hold_end.
-static inline void hold_begin(hold *held, tarn_stream *stream) {
-  ck_assert_int_eq(sem_init(&held->go, 0, 0), 0);
-  assert_ok(tarn_stream_add_callback(stream, hold_in_callback, held));
-}
-
-static inline void hold_end(hold *held) {
-  ck_assert_int_eq(sem_post(&held->go), 0);
-}
 
 static inline void *run_hold_end_later(void *context) {
   struct timespec some = {.tv_nsec = 20000000L};

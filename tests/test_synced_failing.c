@@ -14,17 +14,22 @@ static tarn_device *sim1;
 static tarn_place at0;
 static tarn_place at1;
 
-static void open_devices(void) {
-  sim0 = sim_open("sim:0");
-  sim1 = sim_open("sim:1");
-  at0 = tarn_place_on(sim0);
-  at1 = tarn_place_on(sim1);
-}
+static tarn_stream *broken;  // on sim:0
+static tarn_synced *x;
 
 static tarn_stream *stream_on(tarn_device *device) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   return stream;
+}
+
+static void set_up(void) {
+  sim0 = sim_open("sim:0");
+  sim1 = sim_open("sim:1");
+  at0 = tarn_place_on(sim0);
+  at1 = tarn_place_on(sim1);
+  broken = stream_on(sim0);
+  x = new_buffer(SIZE);
 }
 
 static atomic_bool may_run;
@@ -36,28 +41,36 @@ static void hold_up(void *context, tarn_status status) {
     sched_yield();
 }
 
-// What is on |stream| from now on is behind an operation that will fail: a copy
+// What is on |broken| from now on is behind an operation that will fail: a copy
 // into a block that is gone when it runs. Nothing runs there until let_run.
-static void break_later(tarn_device *device, tarn_stream *stream) {
+static void break_later(void) {
   static const char byte = 1;
-  tarn_addr gone = sim_take(device, 1);
+  tarn_addr gone = sim_take(sim0, 1);
   atomic_store(&may_run, false);
-  assert_ok(tarn_stream_add_callback(stream, hold_up, NULL));
-  assert_ok(tarn_copy_h2d(device, gone, &byte, 1, stream));
-  sim_give(device, gone, 1);
+  assert_ok(tarn_stream_add_callback(broken, hold_up, NULL));
+  assert_ok(tarn_copy_h2d(sim0, gone, &byte, 1, broken));
+  sim_give(sim0, gone, 1);
 }
 
 static void let_run(void) {
   atomic_store(&may_run, true);
 }
 
-static void end_broken(tarn_stream *stream) {
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+static void end_broken(void) {
+  assert_status(tarn_stream_destroy(broken), TARN_E_DEVICE);
 }
 
 static void close_devices(void) {
   assert_ok(tarn_device_close(sim0));
   assert_ok(tarn_device_close(sim1));
+}
+
+// |other|: one more stream to destroy, or NULL.
+static void tear_down(tarn_stream *other) {
+  assert_ok(tarn_synced_destroy(x));
+  if (other != NULL) assert_ok(tarn_stream_destroy(other));
+  end_broken();
+  close_devices();
 }
 
 static tarn_synced_info info_of(tarn_synced *buffer, tarn_place place) {
@@ -69,33 +82,27 @@ static tarn_synced_info info_of(tarn_synced *buffer, tarn_place place) {
 // --- prefetches ------------------------------------------------------------
 
 START_TEST(a_copy_that_never_came) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   write_at(x, 0, SIZE, at0, NULL, 2);
   write_at(x, 100, SIZE - 100, TARN_HOST, NULL, 3);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
   let_run();
   expect_at(x, 100, SIZE - 100, at0, 3);
   expect_at(x, 0, 100, at0, 2);
   expect_at(x, 100, SIZE - 100, TARN_HOST, 3);
   ck_assert_uint_eq(info_of(x, at0).lost, 0);
-  assert_ok(tarn_synced_destroy(x));
-  end_broken(broken);
-  close_devices();
+  tear_down(NULL);
 }
 END_TEST
 
 // From the host to the one, from there to the other, and the first has failed.
 START_TEST(a_copy_of_what_never_came) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
+  set_up();
   tarn_stream *other = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at1, other, NULL));
   let_run();
@@ -105,7 +112,7 @@ START_TEST(a_copy_of_what_never_came) {
   expect_at(x, 0, SIZE, at0, 4);
   assert_ok(tarn_synced_destroy(x));
   (void)tarn_stream_destroy(other);
-  end_broken(broken);
+  end_broken();
   close_devices();
 }
 END_TEST
@@ -120,16 +127,14 @@ static void note_lost(void *context, const tarn_synced_event *event) {
 }
 
 START_TEST(a_write_that_never_came) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   tarn_access a;
   told_lost = 0;
   assert_ok(tarn_synced_trace(note_lost, NULL));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
   assert_ok(
       tarn_synced_begin(x, 1000, 500, at0, TARN_WRITE_DISCARD, broken, &a));
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_end(&a));
   let_run();
   assert_status(tarn_synced_begin(x, 0, SIZE, TARN_HOST, TARN_READ, NULL, &a),
@@ -143,21 +148,17 @@ START_TEST(a_write_that_never_came) {
   write_at(x, 1000, 500, TARN_HOST, NULL, 6);
   expect_at(x, 1000, 500, at0, 6);
   assert_ok(tarn_synced_trace(NULL, NULL));
-  assert_ok(tarn_synced_destroy(x));
-  end_broken(broken);
-  close_devices();
+  tear_down(NULL);
 }
 END_TEST
 
 // Who asks first must not hide it from who reads then.
 START_TEST(a_query_that_finds_it) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
   assert_ok(tarn_synced_begin(x, 0, 500, at0, TARN_WRITE_DISCARD, broken, &a));
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_prefetch(x, 1000, 500, at0, broken, NULL));
   let_run();
@@ -170,21 +171,17 @@ START_TEST(a_query_that_finds_it) {
                 TARN_E_STATE);
   expect_at(x, 1000, 500, at0, 5);
   expect_at(x, 500, SIZE - 500, TARN_HOST, 5);
-  assert_ok(tarn_synced_destroy(x));
-  end_broken(broken);
-  close_devices();
+  tear_down(NULL);
 }
 END_TEST
 
 // Nothing is wrong with the stream of who reads, but with what came before.
 START_TEST(who_has_read_what_never_came_is_told) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
+  set_up();
   tarn_stream *other = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
   assert_ok(tarn_synced_begin(x, 100, 500, at0, TARN_READ, other, &a));
   let_run();
@@ -195,24 +192,19 @@ START_TEST(who_has_read_what_never_came_is_told) {
   assert_error_says("brought its bytes failed");
   ck_assert_ptr_null(a.buffer);
   expect_at(x, 0, SIZE, at0, 7);
-  assert_ok(tarn_synced_destroy(x));
-  assert_ok(tarn_stream_destroy(other));
-  end_broken(broken);
-  close_devices();
+  tear_down(other);
 }
 END_TEST
 
 // All of a write or nothing of it, though some of its bytes were there.
 START_TEST(a_write_partly_on_top_of_what_never_came) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
+  set_up();
   tarn_stream *other = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   expect_at(x, 0, SIZE, at0, 7);
   write_at(x, 100, 500, TARN_HOST, NULL, 8);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 100, 500, at0, broken, NULL));
   assert_ok(tarn_synced_begin(x, 0, SIZE, at0, TARN_READ_WRITE, other, &a));
   let_run();
@@ -224,23 +216,18 @@ START_TEST(a_write_partly_on_top_of_what_never_came) {
   expect_at(x, 0, 100, TARN_HOST, 7);
   expect_at(x, 100, 500, TARN_HOST, 8);
   expect_at(x, 0, 100, at0, 7);
-  assert_ok(tarn_synced_destroy(x));
-  assert_ok(tarn_stream_destroy(other));
-  end_broken(broken);
-  close_devices();
+  tear_down(other);
 }
 END_TEST
 
 // What is written on top of bytes that never came is worth no more; either the
 // end says so, or the next one who reads.
 START_TEST(a_write_on_top_of_what_never_came) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
+  set_up();
   tarn_stream *other = stream_on(sim1);
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
   assert_ok(tarn_synced_begin(x, 0, SIZE, at1, TARN_READ_WRITE, other, &a));
   tarn_status ended = tarn_synced_end(&a);
@@ -256,46 +243,40 @@ START_TEST(a_write_on_top_of_what_never_came) {
   }
   (void)tarn_synced_destroy(x);
   (void)tarn_stream_destroy(other);
-  end_broken(broken);
+  end_broken();
   close_devices();
 }
 END_TEST
 
 // The stream failed behind the write: the write is as good as any.
 START_TEST(a_failure_behind_a_write) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   tarn_access a;
   static unsigned char bytes[SIZE];
   memset(bytes, 8, SIZE);
   assert_ok(tarn_synced_begin(x, 0, SIZE, at0, TARN_WRITE_DISCARD, broken, &a));
   assert_ok(tarn_copy_h2d(sim0, a.address, bytes, SIZE, broken));
   assert_ok(tarn_synced_end(&a));
-  break_later(sim0, broken);
+  break_later();
   let_run();
   tarn_status status = tarn_stream_synchronize(broken);
   ck_assert_int_eq(status, TARN_E_DEVICE);
   expect_at(x, 0, SIZE, TARN_HOST, 8);
-  assert_ok(tarn_synced_destroy(x));
-  end_broken(broken);
-  close_devices();
+  tear_down(NULL);
 }
 END_TEST
 
 // --- ends ------------------------------------------------------------------
 
 START_TEST(the_end_of_a_buffer) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   write_at(x, 0, SIZE, TARN_HOST, NULL, 9);
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_prefetch(x, 0, SIZE, at0, broken, NULL));
   let_run();
   tarn_status status = tarn_synced_destroy(x);
   ck_assert(status == TARN_OK || status == TARN_E_DEVICE);
-  end_broken(broken);
+  end_broken();
   close_devices();  // nothing was left there
 }
 END_TEST
@@ -303,17 +284,15 @@ END_TEST
 // The host's bytes were to come by a stream that has failed, and the device
 // closes before anybody has looked.
 START_TEST(the_end_of_a_device) {
-  open_devices();
-  tarn_stream *broken = stream_on(sim0);
-  tarn_synced *x = new_buffer(SIZE);
+  set_up();
   tarn_access a;
   write_at(x, 0, SIZE, at1, NULL, 10);
   assert_ok(
       tarn_synced_begin(x, 0, 100, TARN_HOST, TARN_WRITE_DISCARD, broken, &a));
-  break_later(sim0, broken);
+  break_later();
   assert_ok(tarn_synced_end(&a));
   let_run();
-  end_broken(broken);
+  end_broken();
   told_lost = 0;
   assert_ok(tarn_synced_trace(note_lost, NULL));
   assert_ok(tarn_device_close(sim0));

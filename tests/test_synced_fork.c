@@ -1,14 +1,10 @@
 // Synced buffers and forks: a parent's buffer is none of its child's, and
 // nothing in the child waits for a thread that it does not have.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
 #include "support/run.h"
 #include "tarn/sim.h"
@@ -17,39 +13,11 @@
 
 enum { SIZE = 4096 };
 
-// In a child, which has no part in Check: the first thing that does not hold
-// ends it.
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
 #define MUST_BE_STATE(call)                          \
   do {                                               \
     MUST((call) == TARN_E_STATE);                    \
     MUST(strstr(tarn_last_error(), "fork") != NULL); \
   } while (0)
-
-// Runs |in_child| in a child that may take half a minute.
-static void fork_and_run(void (*in_child)(void)) {
-  pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
-    in_child();
-    _exit(0);
-  }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status), "the child died of signal %d",
-                WTERMSIG(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 0);
-}
 
 static tarn_device *device;
 static tarn_stream *stream;

@@ -103,6 +103,57 @@ START_TEST(the_last_mark_is_kept_though_all_others_are_held) {
 }
 END_TEST
 
+// That the lane has no mark there, and that to ask for one changed nothing.
+static void assert_no_mark(tarn__lane *lane, uint64_t number) {
+  size_t holds = lane->holds;
+  ck_assert_ptr_null(tarn__lane_hold_mark(lane, number));
+  ck_assert_ptr_null(tarn__lane_share(lane, number));
+  ck_assert_uint_eq(lane->holds, holds);
+}
+
+START_TEST(a_position_that_is_not_issued_has_no_mark) {
+  set_up(names[_i]);
+  tarn__mark *made = NULL;
+  tarn__lane *lane = lane_of(stream);
+  assert_no_mark(lane, 1);
+  hold_up();
+  ck_assert_uint_eq(mark(lane, stream), 1);
+  assert_no_mark(lane, 2);
+  // Nor has one that a thread is just making.
+  assert_ok(tarn__lane_begin_mark(lane, &made));
+  assert_no_mark(lane, 2);
+  assert_ok(tarn__mark_record(made, stream));
+  assert_no_mark(lane, 2);
+  ck_assert_uint_eq(tarn__lane_end_mark(lane, made), 2);
+  go_on();
+  assert_ok(wait_for(lane, 2));
+  ck_assert_uint_eq(lane->done, 2);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
+START_TEST(behind_reached_marks_that_others_hold_there_is_none) {
+  tarn__mark *others[3];
+  enum { OTHERS = sizeof others / sizeof others[0] };
+  set_up(names[_i]);
+  tarn__lane *lane = lane_of(stream);
+  for (size_t i = 0; i < OTHERS; i++) {
+    others[i] = tarn__lane_hold_mark(lane, mark(lane, stream));
+    ck_assert_ptr_nonnull(others[i]);
+  }
+  assert_ok(wait_for(lane, OTHERS));
+  ck_assert_uint_eq(lane->done, lane->issued);
+  ck_assert_uint_eq(lane->mark_count, OTHERS);
+  assert_no_mark(lane, lane->done + 1);
+  for (size_t i = 0; i < OTHERS; i++)
+    tarn__lane_release_mark(lane, others[i], TARN_PENDING);
+  ck_assert_uint_eq(lane->mark_count, 0);
+  tarn__lane_release(lane);
+  tear_down();
+}
+END_TEST
+
 static void note(void *context, tarn_status status) {
   ck_assert_int_eq(status, TARN_OK);
   *(bool *)context = true;
@@ -318,6 +369,8 @@ int main(void) {
               a_later_position_stands_for_all_before,
               of_many_marks_the_oldest_are_dropped,
               the_last_mark_is_kept_though_all_others_are_held,
+              a_position_that_is_not_issued_has_no_mark,
+              behind_reached_marks_that_others_hold_there_is_none,
               another_stream_waits_and_the_host_does_not,
               a_stream_may_end_before_its_lane);
   ADD_CASE(suite, "at once", what_is_done_at_once_is_reached_at_once);

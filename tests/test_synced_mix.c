@@ -1,291 +1,15 @@
 // Everything at once: threads that know their bytes use them at all places,
 // while others evict, fetch, wrap, look, follow, suspend and make streams fail.
 // A byte is what its thread wrote last, or is said to be lost.
-#include "test_synced_threads_kit.h"
+#include "test_synced_mix_kit.h"
 
 enum {
-  BUFFERS = 2,
-  KNOWERS = 4,   // threads with ranges of their own in each buffer
-  MEDDLERS = 3,  // threads that have none
-  PART = 24,     // bytes of such a range, of no alignment
-  WHOLE = KNOWERS * PART,
-  SLOTS = 32,  // writes on streams that may be under way at a time
+  MEDDLERS = 3,  // threads that know no bytes
   ROUNDS = EFFORT(4, 2),
-  STEPS = EFFORT(1500, 150),
 };
 
-// What meddlers may do in a round.
-enum { MAY_LOSE = 1, MAY_FAIL = 2 };
-
-static tarn_synced *buffers[BUFFERS];
-static tarn_place spots[4];
+// That buffers are given to keep.
 static unsigned char outside[BUFFERS][4][WHOLE];
-static atomic_int knowing;
-static int allowed;
-static int named;  // the device of the options
-
-static bool chance(uint64_t *random, uint64_t of) {
-  return next_random(random) % of == 0;
-}
-
-static bool says(const char *text) {
-  return strstr(tarn_last_error(), text) != NULL;
-}
-
-// Whether a status is one that the round allows; of the rest the text is shown.
-static bool is_allowed(tarn_status status) {
-  if (status == TARN_OK) return true;
-  if (status == TARN_E_STATE) {
-    if (says("open for")) return true;
-    if (says("cancelled") || says("are lost, or")) return true;
-    bool lost = says("lost") || says("invalidated") || says("suspended");
-    return lost && allowed != 0;
-  }
-  bool broken = status == TARN_E_DEVICE || status == TARN_FULL;
-  return broken && (allowed & MAY_FAIL) != 0;
-}
-
-#define expect_allowed(call) expect(is_allowed(call))
-
-// ---------------------------------------------------------------------------
-// Threads that know their bytes
-// ---------------------------------------------------------------------------
-
-typedef struct knower {
-  size_t at;  // in each buffer
-  uint64_t random;
-  tarn_synced *views[BUFFERS];
-  tarn_stream *streams[2];
-  unsigned char value[BUFFERS][PART];
-  bool known[BUFFERS][PART];  // else lost, or told to be
-  bool lacks[BUFFERS];        // some: to be written again
-  unsigned char staged[SLOTS][PART];
-  unsigned slot;
-} knower;
-
-static void make_stream(knower *k, int i) {
-  expect_allowed(tarn_stream_create(devices[i], &k->streams[i]));
-}
-
-// One that failed gives its place to another. No access may be open.
-static void renew_streams(knower *k) {
-  k->slot = 0;
-  for (int i = 0; i < 2; i++) {
-    if (k->streams[i] != NULL) {
-      tarn_status status = tarn_stream_synchronize(k->streams[i]);
-      expect_allowed(status);
-      if (status == TARN_OK) continue;
-      (void)tarn_stream_destroy(k->streams[i]);
-      k->streams[i] = NULL;
-    }
-    make_stream(k, i);
-  }
-}
-
-static const unsigned char *stage(knower *k, const unsigned char *bytes,
-                                  size_t size) {
-  unsigned char *slot = k->staged[k->slot++];
-  memcpy(slot, bytes, size);
-  return slot;
-}
-
-// Whether the stream of |a| can make copies at |place|; else the host waits for
-// it, and makes them.
-static bool can_queue(const tarn_access *a, tarn_place place) {
-  return a->stream != NULL && a->pointer == NULL &&
-         tarn_stream_device(a->stream) == place.device;
-}
-
-static tarn_status wait_for(const tarn_access *a) {
-  return a->stream != NULL ? tarn_stream_synchronize(a->stream) : TARN_OK;
-}
-
-static tarn_status put(knower *k, const tarn_access *a, tarn_place place,
-                       const unsigned char *bytes) {
-  if (a->size == 0) return TARN_OK;
-  if (can_queue(a, place)) {
-    return tarn_copy_h2d(place.device, a->address, stage(k, bytes, a->size),
-                         a->size, a->stream);
-  }
-  tarn_status status = wait_for(a);
-  if (status != TARN_OK) return status;
-  if (a->pointer == NULL) {
-    return tarn_copy_h2d(place.device, a->address, bytes, a->size, NULL);
-  }
-  memcpy(a->pointer, bytes, a->size);
-  return TARN_OK;
-}
-
-static tarn_status take(const tarn_access *a, tarn_place place,
-                        unsigned char *out) {
-  if (a->size == 0) return TARN_OK;
-  tarn_status status = wait_for(a);
-  if (status != TARN_OK) return status;
-  if (a->pointer == NULL) {
-    return tarn_copy_d2h(place.device, out, a->address, a->size, NULL);
-  }
-  memcpy(out, a->pointer, a->size);
-  return TARN_OK;
-}
-
-static void compare(const knower *k, size_t buffer, size_t start, size_t size,
-                    const unsigned char *bytes) {
-  for (size_t i = 0; i < size; i++) {
-    if (!k->known[buffer][start + i]) continue;
-    expect(bytes[i] == k->value[buffer][start + i]);
-  }
-}
-
-static void set_known(knower *k, size_t buffer, size_t start, size_t size,
-                      bool known) {
-  memset(&k->known[buffer][start], known, size);
-}
-
-// Of bytes that are lost nobody knows which: all are written again.
-static void write_anew(knower *k, size_t buffer) {
-  unsigned char bytes[PART];
-  tarn_access a;
-  memset(bytes, (int)(next_random(&k->random) & 255), PART);
-  set_known(k, buffer, 0, PART, false);
-  tarn_status status =
-      tarn_synced_begin(k->views[buffer], 0, PART, TARN_HOST,
-                        TARN_WRITE_DISCARD | TARN_ACCESS_WAIT, NULL, &a);
-  expect_allowed(status);
-  if (status != TARN_OK) return;
-  memcpy(a.pointer, bytes, PART);
-  status = tarn_synced_end(&a);
-  expect_allowed(status);
-  if (status != TARN_OK) return;
-  memcpy(k->value[buffer], bytes, PART);
-  set_known(k, buffer, 0, PART, true);
-  k->lacks[buffer] = false;
-}
-
-typedef struct try {
-  size_t buffer;
-  size_t start;
-  size_t size;
-  size_t spot;
-  uint32_t mode;
-  tarn_stream *stream;
-  tarn_access access;
-  bool open;
-}
-try;
-
-static try choose(knower *k, size_t from, size_t to, bool waits) {
-  uint64_t *random = &k->random;
-  try t = {.buffer = next_random(random) % BUFFERS,
-           .spot = next_random(random) % 4,
-           .mode = 1 + (uint32_t)(next_random(random) % 3)};
-  t.start = from + next_random(random) % (to - from);
-  t.size = next_random(random) % (to - t.start + 1);
-  if (waits && chance(random, 2)) t.mode |= TARN_ACCESS_WAIT;
-  if (chance(random, 2)) t.stream = k->streams[next_random(random) % 2];
-  return t;
-}
-
-static void begin_try(knower *k, try *t) {
-  tarn_status status =
-      tarn_synced_begin(k->views[t->buffer], t->start, t->size, spots[t->spot],
-                        t->mode, t->stream, &t->access);
-  expect_allowed(status);
-  t->open = status == TARN_OK;
-  bool lost = status == TARN_E_STATE && (says("lost") || says("invalidated"));
-  expect(!lost || allowed != 0 || k->lacks[t->buffer]);
-  if (lost) k->lacks[t->buffer] = true;
-}
-
-// A stream that failed behind one that waits for it tells that one nothing.
-static bool has_come(const knower *k, const try *t) {
-  tarn_synced_info info = {.struct_size = sizeof info};
-  expect(tarn_synced_query(k->views[t->buffer], t->start, t->size,
-                           spots[t->spot], &info) == TARN_OK);
-  return info.valid == t->size;
-}
-
-static bool read_try(knower *k, try *t) {
-  unsigned char bytes[PART];
-  if ((t->mode & 3) == TARN_WRITE_DISCARD) return true;
-  tarn_status status = take(&t->access, spots[t->spot], bytes);
-  expect_allowed(status);
-  bool sound = status == TARN_OK && has_come(k, t);
-  expect(sound || (allowed & MAY_FAIL) != 0);
-  if (sound) compare(k, t->buffer, t->start, t->size, bytes);
-  return sound;
-}
-
-static void finish_read(try *t) {
-  expect_allowed(tarn_synced_end(&t->access));
-}
-
-static void cancel_try(knower *k, try *t) {
-  size_t lost = 0;
-  tarn_status status = tarn_synced_cancel(&t->access, &lost);
-  expect_allowed(status);
-  expect(lost <= t->size);
-  if (lost > 0) k->lacks[t->buffer] = true;
-}
-
-static void finish_write(knower *k, try *t, bool sound) {
-  unsigned char bytes[PART];
-  memset(bytes, (int)(next_random(&k->random) & 255), t->size);
-  tarn_status status = put(k, &t->access, spots[t->spot], bytes);
-  expect_allowed(status);
-  if (!sound || status != TARN_OK || chance(&k->random, 6)) {
-    cancel_try(k, t);
-    return;
-  }
-  status = tarn_synced_end(&t->access);
-  expect_allowed(status);
-  if (status == TARN_OK) {
-    memcpy(&k->value[t->buffer][t->start], bytes, t->size);
-    set_known(k, t->buffer, t->start, t->size, true);
-  }
-}
-
-static void finish_try(knower *k, try *t) {
-  if (!t->open) return;
-  bool sound = read_try(k, t);
-  if ((t->mode & 3) == TARN_READ) {
-    finish_read(t);
-  } else {
-    finish_write(k, t, sound);
-  }
-}
-
-// Two accesses at a time, in parts that do not meet, ended in any order.
-static void use_bytes(knower *k) {
-  if (k->slot + 2 > SLOTS) renew_streams(k);
-  try first = choose(k, 0, PART / 2, true);
-  try second = choose(k, PART / 2, PART, false);
-  begin_try(k, &first);
-  bool both = first.open && chance(&k->random, 2);
-  if (both) begin_try(k, &second);
-  bool turned = chance(&k->random, 2);
-  finish_try(k, turned ? &second : &first);
-  finish_try(k, turned ? &first : &second);
-}
-
-static knower knowers[KNOWERS];
-
-static void *know(void *number) {
-  knower *k = &knowers[(uintptr_t)number];
-  for (int i = 0; i < 2; i++)
-    make_stream(k, i);
-  for (size_t i = 0; i < BUFFERS; i++)
-    k->lacks[i] = true;
-  for (int i = 0; i < STEPS; i++) {
-    for (size_t b = 0; b < BUFFERS; b++) {
-      if (k->lacks[b]) write_anew(k, b);
-    }
-    use_bytes(k);
-  }
-  for (int i = 0; i < 2; i++)
-    expect_allowed(tarn_stream_destroy(k->streams[i]));
-  atomic_fetch_sub(&knowing, 1);
-  return NULL;
-}
 
 // ---------------------------------------------------------------------------
 // Threads that meddle
@@ -456,11 +180,25 @@ static void follow(meddler *m) {
       tarn_synced_follow(m->buffer, buffers[(m->number + 1) % BUFFERS]));
 }
 
+static void renew(meddler *m) {
+  renew_streams(m->streams);
+}
+
+// Events are optional.
+static void have_events(meddler *m) {
+  for (int i = 0; i < 2; i++) {
+    if (m->events[i] != NULL) continue;
+    expect_allowed(tarn_event_create(devices[i], &m->events[i]));
+  }
+}
+
 static void meddler_step(meddler *m) {
   static void (*const deeds[])(meddler *) = {
-      evict,      evict,     fetch_some,   fetch_some, fetch_some,
-      wrap_empty, ask,       use_document, count,      follow,
-      lose,       make_fail, view_and_read};
+      evict,      evict,     fetch_some,    fetch_some, fetch_some,
+      wrap_empty, ask,       use_document,  count,      follow,
+      lose,       make_fail, view_and_read, renew};
+  if (!have_streams(m->streams)) return;
+  have_events(m);
   m->number = next_random(&m->random) % BUFFERS;
   m->buffer = buffers[m->number];
   deeds[next_random(&m->random) % (sizeof deeds / sizeof deeds[0])](m);
@@ -468,10 +206,6 @@ static void meddler_step(meddler *m) {
 
 static void *meddle(void *number) {
   meddler m = {.random = (uintptr_t)number * 1117 + 3};
-  for (int i = 0; i < 2; i++) {
-    expect_allowed(tarn_stream_create(devices[i], &m.streams[i]));
-    expect_allowed(tarn_event_create(devices[i], &m.events[i]));
-  }
   while (atomic_load(&knowing) > 0)
     meddler_step(&m);
   for (int i = 0; i < 2; i++) {
@@ -485,33 +219,10 @@ static void *meddle(void *number) {
 // Rounds
 // ---------------------------------------------------------------------------
 
-static void make_buffers(int round) {
-  tarn_synced_options options = {.struct_size = sizeof options};
-  named = round % 2;
-  options.device = devices[named];
-  for (size_t i = 0; i < BUFFERS; i++) {
-    assert_ok(tarn_synced_create(WHOLE, &options, &buffers[i]));
-    for (size_t n = 0; n < KNOWERS; n++) {
-      knower *k = &knowers[n];
-      assert_ok(tarn_synced_view(buffers[i], n * PART, PART, &k->views[i]));
-    }
-  }
-}
-
-static void start_round(int round) {
-  memset(knowers, 0, sizeof knowers);
-  for (size_t n = 0; n < KNOWERS; n++)
-    knowers[n].random = n * 71 + 13 + (uint64_t)round * 1009;
-  atomic_store(&knowing, KNOWERS);
-  make_buffers(round);
-}
-
-static void end_round(void) {
-  for (size_t i = 0; i < BUFFERS; i++) {
-    expect_allowed(tarn_synced_destroy(buffers[i]));
-    for (size_t n = 0; n < KNOWERS; n++)
-      expect_allowed(tarn_synced_destroy(knowers[n].views[i]));
-  }
+// Some streams are not to be had at first.
+static void fail_streams(void) {
+  assert_ok(tarn_sim_faults(
+      "create_stream@2,create_stream@5,create_stream@9,create_stream@11"));
 }
 
 static void *know_or_meddle(void *number) {
@@ -521,11 +232,10 @@ static void *know_or_meddle(void *number) {
 
 START_TEST(bytes_are_right_or_said_to_be_lost) {
   allowed = _i % 4;
-  open_devices((uint64_t)_i / 4 * 3000);
-  memcpy(spots, places, sizeof places);
-  spots[3] = (tarn_place){devices[0], TARN_PLACE_UNIFIED};
+  open_spots((uint64_t)_i / 4 * 3000);
   for (int round = 0; round < ROUNDS; round++) {
     start_round(round);
+    if ((allowed & MAY_FAIL) != 0) fail_streams();
     run_threads(know_or_meddle, KNOWERS + MEDDLERS);
     assert_ok(tarn_sim_faults(NULL));
     end_round();
@@ -570,9 +280,7 @@ static void *know_or_visit(void *number) {
 
 START_TEST(a_device_comes_and_goes) {
   allowed = 0;
-  open_devices((uint64_t)_i * 3000);
-  memcpy(spots, places, sizeof places);
-  spots[3] = (tarn_place){devices[0], TARN_PLACE_UNIFIED};
+  open_spots((uint64_t)_i * 3000);
   start_round(0);
   run_threads(know_or_visit, KNOWERS + 1);
   end_round();

@@ -1,11 +1,10 @@
 // What all synced buffers share of a device: made once, replaced when it fails,
 // bounded, and never what keeps the device open when nobody uses it.
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
 #include "synced/station.h"
@@ -373,15 +372,6 @@ END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
 static void in_child(tarn_device *device, tarn_stream *held, tarn__flag *flag) {
   tarn_stream *stream = (tarn_stream *)&stream;
   tarn__flag *other = (tarn__flag *)&other;
@@ -403,17 +393,12 @@ START_TEST(a_child_only_frees) {
   tarn__flag *flag = take_flag(device);
   tarn__station_give_flag(take_flag(device));
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
+    child_begin(30);
     in_child(device, held, flag);
     _exit(0);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                "the child ended with 0x%x", status);
+  assert_child_ended_well(child);
   tarn__station_give_flag(flag);
   tarn__station_release_courier(held);
   assert_ok(tarn_device_close(device));

@@ -1,8 +1,10 @@
 // Accesses and copies on streams: who waits for whom, and who does not.
 //
-// Copies take a while here (the latency of the devices), so that what a call
-// leaves behind can be looked at before it is over: by events, and by what the
-// map says is pending.
+// Streams are held up here, or run only when somebody waits for them, so that
+// what a call leaves behind can be looked at before it is over: by events, and
+// by what the map says is pending.
+#include "support/fake_plugin.h"
+#include "support/hold.h"
 #include "synced/work.h"
 #include "test_synced_kit.h"
 
@@ -18,18 +20,30 @@ static tarn_stream *on0;
 static tarn_stream *other0;
 static tarn_stream *on1;
 
-static void open_devices(uint64_t latency_ns) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .latency_ns = latency_ns};
-  assert_ok(tarn_sim_configure(&options));
-  sim0 = sim_open("sim:0");
-  sim1 = sim_open("sim:1");
+static void open_both(const char *first, const char *second) {
+  sim0 = sim_open(first);
+  sim1 = sim_open(second);
   at0 = tarn_place_on(sim0);
   at1 = tarn_place_on(sim1);
   assert_ok(tarn_stream_create(sim0, &on0));
   assert_ok(tarn_stream_create(sim0, &other0));
   assert_ok(tarn_stream_create(sim1, &on1));
 }
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  open_both("sim:0", "sim:1");
+}
+
+// What is queued there runs when somebody waits for it, and not before.
+static void open_lazy_devices(void) {
+  fake_add();
+  open_both("fake:0", "fake:1");
+}
+
+static hold held;
 
 static void close_devices(void) {
   (void)tarn_stream_destroy(on0);
@@ -38,6 +52,21 @@ static void close_devices(void) {
   assert_ok(tarn_device_close(sim0));
   assert_ok(tarn_device_close(sim1));
   ck_assert_uint_eq(sim_misuses(), 0);
+}
+
+static tarn_synced *set_up(uint64_t latency_ns) {
+  open_devices(latency_ns);
+  return new_buffer(SIZE);
+}
+
+static tarn_synced *set_up_lazily(void) {
+  open_lazy_devices();
+  return new_buffer(SIZE);
+}
+
+static void tear_down(tarn_synced *buffer) {
+  assert_ok(tarn_synced_destroy(buffer));
+  close_devices();
 }
 
 // Uses of the buffer's memory that are not known to be over.
@@ -70,27 +99,26 @@ static void queue_write(const tarn_access *access, tarn_device *device,
 // --- prefetch ----------------------------------------------------------------
 
 START_TEST(prefetch_does_not_wait) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   tarn_event *event = NULL;
   assert_ok(tarn_event_create(sim0, &event));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
   assert_status(tarn_event_query(event), TARN_PENDING);
   ck_assert_uint_eq(count_uses(x), 2);
+  hold_end(&held);
   assert_ok(tarn_event_synchronize(event));
   expect_at(x, 0, SIZE, at0, 5);
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
   ck_assert_uint_eq(count_uses(x), 0);
   assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(the_host_waits_for_its_data) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 5);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, on0, NULL));
@@ -100,8 +128,7 @@ START_TEST(the_host_waits_for_its_data) {
   assert_ok(tarn_synced_end(&a));
   assert_moved(x, at0, TARN_HOST, 1, SIZE);
   ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
@@ -123,26 +150,26 @@ START_TEST(push_and_pull) {
   assert_ok(tarn_event_create(sim0, &event));
   assert_status(tarn_synced_pull(x, 0, TARN_ALL, NULL, event), TARN_E_INVALID);
   assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 // --- one stream after another ------------------------------------------------
 
 START_TEST(another_stream_waits_for_a_write) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(SLOW_NS);
   tarn_access a;
   unsigned char *bytes = malloc(SIZE);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_end(&a));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
   assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
   assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(other0));
   assert_filled(bytes, SIZE, 3);
   assert_moved(x, at0, at0, 0, 0);
@@ -153,8 +180,7 @@ START_TEST(another_stream_waits_for_a_write) {
 END_TEST
 
 START_TEST(a_host_write_waits_for_device_reads) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
@@ -173,14 +199,12 @@ START_TEST(a_host_write_waits_for_device_reads) {
   // But whoever writes there does wait.
   expect_at(x, 0, SIZE, at0, 3);
   assert_filled(pattern[0], SIZE, 2);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(a_chain_over_devices_and_streams) {
-  open_devices(1000000);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(1000000);
   tarn_access a;
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
@@ -202,15 +226,13 @@ START_TEST(a_chain_over_devices_and_streams) {
   expect_at(x, 10, SIZE - 10, TARN_HOST, 1);
   assert_moved(x, at0, at1, 1, SIZE);
   assert_moved(x, at1, at0, 1, 100);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 // The stream is of neither end's device: a courier carries it.
 START_TEST(a_stream_that_cannot_carry) {
-  open_devices(1000000);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(1000000);
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 1);
   assert_ok(
@@ -222,93 +244,86 @@ START_TEST(a_stream_that_cannot_carry) {
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on1, NULL));
   assert_ok(tarn_stream_synchronize(on1));
   expect_at(x, 0, SIZE, at0, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
-// --- cancel and failures
-// -------------------------------------------------------
+// --- cancel and failures -----------------------------------------------------
 
 START_TEST(cancelled_work_is_waited_for) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(SLOW_NS);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
   queue_write(&a, sim0, 3);
   assert_ok(tarn_synced_cancel(&a, NULL));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
+  hold_end(&held);
   expect_at(x, 0, SIZE, at0, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(a_copy_that_fails_later) {
-  open_devices(0);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
   tarn_status status = tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL);
   assert_ok(tarn_sim_faults(NULL));
   if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
   verify(x);
   expect_at(x, 0, SIZE, at0, 1);
   expect_at(x, 0, SIZE, TARN_HOST, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
-START_TEST(a_write_on_a_stream_that_failed) {
-  open_devices(0);
-  tarn_synced *x = new_buffer(SIZE);
-  tarn_access a;
-  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
-  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, on0, &a));
+// The stream fails at what was to write the range, so the access does too.
+static void write_in_vain(tarn_access *access) {
   assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
-  tarn_status status = tarn_copy_h2d(sim0, a.address, pattern[0], SIZE, on0);
+  tarn_status status =
+      tarn_copy_h2d(sim0, access->address, pattern[0], access->size, on0);
   if (status == TARN_OK) status = tarn_stream_synchronize(on0);
   ck_assert_int_eq(status, TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(NULL));
-  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_status(tarn_synced_end(access), TARN_E_DEVICE);
+}
+
+START_TEST(a_write_on_a_stream_that_failed) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, on0, &a));
+  write_in_vain(&a);
   assert_error_says("0 bytes are lost");
   ck_assert_ptr_null(a.buffer);
   verify(x);
   expect_at(x, 0, SIZE, at0, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(the_only_copy_on_a_stream_that_failed) {
-  open_devices(0);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 1);
   assert_ok(tarn_synced_begin(x, 10, 20, at0, TARN_READ_WRITE, on0, &a));
-  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
-  tarn_status status = tarn_copy_h2d(sim0, a.address, pattern[0], 20, on0);
-  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
-  ck_assert_int_eq(status, TARN_E_DEVICE);
-  assert_ok(tarn_sim_faults(NULL));
-  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  write_in_vain(&a);
   assert_error_says("20 bytes are lost");
   expect_at(x, 0, 10, TARN_HOST, 1);
   assert_status(tarn_synced_begin(x, 0, 11, TARN_HOST, TARN_READ, NULL, &a),
                 TARN_E_STATE);
   assert_error_says("bytes 10 to 30 are lost");
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
-// --- failures that are found late
-// ----------------------------------------------
+// --- failures that are found late --------------------------------------------
 
-// As if the work of |stream| that is not reached yet had failed.
+// As if the work of |stream|, which is held up, had failed.
 static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   tarn__core *core = buffer->core;
   tarn__core_enter(core);
@@ -320,12 +335,14 @@ static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   ck_assert_ptr_nonnull(mark);
   tarn__work_settle(core, mark, TARN_E_DEVICE);
   tarn__core_leave(core);
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
   verify(buffer);
 }
 
-// Bytes at sim:0 that a slow stream is still to write.
-static void write_slowly(tarn_synced *buffer, tarn_access *access) {
+// Bytes at sim:0 that a stream is still to write.
+static void write_later(tarn_synced *buffer, tarn_access *access) {
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
                               access));
   queue_write(access, sim0, 3);
@@ -342,68 +359,62 @@ static void assert_all_lost(tarn_synced *buffer) {
 }
 
 START_TEST(a_copy_of_what_failed_is_void) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
   fail_now(x, on0);
   assert_all_lost(x);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
   expect_at(x, 0, SIZE, at0, 4);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(a_write_upon_what_failed_is_cancelled) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
                               other0, &a));
   fail_now(x, on0);
   assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
   assert_error_says("a write was cancelled");
   assert_all_lost(x);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(a_write_upon_what_fails_later_is_void) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   tarn_access a;
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, other0, &a));
   assert_ok(tarn_synced_end(&a));
   fail_now(x, on0);
   assert_all_lost(x);
   // Who discards does not build on it.
-  write_slowly(x, &a);
+  write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
   queue_write(&a, sim0, 5);
   assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
   expect_at(x, 0, SIZE, TARN_HOST, 5);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 
 START_TEST(another_copy_is_taken_where_one_failed) {
-  open_devices(SLOW_NS);
-  tarn_synced *x = new_buffer(SIZE);
+  tarn_synced *x = set_up(0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
+  hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
   fail_now(x, on0);
   expect_at(x, 0, SIZE, at0, 6);
   assert_moved(x, TARN_HOST, at0, 2, 2 * SIZE);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  tear_down(x);
 }
 END_TEST
 

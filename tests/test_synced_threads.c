@@ -1,5 +1,7 @@
 // Synced buffers and many threads: on buffers of their own, on ranges of one,
 // on the same range at once, with views, traces and reports meanwhile.
+#include <sched.h>
+
 #include "test_synced_own_kit.h"
 
 // ---------------------------------------------------------------------------
@@ -272,6 +274,7 @@ typedef struct listener {
 } listener;
 
 static atomic_bool over;
+static atomic_bool heard;  // there is somebody to be told
 
 static void listen(void *context, const tarn_synced_event *event) {
   listener *l = context;
@@ -301,6 +304,7 @@ static void *look_meanwhile(void *nothing) {
     atomic_store(&l->listens, true);
     expect(tarn_synced_trace(i % 5 == 4 ? NULL : listen, l) == TARN_OK);
     atomic_store(&listeners[1 - i % 2].listens, false);
+    atomic_store(&heard, true);
     expect(tarn_synced_each_open(see_open, NULL) == TARN_OK);
     expect(tarn_synced_traffic(NULL, see_traffic, NULL) == TARN_OK);
     if (i % 7 == 0) expect(tarn_synced_traffic_reset(NULL) == TARN_OK);
@@ -322,6 +326,8 @@ START_TEST(traces_and_reports_are_changed_meanwhile) {
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   pthread_t thread;
   pthread_create(&thread, NULL, look_meanwhile, NULL);
+  while (!atomic_load(&heard))
+    sched_yield();
   run_threads(use_both, WORKERS);
   atomic_store(&over, true);
   pthread_join(thread, NULL);

@@ -1,11 +1,10 @@
 // The trace's function, exchanged while other threads are in it, and in the
 // child of a fork.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
 #include "support/run.h"
 #include "synced/trace.h"
@@ -161,18 +160,9 @@ END_TEST
 static pid_t run_child(void (*in_child)(void)) {
   pid_t child = fork();
   if (child != 0) return child;
-  signal(SIGALRM, SIG_DFL);  // Check's would end the test
-  alarm(30);
+  child_begin(30);
   in_child();
   _exit(0);
-}
-
-static void assert_went_well(pid_t child) {
-  int status = 0;
-  ck_assert_int_gt(child, 0);
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                "the child ended with 0x%x", status);
 }
 
 static void stop_listening(void) {
@@ -188,7 +178,7 @@ START_TEST(a_child_waits_for_no_thread_of_the_parent) {
   ck_assert_int_eq(pthread_create(&teller, NULL, tell_once, NULL), 0);
   while (atomic_load(&r.inside) == 0)
     sched_yield();
-  assert_went_well(run_child(stop_listening));
+  assert_child_ended_well(run_child(stop_listening));
   atomic_store(&r.open, true);
   ck_assert_int_eq(pthread_join(teller, NULL), 0);
   assert_ok(tarn_synced_trace(NULL, NULL));
@@ -202,8 +192,7 @@ static void fork_within(void *context, const tarn_synced_event *event) {
   (void)event;
   forked_within = fork();
   if (forked_within == 0) {
-    signal(SIGALRM, SIG_DFL);
-    alarm(30);
+    child_begin(30);
   }
 }
 
@@ -216,7 +205,7 @@ START_TEST(a_fork_from_within) {
     stop_listening();
     _exit(0);
   }
-  assert_went_well(forked_within);
+  assert_child_ended_well(forked_within);
   assert_ok(tarn_synced_trace(NULL, NULL));
 }
 END_TEST

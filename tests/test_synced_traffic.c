@@ -1,12 +1,12 @@
 // What is counted for each pair of places.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
+#include "support/fake_plugin.h"
 #include "support/faults.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
@@ -114,11 +114,10 @@ START_TEST(each_kind_of_count) {
 }
 END_TEST
 
+// The device does nothing before somebody waits for it.
 START_TEST(stalls_are_counted) {
-  tarn_sim_options slow = {.struct_size = sizeof slow,
-                           .latency_ns = UINT64_C(20000000)};
-  assert_ok(tarn_sim_configure(&slow));
-  tarn_device *device = sim_open("sim:0");
+  fake_add();
+  tarn_device *device = sim_open("fake:0");
   tarn_stream *stream = NULL;
   uint64_t stalls = 0;
   uint64_t ns = 0;
@@ -298,15 +297,6 @@ END_TEST
 
 // --- forks and callbacks ---------------------------------------------------
 
-#define MUST(condition)                                         \
-  do {                                                          \
-    if (!(condition)) {                                         \
-      fprintf(stderr, "in the child: not %s: %s\n", #condition, \
-              tarn_last_error());                               \
-      _exit(1);                                                 \
-    }                                                           \
-  } while (0)
-
 // The parent's buffers are none of the child's; its own are.
 static void in_child(tarn_synced *buffer) {
   seen traffic = {.count = 0};
@@ -329,17 +319,12 @@ static void in_child(tarn_synced *buffer) {
 START_TEST(a_child_sees_its_own) {
   tarn_synced *buffer = buffer_named("parent's", SIZE);
   pid_t child = fork();
-  ck_assert_int_ge(child, 0);
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);  // Check's would end the test
-    alarm(30);
+    child_begin(30);
     in_child(buffer);
     _exit(0);
   }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                "the child ended with 0x%x", status);
+  assert_child_ended_well(child);
   opens open = {.count = 0};
   assert_ok(tarn_synced_each_open(note_open, &open));
   ck_assert_uint_eq(open.count, 1);

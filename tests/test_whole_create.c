@@ -162,6 +162,37 @@ START_TEST(different_wholes_are_not_ended) {
 }
 END_TEST
 
+// --- groups ----------------------------------------------------------------
+
+// Ranks 0 and 2, and 1 and 3, each with a whole of their own beside one of all.
+static void live_in_groups(void) {
+  tarn_whole_options o = sensible();
+  tarn_whole *all = NULL;
+  tarn_whole *ours = NULL;
+  tarn_comm *group = NULL;
+  tarn_whole_part part;
+  MUST_BE(tarn_comm_split(my.comm, (int64_t)(my.rank % 2), 0, &group), TARN_OK);
+  MUST_BE(tarn_whole_create(my.comm, &o, &all), TARN_OK);
+  MUST_BE(tarn_whole_create(group, &o, &ours), TARN_OK);
+  MUST_BE(tarn_whole_local(ours, &part), TARN_OK);
+  MUST(part.size == 2048 && part.offset == my.rank / 2 * 2048);
+  memset(host_bytes(part.address), (int)my.rank + 1, part.size);
+  MUST_BE(tarn_comm_barrier(group), TARN_OK);
+  MUST_BE(tarn_whole_of_rank(ours, 1 - my.rank / 2, &part), TARN_OK);
+  MUST(*(char *)host_bytes(part.address) == (char)((my.rank + 2) % 4 + 1));
+  MUST_BE(tarn_whole_local(all, &part), TARN_OK);
+  MUST(*(char *)host_bytes(part.address) == 0);
+  MUST_BE(tarn_comm_destroy(group), TARN_E_STATE);
+  MUST_BE(tarn_whole_destroy(ours), TARN_OK);
+  MUST_BE(tarn_comm_destroy(group), TARN_OK);
+  MUST_BE(tarn_whole_destroy(all), TARN_OK);
+}
+
+START_TEST(groups_have_their_own) {
+  run_ranks(4, "groups", live_in_groups);
+}
+END_TEST
+
 // --- what a device lacks ---------------------------------------------------
 
 // As it is on a device without the extensions that are |slots|.
@@ -347,6 +378,36 @@ START_TEST(survivors_free_what_is_theirs) {
 }
 END_TEST
 
+// One stands still where the others want to end theirs.
+static void outwait_a_peer(void) {
+  tarn_place place = open_ground(where);
+  tarn_whole_options o = sensible();
+  tarn_whole *whole = NULL;
+  o.place = place;
+  MUST_BE(tarn_whole_create(my.comm, &o, &whole), TARN_OK);
+  meet_all();
+  if (my.rank == 2) {
+    ranks_stop();
+    MUST(tarn_whole_destroy(whole) != TARN_OK);  // the others have gone on
+  } else {
+    MUST_BE(tarn_whole_destroy(whole), TARN_E_TIMEOUT);
+    MUST_SAY("rank 2");
+  }
+  close_ground(place);
+}
+
+START_TEST(nobody_waits_for_ever) {
+  rank_work work = {.function = outwait_a_peer};
+  where = &grounds[_i];
+  my.text = where->text;
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = be_rank,
+                          .context = &work,
+                          .timeout_ms = 500,
+                          .stopped = 1 << 2});
+}
+END_TEST
+
 // One has ended where the others begin.
 static void begin_without_a_peer(void) {
   tarn_place place = open_ground(where);
@@ -387,5 +448,7 @@ int main(void) {
   add_looped(suite, "forks", children_of_ranks);
   add_looped(suite, "peers", survivors_free_what_is_theirs);
   add_looped(suite, "no peers", nothing_begins_without_a_peer);
+  add_looped(suite, "standing still", nobody_waits_for_ever);
+  ADD_CASE(suite, "groups", groups_have_their_own);
   return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "bench/counters_bench.h"
 #include "bench/machine.h"
 #include "bench_counters_report.h"
+#include "bench_each.h"
 #include "options.h"
 
 static const char help[] =
@@ -111,21 +112,20 @@ static tool_exit prepare(command *c) {
 // The work
 // ---------------------------------------------------------------------------
 
+static tool_exit measure_pool(void *context, size_t index) {
+  command *c = context;
+  counters_bench bench = what_to_measure(c, index);
+  counters_bench_result *result = &c->results[index];
+  *result = counters_bench_run(&bench);
+  if (result->failed[0] == '\0') return TOOL_DONE;
+  return tool_fail(c->verb, "%s: %s", bench.pool, result->failed);
+}
+
 static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
-  tool_progress progress;
-  tool_exit status = TOOL_DONE;
   c->watch = stopwatch_start();
   c->results = tool_array(c->pools.count, sizeof *c->results);
-  tool_progress_begin(&progress, c->pools.count);
-  for (size_t i = 0; i < c->pools.count; i++) {
-    tool_progress_step(&progress, c->pools.items[i]);
-    counters_bench bench = what_to_measure(c, i);
-    c->results[i] = counters_bench_run(&bench);
-    if (c->results[i].failed[0] == '\0') continue;
-    status = tool_fail(c->verb, "%s: %s", bench.pool, c->results[i].failed);
-  }
-  tool_progress_end(&progress);
+  tool_exit status = bench_each(&c->pools, measure_pool, c);
   bench_counters_report_write(c->results, &c->pools, machine_describe(machine),
                               c->output);
   return status;

@@ -139,18 +139,11 @@ static void write_json(const counters_bench_result *results,
 void bench_counters_report_write(const counters_bench_result *results,
                                  const options_list *pools, const char *machine,
                                  options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(results, pools, machine);
-      return;
-    case OUTPUT_CSV:
-      write_csv(results, pools, machine);
-      return;
-    case OUTPUT_TABLE:
-      write_tables(results, pools, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_tables(results, pools, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(results, pools, machine);
+  } else if (output == OUTPUT_CSV) {
+    write_csv(results, pools, machine);
+  } else {
+    write_tables(results, pools, machine, table_style_of(output));
   }
 }

@@ -9,6 +9,7 @@
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench_device_report.h"
+#include "bench_each.h"
 #include "options.h"
 
 static const char help[] =
@@ -83,20 +84,10 @@ static device_bench what_to_measure(const command *c, size_t index) {
                         .passes = c->passes};
 }
 
-static tool_exit prepare(command *c) {
-  char why[CHILD_TEXT_SIZE];
-  if (c->devices.count == 0) {
-    options_list_add(&c->devices, "cpu:0", 5);
-    options_list_add(&c->devices, "sim:0", 5);
-  }
-  tool_exit status = options_once(c->verb, "device", &c->devices);
-  if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
-  for (size_t i = 0; i < c->devices.count && status == TOOL_DONE; i++) {
-    device_bench bench = what_to_measure(c, i);
-    if (!device_bench_try(&bench, why))
-      status = tool_misuse(c->verb, "%s", why);
-  }
-  return status;
+static bool try_device(const void *context, size_t index,
+                       char why[CHILD_TEXT_SIZE]) {
+  device_bench bench = what_to_measure(context, index);
+  return device_bench_try(&bench, why);
 }
 
 // ---------------------------------------------------------------------------
@@ -115,7 +106,8 @@ static tool_exit check_figures(const command *c,
 }
 
 // A device without figures stays as one of which all are missing.
-static tool_exit measure_device(command *c, size_t index) {
+static tool_exit measure_device(void *context, size_t index) {
+  command *c = context;
   char why[CHILD_TEXT_SIZE];
   device_bench bench = what_to_measure(c, index);
   device_bench_result *result = &c->results[index];
@@ -126,16 +118,9 @@ static tool_exit measure_device(command *c, size_t index) {
 
 static tool_exit measure_all(command *c) {
   char machine[MACHINE_SIZE];
-  tool_progress progress;
-  tool_exit status = TOOL_DONE;
   c->watch = stopwatch_start();
   c->results = tool_array(c->devices.count, sizeof *c->results);
-  tool_progress_begin(&progress, c->devices.count);
-  for (size_t i = 0; i < c->devices.count; i++) {
-    tool_progress_step(&progress, c->devices.items[i]);
-    if (measure_device(c, i) != TOOL_DONE) status = TOOL_NO;
-  }
-  tool_progress_end(&progress);
+  tool_exit status = bench_each(&c->devices, measure_device, c);
   bench_device_report_write(c->results, c->devices.count,
                             machine_describe(machine), c->output);
   return status;
@@ -149,7 +134,8 @@ static void deinit(command *c) {
 
 static tool_exit work(void *context) {
   command *c = context;
-  tool_exit status = prepare(c);
+  tool_exit status =
+      bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
   return status == TOOL_DONE ? measure_all(c) : status;
 }
 

@@ -192,18 +192,11 @@ static void write_json(const device_bench_result *results, size_t count,
 
 void bench_device_report_write(const device_bench_result *results, size_t count,
                                const char *machine, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(results, count, machine);
-      return;
-    case OUTPUT_CSV:
-      write_csv(results, count, machine);
-      return;
-    case OUTPUT_TABLE:
-      write_tables(results, count, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_tables(results, count, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(results, count, machine);
+  } else if (output == OUTPUT_CSV) {
+    write_csv(results, count, machine);
+  } else {
+    write_tables(results, count, machine, table_style_of(output));
   }
 }

@@ -237,18 +237,11 @@ static void write_json(const plan_bench_result *r, const char *machine) {
 
 void bench_plan_report(const plan_bench_result *result, const char *machine,
                        options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(result, machine);
-      return;
-    case OUTPUT_CSV:
-      write_rows(result, machine, TABLE_CSV);
-      return;
-    case OUTPUT_TABLE:
-      write_tables(result, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_tables(result, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(result, machine);
+  } else if (output == OUTPUT_CSV) {
+    write_rows(result, machine, TABLE_CSV);
+  } else {
+    write_tables(result, machine, table_style_of(output));
   }
 }

@@ -249,18 +249,11 @@ static void write_json(const bench_pool_report *reports, size_t count,
 
 void bench_pool_report_write(const bench_pool_report *reports, size_t count,
                              const char *machine, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(reports, count, machine);
-      return;
-    case OUTPUT_CSV:
-      write_csv(reports, count, machine);
-      return;
-    case OUTPUT_TABLE:
-      write_tables(reports, count, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_tables(reports, count, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(reports, count, machine);
+  } else if (output == OUTPUT_CSV) {
+    write_csv(reports, count, machine);
+  } else {
+    write_tables(reports, count, machine, table_style_of(output));
   }
 }

@@ -132,18 +132,11 @@ static void write_json(const record_bench_result *r, const char *machine) {
 
 void bench_record_report_write(const record_bench_result *result,
                                const char *machine, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(result, machine);
-      return;
-    case OUTPUT_CSV:
-      write_csv(result, machine);
-      return;
-    case OUTPUT_TABLE:
-      write_table(result, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_table(result, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(result, machine);
+  } else if (output == OUTPUT_CSV) {
+    write_csv(result, machine);
+  } else {
+    write_table(result, machine, table_style_of(output));
   }
 }

@@ -96,18 +96,9 @@ static void write_json(const synced_bench_result *results, size_t count) {
 
 void bench_synced_report_write(const synced_bench_result *results, size_t count,
                                const char *machine, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(results, count);
-      return;
-    case OUTPUT_CSV:
-      write_table(results, count, machine, TABLE_CSV);
-      return;
-    case OUTPUT_TABLE:
-      write_table(results, count, machine, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_table(results, count, machine, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(results, count);
+  } else {
+    write_table(results, count, machine, table_style_of(output));
   }
 }

@@ -236,19 +236,10 @@ static void write_json(const command *c) {
 }
 
 static void tell(const command *c) {
-  switch (c->output) {
-    case OUTPUT_JSON:
-      write_json(c);
-      return;
-    case OUTPUT_CSV:
-      write_table(c, TABLE_CSV);
-      return;
-    case OUTPUT_TABLE:
-      write_table(c, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_table(c, TABLE_MARKDOWN);
-      return;
+  if (c->output == OUTPUT_JSON) {
+    write_json(c);
+  } else {
+    write_table(c, table_style_of(c->output));
   }
 }
 

@@ -112,19 +112,10 @@ static void write_json(const command *c, const why_bench_result *result) {
 }
 
 static void write_report(const command *c, const why_bench_result *result) {
-  switch (c->output) {
-    case OUTPUT_JSON:
-      write_json(c, result);
-      return;
-    case OUTPUT_CSV:
-      write_table(c, result, TABLE_CSV);
-      return;
-    case OUTPUT_TABLE:
-      write_table(c, result, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_table(c, result, TABLE_MARKDOWN);
-      return;
+  if (c->output == OUTPUT_JSON) {
+    write_json(c, result);
+  } else {
+    write_table(c, result, table_style_of(c->output));
   }
 }
 

@@ -282,19 +282,10 @@ static void write_table(const survey *s, table_style style) {
 }
 
 static void write_survey(const survey *s, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(s);
-      return;
-    case OUTPUT_TABLE:
-      write_table(s, TABLE_PLAIN);
-      return;
-    case OUTPUT_CSV:
-      write_table(s, TABLE_CSV);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_table(s, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(s);
+  } else {
+    write_table(s, table_style_of(output));
   }
 }
 

@@ -51,7 +51,7 @@ static const char help[] =
     "recorded\n"
     "and was not started, 2 if the command line is wrong.\n";
 
-enum { THRESHOLD = 64 << 10, CANNOT_RUN = 126, NOT_FOUND = 127 };
+enum { THRESHOLD = 64 << 10 };
 
 typedef struct command {
   const tool_verb *verb;
@@ -75,7 +75,7 @@ typedef struct command {
 
 // --- running it ------------------------------------------------------------
 
-static launch_end launch(const command *c) {
+static int launch(const command *c, child *out_end) {
   char threshold[32];
   snprintf(threshold, sizeof threshold, "%zu", c->threshold);
   const launch_setting settings[] = {
@@ -88,14 +88,9 @@ static launch_end launch(const command *c) {
   char **program = tool_array(c->program.count + 1, sizeof *program);
   for (size_t i = 0; i < c->program.count; i++)
     program[i] = c->program.items[i];
-  launch_end end = launch_run(program, c->library, settings);
+  int error = launch_run(program, c->library, settings, out_end);
   free(program);
-  return end;
-}
-
-static int say_not_run(const command *c, int error) {
-  tool_say(c->verb, "%s: %s", c->program.items[0], strerror(error));
-  return error == ENOENT ? NOT_FOUND : CANNOT_RUN;
+  return error;
 }
 
 // --- what it left ----------------------------------------------------------
@@ -184,7 +179,7 @@ static void say_next(const command *c) {
   tool_say(c->verb, "next: tarn why %s%s%s%s", quote, dot, path, quote);
 }
 
-static void report(command *c, const launch_end *end) {
+static void report(command *c, const child *end) {
   if (end->signal != 0) {
     tool_say(c->verb, "%s was ended by signal %d (%s)", c->program.items[0],
              end->signal, strsignal(end->signal));
@@ -243,8 +238,11 @@ static tool_exit work(void *context) {
   }
   if (c->finish_only) return finish_named(c);
   if (!prepare(c)) return TOOL_NO;
-  launch_end end = launch(c);
-  if (end.error != 0) return (tool_exit)say_not_run(c, end.error);
+  child end = {0};
+  int error = launch(c, &end);
+  if (error != 0) {
+    return children_say_not_run(c->verb, c->program.items[0], error);
+  }
   report(c, &end);
   return (tool_exit)end.status;
 }

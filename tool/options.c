@@ -111,8 +111,10 @@ static bool take_option(const options_spec *spec, void *command, int option,
 // POSIXLY_CORRECT says; the '+' ends the options at the first word.
 static outcome parse(const options_spec *spec, void *command, int argc,
                      char **argv) {
-  const char *brief = spec->has_program ? "+:ho:" : "-:ho:";
+  char brief[32];
   int option;
+  snprintf(brief, sizeof brief, "%c:ho:%s", spec->has_program ? '+' : '-',
+           spec->brief != NULL ? spec->brief : "");
   opterr = 0;
   while ((option = getopt_long(argc, argv, brief, spec->known, NULL)) != END) {
     if (option == 'h') return OUTCOME_HELP;

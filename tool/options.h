@@ -19,6 +19,7 @@ typedef enum options_output {
 typedef struct options_spec {
   const tool_verb *verb;
   const struct option *known;  // long options; -h and -o are known anyway
+  const char *brief;  // more short ones, as getopt takes them; NULL: none
   // Obeys an option, its value in optarg; false after a message on wrong use.
   bool (*obey)(void *command, int option);
   // Takes a word that is no option; NULL: there must be none.

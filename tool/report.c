@@ -321,18 +321,11 @@ static void write_summaries(const report *reports, size_t count,
 }
 
 void report_write(const report *reports, size_t count, options_output output) {
-  switch (output) {
-    case OUTPUT_JSON:
-      write_json(reports, count);
-      return;
-    case OUTPUT_CSV:
-      write_csv(reports, count);
-      return;
-    case OUTPUT_TABLE:
-      write_summaries(reports, count, TABLE_PLAIN);
-      return;
-    case OUTPUT_MARKDOWN:
-      write_summaries(reports, count, TABLE_MARKDOWN);
-      return;
+  if (output == OUTPUT_JSON) {
+    write_json(reports, count);
+  } else if (output == OUTPUT_CSV) {
+    write_csv(reports, count);
+  } else {
+    write_summaries(reports, count, table_style_of(output));
   }
 }

@@ -258,3 +258,9 @@ void table_write(const table *t, table_style style, FILE *out) {
       return;
   }
 }
+
+table_style table_style_of(options_output output) {
+  assert(output != OUTPUT_JSON);
+  if (output == OUTPUT_CSV) return TABLE_CSV;
+  return output == OUTPUT_MARKDOWN ? TABLE_MARKDOWN : TABLE_PLAIN;
+}

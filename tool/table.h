@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "options.h"
+
 typedef struct table table;
 
 typedef struct table_column {
@@ -31,6 +33,9 @@ typedef enum table_style {
   TABLE_CSV,
   TABLE_MARKDOWN,
 } table_style;
+
+// How a table looks in |output|, which is any but OUTPUT_JSON.
+table_style table_style_of(options_output output);
 
 // |columns| is borrowed until table_destroy.
 table *table_create(const table_column *columns, size_t count);

@@ -30,6 +30,7 @@ extern const tool_verb verb_new_plugin;
 extern const tool_verb verb_plan;
 extern const tool_verb verb_record;
 extern const tool_verb verb_replay;
+extern const tool_verb verb_run;
 extern const tool_verb verb_view;
 extern const tool_verb verb_why;
 

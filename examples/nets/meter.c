@@ -112,13 +112,6 @@ tarn_status net_meter_peak(const net_meter *meter, size_t *out_bytes) {
   return status;
 }
 
-tarn_status net_meter_reserved(const net_meter *meter, size_t *out_bytes) {
-  tarn_pool_stats sum;
-  tarn_status status = sum_of(meter, &sum);
-  *out_bytes = sum.reserved_bytes;
-  return status;
-}
-
 tarn_status net_meter_left(const net_meter *meter, size_t *out_bytes) {
   tarn_pool_stats sum;
   tarn_status status = sum_of(meter, &sum);

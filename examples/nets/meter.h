@@ -34,10 +34,6 @@ TARN_MUST_CHECK tarn_status net_meter_allocations(const net_meter *meter,
 TARN_MUST_CHECK tarn_status net_meter_peak(const net_meter *meter,
                                            size_t *out_bytes);
 
-// What is reserved now.
-TARN_MUST_CHECK tarn_status net_meter_reserved(const net_meter *meter,
-                                               size_t *out_bytes);
-
 // What was not given back: live bytes of the pools, and what the library holds
 // beyond what it held at first. Both times its pools are fresh and were used
 // once, since the books of pools, which are kept for the next, do not count.

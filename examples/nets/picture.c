@@ -1,11 +1,16 @@
 // The picture: time runs to the right, a column for each pass of each step, and
 // offsets upwards. A box that begins where another ends took its place.
+//
+// `tarn plan` draws plans too, but of tables: this one is drawn by the program
+// that has the model, which knows data from diffs, with tarn_model_each_slot
+// and nothing else.
 #include "picture.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-static const double WIDTH = 1000, HEIGHT = 600;
+static const double WIDTH = 1000, HEIGHT = 600, CAPTION = 30;
+static const char DATA_COLOUR[] = "#4a7fb5", DIFF_COLOUR[] = "#c8553d";
 
 typedef struct drawing {
   FILE *file;
@@ -30,13 +35,27 @@ static tarn_status draw(void *context, const tarn_model_slot *slot) {
           (double)slot->first * d->column,
           HEIGHT - (double)slot->offset * d->byte - height,
           (double)(slot->last - slot->first + 1) * d->column, height,
-          is_diff ? "#c8553d" : "#4a7fb5");
+          is_diff ? DIFF_COLOUR : DATA_COLOUR);
   print_name(d->file, slot->tensor->name);
   fprintf(d->file,
           " %s, %zu bytes at %zu, passes %llu to %llu</title></rect>\n",
           is_diff ? "diff" : "data", slot->size, slot->offset,
           (unsigned long long)slot->first, (unsigned long long)slot->last);
   return TARN_OK;
+}
+
+// What is up, what is right, and which colour is what.
+static void print_caption(FILE *file, const tarn_model_needs *report,
+                          size_t steps) {
+  bool trains = report->mode == TARN_TRAIN;
+  fprintf(file,
+          "<text x=\"4\" y=\"%g\" font-family=\"sans-serif\" "
+          "font-size=\"15\">up: offsets to %.2f MiB; right: %zu steps "
+          "forward%s; <tspan fill=\"%s\">data</tspan>",
+          HEIGHT + CAPTION - 10, (double)report->planned / 1048576, steps,
+          trains ? " and backward" : "", DATA_COLOUR);
+  if (trains) fprintf(file, ", <tspan fill=\"%s\">diffs</tspan>", DIFF_COLOUR);
+  fprintf(file, "</text>\n");
 }
 
 static bool draw_all(tarn_model *model, FILE *file) {
@@ -50,8 +69,9 @@ static bool draw_all(tarn_model *model, FILE *file) {
   fprintf(file,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\">\n"
           "<rect width=\"%g\" height=\"%g\" fill=\"#f4f1ea\"/>\n",
-          WIDTH, HEIGHT, WIDTH, HEIGHT);
+          WIDTH, HEIGHT + CAPTION, WIDTH, HEIGHT);
   bool drawn = tarn_model_each_slot(model, draw, &d) == TARN_OK;
+  print_caption(file, &report, steps);
   fprintf(file, "</svg>\n");
   return drawn;
 }

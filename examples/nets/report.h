@@ -9,7 +9,6 @@ typedef struct net_report {
   const char *net;
   const net_options *options;
   tarn_model_needs memory;  // as planned
-  size_t step_count;        // of the model
   char peak_step[NET_NAME_SIZE];
   net_result result;
   double peak_bytes;  // of all pools

@@ -17,6 +17,8 @@
 // Not part of tarn/tarn.h, since the names are not Tarn's.
 //
 // Threads: a list is not locked: its owner guards it.
+// Fork:    in a child the buffers of a list are the parent's: to free it is
+//          TARN_E_STATE there.
 #ifndef TARN_COMPAT_AWNN_H_
 #define TARN_COMPAT_AWNN_H_
 

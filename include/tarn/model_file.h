@@ -35,7 +35,8 @@ extern "C" {
 // Cost:           O(bytes); bytes at home or at the compute place are read from
 //                 there in pieces of at most 256 KiB, others are brought to the
 //                 host for a while.
-// TARN_E_INVALID  an unknown flag, or a name that is no UTF-8.
+// TARN_E_INVALID  an unknown flag, or a name that is no UTF-8, or that the
+//                 format has for itself: "__metadata__".
 // TARN_E_STATE    the model was never placed (states: never for training),
 //                 somebody writes a parameter, or bytes of one are lost.
 // TARN_E_IO       the file cannot be written.

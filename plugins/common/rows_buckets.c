@@ -32,9 +32,11 @@ static unsigned shift_of(const tarn_rows *rows) {
   return shift;
 }
 
+// A gather that goes through caches wants to write one line after the other.
 static bool is_worth_it(const tarn__rows_share *share) {
   const tarn__rows_plan *plan = share->plan;
   const tarn_rows *rows = plan->rows;
+  if (plan->action == TARN__ROWS_GATHER && !plan->streams) return false;
   return share->end - share->first >=
              (size_t)BATCHES_LEAST * TARN__ROWS_BATCH &&
          plan->table_bytes != 0 && plan->table_bytes <= ROW_MOST &&

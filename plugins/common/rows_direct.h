@@ -42,11 +42,12 @@ typedef struct tarn__rows_plan {
   size_t table_bytes;  // of a row
   size_t dense_bytes;
   tarn__rows_mover *move;
+  bool streams;      // it writes past the caches
   bool fetch_table;  // what is to be fetched before it is moved
   bool fetch_dense;
 } tarn__rows_plan;
 
-// Sets the last three of |plan|, for the fastest mover that there is.
+// Sets the last four of |plan|, which are zero, for the fastest mover there is.
 void tarn__rows_choose(tarn__rows_plan *plan);
 
 // What this thread has moved past the caches is where others see it.

@@ -19,6 +19,8 @@
 enum {
   LINE_SIZE = 64,         // bytes that come at once
   FETCH_SIZE = 256,       // bytes of a row to fetch; the rest comes by itself
+  PART_SIZE = 32,         // bytes that are copied at once
+  PARTS_MOST = 32,        // of a row that is not long
   STREAM_FROM = 4 << 20,  // bytes of all rows that a cache had better not keep
 };
 
@@ -26,11 +28,13 @@ enum {
 // nothing, and drops the calls.
 #define FETCHER static inline __attribute__((always_inline)) void
 
+// A row may end in one line more than its size has.
 FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
   if (size > FETCH_SIZE) size = FETCH_SIZE;
   for (size_t at = 0; at < size; at += LINE_SIZE) {
     __builtin_prefetch(bytes + at);
   }
+  __builtin_prefetch(bytes + size - 1);
 }
 
 // No address is wrong here.
@@ -64,8 +68,23 @@ static void move_nothing(const tarn__rows_plan *plan,
 
 // --- as they are -----------------------------------------------------------
 
-MOVER(gather, , memcpy(p.dense, p.table, plan->dense_bytes))
-MOVER(scatter, , memcpy(p.table, p.dense, plan->table_bytes))
+// For a short row, a call of memcpy takes longer than to copy it, and holds up
+// what is fetched behind it. The last part may meet the one before it.
+static inline void copy_row(unsigned char *restrict to,
+                            const unsigned char *restrict from, size_t size) {
+  if (size < PART_SIZE || size > (size_t)PARTS_MOST * PART_SIZE) {
+    memcpy(to, from, size);
+    return;
+  }
+  size_t last = size - PART_SIZE;
+  for (size_t at = 0; at < last; at += PART_SIZE) {
+    memcpy(to + at, from + at, PART_SIZE);
+  }
+  memcpy(to + last, from + last, PART_SIZE);
+}
+
+MOVER(gather, , copy_row(p.dense, p.table, plan->dense_bytes))
+MOVER(scatter, , copy_row(p.table, p.dense, plan->table_bytes))
 
 #if defined(__x86_64__)
 
@@ -151,6 +170,7 @@ static void choose_copy(tarn__rows_plan *plan) {
   bool gathers = plan->action == TARN__ROWS_GATHER;
   if (is_streamed(plan)) {
     plan->move = streamer_of(plan->action);
+    plan->streams = true;
     plan->fetch_table = gathers;
   } else {
     plan->move = gathers ? gather : scatter;

@@ -41,7 +41,7 @@ uint64_t tarn__hash_seed(void) {
 void tarn__intern_init(tarn__intern *set) {
   *set = (tarn__intern){.seed = tarn__hash_seed(),
                         .bytes = TARN__ARRAY_OF(char),
-                        .spans = TARN__ARRAY_OF(tarn__span),
+                        .spans = TARN__ARRAY_OF(tarn__string),
                         .slots = TARN__ARRAY_OF(uint32_t)};
 }
 
@@ -51,8 +51,8 @@ void tarn__intern_deinit(tarn__intern *set, tarn__budget *budget) {
   tarn__array_free(budget, &set->bytes);
 }
 
-static const tarn__span *span_of(const tarn__intern *set, uint32_t number) {
-  return (const tarn__span *)set->spans.items + number;
+static const tarn__string *span_of(const tarn__intern *set, uint32_t number) {
+  return (const tarn__string *)set->spans.items + number;
 }
 
 // The slot that holds the string, or the empty one where it would stand.
@@ -64,7 +64,7 @@ static uint32_t *find_slot(const tarn__intern *set, uint32_t hash,
   assert(slots != NULL);
   size_t at = hash & mask;
   for (; slots[at] != 0; at = (at + 1) & mask) {
-    const tarn__span *span = span_of(set, slots[at] - 1);
+    const tarn__string *span = span_of(set, slots[at] - 1);
     if (span->hash != hash || span->size != size) continue;
     if (memcmp(all + span->first, bytes, size) == 0) break;
   }
@@ -118,8 +118,8 @@ static tarn_status append(tarn__intern *set, tarn__budget *budget,
   }
   if (status != TARN_OK) return status;
   if (size > 0) memcpy(copy, bytes, size);
-  *(tarn__span *)span =
-      (tarn__span){.first = first, .size = (uint32_t)size, .hash = hash};
+  *(tarn__string *)span =
+      (tarn__string){.first = first, .size = (uint32_t)size, .hash = hash};
   return TARN_OK;
 }
 

@@ -18,17 +18,17 @@ static inline uint64_t tarn__hash_fold(uint64_t a, uint64_t b) {
 // A seed that a file's author cannot foresee; results do not depend on it.
 uint64_t tarn__hash_seed(void);
 
-typedef struct tarn__span {
+typedef struct tarn__string {
   size_t first;  // byte
   uint32_t size;
   uint32_t hash;  // of the bytes, so that they are seldom looked at
-} tarn__span;
+} tarn__string;
 
 // A set of byte strings, numbered 0, 1, 2 ... in order of arrival.
 typedef struct tarn__intern {
   uint64_t seed;
   tarn__array bytes;  // char: all strings, one behind the other
-  tarn__array spans;  // tarn__span, by number
+  tarn__array spans;  // tarn__string, by number
   tarn__array slots;  // uint32_t: number + 1, 0: empty; a power of two
 } tarn__intern;
 
@@ -52,7 +52,7 @@ bool tarn__intern_find(const tarn__intern *set, const void *bytes, size_t size,
 // The bytes of the string of that number, until another one is put.
 static inline const char *tarn__intern_text(const tarn__intern *set,
                                             uint32_t number) {
-  const tarn__span *span = (const tarn__span *)set->spans.items + number;
+  const tarn__string *span = (const tarn__string *)set->spans.items + number;
   return (const char *)set->bytes.items + span->first;
 }
 

@@ -217,6 +217,7 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   }
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
+  assert(comm != NULL);
   status = check_share(comm, fd, out_fds);
   status = tarn__comm_meet(comm, TARN__SHARE, status);
   if (status != TARN_OK) return status;

@@ -20,8 +20,7 @@ typedef struct entry {
   bool bits;
   size_t size;          // of the buffer, where it is an extra one
   tarn_synced *buffer;  // described: the tensor's; else the entry's own
-  bool extra;
-  bool active;  // an extra one that is not suspended
+  bool active;          // an extra one that is not suspended
 } entry;
 
 static tarn_status check(const tarn_step *step, tarn_pass pass,
@@ -77,15 +76,8 @@ static entry described(const tarn__tensor *tensor) {
 
 static tarn_status make_extra(tarn_step *step, size_t size,
                               tarn_synced **out_buffer) {
-  tarn_model *model = step->model;
-  tarn_place compute = model->slots->options.compute;
-  tarn_device *device = compute.device != NULL
-                            ? compute.device
-                            : model->slots->options.home.device;
-  tarn_synced_options options = {.struct_size = sizeof options,
-                                 .name = step->name,
-                                 .device = device,
-                                 .align = model->slots->options.align};
+  const tarn_synced_options options =
+      tarn__slots_buffer_options(step->model->slots, step->name);
   tarn_status status = tarn_synced_create(size, &options, out_buffer);
   if (status != TARN_OK) return status;
   // It holds nothing, and not zeros, as one that is there again.
@@ -137,7 +129,7 @@ static tarn_status push_extra(tarn_step *step, entry *place, entry wanted) {
   if (status != TARN_OK) return status;
   wanted.buffer = place->buffer;
   wanted.size = size;
-  wanted.extra = wanted.active = true;
+  wanted.active = true;
   *place = wanted;
   count_extra(step->model, size);
   return TARN_OK;

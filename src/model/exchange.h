@@ -6,11 +6,6 @@
 #include "model/slots.h"
 #include "tarn/model_file.h"
 
-static inline tarn_synced *tarn__exchange_buffer(const tarn_tensor *tensor,
-                                                 tarn_part part) {
-  return part == TARN_DATA ? tensor->data : tensor->diff;
-}
-
 // Whether |part| is one of a model's tensor, and has a buffer.
 //
 // TARN_E_INVALID, TARN_E_STATE  as of tarn_tensor_to_dlpack.

@@ -2,10 +2,8 @@
 // found once, when a net is placed, so that entering a step looks up and no
 // more.
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hostmem.h"
-#include "base/status.h"
 #include "model/placed.h"
 
 typedef struct ending {

@@ -21,7 +21,7 @@ tarn_status tarn__exchange_check(const tarn_tensor *tensor, tarn_part part) {
                       tarn_tensor_kind_name(tensor->kind), tensor->name,
                       (int)part);
   }
-  if (tarn__exchange_buffer(tensor, part) != NULL) return TARN_OK;
+  if (tarn__tensor_buffer(tensor, part) != NULL) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "dlpack: the %s of '%.80s' is not placed",
                     tarn__part_name(part), tensor->name);
 }
@@ -64,7 +64,7 @@ static void return_loan(void *owner) {
 
 static tarn_status open_loan(loan *lent, tarn_tensor *tensor, tarn_part part,
                              tarn_place place, uint32_t mode) {
-  tarn_status status = tarn_synced_view(tarn__exchange_buffer(tensor, part), 0,
+  tarn_status status = tarn_synced_view(tarn__tensor_buffer(tensor, part), 0,
                                         tarn_tensor_size(tensor), &lent->view);
   if (status != TARN_OK) return status;
   return tarn_synced_begin(lent->view, 0, TARN_ALL, place, mode, NULL,
@@ -100,8 +100,7 @@ static tarn_status lend(tarn_tensor *tensor, tarn_part part, tarn_place place,
   if (lent == NULL) return TARN_E_NOMEM;
   status = open_loan(lent, tensor, part, place, mode);
   if (status != TARN_OK) {
-    (void)tarn_synced_destroy(lent->view);
-    tarn__host_free(lent, lent->size);
+    (void)close_loan(lent);
     return status;
   }
   *out_source = (tarn_dlpack_source){

@@ -147,9 +147,8 @@ static tarn_status give_all(tarn__matches *ms, mapping *mapped, bool copies,
 
 // Some have their new values already, or none of them.
 static tarn_status tell_failure(const tarn__matches *ms, tarn_status status,
-                                const tarn_model_loaded *told) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+                                const tarn_model_loaded *told,
+                                const char *text) {
   size_t done = told->mapped + told->copied;
   if (done == 0) return tarn__fail_text(status, text);
   return tarn__fail(status, "%s: only %zu of %zu tensors were loaded: %s",
@@ -162,11 +161,10 @@ static tarn_status give(tarn__matches *ms, mapping *mapped,
   if (status == TARN_OK) status = give_all(ms, mapped, false, told);
   if (status == TARN_OK) status = give_all(ms, mapped, true, told);
   if (status == TARN_OK) return TARN_OK;
-  status = tell_failure(ms, status, told);
   char text[512];
   snprintf(text, sizeof text, "%s", tarn_last_error());
   undo(ms);
-  return tarn__fail_text(status, text);
+  return tell_failure(ms, status, told, text);
 }
 
 // --- together --------------------------------------------------------------

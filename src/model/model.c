@@ -20,7 +20,7 @@ tarn_status tarn__model_check(const tarn_model *model) {
 tarn_status tarn__model_check_open(const tarn_model *model) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK) return status;
-  if (model->stage == TARN__DESCRIBED) return TARN_OK;
+  if (model->slots == NULL) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
                     "%s: it is planned; forget the plan before more is added",
                     model->name);

@@ -11,12 +11,6 @@
 #include "base/names.h"
 #include "tarn/model_run.h"
 
-typedef enum tarn__model_stage {
-  TARN__DESCRIBED,
-  TARN__PLANNED,
-  TARN__PLACED,
-} tarn__model_stage;
-
 // A part that is not planned, or not in this mode.
 #define TARN__NO_SLOT SIZE_MAX
 
@@ -24,6 +18,8 @@ typedef struct tarn__tensor {
   tarn_tensor shown;   // first: what programs see
   size_t name_length;  // for prefixes
   size_t slots[2];     // of data and diff; TARN__NO_SLOT: none
+  size_t made[2];      // while a place is made: where it stands in place.c's
+                       // lists
   int64_t dims[];      // what the shape points to
 } tarn__tensor;
 
@@ -68,9 +64,8 @@ struct tarn_model {
   tarn__names step_names;  // to tarn_step
   tarn__array steps;       // tarn_step *
   tarn__budget budget;     // without a limit: what arrays ask
-  tarn__model_stage stage;
-  tarn__slots *slots;    // of a planned model
-  tarn__placed *placed;  // of a placed one
+  tarn__slots *slots;      // NULL: it is not planned
+  tarn__placed *placed;    // NULL: it is not placed
   uint64_t extra_pushes;
   uint64_t extra_bytes;
 };
@@ -112,6 +107,12 @@ void tarn__step_free(tarn_step *step);
 
 static inline tarn_step *tarn__step_at(const tarn_model *model, size_t index) {
   return ((tarn_step **)model->steps.items)[index];
+}
+
+// NULL: it has none, or not now.
+static inline tarn_synced *tarn__tensor_buffer(const tarn_tensor *tensor,
+                                               tarn_part part) {
+  return part == TARN_DATA ? tensor->data : tensor->diff;
 }
 
 static inline const char *tarn__part_name(tarn_part part) {

@@ -3,7 +3,6 @@
 // All is made aside first and given to the model when nothing can fail any
 // more. Buffers of parameters and states stay when a model is released; all
 // others are made anew each time.
-#include <assert.h>
 
 #include "base/hostmem.h"
 #include "base/os.h"
@@ -36,6 +35,7 @@ static void note(plan_of_parts *p, bool stays, tarn__tensor *tensor,
   size_t *count = stays ? &p->kept_count : &p->count;
   tarn__made *list = stays ? p->kept : p->made;
   if (list != NULL) list[*count] = made;
+  tensor->made[part] = *count;
   ++*count;
 }
 
@@ -86,29 +86,14 @@ static void note_parts(plan_of_parts *p) {
 
 // --- making it -------------------------------------------------------------
 
-static tarn_device *device_of(const tarn__slots *slots) {
-  tarn_device *device = slots->options.compute.device;
-  return device != NULL ? device : slots->options.home.device;
-}
-
-static tarn_synced *shown_of(const tarn__tensor *tensor, tarn_part part) {
-  return part == TARN_DATA ? tensor->shown.data : tensor->shown.diff;
-}
-
-// The buffer of the root of another name: made just now, or there already.
+// The buffer of the root of another name, an output or a parameter: made just
+// now, or, of what stays, there already.
 static tarn_synced *root_buffer(const plan_of_parts *p,
                                 const tarn__tensor *root, tarn_part part) {
-  for (size_t i = 0; i < p->count; i++) {
-    if (p->made[i].tensor == root && p->made[i].part == part) {
-      return p->made[i].buffer;
-    }
-  }
-  for (size_t i = 0; i < p->kept_count; i++) {
-    if (p->kept[i].tensor == root && p->kept[i].part == part) {
-      return p->kept[i].buffer;
-    }
-  }
-  return shown_of(root, part);
+  size_t at = root->made[part];
+  if (root->shown.kind == TARN_OUTPUT) return p->made[at].buffer;
+  tarn_synced *there = tarn__tensor_buffer(&root->shown, part);
+  return there != NULL ? there : p->kept[at].buffer;
 }
 
 static tarn_status make_buffer(const plan_of_parts *p, tarn__made *made) {
@@ -118,10 +103,8 @@ static tarn_status make_buffer(const plan_of_parts *p, tarn__made *made) {
     return tarn_synced_view(root_buffer(p, root, made->part), 0, TARN_ALL,
                             &made->buffer);
   }
-  tarn_synced_options options = {.struct_size = sizeof options,
-                                 .name = tensor->name,
-                                 .device = device_of(p->slots),
-                                 .align = p->slots->options.align};
+  const tarn_synced_options options =
+      tarn__slots_buffer_options(p->slots, tensor->name);
   return tarn_synced_create(tensor->max_size, &options, &made->buffer);
 }
 
@@ -435,22 +418,17 @@ tarn_status tarn__placed_end(tarn_model *model) {
 tarn_status tarn_model_place(tarn_model *model) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK) return status;
-  if (model->stage != TARN__PLANNED) {
-    return tarn__fail(TARN_E_STATE, "%s: %s", model->name,
-                      model->stage == TARN__PLACED ? "it is placed already"
-                                                   : "it is not planned");
+  if (model->slots == NULL || model->placed != NULL) {
+    return tarn__fail(
+        TARN_E_STATE, "%s: %s", model->name,
+        model->placed != NULL ? "it is placed already" : "it is not planned");
   }
-  status = tarn__placed_begin(model, model->slots);
-  if (status == TARN_OK) model->stage = TARN__PLACED;
-  return status;
+  return tarn__placed_begin(model, model->slots);
 }
 
 tarn_status tarn_model_release(tarn_model *model) {
   tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK || model->stage != TARN__PLACED) return status;
+  if (status != TARN_OK || model->placed == NULL) return status;
   status = tarn__placed_check_idle(model, false);
-  if (status != TARN_OK) return status;
-  status = tarn__placed_release(model);
-  model->stage = TARN__PLANNED;
-  return status;
+  return status == TARN_OK ? tarn__placed_release(model) : status;
 }

@@ -276,20 +276,18 @@ tarn_status tarn_model_plan(tarn_model *model,
   }
   drop_pointers(&slots->solver);
   model->slots = slots;
-  model->stage = TARN__PLANNED;
   return TARN_OK;
 }
 
 tarn_status tarn_model_forget(tarn_model *model) {
   tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK || model->stage == TARN__DESCRIBED) return status;
-  if (model->stage == TARN__PLACED) {
+  if (status != TARN_OK || model->slots == NULL) return status;
+  if (model->placed != NULL) {
     return tarn__fail(TARN_E_STATE, "%s: it is placed; release it first",
                       model->name);
   }
   tarn__slots_destroy(model->slots);
   model->slots = NULL;
-  model->stage = TARN__DESCRIBED;
   return TARN_OK;
 }
 

@@ -190,7 +190,6 @@ static tarn_status make(tarn_model *model, change c) {
 static tarn_status move_to(tarn_model *model, const tarn_step *step,
                            tarn_pass pass) {
   assert(step != NULL);
-  assert(step != NULL);
   uint64_t now = model->placed->now;
   uint64_t time = tarn__time_of(model, step->index, pass);
   bool begins = time == 0;

@@ -50,6 +50,18 @@ static inline tarn_step *tarn__step_of_time(const tarn_model *model,
   return tarn__step_at(model, (size_t)(time < n ? time : 2 * n - 1 - time));
 }
 
+// Those of a buffer for one of its tensors. The device that computes pins the
+// host's memory; where none does, home's.
+static inline tarn_synced_options tarn__slots_buffer_options(
+    const tarn__slots *slots, const char *name) {
+  tarn_device *device = slots->options.compute.device;
+  if (device == NULL) device = slots->options.home.device;
+  return (tarn_synced_options){.struct_size = sizeof(tarn_synced_options),
+                               .name = name,
+                               .device = device,
+                               .align = slots->options.align};
+}
+
 // Finds all slots and pairs of |model| for |mode|, without offsets, and naive,
 // bound and peak. Writes the number of its slot into each tensor.
 //
@@ -58,7 +70,7 @@ TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
                                              tarn_model_mode mode,
                                              tarn__slots **out_slots);
 
-// Finds naive's bound and the time that needs most.
+// Finds the bound, and the time that needs most.
 TARN_MUST_CHECK tarn_status tarn__slots_weigh(const tarn_model *model,
                                               tarn__slots *slots);
 

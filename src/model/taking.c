@@ -3,7 +3,6 @@
 // A tensor as large as the buffer becomes the buffer's memory, with a deleter
 // that calls the giver's. Any other is copied. Nothing is the buffer's before
 // all was checked, and the giver's deleter is called last.
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,7 +156,7 @@ static bool is_usable(const tarn_synced *buffer, const tarn_dlpack_view *view) {
 static tarn_status take(tarn_tensor *tensor, tarn_part part,
                         const tarn_dlpack_view *view, const gift *given) {
   tarn__tensor *root = tarn__tensor_root(tensor);
-  tarn_synced *buffer = tarn__exchange_buffer(&root->shown, part);
+  tarn_synced *buffer = tarn__tensor_buffer(&root->shown, part);
   tarn_place place;
   tarn_status status = check_dtype(tensor, view);
   if (status == TARN_OK) status = check_shape(tensor, view);

@@ -41,7 +41,7 @@ const tarn_plan_problem *tarn_plan_table_problem(const tarn_plan_table *table) {
 
 const char *tarn_plan_table_id(const tarn_plan_table *table, size_t index) {
   if (index >= table->problem.count) return "";
-  const tarn__span *spans = table->ids.spans.items;
+  const tarn__string *spans = table->ids.spans.items;
   const char *bytes = table->ids.bytes.items;
   assert(spans != NULL && bytes != NULL);
   return bytes + spans[index].first;

@@ -74,7 +74,8 @@ static bool can_have_ranges(const tarn_pool *pool,
   return own && (info->extensions & TARN_EXTENSION_RANGES) != 0;
 }
 
-// Twice what the device has, since holes cost addresses only.
+// Twice what the device has, since holes cost addresses only. One that has less
+// than the page of whoever asks for none is cut up by its own step.
 static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
                                 size_t *page) {
   size_t granularity = 0;
@@ -83,6 +84,7 @@ static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
   if (status == TARN_OK) status = supply->calls->memory(supply, &total);
   if (status != TARN_OK || granularity > total) return status;
   if (*page < granularity) *page = granularity;
+  if (*page > total && *page <= DEFAULT_PAGE) *page = granularity;
   if (*page > total) {
     return tarn__fail(TARN_E_INVALID,
                       "arena_pool: page=%zu is more than the %zu bytes of %s",

@@ -9,13 +9,13 @@
 
 #include "tarn/base.h"
 
-typedef struct tarn__span {
+typedef struct tarn__stay {
   size_t size;
   size_t align;   // a power of two
   uint32_t from;  // the event that takes it
   uint32_t to;    // the event that frees it; another than |from|
   size_t offset;  // the answer
-} tarn__span;
+} tarn__stay;
 
 // Chooses the offsets of |count| spans so that the end of the highest,
 // |*out_size|, is as low as the planner's quick ways make it (plan/quick.h):
@@ -24,7 +24,7 @@ typedef struct tarn__span {
 // Cost: of tarn__plan_quick in time, O(count) in host memory.
 // TARN_E_NOMEM  no host memory.
 // TARN_FULL     they need more than can be addressed.
-TARN_MUST_CHECK tarn_status tarn__layout(tarn__span *spans, size_t count,
+TARN_MUST_CHECK tarn_status tarn__layout(tarn__stay *spans, size_t count,
                                          size_t *out_size);
 
 #endif  // TARN_POOL_LAYOUT_H_

@@ -18,7 +18,7 @@ typedef struct draft {
   size_t period;
   uint64_t serial;    // of the stream that has most of the requests
   uint32_t *span_of;  // by event, of a request and of its free
-  tarn__span *spans;
+  tarn__stay *spans;
   size_t room;      // of them
   size_t count;     // of them
   size_t requests;  // of the step, those included that are not laid out
@@ -55,8 +55,8 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
     d->span_of[i] = NOBODY;
     d->requests += is_request(note) ? 1 : 0;
     if (!fits(d, note)) continue;
-    tarn__span *span = &d->spans[d->count];
-    *span = (tarn__span){.from = (uint32_t)i, .to = NOBODY};
+    tarn__stay *span = &d->spans[d->count];
+    *span = (tarn__stay){.from = (uint32_t)i, .to = NOBODY};
     span->align = note->align > granule ? note->align : granule;
     if (!tarn_size_add(note->size, pool->padding, &span->size) ||
         !tarn_size_align_up(span->size, granule, &span->size)) {
@@ -91,7 +91,7 @@ static void add_frees(draft *d) {
 static void drop_open_spans(draft *d) {
   size_t count = 0;
   for (size_t i = 0; i < d->count; i++) {
-    tarn__span span = d->spans[i];
+    tarn__stay span = d->spans[i];
     d->span_of[span.from] = NOBODY;
     if (span.to == NOBODY) continue;
     d->span_of[span.from] = d->span_of[span.to] = (uint32_t)count;
@@ -164,7 +164,7 @@ static bool take_pieces(tarn_pool *pool, tarn__stage *stage) {
 }
 
 static void place_piece(const tarn_pool *pool, tarn__stage *stage,
-                        const tarn__span *span, const tarn__note *note,
+                        const tarn__stay *span, const tarn__note *note,
                         tarn__piece *piece) {
   piece->address = piece->base = stage->address + span->offset;
   piece->size = span->size - pool->padding;
@@ -202,7 +202,7 @@ static int by_address(const void *x, const void *y) {
 
 static void dress(tarn_pool *pool, const draft *d, tarn__stage *stage) {
   for (size_t i = 0; i < d->count; i++) {
-    const tarn__span *span = &d->spans[i];
+    const tarn__stay *span = &d->spans[i];
     place_piece(pool, stage, span, tarn__recorder_note(d->recorder, span->from),
                 stage->pieces[i]);
   }

@@ -43,6 +43,13 @@ static inline void tarn__access_unlink(tarn__core *core, tarn_access *access) {
 tarn_status tarn__access_close(tarn_access *access, bool commits,
                                size_t *out_lost);
 
+// Whether an access and a range, not empty, have bytes in common.
+static inline bool tarn__access_meets(const tarn_access *access, size_t start,
+                                      size_t end) {
+  return access->size > 0 && access->offset < end &&
+         start < access->offset + access->size;
+}
+
 // An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
 // NULL: none. Those of 0 bytes meet nothing. With the gate.
 const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,

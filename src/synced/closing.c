@@ -38,16 +38,11 @@ static tarn_status object(const tarn__core *core, const tarn_device *device) {
                     core->size);
 }
 
-static bool is_of(const tarn__lane *lane, const tarn_device *device) {
-  const tarn__mark *mark = lane->marks;
-  return mark != NULL && mark->flag != NULL && mark->flag->device == device;
-}
-
 // The last mark, which stands for all of its lane, held; NULL: none is left.
 static tarn__mark *hold_last_mark(const tarn__core *core,
                                   const tarn_device *device) {
   for (tarn__lane *lane = core->lanes.first; lane != NULL; lane = lane->next) {
-    if (lane->busy || !is_of(lane, device)) continue;
+    if (lane->busy || lane->device != device) continue;
     tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
     if (mark != NULL) return mark;
   }
@@ -58,13 +53,13 @@ static tarn__mark *hold_last_mark(const tarn__core *core,
 // itself: its event is in use.
 static void let_go(tarn__core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
-  tarn__mark *mark = hold_last_mark(core, device);
-  while (mark != NULL && status != TARN_PENDING) {
+  while (status == TARN_OK || status == TARN_E_DEVICE) {
+    tarn__mark *mark = hold_last_mark(core, device);
+    if (mark == NULL) return;
     tarn__gate_leave(&core->gate);
     status = tarn__mark_query(mark);
     tarn__gate_enter(&core->gate);
     tarn__work_settle(core, mark, status);
-    mark = status != TARN_PENDING ? hold_last_mark(core, device) : NULL;
   }
 }
 

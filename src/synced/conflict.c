@@ -7,8 +7,7 @@
 static bool meets(const tarn_access *access, uint32_t side, size_t start,
                   size_t end) {
   bool there = side == TARN__NO_SIDE || access->side == side;
-  return there && access->size > 0 && access->offset < end &&
-         start < access->offset + access->size;
+  return there && tarn__access_meets(access, start, end);
 }
 
 // Whether anybody reads or writes there, be it without an access.

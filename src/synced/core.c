@@ -54,6 +54,12 @@ tarn_status tarn__core_admit(tarn__core *core) {
                     tarn__core_text(core, text), core->suspended);
 }
 
+tarn_status tarn__core_no_device(const tarn__core *core) {
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE, "%s has no device: none was named",
+                    tarn__core_text(core, text));
+}
+
 char *tarn__core_text(const tarn__core *core, char *out) {
   unsigned long long id = core->id;
   if (core->name != NULL) {
@@ -195,6 +201,15 @@ void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
   }
   span->valid = valid;
   span->written = written;
+}
+
+void tarn__core_drop(tarn__core *core, size_t start, size_t end) {
+  tarn__span *span = tarn__spans_cut(&core->spans, start, end);
+  for (; span != NULL && span->start < end; span = span->next)
+    tarn__span_set(core, span, 0, true);
+  tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
+                       end);
+  tarn__spans_join(&core->spans, start, end);
 }
 
 // --- for tests --------------------------------------------------------------

@@ -126,6 +126,10 @@ TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
 // TARN_E_STATE  the buffer is suspended.
 TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__core *core);
 
+// TARN_E_STATE: what is asked for is the device's of the options, and there is
+// none.
+TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__core *core);
+
 // "buffer 7 ('weights')" into |out|, for texts.
 enum { TARN__CORE_TEXT = 96 };
 char *tarn__core_text(const tarn__core *core, char *out);
@@ -168,6 +172,10 @@ static inline bool tarn__span_is_lost(const tarn__span *span) {
 // Remembers how bytes were lost, for texts and the trace.
 void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
                           uint32_t side, size_t start, size_t end);
+
+// Declares the bytes of a range to be worthless: they are valid nowhere. There
+// is room for its cuts (the whole has none), and it is not empty.
+void tarn__core_drop(tarn__core *core, size_t start, size_t end);
 
 // TARN_E_STATE with the text of how the bytes of |span| were lost.
 TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__core *core,

@@ -19,11 +19,6 @@
 #include "synced/settle.h"
 #include "synced/sides.h"
 
-static tarn_status no_device(void) {
-  return tarn__fail(TARN_E_STATE,
-                    "synced: the buffer's options named no device");
-}
-
 // --- the head ----------------------------------------------------------------
 
 typedef struct pair {
@@ -158,7 +153,7 @@ static tarn_status visit_gpu(tarn_synced *buffer, uint32_t mode,
   tarn_status status = tarn__synced_check(buffer);
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
-  if (device == NULL) return no_device();
+  if (device == NULL) return tarn__core_no_device(buffer->core);
   tarn__end data;
   status = visit(buffer, tarn_place_on(device), mode, &data);
   *out_data = data.address;
@@ -195,7 +190,7 @@ tarn_status tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data) {
   tarn_status status = tarn__synced_check(buffer);
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
-  if (device == NULL) return no_device();
+  if (device == NULL) return tarn__core_no_device(buffer->core);
   return tarn_synced_wrap(buffer, tarn_place_on(device), data, NULL);
 }
 
@@ -219,7 +214,7 @@ tarn_status tarn_synced_async_gpu_push(tarn_synced *buffer,
   tarn_status status = tarn__synced_check(buffer);
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
-  if (device == NULL) return no_device();
+  if (device == NULL) return tarn__core_no_device(buffer->core);
   if (stream == NULL || tarn_stream_device(stream) != device) {
     return tarn__fail(TARN_E_INVALID, "synced: no stream of the device");
   }

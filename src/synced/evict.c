@@ -118,15 +118,6 @@ tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
 
 // --- invalidate --------------------------------------------------------------
 
-static void drop(tarn__core *core, size_t start, size_t end) {
-  tarn__span *span = tarn__spans_cut(&core->spans, start, end);
-  for (; span != NULL && span->start < end; span = span->next)
-    tarn__span_set(core, span, 0, true);
-  tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
-                       end);
-  tarn__spans_join(&core->spans, start, end);
-}
-
 static tarn_status invalidate(tarn__core *core, size_t start, size_t end) {
   tarn_status status = tarn__core_admit(core);
   while (status == TARN_OK && tarn__core_is_copying(core, start, end)) {
@@ -140,7 +131,7 @@ static tarn_status invalidate(tarn__core *core, size_t start, size_t end) {
                                       "its bytes cannot be invalidated");
   }
   status = tarn__spans_reserve(&core->spans, start, end, 0);
-  if (status == TARN_OK) drop(core, start, end);
+  if (status == TARN_OK) tarn__core_drop(core, start, end);
   return status;
 }
 

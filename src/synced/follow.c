@@ -7,11 +7,9 @@
 // The gates of the two are never held together: what there is to take over is
 // listed with the one and entered with the other. Which bytes of the one are
 // which of the other nobody knows, so all of the buffer waits.
-#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "base/status.h"
 #include "synced/settle.h"
 #include "synced/sides.h"
 

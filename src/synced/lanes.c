@@ -266,18 +266,19 @@ static void keep_text(char text[TEXT_SIZE]) {
   snprintf(text, TEXT_SIZE, "%s", tarn_last_error());
 }
 
-// The position is not over.
+// NULL: it is over, or nobody has marked it.
 static tarn__mark *mark_at(const tarn__lane *lane, uint64_t number) {
+  if (tarn__lane_is_over(lane, number)) return NULL;
   tarn__mark *mark = lane->marks;
   while (mark != NULL && mark->number < number)
     mark = mark->next;
-  assert(mark != NULL);
+  assert(mark != NULL || number > lane->issued);
   return mark;
 }
 
 tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number) {
-  if (tarn__lane_is_over(lane, number)) return NULL;
   tarn__mark *mark = mark_at(lane, number);
+  if (mark == NULL) return NULL;
   mark->holds++;
   lane->holds++;
   return mark;
@@ -335,10 +336,10 @@ void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
 // --- work of another buffer ------------------------------------------------
 
 tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number) {
-  if (tarn__lane_is_over(lane, number)) return NULL;
-  tarn__flag *flag = mark_at(lane, number)->flag;
-  atomic_fetch_add(&flag->count, 1);
-  return flag;
+  const tarn__mark *mark = mark_at(lane, number);
+  if (mark == NULL) return NULL;
+  atomic_fetch_add(&mark->flag->count, 1);
+  return mark->flag;
 }
 
 tarn_status tarn__lane_adopt(tarn__lanes *lanes, tarn__flag *flag,

@@ -128,7 +128,8 @@ uint64_t tarn__lane_end_mark(tarn__lane *lane, tarn__mark *mark);
 // --- waiting, in three steps -----------------------------------------------
 
 // With the gate: the oldest mark at or behind |number|, held, and with it the
-// lane; NULL if that is over.
+// lane; NULL if that is over, or is no position yet: nobody has marked it, or a
+// thread is just about to.
 tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number);
 
 // Without: TARN_OK, TARN_PENDING, or, as TARN_E_DEVICE, the stream's failure,
@@ -152,7 +153,7 @@ void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,
 // --- work of another buffer ------------------------------------------------
 
 // With the gate of the one: the flag of the oldest mark at or behind |number|,
-// counted once more; NULL if that is over.
+// counted once more; NULL where tarn__lane_hold_mark has none.
 tarn__flag *tarn__lane_share(tarn__lane *lane, uint64_t number);
 
 // With the gate of the other: a lane of its own whose position 1 is |flag|,

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "synced/errand.h"
 
+// What each plan finds out, tarn__errand_plan sets.
 void tarn__errand_init(tarn__errand *errand, tarn__core *core,
                        const tarn__wish *wish, tarn_access *access) {
   uint32_t mode = wish->mode & ~TARN_ACCESS_WAIT;
@@ -18,23 +19,14 @@ void tarn__errand_init(tarn__errand *errand, tarn__core *core,
   errand->writes = mode != TARN_READ;
   errand->side = TARN__NO_SIDE;
   errand->number = 0;
-  errand->valid_bytes = 0;
-  errand->moved_bytes = 0;
-  errand->most_writers = 0;
   errand->marked = false;
   errand->worthless = false;
   errand->again = false;
   errand->slept_ns = 0;
   errand->runs = errand->few_runs;
-  errand->run_count = 0;
   errand->run_room = TARN__FEW;
   errand->waits = errand->few_waits;
-  errand->wait_count = 0;
   errand->wait_room = TARN__FEW;
-  errand->carrier_count = 0;
-  errand->ends_known = 0;
-  errand->last_valid = 0;
-  errand->last_from = 0;
 }
 
 void tarn__errand_deinit(tarn__errand *errand) {

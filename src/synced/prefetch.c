@@ -1,5 +1,4 @@
 // Bytes brought to a place ahead of the access that wants them.
-#include "base/callbacks.h"
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/errand.h"
@@ -55,18 +54,12 @@ tarn_status tarn_synced_prefetch(tarn_synced *buffer, size_t offset,
                            : status;
 }
 
-static tarn_status no_device(const tarn__core *core) {
-  char text[TARN__CORE_TEXT];
-  return tarn__fail(TARN_E_STATE, "%s has no device: none was named",
-                    tarn__core_text(core, text));
-}
-
 tarn_status tarn_synced_push(tarn_synced *buffer, size_t offset, size_t size,
                              tarn_stream *stream, tarn_event *event) {
   tarn_status status = tarn__synced_check(buffer);
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
-  if (device == NULL) return no_device(buffer->core);
+  if (device == NULL) return tarn__core_no_device(buffer->core);
   return tarn_synced_prefetch(buffer, offset, size, tarn_place_on(device),
                               stream, event);
 }

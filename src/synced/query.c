@@ -40,10 +40,7 @@ static void add_accesses(tarn_synced_info *info, const tarn__core *core,
   }
   tarn_list_for_each (node, &core->accesses) {
     const tarn_access *access = tarn_list_entry(node, tarn_access, node);
-    bool meets = access->size > 0 && range.start < range.end &&
-                 access->offset < range.end &&
-                 range.start < access->offset + access->size;
-    if (!meets) continue;
+    if (!tarn__access_meets(access, range.start, range.end)) continue;
     if ((access->mode & TARN_READ_WRITE) == TARN_READ) {
       info->readers++;
     } else {

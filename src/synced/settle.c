@@ -21,22 +21,10 @@ tarn_status tarn__place_check(tarn_place place) {
 
 // --- how far streams are -----------------------------------------------------
 
-// Asks for the oldest position that is not known to be reached. The lane is
-// held. With the gate, which is left meanwhile.
-static tarn_status ask_once(tarn__core *core, tarn__lane *lane) {
-  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
-  if (mark == NULL) return TARN_PENDING;
-  tarn__core_leave(core);
-  tarn_status status = tarn__mark_query(mark);
-  tarn__core_enter(core);
-  tarn__work_settle(core, mark, status);
-  return status;
-}
-
 static void ask(tarn__core *core, tarn__lane *lane) {
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && lane->done < lane->issued)
-    status = ask_once(core, lane);
+  while (status == TARN_OK)
+    status = tarn__work_ask(core, lane);
 }
 
 void tarn__core_settle(tarn__core *core) {

@@ -49,11 +49,16 @@ static void drop_use(tarn__spans *spans, tarn__use *use) {
   spans->spare_use_count++;
 }
 
-static void add_use(tarn__spans *spans, tarn__span *span, tarn__use value) {
+static tarn__use *take_use(tarn__spans *spans) {
   tarn__use *use = spans->spare_uses;
   assert(use != NULL);
   spans->spare_uses = use->next;
   spans->spare_use_count--;
+  return use;
+}
+
+static void add_use(tarn__spans *spans, tarn__span *span, tarn__use value) {
+  tarn__use *use = take_use(spans);
   *use = value;
   use->next = span->uses;
   span->uses = use;
@@ -83,10 +88,7 @@ static void free_spans(tarn__spans *spans, size_t count) {
 
 static void free_uses(tarn__spans *spans, size_t count) {
   for (; count > 0; count--) {
-    tarn__use *use = spans->spare_uses;
-    assert(use != NULL);
-    spans->spare_uses = use->next;
-    spans->spare_use_count--;
+    tarn__use *use = take_use(spans);
     tarn__host_free(use, sizeof *use);
   }
 }
@@ -129,9 +131,7 @@ static bool stock_spans(tarn__spans *spans, size_t wanted) {
   while (spans->spare_span_count < wanted) {
     tarn__span *span = tarn__host_alloc(sizeof *span);
     if (span == NULL) return false;
-    span->next = spans->spare_spans;
-    spans->spare_spans = span;
-    spans->spare_span_count++;
+    drop_span(spans, span);
   }
   return true;
 }
@@ -140,9 +140,7 @@ static bool stock_uses(tarn__spans *spans, size_t wanted) {
   while (spans->spare_use_count < wanted) {
     tarn__use *use = tarn__host_alloc(sizeof *use);
     if (use == NULL) return false;
-    use->next = spans->spare_uses;
-    spans->spare_uses = use;
-    spans->spare_use_count++;
+    drop_use(spans, use);
   }
   return true;
 }

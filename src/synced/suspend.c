@@ -1,27 +1,8 @@
 // Buffers whose memory is another's for a while.
-#include <assert.h>
-
-#include "base/status.h"
 #include "synced/access.h"
 
-static void make_worthless(tarn__core *core) {
-  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
-    tarn__span_set(core, span, 0, true);
-  }
-  if (core->size == 0) return;
-  tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, 0,
-                       core->size);
-  tarn__spans_join(&core->spans, 0, core->size);
-}
-
-// One of no bytes is in nobody's way.
 static const tarn_access *any_access(const tarn__core *core) {
-  const tarn_list *node = NULL;
-  tarn_list_for_each (node, &core->accesses) {
-    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
-    if (access->size > 0) return access;
-  }
-  return NULL;
+  return tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
 }
 
 // A thread that is bringing bytes just now, without an access.
@@ -41,7 +22,9 @@ static tarn_status suspend(tarn__core *core, const char *why) {
   if (open != NULL) {
     return tarn__access_is_in_the_way(core, open, "it cannot be suspended");
   }
-  if (core->suspended == NULL) make_worthless(core);
+  if (core->suspended == NULL && core->size > 0) {
+    tarn__core_drop(core, 0, core->size);
+  }
   core->suspended = why != NULL ? why : "";
   core->slow = true;
   return TARN_OK;

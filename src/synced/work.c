@@ -90,22 +90,24 @@ static tarn_status record(tarn__core *core, tarn__lane *lane,
   return status;
 }
 
+tarn_status tarn__work_ask(tarn__core *core, tarn__lane *lane) {
+  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
+  if (mark == NULL) return TARN_PENDING;
+  tarn__core_leave(core);
+  tarn_status status = tarn__mark_query(mark);
+  tarn__core_enter(core);
+  tarn__work_settle(core, mark, status);
+  return status;
+}
+
 // Where nobody ever waits for what a stream does, as with a gradient that the
 // same stream uses again, marks would pile up: beyond a few the oldest is
-// asked. Reached ones that somebody holds still count, so that none may be left
-// to ask. The lane is held.
+// asked. The lane is held.
 static void look_back(tarn__core *core, tarn__lane *lane) {
   enum { FEW_MARKS = 2 };
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && lane->mark_count > FEW_MARKS &&
-         lane->done < lane->issued) {
-    tarn__mark *mark = tarn__lane_hold_mark(lane, lane->done + 1);
-    if (mark == NULL) return;
-    tarn__core_leave(core);
-    status = tarn__mark_query(mark);
-    tarn__core_enter(core);
-    tarn__work_settle(core, mark, status);
-  }
+  while (status == TARN_OK && lane->mark_count > FEW_MARKS)
+    status = tarn__work_ask(core, lane);
 }
 
 tarn_status tarn__work_wait(tarn__core *core, tarn_stream *stream) {
@@ -134,8 +136,7 @@ tarn_status tarn__work_mark(tarn__core *core, tarn_stream *stream,
   return status;
 }
 
-// --- uses that are no news any more
-// -------------------------------------------
+// --- uses that are no news any more ------------------------------------------
 
 // Those of a stream that has failed are left to the sweep, which sees what they
 // were to write.

@@ -22,6 +22,14 @@ TARN_MUST_CHECK tarn_status tarn__work_mark(tarn__core *core,
                                             tarn_stream *stream,
                                             tarn__position *out_position);
 
+// Asks for the oldest position of |lane|, which the caller holds, that is not
+// known to be reached. Leaves the gate.
+//
+// TARN_OK        it is reached, and another one may be.
+// TARN_PENDING   it is not, or there is none.
+// TARN_E_DEVICE  the stream has failed; its lane was swept.
+TARN_MUST_CHECK tarn_status tarn__work_ask(tarn__core *core, tarn__lane *lane);
+
 // The host waits for |stream|. Leaves the gate.
 //
 // TARN_E_DEVICE  as above.

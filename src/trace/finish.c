@@ -123,7 +123,7 @@ static void take_arrays(tarn__history *history, owner *made) {
 
 static tarn_status make_frames(tarn__history *history, owner *made) {
   const tarn__frame *from = history->stacks.frames.bytes.items;
-  const tarn__span *texts = history->stacks.texts.spans.items;
+  const tarn__string *texts = history->stacks.texts.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_frame);
   tarn_status status = tarn__array_make(history->budget, &shown,
                                         history->stacks.frames.spans.count);
@@ -139,7 +139,7 @@ static tarn_status make_frames(tarn__history *history, owner *made) {
 }
 
 static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
-  const tarn__span *spans = history->stacks.stacks.spans.items;
+  const tarn__string *spans = history->stacks.stacks.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_stack);
   tarn_status status = tarn__array_make(history->budget, &shown,
                                         history->stacks.stacks.spans.count);
@@ -154,7 +154,7 @@ static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
 }
 
 static tarn_status make_tags(tarn__history *history, owner *made) {
-  const tarn__span *spans = history->tags.spans.items;
+  const tarn__string *spans = history->tags.spans.items;
   size_t count = history->tags.spans.count;
   tarn__array shown = TARN__ARRAY_OF(const char *);
   tarn_status status =

@@ -107,7 +107,8 @@ static tarn_status frame_number(tarn__frames *frames, tarn__value dict,
 
 static bool is_text(const tarn__stacks *stacks, uint32_t text,
                     const char *want) {
-  const tarn__span *span = (const tarn__span *)stacks->texts.spans.items + text;
+  const tarn__string *span =
+      (const tarn__string *)stacks->texts.spans.items + text;
   const char *bytes = stacks->texts.bytes.items;
   return span->size == strlen(want) + 1 &&
          memcmp(bytes + span->first, want, span->size) == 0;
@@ -124,8 +125,8 @@ static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
   if (outer->line != 0 || !is_text(stacks, outer->file, TARN__FRAMES_TAG)) {
     return TARN_OK;
   }
-  const tarn__span *name =
-      (const tarn__span *)stacks->texts.spans.items + outer->function;
+  const tarn__string *name =
+      (const tarn__string *)stacks->texts.spans.items + outer->function;
   const char *bytes = stacks->texts.bytes.items;
   if (name->size == 1) return TARN_OK;  // an empty text
   tarn__array_drop(&frames->numbers, 1);

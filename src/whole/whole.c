@@ -30,6 +30,8 @@
 #include "comm/comm.h"
 #include "tarn/account.h"
 
+enum { TEXT_SIZE = 512 };  // of a last error
+
 // --- checks ----------------------------------------------------------------
 
 tarn_status tarn__whole_check(const tarn_whole *whole) {
@@ -248,7 +250,7 @@ static void refer(tarn_whole *whole) {
 
 // The text of what went wrong outlives what is done about it.
 static tarn_status give_up(tarn_whole *whole, tarn_status status) {
-  char text[512];
+  char text[TEXT_SIZE];
   snprintf(text, sizeof text, "%s", tarn_last_error());
   close_all(whole);
   (void)whole->backing->leave(whole);
@@ -291,15 +293,22 @@ static tarn_status meet_to_end(const tarn_whole *whole) {
 // What others have of this rank's goes before this rank gives it back, so that
 // it is gone when the call returns.
 static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
-  tarn_status first = met;
   tarn__exchange_end(whole, false);
-  tarn__keep_first(&first, whole->backing->leave(whole));
+  tarn_status first = whole->backing->leave(whole);
   if (met == TARN_OK && whole->backing->meet != NULL) {
     tarn__keep_first(&first, tarn_comm_barrier(whole->comm));
   }
   tarn__keep_first(&first, whole->backing->end(whole));
   release(whole);
   return first;
+}
+
+// Why ranks did not meet says more than what became of the rest.
+static tarn_status end_met(tarn_whole *whole, tarn_status met) {
+  char text[TEXT_SIZE];
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn_status status = take_apart(whole, met);
+  return met == TARN_OK ? status : tarn__fail_text(met, text);
 }
 
 tarn_status tarn_whole_destroy(tarn_whole *whole) {
@@ -313,5 +322,5 @@ tarn_status tarn_whole_destroy(tarn_whole *whole) {
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
   status = meet_to_end(whole);
-  return status == TARN_E_INVALID ? status : take_apart(whole, status);
+  return status == TARN_E_INVALID ? status : end_met(whole, status);
 }

@@ -11,6 +11,7 @@ static struct {
   bool struck;
   size_t total;
   size_t runs;
+  size_t calls;
   size_t held;
   size_t peak;
 } faults = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -36,7 +37,11 @@ bool faults_strike(void) {
 
 static void *allocate(void *context, size_t size, size_t align) {
   (void)context;
-  if (faults_strike()) return NULL;
+  pthread_mutex_lock(&faults.lock);
+  faults.calls++;
+  bool struck = strike_locked();
+  pthread_mutex_unlock(&faults.lock);
+  if (struck) return NULL;
   void *ptr = NULL;
   if (posix_memalign(&ptr, align, size) != 0) return NULL;
   pthread_mutex_lock(&faults.lock);
@@ -87,6 +92,13 @@ size_t faults_total(void) {
 
 size_t faults_runs(void) {
   return faults.runs;
+}
+
+size_t faults_calls(void) {
+  pthread_mutex_lock(&faults.lock);
+  size_t calls = faults.calls;
+  pthread_mutex_unlock(&faults.lock);
+  return calls;
 }
 
 void faults_peak_reset(void) {

@@ -35,6 +35,9 @@ size_t faults_total(void);
 // Runs between faults_arm and faults_disarm in which at least one struck.
 size_t faults_runs(void);
 
+// Calls for memory since the program began, those that failed too.
+size_t faults_calls(void);
+
 // The most bytes that the library held at once since the last
 // faults_peak_reset.
 void faults_peak_reset(void);

@@ -104,7 +104,7 @@ static void see_end(const ranks_plan *plan, size_t rank, pid_t child) {
 }
 
 void ranks_run(const ranks_plan *plan) {
-  pid_t children[MOST];
+  pid_t children[MOST] = {0};
   size_t held = tarn_host_memory();
   size_t descriptors = ranks_descriptors();
   tarn_rendezvous *meeting = NULL;

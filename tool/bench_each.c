@@ -1,0 +1,35 @@
+// One thing after the other: all are tried before the first is measured, so
+// that wrong use is told at once.
+#include "bench_each.h"
+
+static void add_defaults(options_list *devices) {
+  if (devices->count > 0) return;
+  options_list_add(devices, "cpu:0", 5);
+  options_list_add(devices, "sim:0", 5);
+}
+
+tool_exit bench_devices_prepare(const tool_verb *verb, options_list *devices,
+                                const options_list *plugins,
+                                bench_try_fn *try_device, const void *command) {
+  char why[CHILD_TEXT_SIZE];
+  add_defaults(devices);
+  tool_exit status = options_once(verb, "device", devices);
+  if (status == TOOL_DONE) status = options_plugins_load(verb, plugins);
+  for (size_t i = 0; i < devices->count && status == TOOL_DONE; i++) {
+    if (!try_device(command, i, why)) status = tool_misuse(verb, "%s", why);
+  }
+  return status;
+}
+
+tool_exit bench_each(const options_list *names, bench_measure_fn *measure,
+                     void *command) {
+  tool_progress progress;
+  tool_exit status = TOOL_DONE;
+  tool_progress_begin(&progress, names->count);
+  for (size_t i = 0; i < names->count; i++) {
+    tool_progress_step(&progress, names->items[i]);
+    if (measure(command, i) != TOOL_DONE) status = TOOL_NO;
+  }
+  tool_progress_end(&progress);
+  return status;
+}

@@ -1,0 +1,220 @@
+// Children, and the signals that are meant for them.
+//
+// All signals that matter are blocked while there are children, and read from
+// a descriptor: so a signal waits until there is somebody to send it to, and
+// nothing is ever sent to a process number that has become another's.
+//
+// Ends are heard of by epoll, which tells them in their order, however long
+// nobody has asked: so the first to fail is the first.
+#include "children.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// As shells have them.
+enum { CANNOT_RUN = 126, NOT_FOUND = 127 };
+
+// What epoll has for the signals in place of a child's index.
+#define SIGNALS UINT64_MAX
+
+// --- signals ---------------------------------------------------------------
+
+static const int passed_on[CHILDREN_PASSED_ON] = {SIGHUP,  SIGINT,  SIGQUIT,
+                                                  SIGTERM, SIGUSR1, SIGUSR2};
+
+// Whoever starts the tool may have it ignore the end of children, which would
+// take their statuses away.
+static void begin_signals(child_set *c, sigset_t *out_all) {
+  sigemptyset(out_all);
+  for (int i = 0; i < CHILDREN_PASSED_ON; i++) {
+    sigaction(passed_on[i], NULL, &c->before[i]);
+    if (c->before[i].sa_handler == SIG_IGN) continue;
+    sigaddset(out_all, passed_on[i]);
+  }
+  sigprocmask(SIG_BLOCK, out_all, &c->mask);
+  const struct sigaction usual = {.sa_handler = SIG_DFL,
+                                  .sa_flags = SA_NOCLDSTOP};
+  sigaction(SIGCHLD, &usual, &c->before_chld);
+}
+
+// Ignoring a signal drops those that wait.
+static void restore(int number, const struct sigaction *before) {
+  signal(number, SIG_IGN);
+  sigaction(number, before, NULL);
+}
+
+static void end_signals(const child_set *c) {
+  for (int i = 0; i < CHILDREN_PASSED_ON; i++)
+    restore(passed_on[i], &c->before[i]);
+  restore(SIGCHLD, &c->before_chld);
+  sigprocmask(SIG_SETMASK, &c->mask, NULL);
+}
+
+static bool listen_to(const child_set *c, int fd, size_t index) {
+  struct epoll_event event = {.events = EPOLLIN, .data.u64 = index};
+  return epoll_ctl(c->events, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void close_end(int fd) {
+  if (fd >= 0) close(fd);
+}
+
+int children_begin(child_set *c, size_t most) {
+  sigset_t all;
+  *c = (child_set){.events = -1, .signals = -1};
+  begin_signals(c, &all);
+  c->all = tool_array(most, sizeof *c->all);
+  c->events = epoll_create1(EPOLL_CLOEXEC);
+  c->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (c->events >= 0 && c->signals >= 0 && listen_to(c, c->signals, SIGNALS)) {
+    return 0;
+  }
+  int error = errno;
+  children_end(c);
+  return error;
+}
+
+void children_end(child_set *c) {
+  close_end(c->signals);
+  close_end(c->events);
+  free(c->all);
+  end_signals(c);
+  *c = (child_set){.events = -1, .signals = -1};
+}
+
+// --- beginning -------------------------------------------------------------
+
+void children_set(const char *name, const char *value) {
+  if (setenv(name, value, 1) == 0) return;
+  tool_say(NULL, "no memory for %s in the environment", name);
+  _exit(EXIT_FAILURE);
+}
+
+// Says on |out| why it did not become the program.
+static _Noreturn void become(const child_set *c, char *const *program,
+                             children_prepare_fn *prepare, void *context,
+                             int out) {
+  int error = CHILDREN_UNPREPARED;
+  end_signals(c);
+  signal(SIGPIPE, SIG_DFL);
+  if (prepare(context)) {
+    execvp(program[0], program);
+    error = errno;
+  }
+  (void)!write(out, &error, sizeof error);
+  _exit(EXIT_FAILURE);
+}
+
+// The pipe closes without a word when the child has become the program.
+static int hear_error(const int *pipe_ends) {
+  int error = 0;
+  ssize_t size;
+  close(pipe_ends[1]);
+  do {
+    size = read(pipe_ends[0], &error, sizeof error);
+  } while (size < 0 && errno == EINTR);
+  close(pipe_ends[0]);
+  return size == (ssize_t)sizeof error ? error : 0;
+}
+
+// It is listened to before it is a program, which others could outlive.
+static int hear_of(child_set *c, child *made) {
+  made->pidfd = (int)syscall(SYS_pidfd_open, made->pid, 0);
+  if (made->pidfd >= 0 && listen_to(c, made->pidfd, c->count)) return 0;
+  return -errno;
+}
+
+static void forget(const child *made) {
+  close_end(made->pidfd);
+  kill(made->pid, SIGKILL);
+  while (waitpid(made->pid, NULL, 0) < 0 && errno == EINTR) {
+  }
+}
+
+int children_start(child_set *c, char *const *program,
+                   children_prepare_fn *prepare, void *context) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -errno;
+  fflush(NULL);
+  child made = {.pid = fork(), .pidfd = -1};
+  int error = made.pid < 0 ? -errno : 0;
+  if (made.pid == 0) become(c, program, prepare, context, ends[1]);
+  if (error == 0) error = hear_of(c, &made);
+  int heard = hear_error(ends);
+  if (error == 0) error = heard;
+  if (error == 0) {
+    c->all[c->count++] = made;
+    c->left++;
+  } else if (made.pid > 0) {
+    forget(&made);
+  }
+  return error;
+}
+
+tool_exit children_say_not_run(const tool_verb *verb, const char *program,
+                               int error) {
+  if (error == CHILDREN_UNPREPARED) return TOOL_NO;
+  if (error < 0) {
+    return tool_fail(verb, "no process for %s: %s", program, strerror(-error));
+  }
+  tool_say(verb, "%s: %s", program, strerror(error));
+  return (tool_exit)(error == ENOENT ? NOT_FOUND : CANNOT_RUN);
+}
+
+// --- while they run --------------------------------------------------------
+
+void children_send(const child_set *c, int signal) {
+  for (size_t i = 0; i < c->count; i++) {
+    if (c->all[i].pid != 0) kill(c->all[i].pid, signal);
+  }
+}
+
+// What the kernel sends for a terminal's keys, it sends to all in front of it.
+static void pass_on(const child_set *c) {
+  struct signalfd_siginfo info;
+  while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    if (info.ssi_code <= 0) children_send(c, (int)info.ssi_signo);
+  }
+}
+
+static void note_end(child_set *c, child *ended) {
+  int status = 0;
+  while (waitpid(ended->pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  close(ended->pidfd);  // which takes it out of what is listened to
+  *ended = (child){.pidfd = -1, .end = c->count - --c->left};
+  ended->status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    ended->signal = WTERMSIG(status);
+    ended->status = 128 + ended->signal;
+  }
+}
+
+size_t children_attend(child_set *c) {
+  struct epoll_event events[16];
+  size_t left = c->left;
+  int count = epoll_wait(c->events, events, 16, 0);
+  for (int i = 0; i < count; i++) {
+    if (events[i].data.u64 == SIGNALS) {
+      pass_on(c);
+    } else {
+      note_end(c, &c->all[events[i].data.u64]);
+    }
+  }
+  return left - c->left;
+}
+
+void children_wait(child_set *c) {
+  struct pollfd events = {.fd = c->events, .events = POLLIN};
+  for (; c->left > 0; children_attend(c))
+    poll(&events, 1, -1);
+}

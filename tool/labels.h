@@ -1,0 +1,58 @@
+// labels.h - what several programs write, line by line, each marked with its
+// number, as in "[2] loss 0.41".
+//
+//   rank 0  stdout ─pipe─► line ─┐
+//           stderr ─pipe─► line ─┼─► stdout of the tool
+//   rank 1  stdout ─pipe─► line ─┤
+//           stderr ─pipe─► line ─┴─► stderr of the tool   (each to its own)
+//
+// Bytes are passed on as they are. A line is held until it is whole; at the end
+// of its stream it is passed on as it is, with a newline. One of more than
+// LABELS_LINE bytes becomes several. Where nobody takes what comes out, nothing
+// more is taken in, and the programs wait, as they would without labels.
+#ifndef TARN_TOOL_LABELS_H_
+#define TARN_TOOL_LABELS_H_
+
+#include <poll.h>
+#include <stddef.h>
+
+#include "tool.h"
+
+enum { LABELS_LINE = 64 << 10 };
+
+typedef struct labels labels;
+
+// For programs 0 to |count| - 1.
+labels *labels_create(size_t count);
+void labels_destroy(labels *l);
+
+// Before program |index| is started: makes its pipes. 0, or why not, as in
+// errno.
+int labels_open(labels *l, size_t index);
+
+// In the child: its output goes there. False after a message.
+bool labels_redirect(labels *l, size_t index);
+
+// When it has been started, or will not be: the program alone has the ends that
+// are written to.
+void labels_let_go(labels *l, size_t index);
+
+// How many descriptors there are to be polled, at most.
+size_t labels_watched(const labels *l);
+
+// Fills |out_polls|, room for labels_watched, for poll, and returns how many
+// there are. When poll has filled in what has become possible, labels_attend
+// does it, without a wait.
+size_t labels_watch(labels *l, struct pollfd *out_polls);
+void labels_attend(labels *l);
+
+// Program |index| has ended: passes on what it has left, as far as it is taken
+// at once, so that what the tool says of it stands behind that.
+void labels_drain(labels *l, size_t index);
+
+// All have ended: passes on what they left, and waits until it is taken. What
+// others still write, to whom they gave their output, is lost. False after a
+// message: not all of it could be written.
+bool labels_finish(labels *l, const tool_verb *verb);
+
+#endif  // TARN_TOOL_LABELS_H_
