@@ -254,6 +254,10 @@ typedef struct tarn_rows {
 // an error that names its position.
 #define TARN_ROWS_SKIP_BAD (1u << 0)
 
+// What is written is not read soon, as where a call does a small part of
+// something large: it had better not stay in caches. A hint.
+#define TARN_ROWS_PAST_CACHES (1u << 1)
+
 // ---------------------------------------------------------------------------
 // Intrusive list
 // ---------------------------------------------------------------------------

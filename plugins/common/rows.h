@@ -18,7 +18,8 @@ tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
 // Whether |rows| asks for something of which this plug-in, which may be older
 // than the library, knows nothing.
 static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
-  return (rows->flags & ~(uint32_t)TARN_ROWS_SKIP_BAD) != 0;
+  uint64_t known = TARN_ROWS_SKIP_BAD | TARN_ROWS_PAST_CACHES;
+  return (rows->flags & ~known) != 0;
 }
 
 // Does it with |rows| that were checked (base/rows.h), which the device room

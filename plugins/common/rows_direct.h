@@ -4,7 +4,6 @@
 //   rows_direct.c   what is to be done, cut into shares, one for each thread
 //   rows_share.c    a share: indices checked, rows found, in which order
 //   rows_buckets.c  an order that goes through the table region by region
-//   rows_move.c     rows from here to there
 //   rows_threads.c  threads for one call
 //
 //   indices --admit--> row --place--> pair --window--> moved
@@ -16,42 +15,8 @@
 #include <string.h>
 
 #include "base/rows.h"
+#include "base/rows_move.h"
 #include "tarn/base.h"
-
-// --- rows_move.c -----------------------------------------------------------
-
-enum { TARN__ROWS_AHEAD = 16 };  // rows to fetch before they are moved
-
-// A row at both ends. |table| NULL: the dense row is cleared.
-typedef struct tarn__rows_pair {
-  unsigned char *table;
-  unsigned char *dense;
-} tarn__rows_pair;
-
-struct tarn__rows_plan;
-
-// Moves |count| rows. Behind them stand TARN__ROWS_AHEAD more pairs, of rows
-// that may come next.
-typedef void tarn__rows_mover(const struct tarn__rows_plan *plan,
-                              const tarn__rows_pair *pairs, size_t count);
-
-// What a call does: the same for all of its threads.
-typedef struct tarn__rows_plan {
-  tarn__rows_action action;
-  const tarn_rows *rows;
-  size_t table_bytes;  // of a row
-  size_t dense_bytes;
-  tarn__rows_mover *move;
-  bool streams;      // it writes past the caches
-  bool fetch_table;  // what is to be fetched before it is moved
-  bool fetch_dense;
-} tarn__rows_plan;
-
-// Sets the last four of |plan|, which are zero, for the fastest mover there is.
-void tarn__rows_choose(tarn__rows_plan *plan);
-
-// What this thread has moved past the caches is where others see it.
-void tarn__rows_settle(void);
 
 // --- rows_share.c ----------------------------------------------------------
 

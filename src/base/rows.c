@@ -17,7 +17,7 @@
 #include "base/status.h"
 
 enum {
-  KNOWN_FLAGS = TARN_ROWS_SKIP_BAD,
+  KNOWN_FLAGS = TARN_ROWS_SKIP_BAD | TARN_ROWS_PAST_CACHES,
   FIRST_SIZE = TARN__SIZE_UP_TO(tarn_rows, flags),
 };
 

@@ -26,34 +26,46 @@
 #include "whole/rows.h"
 
 enum {
-  TARN__PIECE = 32 << 10,       // indices that are sorted at a time
-  TARN__REGIONS = 1024,         // of a table, at most
+  TARN__PIECE_BITS = 15,
+  TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
+  TARN__REGIONS = 1024,                 // of a table, at most
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
-  TARN__ROWS_ROOM = 512 << 10,  // bytes of them, at most
+  TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
   TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go at a time, or
                                 // one row
 };
 
 // --- exchange_sort.c -------------------------------------------------------
 
-// A piece of indices by owner: those of rank r are at |next[r]| to |ends[r]|,
-// of the arrays |rows|, from the owner's first on, and |positions|, in the
-// piece. Equal rows keep their order. What is no row counts as a row -1 of this
-// rank's.
+// A piece of indices by owner: those of rank r are entries |next[r]| to
+// |ends[r]|. Equal rows keep their order. What is no row stands behind this
+// rank's own ones, from entry |bad| on.
 typedef struct tarn__sorted {
   size_t rank;
   size_t ranks;
   size_t table_rows;
-  unsigned shift;    // row r is in region r >> shift
-  size_t *firsts;    // ranks + 1: the first row of each
-  uint32_t *owners;  // of the first row of each region
+  bool narrow;     // no rank has more rows than 32 bits can count
+  unsigned shift;  // row r is in region r >> shift
+  size_t *firsts;  // ranks + 1: the first row of each
+  struct tarn__region *regions;
   uint32_t *buckets;
-  int64_t *indices;  // room for a piece as it comes
-  int64_t *rows;
-  int32_t *positions;
-  size_t *next;  // ranks
-  size_t *ends;  // ranks
+  int64_t *indices;   // room for a piece
+  uint32_t *homes;    // the bucket of each; room for a piece
+  uint64_t *entries;  // a piece
+  size_t *next;       // ranks
+  size_t *ends;       // ranks
+  size_t bad;
 } tarn__sorted;
+
+// An entry is a row of the table and its position in the piece. No table has
+// as many rows as do not fit.
+static inline uint64_t tarn__entry_row(uint64_t entry) {
+  return entry >> TARN__PIECE_BITS;
+}
+
+static inline uint32_t tarn__entry_position(uint64_t entry) {
+  return (uint32_t)(entry & (TARN__PIECE - 1));
+}
 
 // Room for it; what was made goes by tarn__sorted_end, also on failure.
 //
@@ -65,11 +77,12 @@ void tarn__sorted_end(tarn__sorted *sorted);
 // Looks at |table|, whose indices are sorted from now on.
 void tarn__sorted_look_at(tarn__sorted *sorted, const tarn__tensor *table);
 
-// Sorts the |count| indices that stand in |sorted->indices|, at most a piece.
-// |keep_bad|: what is no row is kept.
+// Sorts |count| 64-bit |indices|, of any alignment, at most a piece; they may
+// be in |sorted->indices|. |keep_bad|: what is no row is kept.
 //
 // Cost: O(count + regions + ranks).
-void tarn__sorted_take(tarn__sorted *sorted, size_t count, bool keep_bad);
+void tarn__sorted_take(tarn__sorted *sorted, const void *indices, size_t count,
+                       bool keep_bad);
 
 // --- exchange_staging.c ----------------------------------------------------
 
@@ -82,7 +95,7 @@ typedef struct tarn__want {
 // A rank's staging, or what is one half of it.
 typedef struct tarn__half {
   tarn__want *wants;  // of each rank
-  int64_t *list;      // TARN__LIST
+  void *list;         // TARN__LIST of 32 or 64 bits
   unsigned char *rows;
 } tarn__half;
 
@@ -124,6 +137,42 @@ typedef struct tarn__exchange {
   tarn__word *words;      // of each rank
   size_t *shares;         // of each rank: scratch of one draw
 } tarn__exchange;
+
+// --- exchange_move.c -------------------------------------------------------
+
+// One pass over the indices: of all ranks at a time, or of one; of whole rows,
+// or of so many of their elements as the staging holds.
+typedef struct tarn__pass {
+  tarn_whole *whole;
+  tarn__exchange *kept;
+  const tarn__rows_order *order;
+  bool takes_part;   // this rank asks
+  size_t element;    // the first
+  size_t width;      // elements of a row
+  tarn_dtype dtype;  // of rows in the staging
+  size_t row_bytes;  // there
+  size_t ends[2];    // 0, bytes of this rank's part
+  size_t begun;      // positions that have been sorted, or are
+  size_t piece;      // where the piece begins that is sorted
+  size_t pieces[2];  // the same of even and odd rounds
+  size_t counts[2];  // rows asked for in them
+} tarn__pass;
+
+// |count| rows of this rank's part, by |list|, to (gather) or from |staged|.
+//
+// TARN_E_INVALID  |list| has what is no row of it.
+TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__pass *p,
+                                             const void *list, size_t count,
+                                             unsigned char *staged);
+
+// |count| dense rows, by their |positions| from |piece| on, from (scatter) or
+// to (gather) |staged|.
+TARN_MUST_CHECK tarn_status
+tarn__pass_dense(const tarn__pass *p, tarn__rows_action action, size_t piece,
+                 const int32_t *positions, size_t count, unsigned char *staged);
+
+// The next |count| of those sorted rows that are of this rank's part.
+TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__pass *p, size_t count);
 
 // --- exchange_round.c ------------------------------------------------------
 

@@ -17,7 +17,15 @@
 #include "whole/exchange.h"
 
 enum {
-  REGION_SIZE = 2 << 20,  // bytes that a processor finds its way in at once
+  REGION_SIZE = 512 << 20,  // bytes that a processor finds its way in at once
+};
+
+// What is to be known of a region to find the bucket of a row in it.
+struct tarn__region {
+  uint32_t bucket;  // of its first row
+  uint32_t owner;   // of its first row
+  size_t split;     // where another rank's rows begin within; SIZE_MAX: nowhere
+  bool many;        // there is more than one such place
 };
 
 // --- room ------------------------------------------------------------------
@@ -29,26 +37,26 @@ static size_t bucket_count(const tarn__sorted *s) {
 tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
   *s = (tarn__sorted){.rank = rank, .ranks = ranks};
   s->firsts = tarn__host_array(ranks + 1, sizeof *s->firsts);
-  s->owners = tarn__host_array(TARN__REGIONS, sizeof *s->owners);
+  s->regions = tarn__host_array(TARN__REGIONS, sizeof *s->regions);
   s->buckets = tarn__host_array(bucket_count(s), sizeof *s->buckets);
   s->indices = tarn__host_array(TARN__PIECE, sizeof *s->indices);
-  s->rows = tarn__host_array(TARN__PIECE, sizeof *s->rows);
-  s->positions = tarn__host_array(TARN__PIECE, sizeof *s->positions);
+  s->homes = tarn__host_array(TARN__PIECE, sizeof *s->homes);
+  s->entries = tarn__host_array(TARN__PIECE, sizeof *s->entries);
   s->next = tarn__host_array(ranks, sizeof *s->next);
   s->ends = tarn__host_array(ranks, sizeof *s->ends);
-  bool all = s->firsts != NULL && s->owners != NULL && s->buckets != NULL &&
-             s->indices != NULL && s->rows != NULL && s->positions != NULL &&
+  bool all = s->firsts != NULL && s->regions != NULL && s->buckets != NULL &&
+             s->indices != NULL && s->homes != NULL && s->entries != NULL &&
              s->next != NULL && s->ends != NULL;
   return all ? TARN_OK : TARN_E_NOMEM;
 }
 
 void tarn__sorted_end(tarn__sorted *s) {
   tarn__host_free_array(s->firsts, s->ranks + 1, sizeof *s->firsts);
-  tarn__host_free_array(s->owners, TARN__REGIONS, sizeof *s->owners);
+  tarn__host_free_array(s->regions, TARN__REGIONS, sizeof *s->regions);
   tarn__host_free_array(s->buckets, bucket_count(s), sizeof *s->buckets);
   tarn__host_free_array(s->indices, TARN__PIECE, sizeof *s->indices);
-  tarn__host_free_array(s->rows, TARN__PIECE, sizeof *s->rows);
-  tarn__host_free_array(s->positions, TARN__PIECE, sizeof *s->positions);
+  tarn__host_free_array(s->homes, TARN__PIECE, sizeof *s->homes);
+  tarn__host_free_array(s->entries, TARN__PIECE, sizeof *s->entries);
   tarn__host_free_array(s->next, s->ranks, sizeof *s->next);
   tarn__host_free_array(s->ends, s->ranks, sizeof *s->ends);
 }
@@ -64,15 +72,52 @@ static unsigned shift_of(const tarn__tensor *table) {
   return shift;
 }
 
-static void find_owners(tarn__sorted *s) {
-  uint32_t owner = 0;
-  for (size_t region = 0; region < TARN__REGIONS; region++) {
-    size_t row = region << s->shift;
+// The first bucket that rank |rank|, or one behind it, may have; |ranks|: the
+// end.
+static size_t bucket_from(const tarn__sorted *s, size_t rank) {
+  return (s->firsts[rank] >> s->shift) + rank + (rank > s->rank);
+}
+
+static size_t bucket_of_bad(const tarn__sorted *s) {
+  return bucket_from(s, s->rank + 1) - 1;
+}
+
+// The owner of |row|, which is not that of a rank before |owner|.
+static size_t owner_from(const tarn__sorted *s, size_t owner, size_t row) {
+  while (row >= s->firsts[owner + 1])
+    owner++;
+  return owner;
+}
+
+static size_t bucket_at(const tarn__sorted *s, size_t owner, size_t row) {
+  return (row >> s->shift) + owner + (owner > s->rank);
+}
+
+static void look_at_regions(tarn__sorted *s) {
+  size_t owner = 0;
+  for (size_t i = 0; i < TARN__REGIONS; i++) {
+    size_t row = i << s->shift;
     if (row >= s->table_rows) return;
-    while (row >= s->firsts[owner + 1])
-      owner++;
-    s->owners[region] = owner;
+    owner = owner_from(s, owner, row);
+    size_t split = s->firsts[owner + 1];
+    size_t last = row + (((size_t)1 << s->shift) - 1);
+    bool one = split > last || split == s->table_rows;
+    size_t next = one ? owner : owner_from(s, owner, split);
+    s->regions[i] = (struct tarn__region){
+        .bucket = (uint32_t)bucket_at(s, owner, row),
+        .owner = (uint32_t)owner,
+        .split = one ? SIZE_MAX : split,
+        .many = !one && (next > owner + 1 || next == s->rank + 1 ||
+                         s->firsts[next + 1] <= last),
+    };
   }
+}
+
+static bool is_narrow(const tarn__sorted *s) {
+  for (size_t r = 0; r < s->ranks; r++) {
+    if (s->firsts[r + 1] - s->firsts[r] > INT32_MAX) return false;
+  }
+  return true;
 }
 
 void tarn__sorted_look_at(tarn__sorted *s, const tarn__tensor *table) {
@@ -82,39 +127,37 @@ void tarn__sorted_look_at(tarn__sorted *s, const tarn__tensor *table) {
   s->firsts[s->ranks] = table->rows;
   s->table_rows = table->rows;
   s->shift = shift_of(table);
-  find_owners(s);
+  s->narrow = is_narrow(s);
+  look_at_regions(s);
 }
 
 // --- buckets ---------------------------------------------------------------
 
-// The first that rank |rank|, or one behind it, may have; |ranks|: the end.
-static size_t bucket_from(const tarn__sorted *s, size_t rank) {
-  return (s->firsts[rank] >> s->shift) + rank + (rank > s->rank);
-}
-
-static size_t bucket_of_bad(const tarn__sorted *s) {
-  return bucket_from(s, s->rank + 1) - 1;
-}
-
-// The bucket of |index|; |*out_row|: which row of its owner's it is.
-static inline size_t bucket_of(const tarn__sorted *s, int64_t index,
-                               int64_t *out_row) {
-  size_t row = (size_t)index;
-  *out_row = -1;
+// Rows of several ranks in one region are few, and looked for.
+static inline size_t bucket_of(const tarn__sorted *s, size_t row) {
   if (row >= s->table_rows) return bucket_of_bad(s);
-  size_t region = row >> s->shift;
-  size_t owner = s->owners[region];
-  while (row >= s->firsts[owner + 1])
-    owner++;
-  *out_row = (int64_t)(row - s->firsts[owner]);
-  return region + owner + (owner > s->rank);
+  const struct tarn__region *region = &s->regions[row >> s->shift];
+  if (region->many) return bucket_at(s, owner_from(s, region->owner, row), row);
+  return region->bucket + (row >= region->split);
 }
 
-static void count_all(tarn__sorted *s, size_t count) {
-  int64_t row;
-  memset(s->buckets, 0, bucket_count(s) * sizeof *s->buckets);
-  for (size_t i = 0; i < count; i++)
-    s->buckets[bucket_of(s, s->indices[i], &row)]++;
+static int64_t index_at(const void *indices, size_t i) {
+  int64_t index;
+  memcpy(&index, (const unsigned char *)indices + i * sizeof index,
+         sizeof index);
+  return index;
+}
+
+// What a loop writes could else be taken for what it reads.
+static void count_all(const tarn__sorted *s, const void *indices,
+                      size_t count) {
+  const tarn__sorted here = *s;
+  memset(here.buckets, 0, bucket_count(s) * sizeof *here.buckets);
+  for (size_t i = 0; i < count; i++) {
+    size_t bucket = bucket_of(&here, (size_t)index_at(indices, i));
+    here.homes[i] = (uint32_t)bucket;
+    here.buckets[bucket]++;
+  }
 }
 
 // Counts become beginnings, which putting makes ends.
@@ -128,29 +171,29 @@ static void begin_buckets(tarn__sorted *s) {
   }
 }
 
-static void put_all(tarn__sorted *s, size_t count) {
+static void put_all(const tarn__sorted *s, const void *indices, size_t count) {
+  const tarn__sorted here = *s;
   for (size_t i = 0; i < count; i++) {
-    int64_t row;
-    uint32_t at = s->buckets[bucket_of(s, s->indices[i], &row)]++;
-    s->rows[at] = row;
-    s->positions[at] = (int32_t)i;
+    uint64_t row = (uint64_t)index_at(indices, i);
+    here.entries[here.buckets[here.homes[i]]++] = row << TARN__PIECE_BITS | i;
   }
 }
 
 static void find_ends(tarn__sorted *s, bool keep_bad) {
   size_t begin = 0;
   for (size_t r = 0; r < s->ranks; r++) {
-    size_t last = bucket_from(s, r + 1);
     s->next[r] = begin;
-    begin = s->buckets[last - 1];
+    begin = s->buckets[bucket_from(s, r + 1) - 1];
     s->ends[r] = begin;
   }
-  if (!keep_bad) s->ends[s->rank] = s->buckets[bucket_of_bad(s) - 1];
+  s->bad = s->buckets[bucket_of_bad(s) - 1];
+  if (!keep_bad) s->ends[s->rank] = s->bad;
 }
 
-void tarn__sorted_take(tarn__sorted *s, size_t count, bool keep_bad) {
-  count_all(s, count);
+void tarn__sorted_take(tarn__sorted *s, const void *indices, size_t count,
+                       bool keep_bad) {
+  count_all(s, indices, count);
   begin_buckets(s);
-  put_all(s, count);
+  put_all(s, indices, count);
   find_ends(s, keep_bad);
 }

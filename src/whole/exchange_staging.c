@@ -37,7 +37,7 @@ tarn__half tarn__staging_half(const tarn__staging *staging, size_t rank,
   unsigned char *list = base + wants_size(staging->ranks);
   return (tarn__half){
       .wants = (tarn__want *)(void *)base,
-      .list = (int64_t *)(void *)list,
+      .list = list,
       .rows = list + TARN__LIST * sizeof(int64_t),
   };
 }

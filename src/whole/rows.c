@@ -53,6 +53,7 @@ static tarn_status check_dense(const tarn__tensor *table,
       .index_dtype = given->index_dtype,
       .index_count = given->index_count,
       .flags = given->flags,
+      .threads = given->threads,
   };
   return tarn__rows_check(&rows, out);
 }

@@ -46,14 +46,19 @@ typedef struct tarn__carriage {
 TARN_MUST_CHECK tarn_status tarn__rows_carry(const tarn__carriage *carriage,
                                              tarn_stream *stream);
 
+// Whether the host can touch memory at |place|.
+bool tarn__rows_are_touchable(tarn_place place);
+
 // Numbers |first| to |first| + |count| of the indices of |rows|, which are at
-// |place|, as they are, good or bad.
+// |place|, good or bad, as 64-bit ones of any alignment: where they stand, or
+// in |room|, which is for as many.
 //
 // TARN_E_DEVICE  a driver failed.
-TARN_MUST_CHECK tarn_status tarn__rows_fetch_indices(tarn_place place,
-                                                     const tarn_rows *rows,
-                                                     size_t first, size_t count,
-                                                     int64_t *out_indices);
+TARN_MUST_CHECK tarn_status tarn__rows_view_indices(tarn_place place,
+                                                    const tarn_rows *rows,
+                                                    size_t first, size_t count,
+                                                    int64_t *room,
+                                                    const void **out_indices);
 
 // Whether all of |rows|' indices at |place| are good, or are passed over where
 // they are not. |room|: of |most| numbers, for use meanwhile.

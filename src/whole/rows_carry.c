@@ -24,8 +24,7 @@ enum {
 
 // --- who reaches what ------------------------------------------------------
 
-// Whether the host can touch memory at |place|.
-static bool is_touchable(tarn_place place) {
+bool tarn__rows_are_touchable(tarn_place place) {
   return place.kind != TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST);
 }
 
@@ -35,7 +34,7 @@ static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
 
 static bool reaches(const tarn__carriage *c, tarn_device *device,
                     tarn_place place) {
-  if (device == c->host) return is_touchable(place);
+  if (device == c->host) return tarn__rows_are_touchable(place);
   return device == place.device;
 }
 
@@ -54,17 +53,20 @@ static tarn_device *find_device(const tarn__carriage *c, tarn_stream *stream) {
   return NULL;
 }
 
-static tarn_status move(tarn__rows_action action, tarn_device *device,
-                        const tarn_rows *rows, tarn_stream *stream) {
-  switch (action) {
+// Of the hint to pass the caches by, only the host is sure to know.
+static tarn_status move(const tarn__carriage *c, tarn_device *device,
+                        const tarn_rows *given, tarn_stream *stream) {
+  tarn_rows rows = *given;
+  if (device != c->host) rows.flags &= ~(uint64_t)TARN_ROWS_PAST_CACHES;
+  switch (c->action) {
     case TARN__ROWS_GATHER:
-      return tarn_rows_gather(device, rows, stream);
+      return tarn_rows_gather(device, &rows, stream);
     case TARN__ROWS_SCATTER:
-      return tarn_rows_scatter(device, rows, stream);
+      return tarn_rows_scatter(device, &rows, stream);
     case TARN__ROWS_SCATTER_ADD:
       break;
   }
-  return tarn_rows_scatter_add(device, rows, stream);
+  return tarn_rows_scatter_add(device, &rows, stream);
 }
 
 // --- copies ----------------------------------------------------------------
@@ -79,12 +81,12 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
                         tarn_addr source, size_t size) {
   void *bytes = NULL;
   tarn_status status = TARN_OK;
-  if (is_touchable(to)) {
+  if (tarn__rows_are_touchable(to)) {
     status = view(to, target, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_d2h(from.device, bytes, source, size, NULL);
   }
-  if (is_touchable(from)) {
+  if (tarn__rows_are_touchable(from)) {
     status = view(from, source, size, &bytes);
     if (status != TARN_OK) return status;
     return tarn_copy_h2d(to.device, target, bytes, size, NULL);
@@ -97,7 +99,7 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
 static tarn_status fetch(tarn_place place, tarn_addr address, void *out,
                          size_t size) {
   void *bytes = NULL;
-  if (!is_touchable(place)) {
+  if (!tarn__rows_are_touchable(place)) {
     return tarn_copy_d2h(place.device, out, address, size, NULL);
   }
   tarn_status status = view(place, address, size, &bytes);
@@ -117,9 +119,9 @@ static void widen(int64_t *room, size_t count) {
   }
 }
 
-tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
-                                     size_t first, size_t count,
-                                     int64_t *out_indices) {
+static tarn_status fetch_indices(tarn_place place, const tarn_rows *rows,
+                                 size_t first, size_t count,
+                                 int64_t *out_indices) {
   size_t size = tarn_dtype_size(rows->index_dtype);
   bool narrow = rows->index_dtype == TARN_DTYPE_I32;
   unsigned char *out = (unsigned char *)out_indices;
@@ -130,6 +132,20 @@ tarn_status tarn__rows_fetch_indices(tarn_place place, const tarn_rows *rows,
   return status;
 }
 
+tarn_status tarn__rows_view_indices(tarn_place place, const tarn_rows *rows,
+                                    size_t first, size_t count, int64_t *room,
+                                    const void **out_indices) {
+  void *bytes = NULL;
+  size_t size = tarn_dtype_size(rows->index_dtype);
+  bool as_it_is =
+      rows->index_dtype == TARN_DTYPE_I64 && tarn__rows_are_touchable(place);
+  tarn_status status =
+      as_it_is ? view(place, rows->indices + first * size, count * size, &bytes)
+               : fetch_indices(place, rows, first, count, room);
+  *out_indices = as_it_is ? bytes : room;
+  return status;
+}
+
 static tarn_status refuse(const tarn_rows *rows, int64_t index,
                           size_t position) {
   char text[128];
@@ -137,12 +153,13 @@ static tarn_status refuse(const tarn_rows *rows, int64_t index,
   return tarn__fail(TARN_E_INVALID, "rows: %s", text);
 }
 
-static tarn_status check_some(const tarn_rows *rows, const int64_t *indices,
+static tarn_status check_some(const tarn_rows *rows, const void *indices,
                               size_t first, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (!tarn__rows_has(rows, indices[i])) {
-      return refuse(rows, indices[i], first + i);
-    }
+    int64_t index;
+    memcpy(&index, (const unsigned char *)indices + i * sizeof index,
+           sizeof index);
+    if (!tarn__rows_has(rows, index)) return refuse(rows, index, first + i);
   }
   return TARN_OK;
 }
@@ -157,8 +174,9 @@ tarn_status tarn__rows_check_indices(tarn_place place, const tarn_rows *rows,
   if ((rows->flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += most) {
     size_t count = lesser(rows->index_count - i, most);
-    status = tarn__rows_fetch_indices(place, rows, i, count, room);
-    if (status == TARN_OK) status = check_some(rows, room, i, count);
+    const void *indices = NULL;
+    status = tarn__rows_view_indices(place, rows, i, count, room, &indices);
+    if (status == TARN_OK) status = check_some(rows, indices, i, count);
   }
   return status;
 }
@@ -219,7 +237,7 @@ static tarn_status cross(const ferry *f, size_t first, size_t count) {
   if (status == TARN_OK && action != TARN__ROWS_GATHER) {
     status = copy_dense(f, first, count, false);
   }
-  if (status == TARN_OK) status = move(action, f->device, &rows, NULL);
+  if (status == TARN_OK) status = move(f->carriage, f->device, &rows, NULL);
   if (status == TARN_OK && action == TARN__ROWS_GATHER) {
     status = copy_dense(f, first, count, true);
   }
@@ -267,7 +285,7 @@ static tarn_status take_block(ferry *f) {
 
 // What reaches the table: its device, or the host.
 static ferry make_ferry(const tarn__carriage *c) {
-  bool touchable = is_touchable(c->table);
+  bool touchable = tarn__rows_are_touchable(c->table);
   return (ferry){.carriage = c,
                  .rows = &c->rows,
                  .device = touchable ? c->host : c->table.device,
@@ -294,13 +312,13 @@ tarn_status tarn__rows_carry(const tarn__carriage *carriage,
   tarn_device *device = find_device(carriage, stream);
   if (device != NULL && stream != NULL &&
       tarn_stream_device(stream) == device) {
-    return move(carriage->action, device, &carriage->rows, stream);
+    return move(carriage, device, &carriage->rows, stream);
   }
   tarn_status status =
       stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
   if (status != TARN_OK) return status;
   if (device != NULL) {
-    return move(carriage->action, device, &carriage->rows, NULL);
+    return move(carriage, device, &carriage->rows, NULL);
   }
   status = tarn__rows_check(&carriage->rows, &checked);
   if (status != TARN_OK || checked.index_count == 0) return status;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/convert.h"
-#include "common/rows_direct.h"
+#include "base/rows_move.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -153,6 +153,7 @@ static bool are_lines(tarn_addr address, size_t stride, size_t bytes) {
 }
 
 static bool is_much(const tarn__rows_plan *plan) {
+  if ((plan->rows->flags & TARN_ROWS_PAST_CACHES) != 0) return true;
   return plan->rows->index_count > STREAM_FROM / plan->table_bytes;
 }
 

@@ -1,0 +1,287 @@
+// Rows of wholes where something fails: host memory, the driver, descriptors
+// and other ranks. All ranks get the same answer, nothing is left, and where
+// the communicator lives, the next exchange is as good as ever.
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include "support/faults.h"
+#include "support/ranks.h"
+#include "test_whole_rows_kit.h"
+
+enum { DRIVER_CALLS = EFFORT(60, 12) };
+
+static const ground *where;  // set before ranks are forked
+static size_t victim;        // the rank where calls fail
+
+static const shape plain = {.text = "plain",
+                            .table = TARN_DTYPE_F32,
+                            .dense = TARN_DTYPE_F64,
+                            .index = TARN_DTYPE_I32,
+                            .rows = 50,
+                            .width = 6,
+                            .count = 40};
+
+// --- answers ---------------------------------------------------------------
+
+static size_t tell(size_t root, size_t value) {
+  MUST_BE(tarn_comm_broadcast(my.comm, root, &value, sizeof value), TARN_OK);
+  return value;
+}
+
+static void must_be_the_same_everywhere(tarn_status status) {
+  tarn_status all[MOST_RANKS];
+  MUST_BE(tarn_comm_allgather(my.comm, &status, sizeof status, all), TARN_OK);
+  for (size_t r = 0; r < my.ranks; r++)
+    MUST(all[r] == status);
+}
+
+// An exchange whose outcome is open.
+static tarn_status try_out(const scene *c, action a) {
+  dense d = make_dense(c->s, &c->tensor, a, my.rank);
+  void *narrow = narrowed(c->s, &d);
+  tarn_whole_rows request = request_of(c, &d, (tarn_addr)(uintptr_t)d.rows,
+                                       (tarn_addr)(uintptr_t)narrow);
+  tarn_status status = act(a, &c->tensor, &request, NULL);
+  free(narrow);
+  free_dense(&d);
+  return status;
+}
+
+// --- host memory -----------------------------------------------------------
+
+// What a simulated device keeps in its books of its memory comes and goes by a
+// few entries; that it does not grow from fault to fault is what is asked.
+static void must_not_have_grown(tarn_place place, belongings before) {
+  belongings now = look_around(place);
+  MUST(now.host_bytes <= before.host_bytes + 256);
+  before.host_bytes = now.host_bytes;
+  see_nothing_left(place, before);
+}
+
+// A whole for each fault, for what an exchange needs is made by the first.
+static bool fail_host_memory(tarn_place place, size_t n, faults_mode mode) {
+  bool struck = false;
+  scene c = {.s = &plain, .place = place, .at = TARN_HOST};
+  raise_scene(&c, TARN_WHOLE_DISTRIBUTED);
+  if (my.rank == victim) faults_arm(n, mode);
+  tarn_status status = try_out(&c, GATHER);
+  if (my.rank == victim) struck = faults_disarm();
+  MUST(status == TARN_OK || status == TARN_E_NOMEM || status == TARN_FULL ||
+       status == TARN_E_DEVICE);
+  must_be_the_same_everywhere(status);
+  play(&c, GATHER);
+  strike_scene(&c);
+  return tell(victim, struck) != 0;
+}
+
+static void sweep_host_memory(tarn_place place, faults_mode mode) {
+  size_t n = 1;
+  MUST(!fail_host_memory(place, SIZE_MAX, mode));
+  belongings before = look_around(place);
+  while (fail_host_memory(place, n, mode)) {
+    must_not_have_grown(place, before);
+    n++;
+  }
+  MUST(n > 10);
+}
+
+static void lack_host_memory(void) {
+  configure_sim();
+  tarn_place place = open_place(where->device, where->kind);
+  sweep_host_memory(place, FAULTS_ONCE);
+  sweep_host_memory(place, FAULTS_FROM_NOW);
+  close_ground(place);
+}
+
+START_TEST(host_memory_fails) {
+  static const size_t grounds_here[] = {0, 2, 4};
+  where = &grounds[grounds_here[_i]];
+  for (victim = 0; victim < 2; victim++)
+    run_ranks(2, where->text, lack_host_memory);
+}
+END_TEST
+
+// --- the driver ------------------------------------------------------------
+
+static bool fail_driver(scene *c, action a, size_t n) {
+  char plan[32];
+  snprintf(plan, sizeof plan, "*@%zu", n);
+  if (my.rank == victim) MUST_BE(tarn_sim_faults(plan), TARN_OK);
+  tarn_status status = try_out(c, a);
+  MUST_BE(tarn_sim_faults(NULL), TARN_OK);
+  MUST(status == TARN_OK || status == TARN_FULL || status == TARN_E_DEVICE ||
+       status == TARN_E_NOMEM || status == TARN_E_STATE);
+  must_be_the_same_everywhere(status);
+  return status != TARN_OK;
+}
+
+static void sweep_driver(tarn_place place, tarn_whole_type type, action a) {
+  size_t failures = 0;
+  scene c = {.s = &plain, .place = place, .at = TARN_HOST};
+  raise_scene(&c, type);
+  for (size_t n = 1; n <= DRIVER_CALLS; n++)
+    if (fail_driver(&c, a, n)) failures++;
+  MUST(failures > 0 && failures < DRIVER_CALLS);
+  strike_scene(&c);
+}
+
+static void have_a_failing_driver(void) {
+  configure_sim();
+  tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
+  sweep_driver(place, TARN_WHOLE_DISTRIBUTED, GATHER);
+  sweep_driver(place, TARN_WHOLE_DISTRIBUTED, SCATTER);
+  sweep_driver(place, TARN_WHOLE_CHUNKED, SCATTER_ADD);
+  close_ground(place);
+}
+
+START_TEST(the_driver_fails) {
+  for (victim = 0; victim < 2; victim++)
+    run_ranks(2, "a failing driver", have_a_failing_driver);
+}
+END_TEST
+
+// Rows that one rank alone moves fail at that rank alone.
+static void fail_alone(void) {
+  configure_sim();
+  tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
+  scene c = {.s = &plain, .place = place, .at = TARN_HOST};
+  size_t failures = 0;
+  raise_scene(&c, TARN_WHOLE_CONTINUOUS);
+  for (size_t n = 1; my.rank == 0 && n <= DRIVER_CALLS; n++) {
+    char plan[32];
+    snprintf(plan, sizeof plan, "*@%zu", n);
+    MUST_BE(tarn_sim_faults(plan), TARN_OK);
+    tarn_status status = try_out(&c, GATHER);
+    MUST_BE(tarn_sim_faults(NULL), TARN_OK);
+    MUST(status == TARN_OK || status == TARN_FULL || status == TARN_E_DEVICE ||
+         status == TARN_E_NOMEM);
+    if (status != TARN_OK) failures++;
+  }
+  MUST(my.rank != 0 || failures > 0);
+  play(&c, GATHER);
+  strike_scene(&c);
+  close_ground(place);
+}
+
+START_TEST(mapped_rows_fail_alone) {
+  run_ranks(2, "alone", fail_alone);
+}
+END_TEST
+
+// --- descriptors -----------------------------------------------------------
+
+static void lack_descriptors(void) {
+  struct rlimit before;
+  struct rlimit none;
+  scene c = {.s = &plain, .place = TARN_HOST, .at = TARN_HOST};
+  raise_scene(&c, TARN_WHOLE_DISTRIBUTED);
+  MUST(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none = before;
+  none.rlim_cur = 3;
+  if (my.rank == 1) MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  MUST_BE(try_out(&c, GATHER), TARN_E_IO);
+  MUST_SAY("rank 1");
+  MUST(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  play(&c, GATHER);
+  strike_scene(&c);
+}
+
+START_TEST(descriptors_are_used_up) {
+  run_ranks(3, "descriptors", lack_descriptors);
+}
+END_TEST
+
+// --- ranks that end, or stop -----------------------------------------------
+
+static struct {
+  unsigned after_us;
+  bool stops;
+  action what;
+  tarn_whole_type type;
+} fate;
+
+static void meet_it(int signal) {
+  (void)signal;
+  if (fate.stops) {
+    ranks_stop();
+  } else {
+    ranks_die();
+  }
+}
+
+static void set_fate(void) {
+  struct itimerval when = {.it_value.tv_usec = (suseconds_t)fate.after_us};
+  MUST(signal(SIGALRM, meet_it) != SIG_ERR);
+  MUST(setitimer(ITIMER_REAL, &when, NULL) == 0);
+}
+
+static void must_be_lost(tarn_status status) {
+  if (my.rank == 1) {  // stopped, and let go again
+    MUST(status == TARN_E_TIMEOUT || status == TARN_E_PEER_LOST);
+    return;
+  }
+  MUST_BE(status, fate.stops ? TARN_E_TIMEOUT : TARN_E_PEER_LOST);
+  MUST_SAY("rank 1");
+}
+
+static void exchange_until_lost(tarn_comm *comm, void *context) {
+  (void)context;
+  my.comm = comm;
+  my.rank = tarn_comm_rank(comm);
+  my.ranks = tarn_comm_size(comm);
+  my.text = fate.stops ? "a rank stops" : "a rank ends";
+  tarn_status status = TARN_OK;
+  size_t mappings = count_file_mappings();
+  scene c = {.s = &plain, .place = TARN_HOST, .at = TARN_HOST};
+  raise_scene(&c, fate.type);
+  if (my.rank == 1) set_fate();
+  while (status == TARN_OK)
+    status = try_out(&c, fate.what);
+  must_be_lost(status);
+  must_be_lost(try_out(&c, fate.what));
+  free(c.model);
+  must_be_lost(tarn_whole_destroy(c.whole));
+  MUST(count_file_mappings() == mappings);
+  MUST_BE(tarn_comm_destroy(comm), TARN_OK);
+  _exit(0);  // pools of the host keep what they have
+}
+
+static void lose_a_rank(unsigned after_us, bool stops) {
+  fate.after_us = after_us;
+  fate.stops = stops;
+  for (fate.what = GATHER; fate.what < ACTIONS; fate.what++) {
+    fate.type = fate.what == SCATTER_ADD ? TARN_WHOLE_CONTINUOUS
+                                         : TARN_WHOLE_DISTRIBUTED;
+    ranks_run(&(ranks_plan){.size = 3,
+                            .body = exchange_until_lost,
+                            .timeout_ms = stops ? 300 : 60000,
+                            .killed = stops ? 0 : 2,
+                            .stopped = stops ? 2 : 0});
+  }
+}
+
+START_TEST(a_rank_ends) {
+  for (unsigned us = 50; us < 20000; us = us * 3 + 17)
+    lose_a_rank(us, false);
+}
+END_TEST
+
+START_TEST(a_rank_stops) {
+  lose_a_rank(100, true);
+  lose_a_rank(5000, true);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("whole: rows, and faults");
+  TCase *looped = tcase_create("host memory");
+  tcase_set_timeout(looped, 240);
+  tcase_add_loop_test(looped, host_memory_fails, 0, 3);
+  suite_add_tcase(suite, looped);
+  ADD_CASE(suite, "driver", the_driver_fails, mapped_rows_fail_alone);
+  ADD_CASE(suite, "descriptors", descriptors_are_used_up);
+  ADD_CASE(suite, "ends", a_rank_ends);
+  ADD_CASE(suite, "stops", a_rank_stops);
+  return run_suite(suite);
+}

@@ -1,0 +1,405 @@
+// Rows of wholes asked for wrongly: what is refused, at which ranks, with which
+// words, and that nothing was moved. Also what asks oddly, but well.
+#include "tarn/synced.h"
+#include "test_whole_rows_kit.h"
+#include "whole/exchange.h"
+
+enum { ROWS = 40, WIDTH = 4, COUNT = 6 };
+
+static const ground *where;  // set before ranks are forked
+
+// --- a table, dense rows and indices ---------------------------------------
+
+static const shape plain = {.text = "plain",
+                            .table = TARN_DTYPE_F32,
+                            .dense = TARN_DTYPE_F32,
+                            .index = TARN_DTYPE_I64,
+                            .rows = ROWS,
+                            .width = WIDTH,
+                            .count = COUNT};
+
+static float dense_rows[COUNT][WIDTH];
+static int64_t indices[COUNT];
+
+static tarn_whole_rows sensible(void) {
+  for (size_t i = 0; i < COUNT; i++) {
+    indices[i] = (int64_t)(i * 7 + my.rank);
+    for (size_t k = 0; k < WIDTH; k++)
+      dense_rows[i][k] = -5;
+  }
+  return (tarn_whole_rows){.struct_size = sizeof(tarn_whole_rows),
+                           .place = TARN_HOST,
+                           .dense = (tarn_addr)(uintptr_t)dense_rows,
+                           .indices = (tarn_addr)(uintptr_t)indices,
+                           .index_dtype = TARN_DTYPE_I64,
+                           .index_count = COUNT};
+}
+
+static scene put_up(tarn_place place, tarn_whole_type type) {
+  scene c = {.s = &plain, .place = place, .at = TARN_HOST};
+  raise_scene(&c, type);
+  return c;
+}
+
+// Dense rows and this rank's part are as they were.
+static void must_be_untouched(const scene *c) {
+  tarn_whole_part part;
+  unsigned char seen[ROWS * WIDTH * sizeof(float)];
+  for (size_t i = 0; i < COUNT; i++)
+    for (size_t k = 0; k < WIDTH; k++)
+      MUST(dense_rows[i][k] == -5);
+  MUST_BE(tarn_whole_local(c->whole, &part), TARN_OK);
+  peek(c->place, part.address, seen, part.size);
+  must_be_equal(seen, c->model + part.offset, part.size);
+}
+
+// --- bad indices -----------------------------------------------------------
+
+static bool is_together(tarn_whole_type type, action a) {
+  return type == TARN_WHOLE_DISTRIBUTED || a == SCATTER_ADD;
+}
+
+static void ask_badly(scene *c, tarn_whole_type type, action a, int64_t bad) {
+  char words[128];
+  tarn_whole_rows rows = sensible();
+  bool mine = my.rank == 1;
+  if (mine) indices[3] = bad;
+  tarn_status status = act(a, &c->tensor, &rows, NULL);
+  bool refused = mine || is_together(type, a);
+  MUST_BE(status, refused ? TARN_E_INVALID : TARN_OK);
+  snprintf(words, sizeof words, "index %lld at position 3 is not in 0..%d",
+           (long long)bad, ROWS - 1);
+  if (refused) MUST_SAY(words);
+  if (!is_together(type, a)) return;
+  MUST_SAY("rank 1");
+  must_be_untouched(c);
+}
+
+static void have_bad_indices(void) {
+  configure_sim();
+  tarn_place place = open_place(where->device, where->kind);
+  for (size_t t = 0; t < TYPES; t++) {
+    scene c = put_up(place, types[t]);
+    for (action a = GATHER; a < ACTIONS; a++) {
+      if (!is_together(types[t], a) && a == SCATTER) continue;
+      ask_badly(&c, types[t], a, ROWS);
+      ask_badly(&c, types[t], a, -1);
+      ask_badly(&c, types[t], a, INT64_MIN);
+      ask_badly(&c, types[t], a, ((int64_t)1 << 49) + 1);
+    }
+    play(&c, GATHER);
+    strike_scene(&c);
+  }
+  close_ground(place);
+}
+
+START_TEST(bad_indices) {
+  where = &grounds[_i];
+  run_ranks(3, where->text, have_bad_indices);
+}
+END_TEST
+
+// Where rows go by way of a block, all are looked at before the first moves,
+// and the position is that in the whole call.
+static void have_one_far_behind(void) {
+  enum { MANY = 100000 };
+  configure_sim();
+  tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
+  scene c = put_up(place, TARN_WHOLE_CHUNKED);
+  int64_t *many = calloc(MANY, sizeof *many);
+  float *rows = calloc(MANY * WIDTH, sizeof *rows);
+  MUST(many != NULL && rows != NULL);
+  many[MANY - 1] = -7;
+  rows[0] = -5;
+  tarn_whole_rows request = sensible();
+  request.dense = (tarn_addr)(uintptr_t)rows;
+  request.indices = (tarn_addr)(uintptr_t)many;
+  request.index_count = MANY;
+  MUST_BE(tarn_whole_gather(&c.tensor, &request, NULL), TARN_E_INVALID);
+  MUST_SAY("index -7 at position 99999 is not in 0..39");
+  MUST(rows[0] == -5);
+  free(many);
+  free(rows);
+  strike_scene(&c);
+  close_ground(place);
+}
+
+START_TEST(a_bad_index_far_behind) {
+  run_ranks(2, "far behind", have_one_far_behind);
+}
+END_TEST
+
+// --- arguments -------------------------------------------------------------
+
+static void must_be_refused(const scene *c, const tarn_whole_rows *rows,
+                            tarn_stream *stream, const char *words) {
+  for (action a = GATHER; a < ACTIONS; a++) {
+    MUST_BE(act(a, &c->tensor, rows, stream), TARN_E_INVALID);
+    MUST_SAY(words);
+  }
+}
+
+static void ask_for_nonsense(tarn_whole_type type) {
+  tarn_device *other = NULL;
+  tarn_stream *stream = NULL;
+  scene c = put_up(TARN_HOST, type);
+  tarn_whole_rows rows = sensible();
+  must_be_refused(&c, NULL, NULL, "NULL");
+  rows.struct_size = 9;
+  must_be_refused(&c, &rows, NULL, "struct_size is 9");
+  rows = sensible();
+  rows.index_dtype = TARN_DTYPE_I16;
+  must_be_refused(&c, &rows, NULL, "indices are i32 or i64, not i16");
+  rows = sensible();
+  rows.dense_dtype = TARN_DTYPE_I32;
+  must_be_refused(&c, &rows, NULL, "no conversion");
+  rows = sensible();
+  rows.flags = 1u << 9;
+  must_be_refused(&c, &rows, NULL, "unknown flags 0x200");
+  rows = sensible();
+  rows.dense_stride = 15;
+  must_be_refused(&c, &rows, NULL, "a dense stride of 15 bytes");
+  rows = sensible();
+  rows.dense = 0;
+  must_be_refused(&c, &rows, NULL, "no address of the dense rows");
+  rows = sensible();
+  rows.place.kind = TARN_PLACE_DEVICE;
+  must_be_refused(&c, &rows, NULL, "no such place");
+  rows = sensible();
+  rows.place.kind = (tarn_place_kind)9;
+  must_be_refused(&c, &rows, NULL, "no such place: kind 9");
+  MUST_BE(tarn_device_open("sim:0", &other), TARN_OK);
+  MUST_BE(tarn_stream_create(other, &stream), TARN_OK);
+  rows = sensible();
+  must_be_refused(&c, &rows, stream, "the stream is of sim:0");
+  MUST_BE(tarn_stream_destroy(stream), TARN_OK);
+  MUST_BE(tarn_device_close(other), TARN_OK);
+  MUST_BE(tarn_whole_gather(NULL, &rows, NULL), TARN_E_INVALID);
+  must_be_untouched(&c);
+  strike_scene(&c);
+}
+
+static void ask_all_for_nonsense(void) {
+  configure_sim();
+  for (size_t t = 0; t < TYPES; t++)
+    ask_for_nonsense(types[t]);
+}
+
+START_TEST(nonsense) {
+  run_ranks(1, "nonsense", ask_all_for_nonsense);
+  run_ranks(2, "nonsense", ask_all_for_nonsense);
+}
+END_TEST
+
+static void add_bools(void) {
+  static const shape bools = {.text = "bools",
+                              .table = TARN_DTYPE_BOOL,
+                              .dense = TARN_DTYPE_BOOL,
+                              .index = TARN_DTYPE_I32,
+                              .rows = ROWS,
+                              .width = WIDTH,
+                              .count = COUNT};
+  scene c = {.s = &bools, .place = TARN_HOST, .at = TARN_HOST};
+  raise_scene(&c, TARN_WHOLE_DISTRIBUTED);
+  tarn_whole_rows rows = sensible();
+  MUST_BE(tarn_whole_scatter_add(&c.tensor, &rows, NULL), TARN_E_INVALID);
+  MUST_SAY("elements of bool cannot be added");
+  play(&c, GATHER);
+  play(&c, SCATTER);
+  strike_scene(&c);
+}
+
+START_TEST(bools_are_not_added) {
+  run_ranks(2, "bools", add_bools);
+}
+END_TEST
+
+// --- different at one rank -------------------------------------------------
+
+static void differ(tarn_whole_type type) {
+  bool odd = my.rank == 2;
+  scene c = put_up(TARN_HOST, type);
+  tarn_whole_tensor other = c.tensor;
+  tarn_whole_rows rows = sensible();
+  MUST_BE(act(odd && type == TARN_WHOLE_DISTRIBUTED ? SCATTER : SCATTER_ADD,
+              &c.tensor, &rows, NULL),
+          type == TARN_WHOLE_DISTRIBUTED ? TARN_E_INVALID : TARN_OK);
+  if (type == TARN_WHOLE_DISTRIBUTED) {
+    MUST_SAY("a scatter of whole");
+    MUST_SAY("a scatter_add of whole");
+    must_be_untouched(&c);
+  }
+  if (odd) rows.dense_dtype = TARN_DTYPE_F64;
+  if (odd) rows.index_count = 0;
+  MUST_BE(tarn_whole_scatter_add(&c.tensor, &rows, NULL), TARN_E_INVALID);
+  MUST_SAY("dense ones of f64");
+  MUST_SAY("dense ones of f32");
+  rows = sensible();
+  if (odd) other.rows--;
+  MUST_BE(tarn_whole_scatter_add(&other, &rows, NULL), TARN_E_INVALID);
+  MUST_SAY("39 rows of 4 x f32");
+  MUST_SAY("40 rows of 4 x f32");
+  if (odd) rows.index_dtype = TARN_DTYPE_U8;
+  MUST_BE(tarn_whole_scatter_add(&c.tensor, &rows, NULL), TARN_E_INVALID);
+  MUST_SAY("rank 2");
+  strike_scene(&c);
+}
+
+static void differ_in_all_types(void) {
+  for (size_t t = 0; t < TYPES; t++)
+    differ(types[t]);
+}
+
+START_TEST(different_arguments) {
+  run_ranks(3, "different arguments", differ_in_all_types);
+}
+END_TEST
+
+// --- streams that have failed ----------------------------------------------
+
+// What a stream has failed with is said, and nothing is moved.
+static void use_a_failed_stream(void) {
+  configure_sim();
+  tarn_place place = open_place("cpu", TARN_PLACE_DEVICE);
+  tarn_stream *stream = NULL;
+  scene c = put_up(place, TARN_WHOLE_CONTINUOUS);
+  scene d = put_up(place, TARN_WHOLE_DISTRIBUTED);
+  MUST_BE(tarn_stream_create(place.device, &stream), TARN_OK);
+  tarn_whole_rows rows = sensible();
+  indices[2] = 77;
+  tarn_status status = tarn_whole_gather(&c.tensor, &rows, stream);
+  if (status == TARN_OK) status = tarn_stream_synchronize(stream);
+  MUST_BE(status, TARN_E_DEVICE);
+  MUST_SAY("index 77 at position 2");
+  rows = sensible();
+  MUST_BE(tarn_whole_gather(&d.tensor, &rows, stream), TARN_E_DEVICE);
+  MUST_SAY("rank 0");
+  must_be_untouched(&d);
+  MUST_BE(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  strike_scene(&d);
+  strike_scene(&c);
+  close_ground(place);
+}
+
+START_TEST(streams_that_have_failed) {
+  run_ranks(2, "a failed stream", use_a_failed_stream);
+}
+END_TEST
+
+// --- synced buffers --------------------------------------------------------
+
+// The address of an open access is as good as any.
+static void gather_into_an_access(void) {
+  configure_sim();
+  tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
+  for (size_t t = 0; t < TYPES; t++) {
+    scene c = put_up(place, types[t]);
+    tarn_synced *buffer = NULL;
+    tarn_access to;
+    tarn_access from;
+    tarn_whole_rows rows = sensible();
+    tarn_addr on_device = 0;
+    MUST_BE(tarn_device_allocate(place, sizeof indices, &on_device), TARN_OK);
+    MUST_BE(
+        tarn_copy_h2d(place.device, on_device, indices, sizeof indices, NULL),
+        TARN_OK);
+    MUST_BE(tarn_synced_create(sizeof dense_rows, NULL, &buffer), TARN_OK);
+    MUST_BE(tarn_synced_begin(buffer, 0, TARN_ALL, place, TARN_WRITE_DISCARD,
+                              NULL, &to),
+            TARN_OK);
+    rows.place = place;
+    rows.dense = to.address;
+    rows.indices = on_device;
+    MUST_BE(tarn_whole_gather(&c.tensor, &rows, NULL), TARN_OK);
+    MUST_BE(tarn_synced_end(&to), TARN_OK);
+    MUST_BE(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL,
+                              &from),
+            TARN_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+      size_t row = WIDTH * sizeof(float);
+      must_be_equal((unsigned char *)from.pointer + i * row,
+                    c.model + (size_t)indices[i] * row, row);
+    }
+    MUST_BE(tarn_synced_end(&from), TARN_OK);
+    MUST_BE(tarn_synced_destroy(buffer), TARN_OK);
+    MUST_BE(tarn_device_deallocate(place, on_device, sizeof indices), TARN_OK);
+    strike_scene(&c);
+  }
+  close_ground(place);
+}
+
+START_TEST(accesses) {
+  run_ranks(2, "an access", gather_into_an_access);
+}
+END_TEST
+
+// --- what other ranks have written -----------------------------------------
+
+// Lists are in memory that others write: no row beyond the part is touched.
+static void read_a_hostile_list(void) {
+  int32_t list[] = {0, ROWS};
+  unsigned char staged[2 * WIDTH * sizeof(float)];
+  scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
+  play(&c, GATHER);
+  tarn__rows_order order = {.action = TARN__ROWS_GATHER};
+  MUST_BE(tarn__tensor_check(&c.tensor, &order.table), TARN_OK);
+  tarn__pass pass = {.whole = c.whole,
+                     .kept = c.whole->exchange,
+                     .order = &order,
+                     .width = WIDTH,
+                     .dtype = TARN_DTYPE_F32,
+                     .row_bytes = WIDTH * sizeof(float)};
+  MUST_BE(tarn__pass_owned(&pass, list, 2, staged), TARN_E_CORRUPT);
+  MUST_SAY("row 40 of 40");
+  list[1] = -1;
+  MUST_BE(tarn__pass_owned(&pass, list, 2, staged), TARN_E_CORRUPT);
+  MUST_BE(tarn__pass_owned(&pass, list, 1, staged), TARN_OK);
+  must_be_equal(staged, c.model, WIDTH * sizeof(float));
+  strike_scene(&c);
+}
+
+START_TEST(hostile_lists) {
+  run_ranks(1, "a hostile list", read_a_hostile_list);
+}
+END_TEST
+
+// --- forks -----------------------------------------------------------------
+
+static void fork_after_an_exchange(void) {
+  int status = 0;
+  scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
+  play(&c, GATHER);
+  tarn_whole_rows rows = sensible();
+  pid_t child = fork();
+  MUST(child >= 0);
+  if (child == 0) {
+    alarm(RANK_SECONDS);
+    MUST_BE(tarn_whole_gather(&c.tensor, &rows, NULL), TARN_E_STATE);
+    MUST_BE(tarn_whole_destroy(c.whole), TARN_OK);
+    _exit(0);
+  }
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  play(&c, SCATTER);
+  strike_scene(&c);
+}
+
+START_TEST(children_of_ranks) {
+  run_ranks(2, "a child", fork_after_an_exchange);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("whole: rows asked for wrongly");
+  TCase *looped = tcase_create("indices");
+  tcase_set_timeout(looped, 240);
+  tcase_add_loop_test(looped, bad_indices, 0, GROUNDS);
+  suite_add_tcase(suite, looped);
+  ADD_CASE(suite, "far", a_bad_index_far_behind);
+  ADD_CASE(suite, "arguments", nonsense, bools_are_not_added,
+           different_arguments);
+  ADD_CASE(suite, "streams", streams_that_have_failed);
+  ADD_CASE(suite, "accesses", accesses);
+  ADD_CASE(suite, "hostile", hostile_lists);
+  ADD_CASE(suite, "forks", children_of_ranks);
+  return run_suite(suite);
+}
