@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "base/os_pages.h"
 #include "base/os_peer.h"
 #include "comm/post.h"
 #include "support/ranks.h"
