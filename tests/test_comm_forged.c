@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "comm/area.h"
+#include "comm/comm.h"
+#include "comm/local.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -287,11 +289,56 @@ START_TEST(a_forged_letter) {
 }
 END_TEST
 
+// --- after joining ---------------------------------------------------------
+
+// A child of rank 1 knows all that rank 1 does, but is another process.
+static void forge_as_child(tarn_comm *comm) {
+  const tarn__local *local = comm->self;
+  way to = {.inbox = local->post->sends[0], .honest = {.from = 1, .brings = 1}};
+  int end = 0;
+  memcpy(to.honest.token, local->area.head->token, TARN__TOKEN);
+  pid_t child = fork();
+  require(child >= 0);
+  if (child == 0) {
+    put_memory_for_process(&to);
+    _exit(0);
+  }
+  require(waitpid(child, &end, 0) == child && end == 0);
+}
+
+static void share_after_a_forgery(tarn_comm *comm, void *context) {
+  ino_t *inode = context;
+  struct stat info;
+  int fds[RANKS];
+  int own = some_memory();
+  if (tarn_comm_rank(comm) == 1) {
+    forge_as_child(comm);
+    require(fstat(own, &info) == 0);
+    *inode = info.st_ino;
+  }
+  assert_ok(tarn_comm_barrier(comm));
+  assert_ok(tarn_comm_share(comm, own, fds));
+  if (tarn_comm_rank(comm) == 0) {
+    require(fstat(fds[1], &info) == 0);
+    ck_assert_uint_eq(info.st_ino, *inode);
+  }
+  close(fds[1 - tarn_comm_rank(comm)]);
+  close(own);
+}
+
+START_TEST(a_letter_of_another_process) {
+  ranks_run(&(ranks_plan){.size = RANKS,
+                          .body = share_after_a_forgery,
+                          .context = ranks_shared(sizeof(ino_t))});
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("comm: forged letters");
   TCase *tests = tcase_create("letters");
   tcase_set_timeout(tests, 240);
   tcase_add_loop_test(tests, a_forged_letter, 0, FORGERIES);
   suite_add_tcase(suite, tests);
+  ADD_CASE(suite, "after joining", a_letter_of_another_process);
   return run_suite(suite);
 }
