@@ -132,7 +132,7 @@ static void split(const scene *it, scene_part *part) {
       part, tarn_comm_split(part->comm, 5, (int64_t)tarn_comm_rank(part->comm),
                             &group));
   require((group != NULL) == good);
-  if (good) (void)SCENE_OK(part, tarn_comm_barrier(group));
+  if (good) part->elsewhere = !SCENE_OK(part, tarn_comm_barrier(group));
   assert_ok(tarn_comm_destroy(group));
 }
 

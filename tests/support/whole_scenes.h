@@ -23,6 +23,7 @@ typedef struct scene_part {
   tarn_place place;  // of wholes
   scene_word *word;  // shared with who looks on
   double called;     // when the last call began
+  bool elsewhere;    // another communicator than |comm| told it
 } scene_part;
 
 typedef struct scene {
