@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,16 +42,28 @@ size_t memory_resident(pid_t pid) {
   return (size_t)pages * page_size();
 }
 
-size_t memory_resident_peak(void) {
+// Of "name   12345 kB", a line of |path|; 0 if there is none.
+static size_t kib_in(const char *path, const char *name) {
   char line[LINE_SIZE];
   unsigned long long kib = 0;
-  FILE *in = fopen("/proc/self/status", "r");
+  FILE *in = fopen(path, "r");
   if (in == NULL) return 0;
-  while (fgets(line, sizeof line, in) != NULL) {
-    if (sscanf(line, "VmHWM: %llu", &kib) == 1) break;
+  while (kib == 0 && fgets(line, sizeof line, in) != NULL) {
+    if (strncmp(line, name, strlen(name)) == 0)
+      kib = strtoull(line + strlen(name), NULL, 10);
   }
   fclose(in);
   return (size_t)kib * 1024;
+}
+
+size_t memory_available(void) {
+  size_t all = memory_of_machine();
+  size_t available = kib_in("/proc/meminfo", "MemAvailable:");
+  return available < all ? available : all;
+}
+
+size_t memory_resident_peak(void) {
+  return kib_in("/proc/self/status", "VmHWM:");
 }
 
 // Where the kernel will not, the peak is that of the whole process.

@@ -9,6 +9,9 @@
 // Of this machine, or what the control group of this process may have.
 size_t memory_of_machine(void);
 
+// What could be had of it now.
+size_t memory_available(void);
+
 size_t memory_resident(pid_t pid);
 
 // The most that this process had resident since memory_forget_peak, or in all.

@@ -8,6 +8,7 @@
 //   bench record    what recording costs a program
 //   bench synced    what synced buffers cost, and what they do not copy
 //   bench view      pages in a browser
+//   bench whole     rows of one memory over several processes
 //   bench why       a large snapshot, read and asked about
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static const char help[] =
     "       tarn bench record [OPTION]...\n"
     "       tarn bench synced [OPTION]...\n"
     "       tarn bench view [OPTION]...\n"
+    "       tarn bench whole [OPTION]...\n"
     "       tarn bench why [OPTION]...\n"
     "\n"
     "  counters  what counting takes of an alloc and a free\n"
@@ -34,6 +36,7 @@ static const char help[] =
     "  record    what `tarn record` takes of the program that it records\n"
     "  synced    what synced buffers cost, and what they do not copy\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
+    "  whole     rows of one memory over several processes, over memcpy\n"
     "  why       what reading a large snapshot and asking about it takes\n"
     "\n"
     "'tarn bench device --help' and so on tell the options of each.\n";
@@ -41,7 +44,8 @@ static const char help[] =
 static const tool_verb *const subjects[] = {
     &bench_of_counters, &bench_of_devices, &bench_of_models,
     &bench_of_plans,    &bench_of_pools,   &bench_of_recorder,
-    &bench_of_synced,   &bench_of_views,   &bench_of_why,
+    &bench_of_synced,   &bench_of_views,   &bench_of_wholes,
+    &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

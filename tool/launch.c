@@ -17,11 +17,11 @@ static const char preload[] = "LD_PRELOAD";
 // --- the library -----------------------------------------------------------
 
 // "<folder of the tool>/<place><name>", if a file can be read there.
-static char *find_at(const char *tool, const char *place) {
+static char *find_at(const char *tool, const char *place, const char *name) {
   size_t folder = (size_t)(strrchr(tool, '/') - tool) + 1;
-  size_t room = folder + strlen(place) + sizeof library_name;
+  size_t room = folder + strlen(place) + strlen(name) + 1;
   char *path = tool_array(room, 1);
-  snprintf(path, room, "%.*s%s%s", (int)folder, tool, place, library_name);
+  snprintf(path, room, "%.*s%s%s", (int)folder, tool, place, name);
   char *real = realpath(path, NULL);
   free(path);
   if (real == NULL || access(real, R_OK) == 0) return real;
@@ -29,11 +29,23 @@ static char *find_at(const char *tool, const char *place) {
   return NULL;
 }
 
-static char *find_library(const tool_verb *verb) {
-  char *tool = realpath("/proc/self/exe", NULL);
+static char *find_near(const char *tool, const char *name) {
   char *found = NULL;
   for (int i = 0; tool != NULL && found == NULL && i < PLACES; i++)
-    found = find_at(tool, places[i]);
+    found = find_at(tool, places[i], name);
+  return found;
+}
+
+char *launch_find(const char *name) {
+  char *tool = realpath("/proc/self/exe", NULL);
+  char *found = find_near(tool, name);
+  free(tool);
+  return found;
+}
+
+static char *find_library(const tool_verb *verb) {
+  char *tool = realpath("/proc/self/exe", NULL);
+  char *found = find_near(tool, library_name);
   if (found == NULL) {
     tool_fail(verb,
               "%s is neither beside %s nor in %s; TARN_RECORD_LIBRARY says "

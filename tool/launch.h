@@ -11,6 +11,10 @@ typedef struct launch_setting {
   const char *value;
 } launch_setting;
 
+// A file that comes with the tool: beside it, or where it is installed. Free
+// it; NULL if there is none.
+char *launch_find(const char *name);
+
 // The recorder's library: TARN_RECORD_LIBRARY in the environment, or beside
 // the tool, or where it is installed. Free it; NULL after a message.
 char *launch_library(const tool_verb *verb);

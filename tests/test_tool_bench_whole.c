@@ -1,0 +1,437 @@
+// `tarn bench whole`: rows, keys, types and ops, MPI that is there or not,
+// wrong use; and the parts that draw indices, look at rows and know the goals.
+// No figure is compared with a time.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/whole_bench.h"
+#include "bench/whole_indices.h"
+#include "support/json_check.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+// Small, without MPI, and of one size of rows.
+#define SMALL "--size", "1M", "--batch", "32K", "--passes", "1", "--rows", "64"
+#define QUICK SMALL, "--no-mpi"
+
+static const char *const types[] = {"continuous", "chunked", "distributed"};
+
+// --- rows ------------------------------------------------------------------
+
+// The path of |key| of the |row|-th in |list|, until the next call.
+static const char *at(const char *list, size_t row, const char *key) {
+  static char path[64];
+  snprintf(path, sizeof path, "%s.%zu%s%s", list, row, *key ? "." : "", key);
+  return path;
+}
+
+static bool is_text(const char *json, const char *path, const char *text) {
+  char quoted[96];
+  snprintf(quoted, sizeof quoted, "\"%s\"", text);
+  return json_is(json, path, quoted);
+}
+
+static bool has(const char *json, size_t row, const char *key,
+                const char *text) {
+  return is_text(json, at("results", row, key), text);
+}
+
+// How many results have these; NULL: any.
+static size_t count(const char *json, const char *device, const char *type,
+                    const char *location, const char *op) {
+  size_t found = 0;
+  for (size_t i = 0; i < json_size(json, "results"); i++) {
+    found += (device == NULL || has(json, i, "device", device)) &&
+             (type == NULL || has(json, i, "type", type)) &&
+             (location == NULL || has(json, i, "location", location)) &&
+             (op == NULL || has(json, i, "op", op));
+  }
+  return found;
+}
+
+// Every result has its keys and a figure.
+static void assert_results(const char *json) {
+  char keys[128];
+  for (size_t i = 0; i < json_size(json, "results"); i++) {
+    ck_assert_str_eq(json_keys(json, at("results", i, ""), keys, sizeof keys),
+                     "device,type,location,op,row_bytes,gbs,over_memcpy,"
+                     "indices,over_mpi,alone_gbs,failed");
+    ck_assert_msg(json_is(json, at("results", i, "failed"), "null"),
+                  "result %zu", i);
+    ck_assert_double_gt(json_number(json, at("results", i, "gbs")), 0);
+    ck_assert_double_gt(json_number(json, at("results", i, "over_memcpy")), 0);
+  }
+}
+
+static void assert_kind(const char *json, const char *device, const char *type,
+                        const char *location) {
+  bool is_mapped = strcmp(type, "distributed") != 0;
+  bool is_plain = is_mapped && strcmp(device, "cpu") == 0;
+  ck_assert_uint_eq(count(json, device, type, location, "memcpy"), 1);
+  ck_assert_uint_eq(count(json, device, type, location, "gather"), 1);
+  ck_assert_uint_eq(count(json, device, type, location, "scatter"), 1);
+  ck_assert_uint_eq(count(json, device, type, location, "scatter_add"), 1);
+  ck_assert_uint_eq(count(json, device, type, location, "plain_gather"),
+                    is_plain);
+}
+
+START_TEST(six_types_on_two_devices) {
+  char keys[128];
+  tool_output o = tool_run("bench", "whole", "-n", "2", QUICK, "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys),
+                   "ranks,memcpy_gbs,results,tables,goals,skipped,machine");
+  ck_assert(json_is(o.out, "ranks", "2"));
+  ck_assert_double_gt(json_number(o.out, "memcpy_gbs"), 0);
+  assert_results(o.out);
+  for (size_t i = 0; i < 6; i++) {
+    const char *location = i % 2 == 0 ? "device" : "host";
+    assert_kind(o.out, "cpu", types[i / 2], location);
+    assert_kind(o.out, "sim", types[i / 2], location);
+  }
+  ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4 + 6 * 4);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables_and_goals) {
+  char keys[128];
+  tool_output o =
+      tool_run("bench", "whole", "--device", "cpu", QUICK, "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "tables"), WHOLE_KINDS);
+  ck_assert_str_eq(json_keys(o.out, "tables.0", keys, sizeof keys),
+                   "device,type,location,table_bytes,page_size,huge_bytes,"
+                   "ready_bytes,ready_ms,touch_ms,ready_over_touch,failed");
+  ck_assert(json_is(o.out, "tables.0.table_bytes", "1048576"));
+  ck_assert_double_gt(json_number(o.out, "tables.0.ready_over_touch"), 0);
+  // Of each mapped kind: three and the table; of each other: two and that.
+  ck_assert_uint_eq(json_size(o.out, "goals"), 4 * 4 + 2 * 3);
+  ck_assert(is_text(o.out, "goals.0.name", "gather_over_memcpy"));
+  ck_assert(json_is(o.out, "goals.0.goal", "0.42"));
+  ck_assert(is_text(o.out, "goals.1.name", "gather_over_mpi_window"));
+  ck_assert(json_is(o.out, "goals.1.value", "null"));
+  ck_assert(json_is(o.out, "goals.1.met", "null"));
+  ck_assert(is_text(o.out, "skipped.0.what", "mpi"));
+  ck_assert(is_text(o.out, "skipped.0.why", "not asked for"));
+  tool_output_free(&o);
+}
+END_TEST
+
+// A process alone, and parts of a table that are not the same.
+START_TEST(other_numbers_of_ranks) {
+  static const char *const numbers[] = {"1", "3"};
+  for (size_t i = 0; i < 2; i++) {
+    tool_output o = tool_run("bench", "whole", "--ranks", numbers[i],
+                             "--device", "cpu", QUICK, "-o", "json");
+    assert_done(&o);
+    ck_assert(json_is(o.out, "ranks", numbers[i]));
+    assert_results(o.out);
+    ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
+    ck_assert_uint_eq(json_size(o.out, "goals"), 0);  // those are for two
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+START_TEST(rows_of_several_sizes_and_zipf) {
+  tool_output o = tool_run("bench", "whole", "--device", "sim", "--size", "1M",
+                           "--batch", "32K", "--passes", "2", "--rows", "4,4K",
+                           "--zipf", "-o", "json");
+  size_t zipf = 0;
+  size_t large = 0;
+  assert_done(&o);
+  assert_results(o.out);
+  ck_assert_uint_eq(count(o.out, "sim", NULL, NULL, "gather"), 24);
+  for (size_t i = 0; i < json_size(o.out, "results"); i++) {
+    zipf += has(o.out, i, "indices", "zipf");
+    large += json_is(o.out, at("results", i, "row_bytes"), "4096");
+  }
+  ck_assert_uint_eq(zipf, 12);  // of two sizes, of each kind
+  ck_assert_uint_eq(large, 24);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(tables_for_people) {
+  tool_output o = tool_run("bench", "whole", "--device", "cpu", QUICK);
+  assert_done(&o);
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(o.out, "\ncpu: 2 ranks, tables of 1.00 MiB, batches of 32.0");
+  assert_contains(o.out, "; Open MPI skipped: not asked for\n");
+  assert_contains(o.out, "\ndevice  type ");
+  assert_contains(o.out, "\ngoal ");
+  tool_output_free(&o);
+  o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "csv");
+  assert_done(&o);
+  assert_contains(o.out,
+                  "device,type,location,op,row_bytes,indices,gbs,over_memcpy,"
+                  "over_mpi,failed,ranks,table_bytes,machine\n");
+  assert_contains(o.out, "\nsim,chunked,host,gather,64,uniform,");
+  tool_output_free(&o);
+  o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "md");
+  assert_done(&o);
+  assert_contains(o.out, "\n| device ");
+  ck_assert_ptr_null(strstr(o.out, "| goal"));  // they are for cpu
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- what cannot be measured -----------------------------------------------
+
+// It cannot map what another process has made, which is no failure.
+START_TEST(a_device_that_lacks_types) {
+  tool_output o = tool_run("bench", "whole", "--plugin", TARN_SMALL_PLUGIN,
+                           "--device", "small:0", QUICK, "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "tables"), WHOLE_KINDS);
+  ck_assert(!json_is(o.out, "tables.0.failed", "null"));
+  ck_assert(json_is(o.out, "tables.0.ready_ms", "null"));
+  ck_assert_uint_eq(count(o.out, NULL, "continuous", "device", NULL), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(a_device_that_fails) {
+  setenv("TARN_SIM_FAULTS", "memory_copy_h2d@40+", 1);
+  tool_output o =
+      tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "json");
+  unsetenv("TARN_SIM_FAULTS");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "tarn bench whole: sim: ");
+  ck_assert(json_valid(o.out));
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- MPI -------------------------------------------------------------------
+
+static bool built_with_mpi(void) {
+#ifdef TARN_MPIEXEC
+  return true;
+#else
+  return false;
+#endif
+}
+
+// It may still lack the room or the right to run: then it says so.
+START_TEST(the_same_by_mpi) {
+  tool_output o =
+      tool_run("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
+  assert_done(&o);
+  bool runs = json_size(o.out, "skipped") == 0;
+  if (!built_with_mpi()) {
+    ck_assert(
+        is_text(o.out, "skipped.0.why", "not there when this tool was built"));
+  }
+  ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_window"),
+                    runs ? 4 : 0);
+  ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_alltoallv"),
+                    runs ? 2 : 0);
+  assert_results(o.out);
+  ck_assert(json_is(o.out, "goals.1.met", "null") == !runs);
+  tool_output_free(&o);
+}
+END_TEST
+
+// What is no such program, and what ends at once.
+START_TEST(mpi_that_does_not_run) {
+  static const char *const programs[] = {"/bin/echo", "/bin/false",
+                                         "/nowhere/at/all"};
+  for (size_t i = 0; i < 3; i++) {
+    setenv("TARN_BENCH_MPI", programs[i], 1);
+    tool_output o =
+        tool_run("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
+    unsetenv("TARN_BENCH_MPI");
+    assert_done(&o);
+    ck_assert_uint_eq(json_size(o.out, "skipped"), 1);
+    ck_assert(is_text(o.out, "skipped.0.device", "cpu"));
+    ck_assert_uint_eq(count(o.out, NULL, NULL, NULL, "mpi_window"), 0);
+    ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+// --- wrong use -------------------------------------------------------------
+
+START_TEST(help) {
+  tool_output o = tool_run("bench", "whole", "--help");
+  assert_done(&o);
+  assert_contains(o.out, "usage: tarn bench whole ");
+  tool_output_free(&o);
+  o = tool_run("bench", "--help");
+  assert_contains(o.out, "\n       tarn bench whole ");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_names_and_values) {
+  assert_misuse(tool_run("bench", "whole", "--device", "cpu:7"), "cpu:7");
+  assert_misuse(tool_run("bench", "whole", "--device", "sim,sim"),
+                "device 'sim' is named twice");
+  assert_misuse(tool_run("bench", "whole", "cpu"), "'cpu' is too much");
+  assert_misuse(tool_run("bench", "whole", "-n", "0"),
+                "--ranks wants a whole number");
+  assert_misuse(tool_run("bench", "whole", "-n", "65"),
+                "--ranks wants a whole number");
+  assert_misuse(tool_run("bench", "whole", "--passes", "102"),
+                "--passes wants a whole number");
+  assert_misuse(tool_run("bench", "whole", "--rows", "64,96"),
+                "powers of two from 4 to 65536, not '96'");
+  assert_misuse(tool_run("bench", "whole", "--rows", "2"), "not '2'");
+  assert_misuse(tool_run("bench", "whole", "--rows", "128K"), "not '128K'");
+  assert_misuse(
+      tool_run("bench", "whole", "--rows", "4,8,16,32,64,128,256,512,1024"),
+      "up to 8 powers of two");
+  assert_misuse(tool_run("bench", "whole", "--size", "much"), "--size");
+  assert_misuse(tool_run("bench", "whole", "-o", "xml"), "'xml' is no output");
+}
+END_TEST
+
+// --- parts -----------------------------------------------------------------
+
+enum { DRAWN = 4096 };
+
+START_TEST(indices_are_of_the_table) {
+  static int64_t drawn[DRAWN];
+  whole_draw_uniform(drawn, DRAWN, 10, 7);
+  size_t seen[10] = {0};
+  for (size_t i = 0; i < DRAWN; i++) {
+    require(drawn[i] >= 0 && drawn[i] < 10);
+    seen[drawn[i]]++;
+  }
+  for (size_t i = 0; i < 10; i++)
+    ck_assert_uint_gt(seen[i], DRAWN / 20);
+}
+END_TEST
+
+START_TEST(different_indices_are) {
+  static int64_t drawn[DRAWN];
+  static bool seen[DRAWN];
+  whole_draw_different(drawn, DRAWN, DRAWN, 3);
+  for (size_t i = 0; i < DRAWN; i++) {
+    require(drawn[i] >= 0 && drawn[i] < DRAWN && !seen[drawn[i]]);
+    seen[drawn[i]] = true;
+  }
+}
+END_TEST
+
+static size_t most_often(const int64_t *drawn, size_t rows) {
+  static size_t seen[DRAWN];
+  size_t most = 0;
+  memset(seen, 0, sizeof seen);
+  for (size_t i = 0; i < DRAWN; i++) {
+    require(drawn[i] >= 0 && (size_t)drawn[i] < rows);
+    if (++seen[drawn[i]] > most) most = seen[drawn[i]];
+  }
+  return most;
+}
+
+// The most wanted of 4096 rows is one in ln(2) / ln(4097), or a twelfth.
+START_TEST(zipf_wants_few_rows) {
+  static int64_t drawn[DRAWN];
+  whole_draw_zipf(drawn, DRAWN, DRAWN, 5);
+  size_t most = most_often(drawn, DRAWN);
+  ck_assert_uint_gt(most, DRAWN / 16);
+  ck_assert_uint_lt(most, DRAWN / 9);
+  whole_draw_uniform(drawn, DRAWN, DRAWN, 5);
+  ck_assert_uint_lt(most_often(drawn, DRAWN), DRAWN / 100);
+}
+END_TEST
+
+START_TEST(a_wrong_row_is_seen) {
+  static const int64_t indices[] = {3, 0, 3};
+  float table[4 * 5];
+  float rows[3 * 5];
+  whole_fill(table, 20, 0);
+  whole_rows_fill(rows, indices, 3, 5, 2);
+  for (size_t i = 0; i < 5; i++)
+    ck_assert_float_eq(rows[i], table[15 + i] + 2);
+  ck_assert(whole_rows_right(rows, indices, 3, 5, 2));
+  ck_assert(!whole_rows_right(rows, indices, 3, 5, 1));
+  for (size_t i = 0; i < 15; i++) {
+    rows[i] += 1;
+    ck_assert(!whole_rows_right(rows, indices, 3, 5, 2));
+    rows[i] -= 1;
+  }
+  rows[7] = NAN;
+  ck_assert(!whole_rows_right(rows, indices, 3, 5, 2));
+}
+END_TEST
+
+// Elements of different rows are not the same: a gather of the wrong row would
+// not be seen.
+START_TEST(rows_differ) {
+  static float elements[DRAWN];
+  whole_fill(elements, DRAWN, UINT64_C(1) << 33);
+  for (size_t i = 1; i < DRAWN; i++)
+    require(elements[i] < elements[0] || elements[i] > elements[0]);
+}
+END_TEST
+
+static whole_result some_result(void) {
+  whole_result r = {.count = 2};
+  r.figures[0] = (whole_figure){.kind = {TARN_WHOLE_CONTINUOUS, true},
+                                .op = WHOLE_GATHER,
+                                .row_bytes = 256,
+                                .over_memcpy = 0.8,
+                                .over_mpi = 1.5,
+                                .over_plain = NAN};
+  r.figures[1] = (whole_figure){.kind = {TARN_WHOLE_DISTRIBUTED, true},
+                                .op = WHOLE_GATHER,
+                                .row_bytes = 256,
+                                .over_memcpy = 0.6,
+                                .over_mpi = 1.9};
+  for (size_t i = 0; i < WHOLE_KINDS; i++)
+    r.made[i] = (whole_made){whole_kind_at(i), .ready_ms = 3, .touch_ms = 10};
+  return r;
+}
+
+static const whole_goal *find_goal(const whole_goal *goals, size_t all,
+                                   const char *name) {
+  for (size_t i = 0; i < all; i++) {
+    if (strcmp(goals[i].name, name) == 0) return &goals[i];
+  }
+  ck_abort_msg("no goal %s", name);
+}
+
+START_TEST(goals_are_met_or_not) {
+  whole_goal goals[WHOLE_GOALS_MOST];
+  whole_bench bench = {.device = "cpu:0", .ranks = 2};
+  whole_result r = some_result();
+  size_t all = whole_goals(&bench, &r, goals);
+  ck_assert_uint_eq(all, 3 + 2 + WHOLE_KINDS);
+  ck_assert(whole_goal_is_met(find_goal(goals, all, "gather_over_memcpy")));
+  ck_assert(
+      !whole_goal_is_met(find_goal(goals, all, "gather_over_mpi_window")));
+  const whole_goal *over = find_goal(goals, all, "gather_over_continuous");
+  ck_assert_double_eq_tol(over->value, 0.75, 1e-9);
+  ck_assert(whole_goal_is_met(over));
+  ck_assert(
+      whole_goal_is_met(find_goal(goals, all, "gather_over_mpi_alltoallv")));
+  const whole_goal *ready = find_goal(goals, all, "ready_over_touch");
+  ck_assert_double_eq_tol(ready->value, 0.3, 1e-9);
+  ck_assert(ready->at_most && whole_goal_is_met(ready));
+  bench.ranks = 3;
+  ck_assert_uint_eq(whole_goals(&bench, &r, goals), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_bench_whole");
+  ADD_CASE(suite, "figures", six_types_on_two_devices, tables_and_goals,
+           other_numbers_of_ranks, rows_of_several_sizes_and_zipf,
+           tables_for_people);
+  ADD_CASE(suite, "failures", a_device_that_lacks_types, a_device_that_fails);
+  ADD_CASE(suite, "mpi", the_same_by_mpi, mpi_that_does_not_run);
+  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
+  ADD_CASE(suite, "parts", indices_are_of_the_table, different_indices_are,
+           zipf_wants_few_rows, a_wrong_row_is_seen, rows_differ,
+           goals_are_met_or_not);
+  return run_suite(suite);
+}
