@@ -98,7 +98,7 @@ START_TEST(dtypes_and_flags) {
   REFUSE(r.dense_dtype = (tarn_dtype)99, "dense rows of none");
   REFUSE(r.table_dtype = TARN_DTYPE_BOOL, "a table of bool");
   REFUSE(r.index_dtype = TARN_DTYPE_U32, "indices are i32 or i64, not u32");
-  REFUSE(r.flags = 2 | TARN_ROWS_SKIP_BAD, "unknown flags 0x3");
+  REFUSE(r.flags = 4 | TARN_ROWS_SKIP_BAD, "unknown flags 0x5");
   tarn_rows out;
   tarn_rows rows = good_rows();
   rows.flags = TARN_ROWS_SKIP_BAD;

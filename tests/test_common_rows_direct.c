@@ -100,12 +100,16 @@ END_TEST
 // Every count of rows about those at which a window is full.
 START_TEST(every_count_is_as_the_model) {
   for (size_t count = 0; count < 200; count++) {
-    rows_scene_shape c = {.table = TARN_DTYPE_U8,
-                          .dense = TARN_DTYPE_U8,
-                          .width = 24,
-                          .table_count = 50,
-                          .index_count = count,
-                          .flags = TARN_ROWS_SKIP_BAD};
+    rows_scene_shape c = {
+        .table = TARN_DTYPE_U8,
+        .dense = TARN_DTYPE_U8,
+        .width = 24,
+        .table_count = 50,
+        .index_count = count,
+        .flags =
+            TARN_ROWS_SKIP_BAD | (count % 2 != 0 ? TARN_ROWS_PAST_CACHES : 0)};
+    try_shape(&c);
+    c.width = 64;
     try_shape(&c);
   }
 }

@@ -3,8 +3,8 @@
 // rows at every place that there is.
 #include "test_whole_rows_kit.h"
 
-static const size_t rank_counts[] = {1, 2, 3, 4, 7};
-enum { RANK_COUNTS = sizeof rank_counts / sizeof rank_counts[0] };
+static const size_t rank_counts[] = {1, 2, 7, 3, 4};
+enum { RANK_COUNTS = EFFORT(5, 3) };
 
 static const size_t ten_and_one[] = {10, 1};
 static const size_t gaps[] = {0, 120, 0, 1, 0, 0, 79};
@@ -170,7 +170,7 @@ static void have_dense_rows_everywhere(void) {
     for (size_t d = 0; d < DENSE_PLACES; d++) {
       tarn_place at = open_place(dense_places[d].device, dense_places[d].kind);
       play_streams(&shapes[2], place, at);
-      play_streams(&shapes[7], place, at);
+      if (EFFORT(1, 0) != 0) play_streams(&shapes[7], place, at);
       close_ground(at);
     }
     close_ground(place);
@@ -222,9 +222,9 @@ static void go_many_rounds(void) {
                              .table = I32,
                              .dense = I32,
                              .index = I32,
-                             .rows = 300007,
+                             .rows = 100003,
                              .width = 2,
-                             .count = 150000};
+                             .count = EFFORT(90000, 36000)};
   static const shape wide = {.text = "wide",
                              .table = F64,
                              .dense = F64,
@@ -243,7 +243,6 @@ static void go_many_rounds(void) {
 }
 
 START_TEST(many_rounds_and_wide_rows) {
-  run_ranks(2, "many rounds", go_many_rounds);
   run_ranks(3, "many rounds", go_many_rounds);
 }
 END_TEST

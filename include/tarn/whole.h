@@ -271,28 +271,35 @@ typedef struct tarn_whole_rows {
   size_t index_count;      // may be 0, and differ from rank to rank
   uint32_t flags;          // TARN_ROWS_... bits; 0: none
   uint32_t threads;        // of the host that may work on it at a time, where
-                           // it is the host that does; 0: 1
+                           // it is the host that does; 0: 1. An exchange works
+                           // with one
 } tarn_whole_rows;
 
 // Gather: dense[i] = table[indices[i]]. Scatter: table[indices[i]] = dense[i];
 // where ranks, or indices of one rank, meet in a row, one of them stays.
 //
-// On mapped types each rank is alone: it moves its rows itself, on |stream| of
-// a device of |place| or of the table, or before it returns if that is NULL.
-// The table is never copied. A DISTRIBUTED one is exchanged for: collective,
-// each rank asks each owner for rows, in rounds through a shared staging memory
-// of bounded size; with a |stream|, what is on it comes first, and the call
-// returns when the rows are there.
+// On mapped types each rank is alone: it moves its rows itself, in the order of
+// |stream|, of a device of |place| or of the table, or before it returns if
+// that is NULL. The table is never copied. A DISTRIBUTED one is exchanged for:
+// collective, each rank asks each owner for rows, in rounds through a shared
+// staging memory of 2 MiB a rank, which the first exchange of a whole makes.
 //
-// |place| may be any: rows go by way of the staging of the devices where the
-// table's cannot reach them.
+// |place| may be any: where no device reaches both ends, rows go by way of a
+// block of the pool of the table's device, some at a time. Then, in an
+// exchange, and where another device does it than |stream|'s, what is on
+// |stream| comes first, and the rows are there when the call returns.
 //
-// TARN_E_INVALID      dtype, stride, flag or place is not possible, or an index
-//                     is not in the tensor: the text names value and position.
-//                     Mapped: with a stream it may be its failure instead.
-//                     Exchanged: at all ranks, the text names the rank too, and
-//                     nothing was moved.
-// TARN_E_DEVICE       a driver failed.
+// TARN_E_INVALID      dtype, stride, flag or place is not possible, |stream| is
+//                     of a third device, or an index is not in the tensor: the
+//                     text names value and position. Mapped: with a stream it
+//                     may be its failure instead. Exchanged: at all ranks, the
+//                     text names the rank too, and nothing was moved.
+// TARN_FULL           no room for a block, or for the staging.
+// TARN_E_IO           a rank has no descriptors left for the staging.
+// TARN_E_UNSUPPORTED  exchanged by ranks that cannot pass descriptors.
+// TARN_E_CORRUPT      another rank has written what is no row into the staging.
+// TARN_E_DEVICE       a driver failed. Exchanged: at all ranks, and which rows
+//                     were moved is not defined.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_gather(const tarn_whole_tensor *table, const tarn_whole_rows *rows,
                   tarn_stream *stream);

@@ -1,9 +1,8 @@
 // exchange.h - rows that ranks hand to each other.
 //
 // Each rank takes its indices a piece at a time and sorts them by the rank that
-// owns the row, and by region of the table, so that rows are moved where the
-// processor finds its way. Then it goes by rounds. In each, a rank asks every
-// other one for some rows, at once and in its own memory, which all map:
+// owns the row. Then it goes by rounds. In each, a rank asks every other one
+// for some rows, at once and in its own memory, which all map:
 //
 //   staging of a rank   | wants | lists | rows |   even rounds
 //                       | wants | lists | rows |   odd rounds
@@ -18,8 +17,8 @@
 // it wants in round k + 1, and serves what the others want in round k. So one
 // meeting a round is enough, and nobody waits for one rank alone.
 //
-// Rows of its own a rank moves itself, by way of a buffer that stays in a near
-// cache, a share of them in each round, so that ranks stay together.
+// Rows of its own a rank moves itself, a share of them in each round, so that
+// ranks stay together.
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
@@ -28,7 +27,7 @@
 enum {
   TARN__PIECE_BITS = 15,
   TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
-  TARN__REGIONS = 1024,                 // of a table, at most
+  TARN__REGIONS = 1024,         // of a table, for which owners are looked up
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
   TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
   TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go at a time, or
@@ -80,7 +79,7 @@ void tarn__sorted_look_at(tarn__sorted *sorted, const tarn__tensor *table);
 // Sorts |count| 64-bit |indices|, of any alignment, at most a piece; they may
 // be in |sorted->indices|. |keep_bad|: what is no row is kept.
 //
-// Cost: O(count + regions + ranks).
+// Cost: O(count + ranks).
 void tarn__sorted_take(tarn__sorted *sorted, const void *indices, size_t count,
                        bool keep_bad);
 

@@ -1,37 +1,31 @@
-// Indices by the rank that owns their row, and by region of the table: a pass
-// that counts, and one that puts each to its place.
+// Indices by the rank that owns their row: a pass that counts, and one that
+// puts each to its place.
 //
 //   rows      0                                                    table_rows
 //   regions   |   0   |   1   |   2   |   3   |   4   |   5   |   6   |
 //   owners    |        0         |       1        |  (2)  |     3     |
-//   buckets   |   0   |   1   | 2| 3 |   4   |  5 | ...
+//   entries   [ of 0 ][ of 1, if this is rank 1 ][ no rows ][ of 2 ][ of 3 ]
 //
-// A bucket is what one owner has of one region. The number of a region and the
-// number of its owner grow with the row, so that their sum tells buckets apart,
-// in the order of rows. Behind the buckets of this rank's stands one of what is
-// no row.
+// The owner of a row is mostly that of its region's first, which a table tells.
+//
+// Within an owner's, entries stand as their indices came. To sort them by where
+// rows are in the table has been tried: on huge pages it costs what it gains.
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "whole/exchange.h"
 
-enum {
-  REGION_SIZE = 512 << 20,  // bytes that a processor finds its way in at once
-};
-
-// What is to be known of a region to find the bucket of a row in it.
 struct tarn__region {
-  uint32_t bucket;  // of its first row
-  uint32_t owner;   // of its first row
-  size_t split;     // where another rank's rows begin within; SIZE_MAX: nowhere
-  bool many;        // there is more than one such place
+  size_t owner;  // of its first row
+  size_t split;  // the first row that is another rank's
 };
 
 // --- room ------------------------------------------------------------------
 
+// Of each rank one, and one of what is no row.
 static size_t bucket_count(const tarn__sorted *s) {
-  return TARN__REGIONS + s->ranks + 2;
+  return s->ranks + 1;
 }
 
 tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
@@ -63,34 +57,18 @@ void tarn__sorted_end(tarn__sorted *s) {
 
 // --- the table -------------------------------------------------------------
 
-static unsigned shift_of(const tarn__tensor *table) {
+static unsigned shift_of(size_t rows) {
   unsigned shift = 0;
-  while (table->stride <= (size_t)REGION_SIZE >> (shift + 1))
-    shift++;
-  while (table->rows > 0 && (table->rows - 1) >> shift >= TARN__REGIONS)
+  while (rows > 0 && (rows - 1) >> shift >= TARN__REGIONS)
     shift++;
   return shift;
 }
 
-// The first bucket that rank |rank|, or one behind it, may have; |ranks|: the
-// end.
-static size_t bucket_from(const tarn__sorted *s, size_t rank) {
-  return (s->firsts[rank] >> s->shift) + rank + (rank > s->rank);
-}
-
-static size_t bucket_of_bad(const tarn__sorted *s) {
-  return bucket_from(s, s->rank + 1) - 1;
-}
-
-// The owner of |row|, which is not that of a rank before |owner|.
+// The owner of |row|, which is none of the ranks before |owner|.
 static size_t owner_from(const tarn__sorted *s, size_t owner, size_t row) {
   while (row >= s->firsts[owner + 1])
     owner++;
   return owner;
-}
-
-static size_t bucket_at(const tarn__sorted *s, size_t owner, size_t row) {
-  return (row >> s->shift) + owner + (owner > s->rank);
 }
 
 static void look_at_regions(tarn__sorted *s) {
@@ -99,17 +77,7 @@ static void look_at_regions(tarn__sorted *s) {
     size_t row = i << s->shift;
     if (row >= s->table_rows) return;
     owner = owner_from(s, owner, row);
-    size_t split = s->firsts[owner + 1];
-    size_t last = row + (((size_t)1 << s->shift) - 1);
-    bool one = split > last || split == s->table_rows;
-    size_t next = one ? owner : owner_from(s, owner, split);
-    s->regions[i] = (struct tarn__region){
-        .bucket = (uint32_t)bucket_at(s, owner, row),
-        .owner = (uint32_t)owner,
-        .split = one ? SIZE_MAX : split,
-        .many = !one && (next > owner + 1 || next == s->rank + 1 ||
-                         s->firsts[next + 1] <= last),
-    };
+    s->regions[i] = (struct tarn__region){owner, s->firsts[owner + 1]};
   }
 }
 
@@ -126,19 +94,27 @@ void tarn__sorted_look_at(tarn__sorted *s, const tarn__tensor *table) {
     tarn__tensor_rows(table, r, &s->firsts[r], &count);
   s->firsts[s->ranks] = table->rows;
   s->table_rows = table->rows;
-  s->shift = shift_of(table);
+  s->shift = shift_of(table->rows);
   s->narrow = is_narrow(s);
   look_at_regions(s);
 }
 
 // --- buckets ---------------------------------------------------------------
 
-// Rows of several ranks in one region are few, and looked for.
+static size_t bucket_of_rank(const tarn__sorted *s, size_t rank) {
+  return rank + (rank > s->rank);
+}
+
+static size_t bucket_of_bad(const tarn__sorted *s) {
+  return s->rank + 1;
+}
+
 static inline size_t bucket_of(const tarn__sorted *s, size_t row) {
   if (row >= s->table_rows) return bucket_of_bad(s);
   const struct tarn__region *region = &s->regions[row >> s->shift];
-  if (region->many) return bucket_at(s, owner_from(s, region->owner, row), row);
-  return region->bucket + (row >= region->split);
+  size_t owner = region->owner;
+  if (row >= region->split) owner = owner_from(s, owner, row);
+  return bucket_of_rank(s, owner);
 }
 
 static int64_t index_at(const void *indices, size_t i) {
@@ -163,8 +139,7 @@ static void count_all(const tarn__sorted *s, const void *indices,
 // Counts become beginnings, which putting makes ends.
 static void begin_buckets(tarn__sorted *s) {
   uint32_t begin = 0;
-  size_t end = bucket_from(s, s->ranks);
-  for (size_t b = 0; b < end; b++) {
+  for (size_t b = 0; b < bucket_count(s); b++) {
     uint32_t count = s->buckets[b];
     s->buckets[b] = begin;
     begin += count;
@@ -183,11 +158,11 @@ static void find_ends(tarn__sorted *s, bool keep_bad) {
   size_t begin = 0;
   for (size_t r = 0; r < s->ranks; r++) {
     s->next[r] = begin;
-    begin = s->buckets[bucket_from(s, r + 1) - 1];
-    s->ends[r] = begin;
+    s->ends[r] = begin = s->buckets[bucket_of_rank(s, r)];
+    if (r == s->rank) begin = s->buckets[bucket_of_bad(s)];
   }
-  s->bad = s->buckets[bucket_of_bad(s) - 1];
-  if (!keep_bad) s->ends[s->rank] = s->bad;
+  s->bad = s->ends[s->rank];
+  if (keep_bad) s->ends[s->rank] = s->buckets[bucket_of_bad(s)];
 }
 
 void tarn__sorted_take(tarn__sorted *s, const void *indices, size_t count,

@@ -111,7 +111,7 @@ static tarn_status make(tarn__staging *staging, tarn_comm *comm) {
   tarn_status status =
       fds != NULL ? make_own(staging, tarn_comm_rank(comm), &fd) : TARN_E_NOMEM;
   status = tarn_comm_agree(comm, status);
-  if (status == TARN_OK) status = meet(staging, comm, fd, fds);
+  if (status == TARN_OK && fds != NULL) status = meet(staging, comm, fd, fds);
   if (fd >= 0) tarn__os_close(fd);
   tarn__host_free_array(fds, staging->ranks, sizeof *fds);
   return status;

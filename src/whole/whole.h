@@ -11,6 +11,7 @@
 //   address.c    where bytes are
 //   tensor.c     rows of elements
 //   query.c      what was obtained
+//   rows.h       rows by index, on mapped types and between ranks
 //
 // Nothing in a whole changes between create and destroy but what says so, so
 // that any thread may read it without a lock.
