@@ -199,12 +199,17 @@ static bool has_name(int fd, const char *name) {
   return strcmp(shown, expected) == 0;
 }
 
+static bool is_writable(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
+}
+
 bool tarn__os_is_memory_file(int fd, const char *name, size_t size) {
   struct stat info;
   int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & (SEALS | FOREIGN_SEALS)) != SEALS) return false;
   return fstat(fd, &info) == 0 && (uint64_t)info.st_size == size &&
-         has_name(fd, name);
+         is_writable(fd) && has_name(fd, name);
 }
 
 int tarn__os_duplicate(int fd) {

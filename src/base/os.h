@@ -71,7 +71,7 @@ TARN_MUST_CHECK bool tarn__os_allows_file(size_t size);
 // gone with its last descriptor and mapping. Close it with tarn__os_close.
 TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
 
-// Whether |fd| is such a file, of that name and size.
+// Whether |fd| is such a file, of that name and size, to be read and written.
 bool tarn__os_is_memory_file(int fd, const char *name, size_t size);
 
 // Another descriptor of the same file.

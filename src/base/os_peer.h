@@ -34,16 +34,16 @@ TARN_MUST_CHECK bool tarn__os_put(int send, const void *bytes, size_t size,
                                   int passed);
 
 typedef struct tarn__os_letter {
-  size_t size;   // of the message, at most what there was room for
+  size_t size;   // of the message, though there be less room
   int fd;        // that came with it; -1: none
   int64_t pid;   // of its sender; 0: not to be seen from here
   uint32_t uid;  // of its sender
 } tarn__os_letter;
 
-// Takes the next message out, which is never empty. Waits for nothing; false
-// where there is none. A message that brings anything but one descriptor at
-// most, which is what happens to one for which there was no number left, has
-// |fd| -1.
+// Takes the next message out. Waits for nothing; false where there is none, or
+// an empty one, which is dropped with what it brings. A message that brings
+// anything but one descriptor at most, which is what happens to one for which
+// there was no number left, has |fd| -1.
 TARN_MUST_CHECK bool tarn__os_take(int receive, void *bytes, size_t room,
                                    tarn__os_letter *out_letter);
 

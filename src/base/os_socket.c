@@ -152,6 +152,11 @@ static void read_control(struct msghdr *message, tarn__os_letter *letter) {
   letter->uid = sender.uid;
 }
 
+static void drop_descriptor(tarn__os_letter *letter) {
+  if (letter->fd >= 0) tarn__os_close(letter->fd);
+  letter->fd = -1;
+}
+
 bool tarn__os_take(int receive, void *bytes, size_t room,
                    tarn__os_letter *out_letter) {
   struct iovec part = {bytes, room};
@@ -163,17 +168,15 @@ bool tarn__os_take(int receive, void *bytes, size_t room,
   ssize_t got = 0;
   *out_letter = (tarn__os_letter){.fd = -1};
   do {
-    got = recvmsg(receive, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    got =
+        recvmsg(receive, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
   } while (got < 0 && errno == EINTR);
-  if (got <= 0) return false;
+  if (got < 0) return false;
   read_control(&message, out_letter);
   out_letter->size = (size_t)got;
-  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 &&
-      out_letter->fd >= 0) {
-    tarn__os_close(out_letter->fd);
-    out_letter->fd = -1;
-  }
-  return true;
+  bool cut = (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
+  if (cut || got == 0) drop_descriptor(out_letter);
+  return got != 0;
 }
 
 static struct timespec timespec_of(uint64_t ns) {

@@ -45,6 +45,11 @@ static void take_sockets(tarn__post *post, tarn__sockets sockets, size_t rank) {
 // --- who is who ------------------------------------------------------------
 
 static tarn_status check_process(size_t rank, const tarn__box_entry *entry) {
+  if (entry->fd < 0 && !entry->cut) {
+    return tarn__fail(TARN_E_IO,
+                      "comm: rank %zu has sent no descriptor of its process",
+                      rank);
+  }
   if (entry->fd < 0) {
     return tarn__fail(TARN_E_IO,
                       "comm: this process can have no descriptor for the "
@@ -60,14 +65,25 @@ static tarn_status check_process(size_t rank, const tarn__box_entry *entry) {
   return TARN_OK;
 }
 
+// What is no process would look like one that has ended.
+static tarn_status know(tarn__local *local, size_t rank,
+                        const tarn__box_entry *entry) {
+  tarn_status status = check_process(rank, entry);
+  if (status == TARN_OK) {
+    tarn__post_know(local->post, rank, entry->fd, entry->pid);
+  } else if (entry->fd >= 0) {
+    tarn__os_close(entry->fd);
+  }
+  return status;
+}
+
 static tarn_status know_all(tarn__local *local) {
   tarn_status status = TARN_OK;
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__box_entry entry;
     if (rank == local->rank) continue;
     if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
-    local->post->processes[rank] = entry.fd;
-    tarn_status known = check_process(rank, &entry);
+    tarn_status known = know(local, rank, &entry);
     if (known != TARN_OK) status = known;
   }
   return status;

@@ -25,8 +25,8 @@ static tarn_status fill(tarn__local *local, const size_t *places) {
   for (size_t rank = 0; rank < local->size; rank++) {
     local->places[rank] = places == NULL ? rank : places[rank];
   }
-  return tarn__box_init(local->post, local->area.head->token, local->size,
-                        &local->box);
+  return tarn__box_init(local->post, local->area.head->token, local->places,
+                        local->size, &local->box);
 }
 
 void tarn__local_forget(tarn__local *local) {

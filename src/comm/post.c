@@ -1,9 +1,10 @@
 // Letters with descriptors.
 //
-// A letter is believed if it comes of the same user and knows the token of a
-// communicator that this process has. Any other is dropped, with what it
-// brings: it is one for a communicator that was destroyed here meanwhile, or
-// somebody's who got hold of a socket.
+// A letter is believed if it comes of the same user, and of the process that is
+// that rank as soon as this is known, and knows the token of a communicator
+// that this process has. Any other is dropped, with what it brings: it is one
+// for a communicator that was destroyed here meanwhile, or somebody's who got
+// hold of a socket.
 #include "comm/post.h"
 
 #include <errno.h>
@@ -38,10 +39,11 @@ tarn_status tarn__post_create(size_t size, tarn__post **out_post) {
                        .inbox = -1,
                        .sends = no_descriptors(size),
                        .processes = no_descriptors(size),
+                       .pids = tarn__host_array(size, sizeof *post->pids),
                        .generation = tarn__os_generation()};
   tarn_list_init(&post->boxes);
   pthread_mutex_init(&post->lock, NULL);
-  if (post->sends == NULL || post->processes == NULL) {
+  if (post->sends == NULL || post->processes == NULL || post->pids == NULL) {
     tarn__post_release(post);
     return TARN_E_NOMEM;
   }
@@ -64,6 +66,7 @@ void tarn__post_release(tarn__post *post) {
   if (post->inbox >= 0) tarn__os_close(post->inbox);
   close_and_free(post->sends, post->size);
   close_and_free(post->processes, post->size);
+  tarn__host_free_array(post->pids, post->size, sizeof *post->pids);
   // In a child another thread may have held it, which it does not have.
   if (post->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&post->lock);
@@ -74,8 +77,9 @@ void tarn__post_release(tarn__post *post) {
 // --- boxes -----------------------------------------------------------------
 
 tarn_status tarn__box_init(tarn__post *post, const unsigned char *token,
-                           size_t ranks, tarn__box *out_box) {
-  *out_box = (tarn__box){.token = token, .ranks = ranks};
+                           const size_t *places, size_t ranks,
+                           tarn__box *out_box) {
+  *out_box = (tarn__box){.token = token, .places = places, .ranks = ranks};
   out_box->entries = tarn__host_array(ranks, sizeof *out_box->entries);
   if (out_box->entries == NULL) return TARN_E_NOMEM;
   pthread_mutex_lock(&post->lock);
@@ -152,12 +156,17 @@ static tarn__box *box_of(tarn__post *post, const unsigned char *token) {
   return NULL;
 }
 
+static bool is_stranger(const tarn__post *post, size_t place, int64_t pid) {
+  return post->pids[place] != 0 && post->pids[place] != pid;
+}
+
 static tarn__box_entry *entry_of(tarn__post *post, const letter *in,
                                  const tarn__os_letter *envelope) {
   if (envelope->size != sizeof *in) return NULL;
   if (envelope->uid != tarn__os_user()) return NULL;
   tarn__box *box = box_of(post, in->token);
   if (box == NULL || in->from >= box->ranks) return NULL;
+  if (is_stranger(post, box->places[in->from], envelope->pid)) return NULL;
   tarn__box_entry *entry = &box->entries[in->from];
   return entry->full ? NULL : entry;
 }
@@ -182,6 +191,11 @@ void tarn__post_collect(tarn__post *post) {
   while (tarn__os_take(post->inbox, &in, sizeof in, &envelope))
     deliver(post, &in, &envelope);
   pthread_mutex_unlock(&post->lock);
+}
+
+void tarn__post_know(tarn__post *post, size_t place, int process, int64_t pid) {
+  post->processes[place] = process;
+  post->pids[place] = pid;
 }
 
 int tarn__post_sign_of(const tarn__post *post, size_t place) {

@@ -21,6 +21,7 @@ typedef struct tarn__post {
   int inbox;             // this process's
   int *sends;            // into those of all, so that its own never ends
   int *processes;        // theirs; -1: not known
+  int64_t *pids;         // and their numbers; 0: not known
   uint32_t generation;   // of forks
   pthread_mutex_t lock;  // guards |boxes| and what is in them, and who takes
                          // letters out of |inbox|; a leaf
@@ -38,6 +39,7 @@ typedef struct tarn__box_entry {
 typedef struct tarn__box {
   tarn_list node;
   const unsigned char *token;  // of the communicator that it is of
+  const size_t *places;        // of its ranks, in the post
   tarn__box_entry *entries;    // of each of its ranks
   size_t ranks;
 } tarn__box;
@@ -50,10 +52,11 @@ tarn__post *tarn__post_share(tarn__post *post);
 // Closes it with its last user. In a child of fork, the child's copy of it.
 void tarn__post_release(tarn__post *post);
 
-// TARN_E_NOMEM. |token| must stay.
+// TARN_E_NOMEM. |token| and |places|, one of each of the ranks, must stay.
 TARN_MUST_CHECK tarn_status tarn__box_init(tarn__post *post,
                                            const unsigned char *token,
-                                           size_t ranks, tarn__box *out_box);
+                                           const size_t *places, size_t ranks,
+                                           tarn__box *out_box);
 void tarn__box_deinit(tarn__post *post, tarn__box *box);
 
 // Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
@@ -72,6 +75,10 @@ bool tarn__box_has(tarn__post *post, const tarn__box *box, size_t rank);
 // Empties the entry of |rank|, if it is full: what was in it is the caller's.
 TARN_MUST_CHECK bool tarn__box_take(tarn__post *post, tarn__box *box,
                                     size_t rank, tarn__box_entry *out_entry);
+
+// Says who |place| is: a descriptor of the process, which is the post's from
+// now on, and its number. Nobody else is believed to be it any more.
+void tarn__post_know(tarn__post *post, size_t place, int process, int64_t pid);
 
 // What tells of the end of |place|: its process, or its inbox as long as that
 // is not known.

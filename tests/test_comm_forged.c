@@ -1,0 +1,344 @@
+// Letters that are no letters of a rank's. Whoever has inherited a way into an
+// inbox can put anything in: what does not know the token is dropped, with what
+// it brings; what does, and lies, makes joining fail at all ranks, and never
+// crashes or leaks.
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+#include "comm/local.h"
+#include "support/ranks.h"
+#include "support/run.h"
+
+enum { RANKS = 2, NOBODY = 65534, LIMIT_S = 60 };
+
+// As post.c has it.
+typedef struct letter {
+  unsigned char token[TARN__TOKEN];
+  uint32_t from;
+  uint32_t brings;
+} letter;
+
+// The way into the inbox of rank 0, and a letter that rank 1 would write.
+typedef struct way {
+  int inbox;
+  letter honest;
+} way;
+
+// --- putting things in -----------------------------------------------------
+
+static void put(int inbox, const void *bytes, size_t size, const int *fds,
+                size_t count) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(4 * sizeof(int))];
+  } control = {0};
+  struct iovec part = {(void *)(uintptr_t)bytes, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count != 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(head), fds, count * sizeof(int));
+  }
+  require(sendmsg(inbox, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+          (ssize_t)size);
+}
+
+static void put_letter(const way *to, letter sent) {
+  put(to->inbox, &sent, sizeof sent, NULL, 0);
+}
+
+static void put_with(const way *to, letter sent, int fd) {
+  put(to->inbox, &sent, sizeof sent, &fd, 1);
+  close(fd);
+}
+
+static int some_memory(void) {
+  int fd = memfd_create("forged", MFD_CLOEXEC);
+  require(fd >= 0);
+  return fd;
+}
+
+static int process_of(pid_t pid) {
+  int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+  require(fd >= 0);
+  return fd;
+}
+
+// --- what is dropped -------------------------------------------------------
+
+static void put_nothing(const way *to) {
+  put(to->inbox, "", 0, NULL, 0);
+}
+
+static void put_nothing_with_memory(const way *to) {
+  int fd = some_memory();
+  put(to->inbox, "", 0, &fd, 1);
+  close(fd);
+}
+
+static void put_little(const way *to) {
+  put(to->inbox, &to->honest, 5, NULL, 0);
+}
+
+static void put_too_much(const way *to) {
+  char bytes[4000] = {0};
+  memcpy(bytes, &to->honest, sizeof to->honest);
+  put(to->inbox, bytes, sizeof bytes, NULL, 0);
+}
+
+static void put_wrong_token(const way *to) {
+  letter sent = to->honest;
+  sent.token[15] ^= 1;
+  put_letter(to, sent);
+  put_with(to, sent, process_of(getpid()));
+}
+
+static void put_no_rank(const way *to) {
+  letter sent = to->honest;
+  sent.from = RANKS;
+  put_with(to, sent, process_of(getpid()));
+  sent.from = UINT32_MAX;
+  put_letter(to, sent);
+}
+
+static void put_of_itself(const way *to) {
+  letter sent = to->honest;
+  sent.from = 0;
+  put_with(to, sent, some_memory());
+}
+
+static void put_many(const way *to) {
+  char bytes[64] = {0};
+  while (send(to->inbox, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+    continue;
+  require(errno == EAGAIN);
+}
+
+static void put_four_descriptors(const way *to) {
+  int fds[4];
+  letter sent = to->honest;
+  memset(sent.token, 0, sizeof sent.token);
+  for (int i = 0; i < 4; i++)
+    fds[i] = some_memory();
+  put(to->inbox, &sent, sizeof sent, fds, 4);
+  for (int i = 0; i < 4; i++)
+    close(fds[i]);
+}
+
+// One that has inherited all, and is somebody else now.
+static void put_as_nobody(const way *to) {
+  int end = 0;
+  if (getuid() != 0) {
+    note_skipped("comm forged: letter of another user", "not root");
+    return;
+  }
+  pid_t child = fork();
+  require(child >= 0);
+  if (child == 0) {
+    if (setgroups(0, NULL) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
+      _exit(1);
+    put_with(to, to->honest, process_of(getpid()));
+    _exit(0);
+  }
+  require(waitpid(child, &end, 0) == child && end == 0);
+}
+
+// --- what is refused -------------------------------------------------------
+
+static void put_no_process(const way *to) {
+  put_letter(to, to->honest);
+}
+
+static void put_memory_for_process(const way *to) {
+  put_with(to, to->honest, some_memory());
+}
+
+static void put_file_for_process(const way *to) {
+  put_with(to, to->honest, open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+static void put_inbox_for_process(const way *to) {
+  put_with(to, to->honest, dup(to->inbox));
+}
+
+static void put_two_processes(const way *to) {
+  int fds[2] = {process_of(getpid()), process_of(getpid())};
+  put(to->inbox, &to->honest, sizeof to->honest, fds, 2);
+  close(fds[0]);
+  close(fds[1]);
+}
+
+static void put_another_process(const way *to) {
+  put_with(to, to->honest, process_of(getppid()));
+}
+
+typedef struct forgery {
+  const char *name;
+  void (*put)(const way *to);
+  bool refused;  // else it is dropped
+} forgery;
+
+static const forgery forgeries[] = {
+    {"an empty message", put_nothing, false},
+    {"an empty message with a descriptor", put_nothing_with_memory, false},
+    {"a short message", put_little, false},
+    {"a long message", put_too_much, false},
+    {"a wrong token", put_wrong_token, false},
+    {"no such rank", put_no_rank, false},
+    {"its own number", put_of_itself, false},
+    {"an inbox full of zeros", put_many, false},
+    {"four descriptors", put_four_descriptors, false},
+    {"a letter of another user", put_as_nobody, false},
+    {"no process", put_no_process, true},
+    {"memory for a process", put_memory_for_process, true},
+    {"a file for a process", put_file_for_process, true},
+    {"an inbox for a process", put_inbox_for_process, true},
+    {"two processes", put_two_processes, true},
+    {"the process of another", put_another_process, true},
+};
+enum { FORGERIES = sizeof forgeries / sizeof *forgeries };
+
+// --- ranks that find it in their inbox -------------------------------------
+
+typedef struct outcome {
+  tarn_status status;
+  char text[256];
+} outcome;
+
+static void look_for_way(tarn_rendezvous *meeting, way *out) {
+  char variable[TARN_RENDEZVOUS_VARIABLE];
+  tarn__area area;
+  int fd = -1;
+  assert_ok(tarn_rendezvous_hand_over(meeting, 0, variable, sizeof variable));
+  require(sscanf(variable, "TARN_COMM=0:2:%d:", &fd) == 1);
+  assert_ok(tarn__area_map(fd, RANKS, &area));
+  *out = (way){.inbox = area.seats[0].send, .honest = {.from = 1, .brings = 1}};
+  memcpy(out->honest.token, area.head->token, TARN__TOKEN);
+  tarn__area_unmap(&area);
+}
+
+static _Noreturn void be_rank(tarn_rendezvous *meeting, size_t rank,
+                              outcome *found, size_t descriptors) {
+  tarn_comm *comm = NULL;
+  tarn_comm_options options = {sizeof options, (uint64_t)LIMIT_S * 1000};
+  signal(SIGALRM, SIG_DFL);  // Check's would end the test
+  alarm(LIMIT_S);
+  found->status = tarn_comm_join(meeting, rank, &options, &comm);
+  if (found->status != TARN_OK)
+    snprintf(found->text, sizeof found->text, "%s", tarn_last_error());
+  tarn_rendezvous_destroy(meeting);
+  if (comm != NULL && tarn_comm_barrier(comm) != TARN_OK) _exit(1);
+  if (tarn_comm_destroy(comm) != TARN_OK) _exit(2);
+  _exit(ranks_descriptors() == descriptors ? 0 : 3);
+}
+
+static void run(const forgery *forged, outcome *found) {
+  pid_t children[RANKS];
+  size_t descriptors = ranks_descriptors();
+  tarn_rendezvous *meeting = NULL;
+  way to;
+  assert_ok(tarn_rendezvous_create(RANKS, &meeting));
+  look_for_way(meeting, &to);
+  forged->put(&to);
+  for (size_t rank = 0; rank < RANKS; rank++) {
+    children[rank] = fork();
+    require(children[rank] >= 0);
+    if (children[rank] == 0) be_rank(meeting, rank, &found[rank], descriptors);
+  }
+  tarn_rendezvous_destroy(meeting);
+  for (size_t rank = 0; rank < RANKS; rank++) {
+    int end = 0;
+    ck_assert_int_eq(waitpid(children[rank], &end, 0), children[rank]);
+    ck_assert_msg(end == 0, "%s: rank %zu ends with %#x", forged->name, rank,
+                  (unsigned)end);
+  }
+  ck_assert_uint_eq(ranks_descriptors(), descriptors);
+}
+
+static void see(const forgery *forged, const outcome *found) {
+  tarn_status expected = forged->refused ? TARN_E_IO : TARN_OK;
+  for (size_t rank = 0; rank < RANKS; rank++) {
+    printf("%-36s rank %zu: %s %s\n", forged->name, rank,
+           tarn_status_name(found[rank].status), found[rank].text);
+    ck_assert_int_eq(found[rank].status, expected);
+    if (forged->refused)
+      ck_assert_ptr_nonnull(strstr(found[rank].text, "rank 1"));
+  }
+}
+
+START_TEST(a_forged_letter) {
+  outcome *found = ranks_shared(RANKS * sizeof *found);
+  run(&forgeries[_i], found);
+  see(&forgeries[_i], found);
+}
+END_TEST
+
+// --- after joining ---------------------------------------------------------
+
+// A child of rank 1 knows all that rank 1 does, but is another process.
+static void forge_as_child(tarn_comm *comm) {
+  const tarn__local *local = comm->self;
+  way to = {.inbox = local->post->sends[0], .honest = {.from = 1, .brings = 1}};
+  int end = 0;
+  memcpy(to.honest.token, local->area.head->token, TARN__TOKEN);
+  pid_t child = fork();
+  require(child >= 0);
+  if (child == 0) {
+    put_memory_for_process(&to);
+    _exit(0);
+  }
+  require(waitpid(child, &end, 0) == child && end == 0);
+}
+
+static void share_after_a_forgery(tarn_comm *comm, void *context) {
+  ino_t *inode = context;
+  struct stat info;
+  int fds[RANKS];
+  int own = some_memory();
+  if (tarn_comm_rank(comm) == 1) {
+    forge_as_child(comm);
+    require(fstat(own, &info) == 0);
+    *inode = info.st_ino;
+  }
+  assert_ok(tarn_comm_barrier(comm));
+  assert_ok(tarn_comm_share(comm, own, fds));
+  if (tarn_comm_rank(comm) == 0) {
+    require(fstat(fds[1], &info) == 0);
+    ck_assert_uint_eq(info.st_ino, *inode);
+  }
+  close(fds[1 - tarn_comm_rank(comm)]);
+  close(own);
+}
+
+START_TEST(a_letter_of_another_process) {
+  ranks_run(&(ranks_plan){.size = RANKS,
+                          .body = share_after_a_forgery,
+                          .context = ranks_shared(sizeof(ino_t))});
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("comm: forged letters");
+  TCase *tests = tcase_create("letters");
+  tcase_set_timeout(tests, 240);
+  tcase_add_loop_test(tests, a_forged_letter, 0, FORGERIES);
+  suite_add_tcase(suite, tests);
+  ADD_CASE(suite, "after joining", a_letter_of_another_process);
+  return run_suite(suite);
+}
