@@ -71,6 +71,9 @@ TARN_MUST_CHECK tarn_status tarn__comm_meet(tarn_comm *comm,
                                             tarn__collective call,
                                             tarn_status status);
 
+// Where |rank|, which is among them, stands in |ranks|.
+size_t tarn__comm_index_of(const size_t *ranks, size_t rank);
+
 const char *tarn__collective_name(uint32_t call);
 
 // Reads |options|, which may be NULL.

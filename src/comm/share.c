@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "base/status.h"
+#include "comm/comm.h"
 #include "comm/local.h"
 
 static tarn_status no_room_for(size_t rank) {
@@ -77,13 +78,6 @@ static tarn_status follow(tarn__local *local, size_t leader, size_t size,
   return status;
 }
 
-static size_t index_of(const size_t *ranks, size_t rank) {
-  size_t i = 0;
-  while (ranks[i] != rank)
-    i++;
-  return i;
-}
-
 // The places of a group's ranks in the post.
 static tarn_status join_group(tarn__local *local, tarn__area area,
                               const size_t *ranks, size_t size,
@@ -94,8 +88,8 @@ static tarn_status join_group(tarn__local *local, tarn__area area,
     places[i] = local->places[ranks[i]];
   tarn__post *post = tarn__post_share(local->post);
   tarn_status status =
-      tarn__local_create(area, post, index_of(ranks, local->rank), places,
-                         local->timeout_ms, out_local);
+      tarn__local_create(area, post, tarn__comm_index_of(ranks, local->rank),
+                         places, local->timeout_ms, out_local);
   if (status != TARN_OK) tarn__post_release(post);
   tarn__host_free_array(places, size, sizeof *places);
   return status;

@@ -41,7 +41,7 @@ static size_t list_group(const tarn_comm *comm, int64_t color, size_t *ranks) {
   return count;
 }
 
-static size_t index_of(const size_t *ranks, size_t rank) {
+size_t tarn__comm_index_of(const size_t *ranks, size_t rank) {
   size_t i = 0;
   while (ranks[i] != rank)
     i++;
@@ -55,8 +55,8 @@ static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
   tarn_status status = tarn__comm_note(
       comm, comm->ops.split(comm->self, ranks, size, &ops, &self));
   if (status != TARN_OK) return status;
-  status = tarn_comm_create(ops, self, index_of(ranks, comm->rank), size,
-                            comm->timeout_ms, out_group);
+  status = tarn_comm_create(ops, self, tarn__comm_index_of(ranks, comm->rank),
+                            size, comm->timeout_ms, out_group);
   if (status != TARN_OK) ops->destroy(self);
   return status;
 }
