@@ -42,10 +42,9 @@ static const char help[] =
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
-    &bench_of_counters, &bench_of_devices, &bench_of_models,
-    &bench_of_plans,    &bench_of_pools,   &bench_of_recorder,
-    &bench_of_synced,   &bench_of_views,   &bench_of_wholes,
-    &bench_of_why,
+    &bench_of_counters, &bench_of_devices,  &bench_of_models, &bench_of_plans,
+    &bench_of_pools,    &bench_of_recorder, &bench_of_synced, &bench_of_views,
+    &bench_of_wholes,   &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
