@@ -314,7 +314,7 @@ END_TEST
 START_TEST(rows_of_a_newer_library_are_left_to_it) {
   C_Stream stream = new_stream(&cpu);
   make_tables(8);
-  t.rows.flags = TARN_ROWS_SKIP_BAD << 1;
+  t.rows.flags = UINT64_C(1) << 40;  // none that there is
   assert_ext(ext->gather(0, NULL, &t.rows), TARN_E_UNSUPPORTED);
   assert_ext(ext->scatter(0, stream, &t.rows), TARN_E_UNSUPPORTED);
   assert_done(cpu.destroy_stream(CPU, stream));

@@ -33,6 +33,9 @@ int main(int argc, char **argv) {
   if (tarn_comm_from_environment(NULL, &comm) != TARN_OK) return say();
   for (int round = 0;; round++) {
     if (is_victim && round == ROUNDS) end_as(argv[2]);
-    if (tarn_comm_barrier(comm) != TARN_OK) return say();
+    if (tarn_comm_barrier(comm) != TARN_OK) break;
   }
+  int status = say();
+  (void)tarn_comm_destroy(comm);
+  return status;
 }
