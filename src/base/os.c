@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/hostmem.h"
+#include "base/os_time.h"
 #include "base/status.h"
 
 size_t tarn__os_page(void) {
@@ -301,7 +302,7 @@ bool tarn__os_can_fence_threads(void) {
 }
 
 static void sleep_until(uint64_t ns) {
-  struct timespec end = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  struct timespec end = tarn__os_timespec(ns);
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
     continue;
 }

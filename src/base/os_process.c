@@ -13,6 +13,7 @@
 
 #include "base/os.h"
 #include "base/os_peer.h"
+#include "base/os_time.h"
 
 int tarn__os_this_process(void) {
   int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -86,7 +87,7 @@ bool tarn__os_random(void *bytes, size_t size) {
 // --- shared words ----------------------------------------------------------
 
 void tarn__os_sleep_on(atomic_uint *word, unsigned value, uint64_t ns) {
-  struct timespec span = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  struct timespec span = tarn__os_timespec(ns);
   (void)syscall(SYS_futex, word, FUTEX_WAIT, value, &span, NULL, 0);
 }
 

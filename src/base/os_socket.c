@@ -8,6 +8,7 @@
 
 #include "base/os.h"
 #include "base/os_peer.h"
+#include "base/os_time.h"
 
 enum { FIRST_FREE = STDERR_FILENO + 1 };
 
@@ -179,13 +180,8 @@ bool tarn__os_take(int receive, void *bytes, size_t room,
   return got != 0;
 }
 
-static struct timespec timespec_of(uint64_t ns) {
-  return (struct timespec){(time_t)(ns / 1000000000u),
-                           (long)(ns % 1000000000u)};
-}
-
 void tarn__os_await(int receive, uint64_t ns) {
   struct pollfd look = {.fd = receive, .events = POLLIN};
-  struct timespec end = timespec_of(ns);
+  struct timespec end = tarn__os_timespec(ns);
   (void)ppoll(&look, 1, &end, NULL);
 }

@@ -64,6 +64,9 @@ static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT  no rank has gone through it.
 TARN_MUST_CHECK tarn_status tarn__local_round(tarn__local *local);
 
+// Who waits looks at those whom it waits for this often.
+static const uint64_t TARN__SLICE_NS = 10000000;
+
 // Nanoseconds of the clock at which a wait that begins now is over.
 uint64_t tarn__local_deadline(const tarn__local *local);
 

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "comm/local.h"
 
-static const uint64_t SLICE_NS = 10000000;
 static const uint64_t FULL_NS = 200000;  // until a full inbox is tried again
 
 // Whether all that was to be sent is.
@@ -59,7 +58,7 @@ static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
       tarn__local_give_up(local, sent ? missing : find_full(local));
     }
     if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-    uint64_t most = sent ? SLICE_NS : FULL_NS;
+    uint64_t most = sent ? TARN__SLICE_NS : FULL_NS;
     tarn__os_await(local->post->inbox,
                    deadline - now < most ? deadline - now : most);
   }

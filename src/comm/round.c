@@ -8,7 +8,6 @@
 #include "base/os_peer.h"
 #include "comm/local.h"
 
-static const uint64_t SLICE_NS = 10000000;
 enum { LOOKS = 20 };  // at the bell, before a wait sleeps
 
 uint64_t tarn__local_deadline(const tarn__local *local) {
@@ -86,7 +85,7 @@ static tarn_status wait_for_all(tarn__local *local) {
     if (now >= deadline) continue;
     uint64_t left = deadline - now;
     tarn__area_sleep(&local->area, local->round,
-                     left < SLICE_NS ? left : SLICE_NS);
+                     left < TARN__SLICE_NS ? left : TARN__SLICE_NS);
   }
 }
 

@@ -250,13 +250,6 @@ TARN_MUST_CHECK tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
 void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count);
 
-// The rank that owns row |row|, which is below |rows|. O(log ranks).
-static inline size_t tarn__tensor_owner(const tarn__tensor *tensor,
-                                        size_t row) {
-  return tarn__partition_owner(tensor->whole->offsets, tensor->whole->ranks,
-                               tensor->offset + row * tensor->stride);
-}
-
 // ---------------------------------------------------------------------------
 // exchange.c
 // ---------------------------------------------------------------------------
