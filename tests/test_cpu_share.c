@@ -108,6 +108,37 @@ static int receive_fd(int from) {
   return fd;
 }
 
+// A child that is sent memory, and says in a number what it has found.
+typedef struct importer {
+  pid_t child;
+  int pair[2];
+} importer;
+
+static importer begin_importer(int (*use)(int socket)) {
+  importer other;
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, other.pair), 0);
+  other.child = fork();
+  if (other.child == 0) {
+    alarm(60);
+    _exit(use(other.pair[1]));
+  }
+  ck_assert_int_gt(other.child, 0);
+  return other;
+}
+
+static int end_importer(const importer *other, uint64_t memory) {
+  int result = 0;
+  int fd = -1;
+  assert_ext_ok(ext->memory_export(0, memory, &fd));
+  send_fd(other->pair[0], fd);
+  ck_assert_int_eq(waitpid(other->child, &result, 0), other->child);
+  ck_assert_msg(WIFEXITED(result), "the child: %#x", (unsigned)result);
+  close(fd);
+  close(other->pair[0]);
+  close(other->pair[1]);
+  return WEXITSTATUS(result);
+}
+
 // The child's side: 0, or the number of what is not so.
 static int use_imported(int socket) {
   uint64_t memory = 0;
@@ -128,28 +159,13 @@ static int use_imported(int socket) {
 
 // The child is born before the memory, so that it can have it in no other way.
 START_TEST(another_process_gets_at_it) {
-  int pair[2];
-  int result = 0;
-  int fd = -1;
-  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(use_imported(pair[1]));
-  }
+  importer other = begin_importer(use_imported);
   uint64_t addr = reserve(GRANULE);
   uint64_t memory = create(GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   map(addr, GRANULE, memory);
   bytes_at(addr)[11] = 42;
-  assert_ext_ok(ext->memory_export(0, memory, &fd));
-  send_fd(pair[0], fd);
-  ck_assert_int_eq(waitpid(child, &result, 0), child);
-  ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 0, "the child: %#x",
-                (unsigned)result);
+  ck_assert_int_eq(end_importer(&other, memory), 0);
   ck_assert_int_eq(bytes_at(addr)[12], 43);
-  close(fd);
-  close(pair[0]);
-  close(pair[1]);
   unmap(addr, GRANULE);
   destroy(memory);
   release(addr, GRANULE);
@@ -231,24 +247,9 @@ static int import_huge(int socket) {
 
 START_TEST(importers_have_the_same_huge_pages) {
   size_t huge = huge_of_one();
-  int pair[2];
-  int result = 0;
-  int fd = -1;
-  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(import_huge(pair[1]));
-  }
+  importer other = begin_importer(import_huge);
   uint64_t memory = create(8 * MIB, TARN_EXT_MEMORY_SHAREABLE);
-  assert_ext_ok(ext->memory_export(0, memory, &fd));
-  send_fd(pair[0], fd);
-  ck_assert_int_eq(waitpid(child, &result, 0), child);
-  ck_assert(WIFEXITED(result));
-  ck_assert_int_eq(WEXITSTATUS(result), 10 + (huge != 0 ? 4 : 0));
-  close(fd);
-  close(pair[0]);
-  close(pair[1]);
+  ck_assert_int_eq(end_importer(&other, memory), 10 + (huge != 0 ? 4 : 0));
   destroy(memory);
 }
 END_TEST

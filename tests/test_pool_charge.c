@@ -1,11 +1,9 @@
 // Charges: what others took of the device, on the books of its pool.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
 #include "tarn/snapshot.h"
@@ -225,16 +223,13 @@ static int use_the_parent_s(tarn_pool *pool) {
 
 START_TEST(a_child_cannot_charge_its_parent_s_pool) {
   tarn_pool *pool = pool_with("arena_pool", 0);
-  int result = 0;
   assert_ok(tarn_pool_charge(pool, 10, 0));
   pid_t child = fork();
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL);
-    alarm(30);
+    child_begin(30);
     _exit(use_the_parent_s(pool));
   }
-  ck_assert_int_eq(waitpid(child, &result, 0), child);
-  ck_assert_int_eq(result, 0);
+  assert_child_ended_well(child);
   ck_assert_uint_eq(stats_of(pool).charged_bytes, 10);
   assert_ok(tarn_pool_discharge(pool, 10, 0));
   assert_ok(tarn_pool_destroy(pool));

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "base/os.h"
+#include "support/wrapped_comm.h"
 #include "test_whole_kit.h"
 
 static const ground *where;  // set before ranks are forked
@@ -141,51 +142,13 @@ START_TEST(unable_devices) {
 END_TEST
 
 // --- communicators that cannot ---------------------------------------------
-// One that asks another for everything but descriptors.
-
-static void poor_destroy(void *self) {
-  (void)self;
-}
-
-static tarn_status poor_broadcast(void *self, size_t root, void *data,
-                                  size_t size) {
-  return tarn_comm_broadcast(self, root, data, size);
-}
-
-static tarn_status poor_allgather(void *self, const void *data, size_t size,
-                                  void *out) {
-  return tarn_comm_allgather(self, data, size, out);
-}
-
-static tarn_status poor_alltoallv(void *self, const void *send,
-                                  const size_t *send_sizes,
-                                  const size_t *send_offsets, void *receive,
-                                  const size_t *receive_sizes,
-                                  const size_t *receive_offsets) {
-  return tarn_comm_alltoallv(self, send, send_sizes, send_offsets, receive,
-                             receive_sizes, receive_offsets);
-}
-
-static tarn_status poor_split(void *self, const size_t *ranks, size_t size,
-                              const tarn_comm_ops **out_ops, void **out_self) {
-  (void)self, (void)ranks, (void)size;
-  *out_ops = NULL;
-  *out_self = NULL;
-  return TARN_E_UNSUPPORTED;
-}
-
-static const tarn_comm_ops poor_ops = {.struct_size = sizeof poor_ops,
-                                       .name = "poor",
-                                       .destroy = poor_destroy,
-                                       .broadcast = poor_broadcast,
-                                       .allgather = poor_allgather,
-                                       .alltoallv = poor_alltoallv,
-                                       .split = poor_split};
+// Descriptors are what a wrapped one does not pass.
 
 static void have_a_poor_communicator(void) {
   tarn_place place = open_ground(where);
   tarn_comm *rich = my.comm;
-  MUST_BE(tarn_comm_create(&poor_ops, rich, my.rank, my.ranks, 60000, &my.comm),
+  MUST_BE(tarn_comm_create(&wrapped_comm_ops, rich, my.rank, my.ranks, 60000,
+                           &my.comm),
           TARN_OK);
   for (size_t t = 0; t < TYPES; t++) {
     tarn_whole_options options = options_of(place, types[t], 5000);

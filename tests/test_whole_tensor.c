@@ -319,7 +319,7 @@ static void compare_rows(const tarn_whole_tensor *t) {
     size_t at = (t->offset + row * t->stride) * 4;
     size_t owner =
         tarn__partition_owner(t->whole->offsets, t->whole->ranks, at);
-    require(tarn__tensor_owner(&measured, row) == owner);
+    require(measured.offset + row * measured.stride == at);
     require(at + t->width * 4 <= t->whole->offsets[owner + 1]);
     count[owner]++;
   }
