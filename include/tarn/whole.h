@@ -29,8 +29,8 @@
 //   tarn_whole_destroy(whole);                           // all ranks
 //
 // What was obtained: memory is zero and there before anyone gets its address.
-// A shortage is TARN_FULL, and not a signal, for mapped memory of cpu and of the
-// host; elsewhere it is what the device's driver makes of it. Nothing has a
+// A shortage is TARN_FULL, and not a signal, for mapped memory of cpu and of
+// the host; elsewhere it is what the device's driver makes of it. Nothing has a
 // name: it is gone with the last process that holds it, however that ends.
 //
 // Collectives are the calls that say so: all ranks make them, in the same
