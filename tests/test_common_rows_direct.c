@@ -20,7 +20,7 @@
 #include "support/rows_scene.h"
 #include "support/run.h"
 
-enum { MANY = 140000 };  // indices: more than four batches
+enum { MANY = 140000 };  // indices: enough to sort them
 
 // --- threads under control -------------------------------------------------
 

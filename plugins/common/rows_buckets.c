@@ -18,7 +18,9 @@ enum {
   REGIONS_MAX = 1024,      // as many lines as fit a near cache
   TABLE_LEAST = 32 << 20,  // below, the way is known everywhere
   ROW_MOST = 512,          // above, finding the way costs little
-  BATCHES_LEAST = 4,       // below, trying costs more than it gains
+  BATCH_MOST = 32 << 10,   // positions: an entry of each fits a near cache
+  BATCH_LEAST = 4 << 10,   // below, few rows would share a region
+  BATCHES = 32,            // of a share, at least: one is for trying
   SHIFT_MOST = 32,         // for an entry
 };
 
@@ -37,10 +39,14 @@ static bool is_worth_it(const tarn__rows_share *share) {
   const tarn__rows_plan *plan = share->plan;
   const tarn_rows *rows = plan->rows;
   if (plan->action == TARN__ROWS_GATHER && !plan->streams) return false;
-  return share->end - share->first >=
-             (size_t)BATCHES_LEAST * TARN__ROWS_BATCH &&
+  return share->end - share->first >= (size_t)BATCHES * BATCH_LEAST &&
          plan->table_bytes != 0 && plan->table_bytes <= ROW_MOST &&
          rows->table_count >= TABLE_LEAST / rows->table_stride;
+}
+
+static size_t batch_of(const tarn__rows_share *share) {
+  size_t batch = (share->end - share->first) / BATCHES;
+  return batch < BATCH_MOST ? batch : BATCH_MOST;
 }
 
 bool tarn__rows_buckets_begin(tarn__rows_buckets *buckets,
@@ -51,16 +57,16 @@ bool tarn__rows_buckets_begin(tarn__rows_buckets *buckets,
   buckets->shift = shift_of(rows);
   if (buckets->shift > SHIFT_MOST) return false;
   buckets->count = ((rows->table_count - 1) >> buckets->shift) + 1;
+  buckets->batch = batch_of(share);
   buckets->ends = tarn__host_array(buckets->count + 1, sizeof(uint32_t));
-  buckets->entries =
-      tarn__host_array(TARN__ROWS_BATCH, sizeof(tarn__rows_entry));
+  buckets->entries = tarn__host_array(buckets->batch, sizeof(tarn__rows_entry));
   if (buckets->ends != NULL && buckets->entries != NULL) return true;
   tarn__rows_buckets_end(buckets);
   return false;
 }
 
 void tarn__rows_buckets_end(tarn__rows_buckets *buckets) {
-  tarn__host_free_array(buckets->entries, TARN__ROWS_BATCH,
+  tarn__host_free_array(buckets->entries, buckets->batch,
                         sizeof(tarn__rows_entry));
   tarn__host_free_array(buckets->ends, buckets->count + 1, sizeof(uint32_t));
 }
@@ -71,9 +77,11 @@ static inline bool each(tarn__rows_buckets *b, tarn__rows_share *share,
                         size_t first, size_t count,
                         void (*found)(tarn__rows_buckets *b, size_t region,
                                       size_t row, size_t k)) {
+  const tarn_rows rows = *share->plan->rows;
   for (size_t k = 0; k < count; k++) {
     size_t row = 0;
-    tarn__rows_verdict verdict = tarn__rows_admit(share, first + k, &row);
+    tarn__rows_verdict verdict =
+        tarn__rows_admit(share, &rows, first + k, &row);
     if (verdict == TARN__ROWS_STOP) return false;
     if (verdict == TARN__ROWS_TAKE) found(b, row >> b->shift, row, k);
     if (verdict == TARN__ROWS_CLEAR) found(b, b->count, 0, k);

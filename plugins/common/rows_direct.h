@@ -79,13 +79,15 @@ static inline bool tarn__rows_is_of(const tarn__rows_share *share, size_t row) {
 tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
                                     size_t position);
 
-// What to do with the index at |position|, which becomes |*out|.
+// What to do with the index at |position|, which becomes |*out|. |rows| are
+// those of the share's plan, or a copy.
 static inline tarn__rows_verdict tarn__rows_admit(tarn__rows_share *share,
+                                                  const tarn_rows *rows,
                                                   size_t position,
                                                   size_t *out) {
-  int64_t index = tarn__rows_index_at(share->plan->rows, position);
+  int64_t index = tarn__rows_index_at(rows, position);
   *out = (size_t)index;
-  if (!tarn__rows_has(share->plan->rows, index)) {
+  if (!tarn__rows_has(rows, index)) {
     return tarn__rows_judge(share, index, position);
   }
   return tarn__rows_is_of(share, *out) ? TARN__ROWS_TAKE : TARN__ROWS_PASS;
@@ -103,21 +105,20 @@ typedef struct tarn__rows_entry {
 typedef struct tarn__rows_buckets {
   unsigned shift;  // a row is in region row >> shift
   size_t count;    // regions
+  size_t batch;    // positions that are sorted at a time, at most
   uint32_t *ends;  // of each region's entries, and of those to clear
   tarn__rows_entry *entries;
 } tarn__rows_buckets;
 
-enum { TARN__ROWS_BATCH = 32 << 10 };  // positions that are sorted at a time
-
 // False if it makes no sense for |share|, or there is no memory; then there is
 // nothing to end.
 //
-// Cost: a quarter of a MiB, until it is ended.
+// Cost: a quarter of a MiB at most, until it is ended.
 bool tarn__rows_buckets_begin(tarn__rows_buckets *buckets,
                               const tarn__rows_share *share);
 void tarn__rows_buckets_end(tarn__rows_buckets *buckets);
 
-// Sorts |count| positions, at most a batch, from |first| on. False: a fault.
+// Sorts |count| positions, at most |batch|, from |first| on. False: a fault.
 bool tarn__rows_buckets_sort(tarn__rows_buckets *buckets,
                              tarn__rows_share *share, size_t first,
                              size_t count);

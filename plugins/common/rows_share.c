@@ -6,7 +6,10 @@
 //
 //   batches   [ as they come ][ sorted ][ the faster of the two ] . . .
 //
-// Rows that were found wait in a window to be moved together.
+// Some rows are found, then as many are moved, while those that were found last
+// are fetched:
+//
+//   pairs   [ moved . . . ][ fetched . . . ]
 #include <string.h>
 
 #include "base/os.h"
@@ -14,7 +17,7 @@
 
 enum {
   TRY_EVERY = 32,  // batches, the first two of which are tries
-  WINDOW = 64,     // rows that are moved together
+  WINDOW = 32,     // rows that are found together
 };
 
 typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
@@ -32,27 +35,23 @@ typedef struct worker {
 
 // --- the window ------------------------------------------------------------
 
-// Moves all pairs but those that stand there to be fetched.
-static void move_most(worker *w) {
+static void move_first(worker *w, size_t count) {
   const tarn__rows_plan *plan = w->share->plan;
-  plan->move(plan, w->pairs, WINDOW);
-  memcpy(w->pairs, w->pairs + WINDOW, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
-  w->count = TARN__ROWS_AHEAD;
+  plan->move(plan, w->pairs, count);
+  w->count -= count;
+}
+
+// Moves all pairs but those that stand there to be fetched.
+static void move_ready(worker *w) {
+  if (w->count <= TARN__ROWS_AHEAD) return;
+  size_t ready = w->count - TARN__ROWS_AHEAD;
+  move_first(w, ready);
+  memmove(w->pairs, w->pairs + ready, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
 }
 
 // Moves all there are; what stood behind them is fetched in vain.
 static void move_rest(worker *w) {
-  const tarn__rows_plan *plan = w->share->plan;
-  plan->move(plan, w->pairs, w->count);
-  w->count = 0;
-}
-
-static inline void push(worker *w, unsigned char *table, size_t position) {
-  const tarn_rows *rows = w->share->plan->rows;
-  tarn_addr dense = rows->dense + position * rows->dense_stride;
-  w->pairs[w->count++] =
-      (tarn__rows_pair){table, (unsigned char *)(uintptr_t)dense};
-  if (w->count == WINDOW + TARN__ROWS_AHEAD) move_most(w);
+  move_first(w, w->count);
 }
 
 // --- indices ---------------------------------------------------------------
@@ -73,39 +72,80 @@ tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
   return TARN__ROWS_STOP;
 }
 
-// False: a fault.
-static inline bool push_row(worker *w, size_t row, size_t position) {
-  const tarn__rows_plan *plan = w->share->plan;
-  if (plan->table_bytes == 0) return true;
-  tarn_addr at = tarn__rows_place(plan->rows, row, plan->table_bytes);
-  if (at == 0) {
-    stop(w->share, TARN__ROWS_IN_TWO, (int64_t)row, position);
-    return false;
+static inline unsigned char *dense_at(const tarn_rows *rows, size_t position) {
+  return (unsigned char *)(uintptr_t)(rows->dense +
+                                      position * rows->dense_stride);
+}
+
+// Where |row| of |bytes| is; NULL for a fault.
+static inline unsigned char *place(tarn__rows_share *share,
+                                   const tarn_rows *rows, size_t bytes,
+                                   size_t row, size_t position) {
+  tarn_addr at = tarn__rows_place(rows, row, bytes);
+  if (at == 0) stop(share, TARN__ROWS_IN_TWO, (int64_t)row, position);
+  return (unsigned char *)(uintptr_t)at;
+}
+
+static inline tarn__rows_verdict find_row(tarn__rows_share *share,
+                                          const tarn_rows *rows, size_t bytes,
+                                          size_t position,
+                                          tarn__rows_pair *out) {
+  size_t row = 0;
+  tarn__rows_verdict verdict = tarn__rows_admit(share, rows, position, &row);
+  *out = (tarn__rows_pair){NULL, dense_at(rows, position)};
+  if (verdict != TARN__ROWS_TAKE) return verdict;
+  if (bytes == 0) return TARN__ROWS_PASS;
+  out->table = place(share, rows, bytes, row, position);
+  return out->table != NULL ? TARN__ROWS_TAKE : TARN__ROWS_STOP;
+}
+
+// Adds the rows of |count| positions from |first| on. False: a fault. The loop
+// has a copy of what it asks for each of them, which no pair that is written
+// could have changed.
+static bool find_rows(worker *w, size_t first, size_t count) {
+  tarn__rows_share *share = w->share;
+  const tarn_rows rows = *share->plan->rows;
+  const size_t bytes = share->plan->table_bytes;
+  tarn__rows_pair *out = w->pairs + w->count;
+  for (size_t i = first; i < first + count; i++) {
+    tarn__rows_verdict verdict = find_row(share, &rows, bytes, i, out);
+    if (verdict == TARN__ROWS_STOP) return false;
+    out += verdict != TARN__ROWS_PASS;
   }
-  push(w, (unsigned char *)(uintptr_t)at, position);
+  w->count = (size_t)(out - w->pairs);
   return true;
 }
 
 // --- batches ---------------------------------------------------------------
 
 static bool move_as_they_come(worker *w, size_t first, size_t count) {
-  for (size_t i = first; i < first + count; i++) {
-    size_t row = 0;
-    tarn__rows_verdict verdict = tarn__rows_admit(w->share, i, &row);
-    if (verdict == TARN__ROWS_STOP) return false;
-    if (verdict == TARN__ROWS_CLEAR) push(w, NULL, i);
-    if (verdict == TARN__ROWS_TAKE && !push_row(w, row, i)) return false;
+  for (size_t end = first + count; first < end;) {
+    size_t now = end - first < WINDOW ? end - first : WINDOW;
+    if (!find_rows(w, first, now)) return false;
+    move_ready(w);
+    first += now;
   }
   move_rest(w);
   return true;
 }
 
+static inline void push(worker *w, unsigned char *table, size_t position) {
+  unsigned char *dense = dense_at(w->share->plan->rows, position);
+  w->pairs[w->count++] = (tarn__rows_pair){table, dense};
+  if (w->count == WINDOW + TARN__ROWS_AHEAD) move_ready(w);
+}
+
 static bool move_region(worker *w, size_t region, size_t first, size_t begin) {
   const tarn__rows_buckets *b = &w->buckets;
+  const tarn__rows_plan *plan = w->share->plan;
   for (size_t k = begin; k < b->ends[region]; k++) {
     const tarn__rows_entry *e = &b->entries[k];
     size_t row = (region << b->shift) + e->row;
-    if (!push_row(w, row, first + e->position)) return false;
+    size_t position = first + e->position;
+    unsigned char *table =
+        place(w->share, plan->rows, plan->table_bytes, row, position);
+    if (table == NULL) return false;
+    push(w, table, position);
   }
   return true;
 }
@@ -155,7 +195,7 @@ void tarn__rows_share_run(tarn__rows_share *share) {
   bool fine = true;
   w.can_sort = tarn__rows_buckets_begin(&w.buckets, share);
   while (fine && left != 0) {
-    size_t now = left < TARN__ROWS_BATCH ? left : TARN__ROWS_BATCH;
+    size_t now = w.can_sort && left > w.buckets.batch ? w.buckets.batch : left;
     fine = move_batch(&w, share->end - left, now);
     left -= now;
   }

@@ -2,7 +2,7 @@
 // a row is. It fetches each some rows before it moves it, so that the processor
 // waits for several at a time: a row of a large table is in no cache.
 //
-//   pairs   [ 0 ][ 1 ][ 2 ] . . . [ 16 ][ 17 ]
+//   pairs   [ 0 ][ 1 ][ 2 ] . . . [ 24 ][ 25 ]
 //             moved                 fetched
 //
 // Where much is written it goes past the caches, a line at a time: a line that
@@ -28,13 +28,12 @@ enum {
 // nothing, and drops the calls.
 #define FETCHER static inline __attribute__((always_inline)) void
 
-// A row may end in one line more than its size has.
+// Each of its lines once.
 FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
-  if (size > FETCH_SIZE) size = FETCH_SIZE;
-  for (size_t at = 0; at < size; at += LINE_SIZE) {
-    __builtin_prefetch(bytes + at);
-  }
-  __builtin_prefetch(bytes + size - 1);
+  const unsigned char *end = bytes + (size < FETCH_SIZE ? size : FETCH_SIZE);
+  const unsigned char *line = bytes - (uintptr_t)bytes % LINE_SIZE;
+  for (; line < end; line += LINE_SIZE)
+    __builtin_prefetch(line);
 }
 
 // No address is wrong here.
@@ -43,13 +42,16 @@ FETCHER fetch(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
   if (plan->fetch_dense) fetch_bytes(pair->dense, plan->dense_bytes);
 }
 
-// A mover that does |move| with each pair |p| of |plan|.
+// A mover that does |move| with each pair |p| of |plan|: of a copy, which no
+// row that is written could have changed.
 #define MOVER(name, attributes, move)                                       \
-  attributes static void name(const tarn__rows_plan *plan,                  \
+  attributes static void name(const tarn__rows_plan *given,                 \
                               const tarn__rows_pair *pairs, size_t count) { \
+    const tarn__rows_plan copy = *given;                                    \
+    const tarn__rows_plan *plan = &copy;                                    \
     for (size_t k = 0; k < count; k++) {                                    \
       tarn__rows_pair p = pairs[k];                                         \
-      fetch(plan, &pairs[k + TARN__ROWS_AHEAD]);                            \
+      fetch(plan, &pairs[k + plan->ahead]);                                 \
       if (p.table != NULL) {                                                \
         move;                                                               \
       } else {                                                              \
@@ -239,8 +241,16 @@ static tarn__rows_mover *converter_of(tarn__rows_action action) {
   return add_other;
 }
 
+// Measured. What is written past the caches has places in the same queue.
+static size_t ahead_of(const tarn__rows_plan *plan) {
+  enum { FEW = 16, SHORT = 512 };
+  bool gathers = plan->action == TARN__ROWS_GATHER;
+  return gathers && plan->table_bytes <= SHORT ? TARN__ROWS_AHEAD : FEW;
+}
+
 void tarn__rows_choose(tarn__rows_plan *plan) {
   const tarn_rows *rows = plan->rows;
+  plan->ahead = ahead_of(plan);
   plan->fetch_table = true;
   plan->fetch_dense = plan->action != TARN__ROWS_GATHER;
   if (plan->table_bytes == 0) {

@@ -5,7 +5,7 @@
 
 #include "base/rows.h"
 
-enum { TARN__ROWS_AHEAD = 16 };  // rows to fetch before they are moved
+enum { TARN__ROWS_AHEAD = 24 };  // rows that are fetched before, at most
 
 // A row at both ends. |table| NULL: the dense row is cleared.
 typedef struct tarn__rows_pair {
@@ -30,9 +30,10 @@ typedef struct tarn__rows_plan {
   bool streams;      // it writes past the caches
   bool fetch_table;  // what is to be fetched before it is moved
   bool fetch_dense;
+  size_t ahead;  // so many rows before
 } tarn__rows_plan;
 
-// Sets the last four of |plan|, which are zero, for the fastest mover there is.
+// Sets the last five of |plan|, which are zero, for the fastest mover there is.
 void tarn__rows_choose(tarn__rows_plan *plan);
 
 // What this thread has moved past the caches is where others see it.
