@@ -6,24 +6,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "base/os_pages.h"
 #include "base/os_peer.h"
 #include "base/os_time.h"
 
 // --- memory ----------------------------------------------------------------
 
-static bool put_memory_behind(int fd, size_t size) {
-  int reason = 0;
-  do {
-    reason = posix_fallocate(fd, 0, (off_t)size);
-  } while (reason == EINTR);
-  errno = reason;
-  return reason == 0;
-}
-
 int tarn__os_shared_file(const char *name, size_t size) {
   int fd = tarn__os_memory_file(name, size);
-  if (fd < 0 || put_memory_behind(fd, size)) return fd;
+  if (fd < 0 || tarn__os_allocate_file(fd, 0, size)) return fd;
   tarn__os_close(fd);
   return -1;
 }

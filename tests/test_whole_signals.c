@@ -1,0 +1,123 @@
+// Signals that come all the time, and ranks that are stopped and go on in time:
+// nothing that ranks do together fails by it, or takes for ever.
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/effort.h"
+#include "support/ranks.h"
+#include "support/run.h"
+#include "support/whole_scenes.h"
+
+enum {
+  PERIOD_NS = EFFORT(100000, 1000000),  // of signals
+  STOPS = 20,
+  STOPPED_US = 5000,
+  RANKS = 3
+};
+
+// --- signals ---------------------------------------------------------------
+
+static void ignore(int number) {
+  (void)number;
+}
+
+// Calls that a signal ends are not begun again by the kernel.
+static timer_t begin_storm(void) {
+  struct sigaction action = {.sa_handler = ignore};
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                           .sigev_signo = SIGUSR1};
+  const struct itimerspec often = {{0, PERIOD_NS}, {0, PERIOD_NS}};
+  timer_t timer;
+  require(sigaction(SIGUSR1, &action, NULL) == 0);
+  require(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  require(timer_settime(timer, 0, &often, NULL) == 0);
+  return timer;
+}
+
+// The memory of 256 ranks takes longer than it is to the next signal.
+START_TEST(a_meeting_is_made_in_a_storm) {
+  tarn_rendezvous *meeting = NULL;
+  timer_t timer = begin_storm();
+  assert_ok(tarn_rendezvous_create(TARN_COMM_MOST_RANKS, &meeting));
+  tarn_rendezvous_destroy(meeting);
+  timer_delete(timer);
+}
+END_TEST
+
+static void join_in_a_storm(size_t rank, void *context) {
+  (void)rank;
+  (void)context;
+  (void)begin_storm();
+}
+
+// --- stops -----------------------------------------------------------------
+
+// A child that stops rank 1 and lets it go on, over and over.
+static void be_stopped_often(size_t rank, void *context) {
+  (void)context;
+  if (rank != 1 || fork() != 0) return;
+  alarm(60);
+  for (int i = 0; i < STOPS; i++) {
+    kill(getppid(), SIGSTOP);
+    usleep(STOPPED_US);
+    kill(getppid(), SIGCONT);
+    usleep(STOPPED_US);
+  }
+  _exit(0);
+}
+
+// --- both ------------------------------------------------------------------
+
+static void wait_for_children(void) {
+  int end = 0;
+  while (waitpid(-1, &end, 0) > 0 || errno == EINTR)
+    require(end == 0);
+}
+
+static void play(tarn_comm *comm, void *context) {
+  const scene *it = context;
+  scene_word word = {.status = TARN_OK};
+  scene_part part = {.comm = comm, .word = &word};
+  part.place = scene_open(it, tarn_comm_rank(comm));
+  it->play(it, &part);
+  if (word.status != TARN_OK) {
+    fprintf(stderr, "%s, rank %zu: %s\n", it->name, tarn_comm_rank(comm),
+            word.text);
+  }
+  require(word.status == TARN_OK);
+  require(tarn_comm_destroy(comm) == TARN_OK);
+  scene_close(part.place);
+  wait_for_children();
+  _exit(0);  // what pools keep warm is no leak
+}
+
+START_TEST(a_scene_in_a_storm) {
+  ranks_run(&(ranks_plan){.size = RANKS,
+                          .body = play,
+                          .before = join_in_a_storm,
+                          .context = (void *)(uintptr_t)&scenes[_i]});
+}
+END_TEST
+
+START_TEST(a_scene_with_stops) {
+  ranks_run(&(ranks_plan){.size = RANKS,
+                          .body = play,
+                          .before = be_stopped_often,
+                          .context = (void *)(uintptr_t)&scenes[_i]});
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("whole: signals");
+  TCase *tests = tcase_create("scenes");
+  tcase_set_timeout(tests, 240);
+  tcase_add_loop_test(tests, a_scene_in_a_storm, 0, (int)scene_count);
+  tcase_add_loop_test(tests, a_scene_with_stops, 0, (int)scene_count);
+  suite_add_tcase(suite, tests);
+  ADD_CASE(suite, "meeting", a_meeting_is_made_in_a_storm);
+  return run_suite(suite);
+}
