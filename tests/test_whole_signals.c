@@ -2,6 +2,7 @@
 // nothing that ranks do together fails by it, or takes for ever.
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -70,6 +71,51 @@ static void be_stopped_often(size_t rank, void *context) {
   _exit(0);
 }
 
+// --- a job that is stopped -------------------------------------------------
+
+enum { JOB_TIMEOUT_MS = 2000, JOB_STOPPED_US = 2500000, MEETINGS = 30 };
+
+typedef struct job {
+  atomic_int pids[RANKS];
+} job;
+
+static void send_all(const job *all, int number) {
+  for (int rank = 0; rank < RANKS; rank++) {
+    kill(atomic_load(&all->pids[rank]), number);
+    if (number == SIGCONT) usleep(50000);
+  }
+}
+
+// Who goes on last is the one that the others wait for.
+static void stop_all(const job *all) {
+  alarm(60);
+  usleep(100000);
+  send_all(all, SIGSTOP);
+  usleep(JOB_STOPPED_US);
+  send_all(all, SIGCONT);
+  _exit(0);
+}
+
+static void meet_often(tarn_comm *comm, void *context) {
+  job *all = context;
+  size_t rank = tarn_comm_rank(comm);
+  atomic_store(&all->pids[rank], getpid());
+  assert_ok(tarn_comm_barrier(comm));
+  ranks_set_timeout(comm, JOB_TIMEOUT_MS);
+  if (rank == 0 && fork() == 0) stop_all(all);
+  for (int i = 0; i < MEETINGS; i++) {
+    if (rank == RANKS - 1) usleep(10000);
+    assert_ok(tarn_comm_barrier(comm));
+  }
+  if (rank == 0) ck_assert_int_gt(wait(NULL), 0);
+}
+
+START_TEST(a_job_may_be_stopped_for_long) {
+  ranks_run(&(ranks_plan){
+      .size = RANKS, .body = meet_often, .context = ranks_shared(sizeof(job))});
+}
+END_TEST
+
 // --- both ------------------------------------------------------------------
 
 static void wait_for_children(void) {
@@ -119,5 +165,6 @@ int main(void) {
   tcase_add_loop_test(tests, a_scene_with_stops, 0, (int)scene_count);
   suite_add_tcase(suite, tests);
   ADD_CASE(suite, "meeting", a_meeting_is_made_in_a_storm);
+  ADD_CASE(suite, "job", a_job_may_be_stopped_for_long);
   return run_suite(suite);
 }

@@ -47,20 +47,19 @@ static size_t find_full(const tarn__local *local) {
 }
 
 static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
-  uint64_t deadline = tarn__local_deadline(local);
+  tarn__wait wait = tarn__wait_begin(local->timeout_ms);
   for (;;) {
-    uint64_t now = tarn__os_now_ns();  // before it is seen who has come
+    uint64_t left = tarn__wait_left(&wait);  // before it is seen who has come
     bool sent = send_some(local, fd);
     size_t missing = collect(local);
     if (sent && missing == local->size) return TARN_OK;
     if (!tarn__area_is_broken(&local->area)) tarn__local_look(local, gone);
-    if (now >= deadline) {
+    if (left == 0) {
       tarn__local_give_up(local, sent ? missing : find_full(local));
     }
     if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-    uint64_t most = sent ? TARN__SLICE_NS : FULL_NS;
-    tarn__os_await(local->post->inbox,
-                   deadline - now < most ? deadline - now : most);
+    uint64_t most = sent ? wait.slice : FULL_NS;
+    tarn__os_await(local->post->inbox, left < most ? left : most);
   }
 }
 
