@@ -78,7 +78,7 @@ tarn__wait tarn__wait_begin(uint64_t timeout_ms);
 uint64_t tarn__wait_left(tarn__wait *wait);
 
 // Looks whether a rank r with |signs[r]| other than -1 has left or ended, and
-// if so breaks the area.
+// if so breaks the area. What stands in |signs| is used up.
 void tarn__local_look(tarn__local *local, tarn__breakage ended);
 
 // Breaks the area on behalf of |rank|, which has not come in time.

@@ -56,6 +56,17 @@ tarn_status tarn__local_state(const tarn__local *local) {
                                             : TARN_OK;
 }
 
+// Who still runs, but has no inbox any more, has become another program.
+static size_t find_ended(tarn__local *local) {
+  size_t found = tarn__os_find_ended(local->signs, local->size);
+  if (found < local->size) return found;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    if (local->signs[rank] < 0) continue;
+    local->signs[rank] = local->post->sends[local->places[rank]];
+  }
+  return tarn__os_find_ended(local->signs, local->size);
+}
+
 void tarn__local_look(tarn__local *local, tarn__breakage ended) {
   for (size_t rank = 0; rank < local->size; rank++) {
     if (local->signs[rank] < 0 || !tarn__area_has_left(&local->area, rank)) {
@@ -66,7 +77,7 @@ void tarn__local_look(tarn__local *local, tarn__breakage ended) {
                      0);
     return;
   }
-  size_t found = tarn__os_find_ended(local->signs, local->size);
+  size_t found = find_ended(local);
   if (found < local->size) tarn__area_break(&local->area, ended, found, 0);
 }
 
