@@ -191,7 +191,7 @@ static void go_beyond(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_split(comm, 0, 0, &group));
   go_to_round(group, *wrap - AROUND);
   assert_ok(tarn_comm_barrier(comm));
-  for (uint64_t i = 0; i < 2 * AROUND; i++) {
+  for (uint64_t i = 0; i < (uint64_t)2 * AROUND; i++) {
     uint64_t own = 10 * i + tarn_comm_rank(comm);
     assert_ok(tarn_comm_allgather(group, &own, sizeof own, all));
     for (size_t rank = 0; rank < tarn_comm_size(comm); rank++)

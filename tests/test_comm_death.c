@@ -192,6 +192,17 @@ START_TEST(a_stopped_rank_is_late) {
 }
 END_TEST
 
+START_TEST(no_deadline_is_too_long) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = die_in_barrier,
+                          .context = told,
+                          .timeout_ms = UINT64_MAX,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+}
+END_TEST
+
 // --- leaving ---------------------------------------------------------------
 
 static void leave_early(tarn_comm *comm, void *context) {
@@ -320,7 +331,8 @@ int main(void) {
            a_death_shows_though_a_child_lives,
            a_rank_that_becomes_another_program_is_lost,
            a_rank_that_never_comes_is_told, a_rank_that_comes_late_is_told);
-  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, all_get_the_same);
+  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, no_deadline_is_too_long,
+           all_get_the_same);
   ADD_CASE(suite, "leaving", who_has_left_is_lost, what_is_over_is_over);
   ADD_CASE(suite, "anywhere", a_death_anywhere_is_told);
   return run_suite(suite);
