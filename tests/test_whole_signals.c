@@ -59,13 +59,14 @@ static void join_in_a_storm(size_t rank, void *context) {
 
 // A child that stops rank 1 and lets it go on, over and over.
 static void be_stopped_often(size_t rank, void *context) {
+  pid_t own = getpid();
   (void)context;
   if (rank != 1 || fork() != 0) return;
   alarm(60);
   for (int i = 0; i < STOPS; i++) {
-    kill(getppid(), SIGSTOP);
+    kill(own, SIGSTOP);
     usleep(STOPPED_US);
-    kill(getppid(), SIGCONT);
+    kill(own, SIGCONT);
     usleep(STOPPED_US);
   }
   _exit(0);

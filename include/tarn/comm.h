@@ -69,7 +69,8 @@ typedef struct tarn_comm tarn_comm;
 
 typedef struct tarn_comm_options {
   size_t struct_size;
-  uint64_t timeout_ms;  // how long a collective waits for a rank;
+  uint64_t timeout_ms;  // how long a collective waits for a rank, but for time
+                        // in which this one was stopped itself;
                         // 0: TARN_COMM_TIMEOUT_MS of the environment, or 30000
 } tarn_comm_options;
 
