@@ -60,6 +60,23 @@ START_TEST(a_long_line_is_cut_and_controls_are_neutralised) {
 }
 END_TEST
 
+START_TEST(the_first_failure_outlives_others) {
+  tarn__failure first = {.status = TARN_OK};
+  tarn__fail(TARN_E_IO, "long ago");
+  ck_assert_int_eq(tarn__failure_tell(&first), TARN_OK);
+  tarn__failure_note(&first, TARN_OK);
+  tarn__failure_note(&first, tarn__fail(TARN_FULL, "first"));
+  tarn__failure_note(&first, tarn__fail(TARN_E_DEVICE, "second"));
+  ck_assert_str_eq(tarn_last_error(), "second");
+  ck_assert_int_eq(tarn__failure_tell(&first), TARN_FULL);
+  ck_assert_str_eq(tarn_last_error(), "first");
+  first = tarn__failure_of(tarn__fail(TARN_E_STATE, "one"));
+  tarn__fail(TARN_E_IO, "other");
+  ck_assert_int_eq(tarn__failure_tell(&first), TARN_E_STATE);
+  ck_assert_str_eq(tarn_last_error(), "one");
+}
+END_TEST
+
 static void *fail_elsewhere(void *out) {
   *(tarn_status *)out = tarn__fail(TARN_E_DEVICE, "elsewhere");
   return NULL;
@@ -124,6 +141,7 @@ int main(void) {
   ADD_CASE(suite, "statuses", every_status_has_its_name,
            version_is_that_of_the_header);
   ADD_CASE(suite, "last error", fail_returns_the_status_and_keeps_the_line,
+           the_first_failure_outlives_others,
            the_last_error_may_be_its_own_argument,
            a_long_line_is_cut_and_controls_are_neutralised,
            each_thread_has_its_own_last_error);

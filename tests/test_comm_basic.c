@@ -2,6 +2,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "comm/comm.h"
+#include "comm/local.h"
 #include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
@@ -166,6 +168,49 @@ START_TEST(ranks_agree_on_the_lowest_failure) {
 }
 END_TEST
 
+// --- rounds beyond counting ------------------------------------------------
+
+// As if |round| rounds were over; no rank is in any.
+static void go_to_round(tarn_comm *comm, uint64_t round) {
+  tarn__local *local = comm->self;
+  local->round = round;
+  atomic_store(&local->area.seats[local->rank].arrived, 2 * (unsigned)round);
+  if (local->rank != 0) return;
+  atomic_store(&local->area.head->bell, (unsigned)round);
+  atomic_store(&local->area.head->count, round * local->size);
+}
+
+static const uint64_t WRAPS[] = {UINT64_C(1) << 31, UINT64_C(1) << 32,
+                                 UINT64_C(3) << 31};
+enum { WRAP_COUNT = sizeof WRAPS / sizeof *WRAPS, AROUND = 5 };
+
+static void go_beyond(tarn_comm *comm, void *context) {
+  const uint64_t *wrap = context;
+  tarn_comm *group = NULL;
+  uint64_t all[4];
+  assert_ok(tarn_comm_split(comm, 0, 0, &group));
+  go_to_round(group, *wrap - AROUND);
+  assert_ok(tarn_comm_barrier(comm));
+  for (uint64_t i = 0; i < (uint64_t)2 * AROUND; i++) {
+    uint64_t own = 10 * i + tarn_comm_rank(comm);
+    assert_ok(tarn_comm_allgather(group, &own, sizeof own, all));
+    for (size_t rank = 0; rank < tarn_comm_size(comm); rank++)
+      ck_assert_uint_eq(all[rank], 10 * i + rank);
+  }
+  if (tarn_comm_rank(comm) == 1) ranks_die();
+  assert_status(tarn_comm_barrier(group), TARN_E_PEER_LOST);
+  assert_error_says("rank 1 has ended");
+  assert_ok(tarn_comm_destroy(group));
+}
+
+START_TEST(rounds_go_beyond_what_can_be_counted) {
+  ranks_run(&(ranks_plan){.size = 4,
+                          .body = go_beyond,
+                          .context = (void *)(uintptr_t)&WRAPS[_i],
+                          .killed = 2});
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("comm_basic");
   TCase *sizes = tcase_create("sizes");
@@ -177,6 +222,8 @@ int main(void) {
   tcase_add_loop_test(sizes, ranks_see_whether_they_mean_the_same, 0,
                       SIZE_COUNT);
   tcase_add_loop_test(sizes, ranks_agree_on_the_lowest_failure, 0, SIZE_COUNT);
+  tcase_add_loop_test(sizes, rounds_go_beyond_what_can_be_counted, 0,
+                      WRAP_COUNT);
   suite_add_tcase(suite, sizes);
   return run_suite(suite);
 }

@@ -117,6 +117,29 @@ START_TEST(a_death_shows_though_a_child_lives) {
 }
 END_TEST
 
+// It becomes another program, which knows of nothing, and lives on.
+static void become_another(tarn_comm *comm, void *context) {
+  board *told = context;
+  size_t rank = tarn_comm_rank(comm);
+  pid_t own = getpid();
+  pid_t pids[3];
+  assert_ok(tarn_comm_allgather(comm, &own, sizeof own, pids));
+  if (is_victim(comm)) execl("/bin/sleep", "sleep", "100", (char *)NULL);
+  note(comm, told, tarn_comm_barrier(comm));
+  if (rank == 0) ck_assert_int_eq(kill(pids[VICTIM], SIGKILL), 0);
+}
+
+START_TEST(a_rank_that_becomes_another_program_is_lost) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = become_another,
+                          .context = told,
+                          .timeout_ms = 20000,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+}
+END_TEST
+
 // --- before it has come ----------------------------------------------------
 
 static void die_if_victim(size_t rank, void *context) {
@@ -166,6 +189,17 @@ START_TEST(a_stopped_rank_is_late) {
                "comm: rank 1 has not come within 1000 ms");
   ck_assert_int_eq(told->status[VICTIM], TARN_E_TIMEOUT);
   ck_assert_str_eq(told->texts[VICTIM], told->texts[0]);
+}
+END_TEST
+
+START_TEST(no_deadline_is_too_long) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = die_in_barrier,
+                          .context = told,
+                          .timeout_ms = UINT64_MAX,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
 END_TEST
 
@@ -294,9 +328,11 @@ int main(void) {
   tcase_add_loop_test(sizes, a_death_is_told_to_all, 0, SIZE_COUNT);
   suite_add_tcase(suite, sizes);
   ADD_CASE(suite, "death", a_check_finds_a_death,
-           a_death_shows_though_a_child_lives, a_rank_that_never_comes_is_told,
-           a_rank_that_comes_late_is_told);
-  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, all_get_the_same);
+           a_death_shows_though_a_child_lives,
+           a_rank_that_becomes_another_program_is_lost,
+           a_rank_that_never_comes_is_told, a_rank_that_comes_late_is_told);
+  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, no_deadline_is_too_long,
+           all_get_the_same);
   ADD_CASE(suite, "leaving", who_has_left_is_lost, what_is_over_is_over);
   ADD_CASE(suite, "anywhere", a_death_anywhere_is_told);
   return run_suite(suite);

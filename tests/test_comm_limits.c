@@ -1,8 +1,10 @@
 // Ranks that run out of descriptors, of addresses, or of the library's memory:
 // an error at all, nothing left behind, and the communicator goes on.
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,6 +130,39 @@ static void split_with_none(tarn_comm *comm, void *context) {
 
 START_TEST(splitting_needs_descriptors) {
   ranks_run(&(ranks_plan){.size = 3, .body = split_with_none});
+}
+END_TEST
+
+// Who is not root has no more descriptors under way than a process may have:
+// far fewer than these ranks send each other.
+enum { MANY = 32, NOBODY = 65534, FEW_UNDER_WAY = 120 };
+
+static void have_few_under_way(size_t rank, void *context) {
+  (void)rank;
+  (void)context;
+  if (getuid() == 0) {
+    ck_assert_int_eq(setgroups(0, NULL), 0);
+    ck_assert_int_eq(setresuid(NOBODY, NOBODY, NOBODY), 0);
+    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+  }
+  limit(FEW_UNDER_WAY);
+}
+
+static void share_often(tarn_comm *comm, void *context) {
+  int fds[MANY];
+  (void)context;
+  for (int i = 0; i < 3; i++) {
+    assert_ok(tarn_comm_share(comm, 0, fds));
+    for (size_t r = 0; r < MANY; r++) {
+      ck_assert_int_eq(fds[r] >= 0, r != tarn_comm_rank(comm));
+      if (fds[r] >= 0) close(fds[r]);
+    }
+  }
+}
+
+START_TEST(few_descriptors_may_be_under_way) {
+  ranks_run(&(ranks_plan){
+      .size = MANY, .before = have_few_under_way, .body = share_often});
 }
 END_TEST
 
@@ -268,7 +303,7 @@ int main(void) {
   Suite *suite = suite_create("comm_limits");
   ADD_CASE(suite, "descriptors", a_rendezvous_needs_descriptors,
            joining_needs_descriptors, sharing_needs_descriptors,
-           splitting_needs_descriptors);
+           splitting_needs_descriptors, few_descriptors_may_be_under_way);
 #if defined(TARN_TESTS_ASAN) || defined(TARN_TESTS_TSAN)
   (void)splitting_needs_addresses;  // a sanitizer needs them all
 #else

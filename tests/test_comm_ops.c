@@ -6,6 +6,8 @@
 #include "base/status.h"
 #include "comm/comm.h"
 #include "support/run.h"
+#include "tarn/sim.h"
+#include "tarn/whole.h"
 
 // Operations of a single rank, whose answers are set.
 typedef struct script {
@@ -13,12 +15,13 @@ typedef struct script {
   tarn_status broadcast;
   tarn_status check;
   tarn_status share;
+  size_t spared;     // calls that come before those, and are TARN_OK
   size_t calls;      // of any
   size_t destroyed;  // how often
 } script;
 
 static tarn_status answer(script *self, tarn_status status) {
-  self->calls++;
+  if (self->calls++ < self->spared) return TARN_OK;
   return status == TARN_OK ? status : tarn__fail(status, "as it was told");
 }
 
@@ -241,6 +244,64 @@ START_TEST(it_stays_while_it_is_held) {
 }
 END_TEST
 
+static tarn_whole *make_whole(tarn_comm *comm, tarn_place place) {
+  tarn_whole *whole = NULL;
+  const tarn_whole_options options = {.struct_size = sizeof options,
+                                      .type = TARN_WHOLE_CHUNKED,
+                                      .place = place,
+                                      .size = 100};
+  assert_ok(tarn_whole_create(comm, &options, &whole));
+  return whole;
+}
+
+START_TEST(a_whole_ends_whatever_broke_it) {
+  static const tarn_status breaking[] = {TARN_E_INVALID, TARN_E_CORRUPT,
+                                         TARN_E_TIMEOUT};
+  for (int i = 0; i < 3; i++) {
+    script self = {0};
+    tarn_comm *comm = make(&ops, &self);
+    tarn_whole *whole = make_whole(comm, TARN_HOST);
+    self.allgather = breaking[i];
+    assert_status(tarn_whole_destroy(whole), breaking[i]);
+    assert_error_says("as it was told");
+    assert_ok(tarn_comm_destroy(comm));
+  }
+}
+END_TEST
+
+START_TEST(a_whole_stays_if_nothing_is_broken) {
+  static const tarn_status passing[] = {TARN_E_NOMEM, TARN_E_IO};
+  for (int i = 0; i < 2; i++) {
+    script self = {0};
+    tarn_comm *comm = make(&ops, &self);
+    tarn_whole *whole = make_whole(comm, TARN_HOST);
+    self.allgather = passing[i];
+    assert_status(tarn_whole_destroy(whole), passing[i]);
+    assert_status(tarn_comm_destroy(comm), TARN_E_STATE);
+    self.allgather = TARN_OK;
+    assert_ok(tarn_whole_destroy(whole));
+    assert_ok(tarn_comm_destroy(comm));
+  }
+}
+END_TEST
+
+// It is lost in the barrier, and then the driver takes nothing back.
+START_TEST(the_first_failure_of_an_end_is_told) {
+  script self = {0};
+  tarn_device *sim = NULL;
+  assert_ok(tarn_device_open("sim", &sim));
+  tarn_comm *comm = make(&ops, &self);
+  tarn_whole *whole = make_whole(comm, tarn_place_on(sim));
+  self.allgather = TARN_E_PEER_LOST;
+  self.spared = self.calls + 1;
+  assert_ok(tarn_sim_faults("*@1"));
+  assert_status(tarn_whole_destroy(whole), TARN_E_PEER_LOST);
+  assert_error_says("as it was told");
+  assert_ok(tarn_sim_faults(NULL));
+  assert_ok(tarn_comm_destroy(comm));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("comm_ops");
   ADD_CASE(suite, "making", what_was_given_is_told, what_is_missing_is_refused,
@@ -249,6 +310,8 @@ int main(void) {
            what_is_short_may_come_again, a_check_breaks_it_too,
            two_operations_may_be_missing, a_table_may_be_of_an_older_version,
            a_group_is_of_its_operations);
-  ADD_CASE(suite, "held", it_stays_while_it_is_held);
+  ADD_CASE(suite, "held", it_stays_while_it_is_held,
+           a_whole_ends_whatever_broke_it, a_whole_stays_if_nothing_is_broken,
+           the_first_failure_of_an_end_is_told);
   return run_suite(suite);
 }

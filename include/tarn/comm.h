@@ -26,7 +26,8 @@
 //
 // Peers. A rank that dies is found out by all that wait for it, within 100 ms,
 // and one that stops by the deadline; both are told by number:
-//   TARN_E_PEER_LOST  a rank has ended, or has given this communicator up.
+//   TARN_E_PEER_LOST  a rank has ended, or become another program by exec, or
+//                     has given this communicator up.
 //   TARN_E_TIMEOUT    a rank has not come within the timeout of the options.
 // From then on the communicator is broken: every collective on it answers the
 // same at every rank, with the same text as far as that rank knows it, and
@@ -68,7 +69,8 @@ typedef struct tarn_comm tarn_comm;
 
 typedef struct tarn_comm_options {
   size_t struct_size;
-  uint64_t timeout_ms;  // how long a collective waits for a rank;
+  uint64_t timeout_ms;  // how long a collective waits for a rank, but for time
+                        // in which this one was stopped itself;
                         // 0: TARN_COMM_TIMEOUT_MS of the environment, or 30000
 } tarn_comm_options;
 
@@ -152,7 +154,7 @@ TARN_API uint64_t tarn_comm_timeout_ms(const tarn_comm *comm);
 // TARN_OK, or what broke it: for loops that call no collective. Looks, and
 // waits for nothing.
 //
-// Cost: a system call.
+// Cost: two system calls for each 8 ranks.
 TARN_API tarn_status tarn_comm_check(tarn_comm *comm);
 
 // ---------------------------------------------------------------------------

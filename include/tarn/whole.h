@@ -5,8 +5,7 @@
 //
 //                 CONTINUOUS             CHUNKED               DISTRIBUTED
 //   reached       all of it, as one      all of it, part by    its own part;
-//   rows
-//                 range of addresses     part                  by exchange
+//                 range of addresses     part                  rows by exchange
 //   DEVICE        a range is reserved    each rank makes its   each rank makes
 //                 at each rank, memory   own, which the        its own, which
 //                 of each mapped in it   others map            nobody maps
@@ -133,7 +132,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT  it has ended here all the same.
 // TARN_E_DEVICE                     likewise; a driver refused some of it.
 // TARN_E_INVALID                    ranks mean different wholes, or are in
-//                                   another call: nothing has changed.
+//                                   another call: nothing has changed. So it is
+//                                   whenever ranks did not meet and the
+//                                   communicator is not broken by it.
 TARN_API tarn_status tarn_whole_destroy(tarn_whole *whole);
 
 typedef struct tarn_whole_info {

@@ -159,6 +159,8 @@ bool tarn__os_map_file(void *ptr, size_t size, int fd) {
 static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static const int FOREIGN_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
+enum { FIRST_FREE = STDERR_FILENO + 1 };  // of the numbers of descriptors
+
 void tarn__os_close(int fd) {
   int reason = errno;
   close(fd);
@@ -174,9 +176,17 @@ bool tarn__os_allows_file(size_t size) {
   return false;
 }
 
+int tarn__os_above_standard(int fd) {
+  if (fd < 0 || fd >= FIRST_FREE) return fd;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE);
+  tarn__os_close(fd);
+  return moved;
+}
+
 int tarn__os_memory_file(const char *name, size_t size) {
   if (!tarn__os_allows_file(size)) return -1;
-  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int fd = tarn__os_above_standard(
+      memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0) return -1;
   if (size <= INT64_MAX && ftruncate(fd, (off_t)size) == 0 &&
       fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
@@ -214,7 +224,7 @@ bool tarn__os_is_memory_file(int fd, const char *name, size_t size) {
 }
 
 int tarn__os_duplicate(int fd) {
-  return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE);
 }
 
 static bool put(void *ptr, size_t size, int flags, int fd) {

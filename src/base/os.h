@@ -67,6 +67,11 @@ TARN_MUST_CHECK bool tarn__os_move(void *from, void *to, size_t size);
 // EFBIG: to try would be a signal, for files in memory as for others.
 TARN_MUST_CHECK bool tarn__os_allows_file(size_t size);
 
+// The same descriptor, or if it is one of the first three, which a launcher
+// gives a meaning of their own, another one instead, closed on exec; then |fd|
+// is closed, whatever comes of it. -1 stays -1.
+TARN_MUST_CHECK int tarn__os_above_standard(int fd);
+
 // A file of |size| zero bytes in memory, which keeps that size for ever and is
 // gone with its last descriptor and mapping. Close it with tarn__os_close.
 TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
@@ -74,7 +79,7 @@ TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
 // Whether |fd| is such a file, of that name and size, to be read and written.
 bool tarn__os_is_memory_file(int fd, const char *name, size_t size);
 
-// Another descriptor of the same file.
+// Another descriptor of the same file. Neither is ever one of the first three.
 TARN_MUST_CHECK int tarn__os_duplicate(int fd);
 void tarn__os_close(int fd);
 

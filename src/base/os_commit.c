@@ -57,12 +57,17 @@ static bool is_available(size_t size) {
   return false;
 }
 
-// In pieces, for a signal undoes what a call has done so far.
-static bool allocate(int fd, size_t offset, size_t size) {
+// In pieces, for a signal undoes what a call has done so far; and in smaller
+// ones each time, for the next may come before this one is done again.
+bool tarn__os_allocate_file(int fd, size_t offset, size_t size) {
+  size_t most = TARN__OS_HUGE;
   for (size_t done = 0; done < size;) {
-    size_t piece = smaller(size - done, TARN__OS_HUGE);
+    size_t piece = smaller(size - done, most);
     int reason = posix_fallocate(fd, (off_t)(offset + done), (off_t)piece);
-    if (reason == EINTR) continue;
+    if (reason == EINTR) {
+      if (most > tarn__os_page()) most /= 2;
+      continue;
+    }
     if (reason != 0) {
       errno = reason;
       return false;
@@ -100,7 +105,7 @@ static bool collapse(filler *f, unsigned char *at) {
 static bool fill_stretch(filler *f, size_t offset, unsigned char *at) {
   if (!populate(at)) return false;
   bool huge = collapse(f, at);
-  if (!allocate(f->fd, offset, TARN__OS_HUGE)) return false;
+  if (!tarn__os_allocate_file(f->fd, offset, TARN__OS_HUGE)) return false;
   if (huge) f->huge += smaller(f->end - offset, TARN__OS_HUGE);
   return true;
 }
@@ -160,10 +165,10 @@ static bool fill(filler *f, size_t begin) {
   if (!tarn__os_allows_file(smaller(round_up(f->end), f->file_end))) {
     return false;
   }
-  if (!allocate(f->fd, begin, head_end - begin)) return false;
+  if (!tarn__os_allocate_file(f->fd, begin, head_end - begin)) return false;
   if (!fill_stretches(f, head_end, body_end)) return false;
   size_t tail = body_end > head_end ? body_end : head_end;
-  return tail >= f->end || allocate(f->fd, tail, f->end - tail);
+  return tail >= f->end || tarn__os_allocate_file(f->fd, tail, f->end - tail);
 }
 
 bool tarn__os_commit_file(int fd, size_t offset, size_t size,

@@ -21,6 +21,11 @@
 // Bytes of a stretch.
 #define TARN__OS_HUGE ((size_t)2 << 20)
 
+// Puts memory behind |size| bytes of the file from |offset| on, on usual pages;
+// those that have some keep it. False with errno where the kernel refuses: what
+// was put there until then stays until the file goes.
+TARN_MUST_CHECK bool tarn__os_allocate_file(int fd, size_t offset, size_t size);
+
 // Puts memory behind |size| bytes of the file from |offset| on, whatever they
 // are; those that have some keep it, and their bytes. |*out_huge|: how many of
 // them are on huge pages by this call. Needs Linux 6.1 for any.

@@ -16,11 +16,7 @@
 #include "base/os_time.h"
 
 int tarn__os_this_process(void) {
-  int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  tarn__os_close(fd);
-  return moved;
+  return tarn__os_above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));
 }
 
 // What the kernel tells of a descriptor is text, of about 100 bytes here; of a

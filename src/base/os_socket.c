@@ -6,34 +6,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "base/os_pages.h"
 #include "base/os_peer.h"
 #include "base/os_time.h"
 
-enum { FIRST_FREE = STDERR_FILENO + 1 };
-
-// The same descriptor, or if it is one of the first three, another instead.
-static int above_standard(int fd) {
-  if (fd < 0 || fd >= FIRST_FREE) return fd;
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE);
-  tarn__os_close(fd);
-  return moved;
-}
-
 // --- memory ----------------------------------------------------------------
 
-static bool put_memory_behind(int fd, size_t size) {
-  int reason = 0;
-  do {
-    reason = posix_fallocate(fd, 0, (off_t)size);
-  } while (reason == EINTR);
-  errno = reason;
-  return reason == 0;
-}
-
 int tarn__os_shared_file(const char *name, size_t size) {
-  int fd = above_standard(tarn__os_memory_file(name, size));
-  if (fd < 0 || put_memory_behind(fd, size)) return fd;
+  int fd = tarn__os_memory_file(name, size);
+  if (fd < 0 || tarn__os_allocate_file(fd, 0, size)) return fd;
   tarn__os_close(fd);
   return -1;
 }
@@ -72,8 +53,8 @@ bool tarn__os_inbox(int *out_receive, int *out_send) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return false;
   }
-  pair[0] = above_standard(pair[0]);
-  pair[1] = above_standard(pair[1]);
+  pair[0] = tarn__os_above_standard(pair[0]);
+  pair[1] = tarn__os_above_standard(pair[1]);
   if (pair[0] < 0 || pair[1] < 0 || !ask_for_senders(pair[0])) {
     for (int end = 0; end < 2; end++) {
       if (pair[end] >= 0) tarn__os_close(pair[end]);
@@ -132,7 +113,7 @@ static void take_descriptors(const struct cmsghdr *part, int *out_fd) {
     int fd = -1;
     memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
     if (count == 1 && *out_fd < 0) {
-      *out_fd = fd;
+      *out_fd = tarn__os_above_standard(fd);
     } else {
       tarn__os_close(fd);
     }

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_SIZE = 512 };
-
-static _Thread_local char last_error[TEXT_SIZE];
+static _Thread_local char last_error[TARN__ERROR_TEXT];
 
 static bool is_control(const unsigned char *text) {
   return text[0] < 0x20 || text[0] == 0x7f ||
@@ -67,7 +65,7 @@ const char *tarn_last_error(void) {
 
 tarn_status tarn__fail(tarn_status status, const char *format, ...) {
   // Through a second buffer: an argument may be the last error itself.
-  char text[TEXT_SIZE];
+  char text[TARN__ERROR_TEXT];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -81,4 +79,21 @@ tarn_status tarn__fail_text(tarn_status status, const char *text) {
   }
   keep_printable(last_error);
   return status;
+}
+
+void tarn__failure_note(tarn__failure *failure, tarn_status status) {
+  if (status == TARN_OK || failure->status != TARN_OK) return;
+  failure->status = status;
+  memcpy(failure->text, last_error, sizeof last_error);
+}
+
+tarn__failure tarn__failure_of(tarn_status status) {
+  tarn__failure failure = {.status = TARN_OK};
+  tarn__failure_note(&failure, status);
+  return failure;
+}
+
+tarn_status tarn__failure_tell(const tarn__failure *failure) {
+  if (failure->status == TARN_OK) return TARN_OK;
+  return tarn__fail_text(failure->status, failure->text);
 }

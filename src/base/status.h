@@ -21,6 +21,27 @@ __attribute__((format(printf, 2, 3), cold)) tarn_status tarn__fail(
 __attribute__((cold)) tarn_status tarn__fail_text(tarn_status status,
                                                   const char *text);
 
+enum { TARN__ERROR_TEXT = 512 };  // bytes of a last error, with the NUL
+
+// The first failure of several steps, with its text: what is done behind it, as
+// giving back what there was, may fail as well, and must not hide it. Zero:
+// there is none.
+typedef struct tarn__failure {
+  tarn_status status;
+  char text[TARN__ERROR_TEXT];
+} tarn__failure;
+
+// Keeps |status|, whose text is the last error, unless it is TARN_OK or there
+// is one already.
+void tarn__failure_note(tarn__failure *failure, tarn_status status);
+
+// |status| alone.
+tarn__failure tarn__failure_of(tarn_status status);
+
+// Makes its text the last error again, and returns it; TARN_OK if there is
+// none.
+tarn_status tarn__failure_tell(const tarn__failure *failure);
+
 // Sends a line to the log callback, if there is one that wants it.
 __attribute__((format(printf, 2, 3), cold)) void tarn__log(tarn_log_level level,
                                                            const char *format,

@@ -223,7 +223,7 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   if (status != TARN_OK) return status;
   assert(out_fds != NULL);
   status = tarn__comm_note(comm, comm->ops.share(comm->self, fd, out_fds));
-  if (comm->broken != TARN_OK) return status;
+  if (comm->broken.status != TARN_OK) return status;
   status = tarn__comm_meet(comm, TARN__SHARE, status);
   if (status != TARN_OK) tarn__os_close_all(out_fds, comm->size);
   return status;
@@ -253,7 +253,7 @@ static size_t find_other(const tarn_comm *comm, size_t size) {
 
 // Half of a text each.
 static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
-  char texts[2][TARN__TEXT / 2] = {"", ""};
+  char texts[2][TARN__ERROR_TEXT / 2] = {"", ""};
   for (int i = 0; i < 2; i++) {
     size_t root = i == 0 ? 0 : rank;
     if (comm->rank == root) strncpy(texts[i], what, sizeof texts[i] - 1);

@@ -3,12 +3,10 @@
 // Invariant: once it is broken, no operation but destroy is called any more.
 #include "comm/comm.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "base/os.h"
-#include "base/status.h"
 
 // --- beginning and end -----------------------------------------------------
 
@@ -92,16 +90,14 @@ tarn_status tarn__comm_state(tarn_comm *comm) {
     return tarn__fail(TARN_E_STATE,
                       "comm: made before a fork, in the parent process");
   }
-  if (comm->broken == TARN_OK) return TARN_OK;
-  return tarn__fail_text(comm->broken, comm->text);
+  return tarn__failure_tell(&comm->broken);
 }
 
 tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status) {
   if (status == TARN_OK || status == TARN_E_NOMEM || status == TARN_E_IO) {
     return status;
   }
-  comm->broken = status;
-  snprintf(comm->text, sizeof comm->text, "%s", tarn_last_error());
+  tarn__failure_note(&comm->broken, status);
   return status;
 }
 

@@ -7,6 +7,7 @@
 #ifndef TARN_COMM_COMM_H_
 #define TARN_COMM_COMM_H_
 
+#include "base/status.h"
 #include "tarn/comm.h"
 
 // --- for rooms above -------------------------------------------------------
@@ -21,10 +22,7 @@ TARN_MUST_CHECK tarn_status tarn__comm_state(tarn_comm *comm);
 
 // --- within the room -------------------------------------------------------
 
-enum {
-  TARN__TEXT = 512,     // of a last error
-  TARN__ON_CARD = 296,  // bytes that go along
-};
+enum { TARN__ON_CARD = 296 };  // bytes that go along
 
 typedef enum tarn__collective {
   TARN__BARRIER = 1,
@@ -51,12 +49,11 @@ struct tarn_comm {
   size_t rank;
   size_t size;
   uint64_t timeout_ms;
-  uint32_t generation;  // of forks
-  size_t held;          // made with it
-  tarn_status broken;   // what broke it, and its text
-  char text[TARN__TEXT];
-  tarn__card own;     // of the next meeting; at rest all zero
-  tarn__card *cards;  // of all ranks in the last
+  uint32_t generation;   // of forks
+  size_t held;           // made with it
+  tarn__failure broken;  // what broke it
+  tarn__card own;        // of the next meeting; at rest all zero
+  tarn__card *cards;     // of all ranks in the last
 };
 
 // Keeps a status of the operations that breaks the communicator; returns it.

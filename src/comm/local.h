@@ -64,14 +64,21 @@ static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT  no rank has gone through it.
 TARN_MUST_CHECK tarn_status tarn__local_round(tarn__local *local);
 
-// Who waits looks at those whom it waits for this often.
-static const uint64_t TARN__SLICE_NS = 10000000;
+// A wait for others, which goes by slices: between two it is seen whether they
+// will come at all.
+typedef struct tarn__wait {
+  uint64_t slice;  // nanoseconds
+  uint64_t end;    // by the clock
+  uint64_t now;    // when tarn__wait_left was last asked
+} tarn__wait;
 
-// Nanoseconds of the clock at which a wait that begins now is over.
-uint64_t tarn__local_deadline(const tarn__local *local);
+tarn__wait tarn__wait_begin(uint64_t timeout_ms);
+
+// Nanoseconds that are left of it; 0: it is over.
+uint64_t tarn__wait_left(tarn__wait *wait);
 
 // Looks whether a rank r with |signs[r]| other than -1 has left or ended, and
-// if so breaks the area.
+// if so breaks the area. What stands in |signs| is used up.
 void tarn__local_look(tarn__local *local, tarn__breakage ended);
 
 // Breaks the area on behalf of |rank|, which has not come in time.

@@ -66,9 +66,9 @@ static size_t find_failed(const tarn_comm *comm) {
 static tarn_status tell_failure(tarn_comm *comm, size_t rank, char *text) {
   tarn_status failure = (tarn_status)comm->cards[rank].status;
   tarn_status status = tarn__comm_note(
-      comm, comm->ops.broadcast(comm->self, rank, text, TARN__TEXT));
+      comm, comm->ops.broadcast(comm->self, rank, text, TARN__ERROR_TEXT));
   if (status != TARN_OK) return status;
-  text[TARN__TEXT - 1] = '\0';
+  text[TARN__ERROR_TEXT - 1] = '\0';
   return tarn__fail(failure, "rank %zu: %s", rank, text);
 }
 
@@ -84,7 +84,7 @@ static tarn_status decide(tarn_comm *comm, char *text) {
 
 tarn_status tarn__comm_meet(tarn_comm *comm, tarn__collective call,
                             tarn_status status) {
-  char text[TARN__TEXT] = "";
+  char text[TARN__ERROR_TEXT] = "";
   if (status != TARN_OK) {
     snprintf(text, sizeof text, "%s", tarn_last_error());
   }

@@ -1,13 +1,23 @@
 // Passing descriptors: letters out, letters in, both at once, so that no two
 // ranks wait for each other with their inboxes full.
+#include <errno.h>
+
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/local.h"
 
-static const uint64_t FULL_NS = 200000;  // until a full inbox is tried again
+// Until a full inbox is tried again; twice that the next time, up to a slice.
+static const uint64_t FULL_NS = 200000;
 
-// Whether all that was to be sent is.
+static uint64_t lesser(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+// Whether all that was to be sent is. An inbox may be full and the next one
+// not; but where the user has too many descriptors under way, there is no room
+// in any, and 256 ranks that tried all would let none of them run to take some
+// out.
 static bool send_some(tarn__local *local, int fd) {
   bool all = true;
   for (size_t rank = 0; rank < local->size; rank++) {
@@ -15,6 +25,7 @@ static bool send_some(tarn__local *local, int fd) {
     if (!errand->send) continue;
     errand->send = !tarn__post_send(local->post, local->places[rank],
                                     local->area.head->token, local->rank, fd);
+    if (errand->send && errno == ETOOMANYREFS) return false;
     if (errand->send) all = false;
   }
   return all;
@@ -47,20 +58,21 @@ static size_t find_full(const tarn__local *local) {
 }
 
 static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
-  uint64_t deadline = tarn__local_deadline(local);
+  tarn__wait wait = tarn__wait_begin(local->timeout_ms);
+  uint64_t full_ns = FULL_NS;
   for (;;) {
-    uint64_t now = tarn__os_now_ns();  // before it is seen who has come
+    uint64_t left = tarn__wait_left(&wait);  // before it is seen who has come
     bool sent = send_some(local, fd);
     size_t missing = collect(local);
     if (sent && missing == local->size) return TARN_OK;
     if (!tarn__area_is_broken(&local->area)) tarn__local_look(local, gone);
-    if (now >= deadline) {
+    if (left == 0) {
       tarn__local_give_up(local, sent ? missing : find_full(local));
     }
     if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-    uint64_t most = sent ? TARN__SLICE_NS : FULL_NS;
-    tarn__os_await(local->post->inbox,
-                   deadline - now < most ? deadline - now : most);
+    uint64_t most = lesser(left, wait.slice);
+    tarn__os_await(local->post->inbox, sent ? most : lesser(most, full_ns));
+    full_ns = lesser(2 * full_ns, wait.slice);
   }
 }
 

@@ -60,7 +60,8 @@ TARN_MUST_CHECK tarn_status tarn__box_init(tarn__post *post,
 void tarn__box_deinit(tarn__post *post, tarn__box *box);
 
 // Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
-// False if the system has to get rid of others first. To a place that takes
+// False with errno if the system has to get rid of others first: ETOOMANYREFS,
+// descriptors under way to any place. To a place that takes
 // nothing any more it is sent too, as far as the sender can tell.
 TARN_MUST_CHECK bool tarn__post_send(tarn__post *post, size_t place,
                                      const unsigned char *token, size_t from,

@@ -10,15 +10,61 @@
 
 enum { LOOKS = 20 };  // at the bell, before a wait sleeps
 
-uint64_t tarn__local_deadline(const tarn__local *local) {
-  uint64_t now = tarn__os_now_ns();
-  uint64_t ms = local->timeout_ms;
-  return ms < (UINT64_MAX - now) / 1000000 ? now + ms * 1000000 : UINT64_MAX;
+// --- waits -----------------------------------------------------------------
+
+static const uint64_t MS = 1000000;
+
+// The ends of others are found within this, and of a short deadline not much
+// is slept over.
+static const uint64_t MOST_SLICE_MS = 10;
+enum { SLICES = 50 };
+
+// Who has not looked for so long did not run itself: the whole job was stopped,
+// say, and goes on. That time is nobody's fault.
+static const uint64_t MOST_GAP_MS = 100;
+
+static uint64_t lesser(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
 }
+
+static uint64_t later(uint64_t time, uint64_t ns) {
+  return ns < UINT64_MAX - time ? time + ns : UINT64_MAX;
+}
+
+tarn__wait tarn__wait_begin(uint64_t timeout_ms) {
+  uint64_t now = tarn__os_now_ns();
+  uint64_t ns = timeout_ms < UINT64_MAX / MS ? timeout_ms * MS : UINT64_MAX;
+  return (tarn__wait){.slice = lesser(ns / SLICES, MOST_SLICE_MS * MS),
+                      .end = later(now, ns),
+                      .now = now};
+}
+
+uint64_t tarn__wait_left(tarn__wait *wait) {
+  uint64_t now = tarn__os_now_ns();
+  uint64_t gap = now - wait->now;
+  if (gap > MOST_GAP_MS * MS) {
+    wait->end = later(wait->end, gap - MOST_GAP_MS * MS);
+  }
+  wait->now = now;
+  return wait->end > now ? wait->end - now : 0;
+}
+
+// --- breakage --------------------------------------------------------------
 
 tarn_status tarn__local_state(const tarn__local *local) {
   return tarn__area_is_broken(&local->area) ? tarn__area_fail(&local->area)
                                             : TARN_OK;
+}
+
+// Who still runs, but has no inbox any more, has become another program.
+static size_t find_ended(tarn__local *local) {
+  size_t found = tarn__os_find_ended(local->signs, local->size);
+  if (found < local->size) return found;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    if (local->signs[rank] < 0) continue;
+    local->signs[rank] = local->post->sends[local->places[rank]];
+  }
+  return tarn__os_find_ended(local->signs, local->size);
 }
 
 void tarn__local_look(tarn__local *local, tarn__breakage ended) {
@@ -31,7 +77,7 @@ void tarn__local_look(tarn__local *local, tarn__breakage ended) {
                      0);
     return;
   }
-  size_t found = tarn__os_find_ended(local->signs, local->size);
+  size_t found = find_ended(local);
   if (found < local->size) tarn__area_break(&local->area, ended, found, 0);
 }
 
@@ -72,20 +118,20 @@ static size_t find_missing(tarn__local *local) {
 }
 
 static tarn_status wait_for_all(tarn__local *local) {
-  uint64_t deadline = tarn__local_deadline(local);
+  tarn__wait wait = tarn__wait_begin(local->timeout_ms);
   for (;;) {
     // Before the look at the others: who came while this rank slept over the
-    // deadline has come.
-    uint64_t now = tarn__os_now_ns();
+    // end has come.
+    uint64_t left = tarn__wait_left(&wait);
     size_t missing = find_missing(local);
     if (missing == local->size) return TARN_OK;
     if (tarn__area_is_broken(&local->area)) return settle(local);
     tarn__local_look(local, TARN__ENDED);
-    if (now >= deadline) tarn__local_give_up(local, missing);
-    if (now >= deadline) continue;
-    uint64_t left = deadline - now;
-    tarn__area_sleep(&local->area, local->round,
-                     left < TARN__SLICE_NS ? left : TARN__SLICE_NS);
+    if (left == 0) {
+      tarn__local_give_up(local, missing);
+    } else {
+      tarn__area_sleep(&local->area, local->round, lesser(left, wait.slice));
+    }
   }
 }
 

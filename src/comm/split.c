@@ -69,7 +69,7 @@ static tarn_status split(tarn_comm *comm, int64_t color, size_t *ranks,
     size_t size = list_group(comm, color, ranks);
     status = make_group(comm, ranks, size, out_group);
   }
-  if (comm->broken != TARN_OK) return status;
+  if (comm->broken.status != TARN_OK) return status;
   status = tarn__comm_meet(comm, TARN__SPLIT, status);
   if (status == TARN_OK) return TARN_OK;
   (void)tarn_comm_destroy(*out_group);

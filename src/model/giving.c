@@ -2,7 +2,6 @@
 //
 // What is given is held by a loan: a view, which keeps the bytes, with an open
 // access, which keeps others from writing them.
-#include <stdio.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -118,11 +117,10 @@ static tarn_status lend(tarn_tensor *tensor, tarn_part part, tarn_place place,
 // With the text of what failed.
 static tarn_status take_back(const tarn_dlpack_source *source,
                              tarn_status status) {
-  char text[512];
   if (status == TARN_OK) return status;
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   (void)close_loan(source->owner);
-  return tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 tarn_status tarn_tensor_to_dlpack(tarn_tensor *tensor, tarn_part part,

@@ -11,7 +11,6 @@
 // one for the load itself.
 #include <assert.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -125,10 +124,9 @@ static tarn_status copy_one(tarn__match *m) {
   tarn_status status = tarn_copy_h2d(home.device, access->address,
                                      m->source->data, access->size, NULL);
   if (status == TARN_OK) return tarn_synced_end(access);
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   (void)tarn_synced_cancel(access, NULL);
-  return tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 // Maps, or copies, all of them, and counts those that are done.
@@ -146,13 +144,14 @@ static tarn_status give_all(tarn__matches *ms, mapping *mapped, bool copies,
 }
 
 // Some have their new values already, or none of them.
-static tarn_status tell_failure(const tarn__matches *ms, tarn_status status,
+static tarn_status tell_failure(const tarn__matches *ms,
                                 const tarn_model_loaded *told,
-                                const char *text) {
+                                const tarn__failure *failure) {
   size_t done = told->mapped + told->copied;
-  if (done == 0) return tarn__fail_text(status, text);
-  return tarn__fail(status, "%s: only %zu of %zu tensors were loaded: %s",
-                    ms->path, done, ms->count, text);
+  if (done == 0) return tarn__failure_tell(failure);
+  return tarn__fail(failure->status,
+                    "%s: only %zu of %zu tensors were loaded: %s", ms->path,
+                    done, ms->count, failure->text);
 }
 
 static tarn_status give(tarn__matches *ms, mapping *mapped,
@@ -161,10 +160,9 @@ static tarn_status give(tarn__matches *ms, mapping *mapped,
   if (status == TARN_OK) status = give_all(ms, mapped, false, told);
   if (status == TARN_OK) status = give_all(ms, mapped, true, told);
   if (status == TARN_OK) return TARN_OK;
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   undo(ms);
-  return tell_failure(ms, status, told, text);
+  return tell_failure(ms, told, &failure);
 }
 
 // --- together --------------------------------------------------------------

@@ -6,7 +6,6 @@
 // by piece, through what the writer gathers in, so that the host needs no copy
 // of its own.
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -149,15 +148,13 @@ static tarn_status check(const tarn_model *model, const char *path,
                     (unsigned)flags);
 }
 
-// The text of a failure is kept while what was opened is closed.
 static tarn_status finish(saving *s, tarn_status status, size_t room) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   for (size_t i = s->count; i-- > 0;)
     close_item(&s->items[i]);
   tarn_safetensors_writer_destroy(s->writer);
   tarn__host_free_array(s->items, room, sizeof *s->items);
-  return status == TARN_OK ? TARN_OK : tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 tarn_status tarn_model_save(tarn_model *model, const char *path,

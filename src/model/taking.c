@@ -4,7 +4,6 @@
 // that calls the giver's. Any other is copied. Nothing is the buffer's before
 // all was checked, and the giver's deleter is called last.
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -132,7 +131,6 @@ static tarn_status copy_bytes(const tarn_access *access, tarn_place place,
 static tarn_status copy(tarn_synced *buffer, tarn_place place,
                         const tarn_dlpack_view *view, const gift *given) {
   tarn_access access;
-  char text[512];
   tarn_status status = tarn_synced_begin(buffer, 0, view->size, place,
                                          TARN_WRITE_DISCARD, NULL, &access);
   if (status != TARN_OK) return status;
@@ -142,9 +140,9 @@ static tarn_status copy(tarn_synced *buffer, tarn_place place,
     release(given);
     return TARN_OK;
   }
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   if (access.buffer != NULL) (void)tarn_synced_cancel(&access, NULL);
-  return tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 // Elements that are not where elements may be cannot be used there.

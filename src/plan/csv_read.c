@@ -9,7 +9,6 @@
 // move as they grow; the buffers learn at the end where theirs are.
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -42,10 +41,8 @@ static void begin_lines(reader *r) {
 // Puts the place before what the last error says.
 static tarn_status at_place(const reader *r, size_t column,
                             tarn_status status) {
-  char text[512];
   if (status == TARN_OK) return TARN_OK;
-  snprintf(text, sizeof text, "%s", tarn_last_error());
-  return tarn__csv_fail(&r->line, column, "%s", text);
+  return tarn__csv_fail(&r->line, column, "%s", tarn_last_error());
 }
 
 // --- fields ------------------------------------------------------------------

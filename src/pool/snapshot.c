@@ -179,8 +179,7 @@ static tarn_status take_next(void *context, tarn_pool *pool) {
 
 // The first failure is returned, with its text.
 static tarn_status write_all(tarn_trace_format format, const char *path) {
-  char text[512] = "";
-  tarn_status first = TARN_OK;
+  tarn__failure first = {.status = TARN_OK};
   tarn_status status = TARN_OK;
   tarn__picture picture;
   uint64_t number = 0;
@@ -189,11 +188,9 @@ static tarn_status write_all(tarn_trace_format format, const char *path) {
       status = tarn__snapshot_write_picture(&picture, format, path);
     }
     tarn__picture_deinit(&picture);
-    if (first != TARN_OK || status == TARN_OK) continue;
-    first = status;
-    snprintf(text, sizeof text, "%s", tarn_last_error());
+    tarn__failure_note(&first, status);
   }
-  return first == TARN_OK ? TARN_OK : tarn__fail_text(first, text);
+  return tarn__failure_tell(&first);
 }
 
 tarn_status tarn_pool_snapshot_all(tarn_trace_format format, const char *path) {

@@ -7,7 +7,6 @@
 #include "pool/snapshot_full.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hostmem.h"
@@ -153,9 +152,8 @@ static tarn_status begin(tarn_pool *pool, tarn__full_shot **out_shot) {
 
 tarn__full_shot *tarn__full_shot_take(tarn_pool *pool,
                                       const tarn__refusal *refusal) {
-  char said[512];
+  tarn__failure said = tarn__failure_of(TARN_FULL);
   tarn__full_shot *shot = NULL;
-  snprintf(said, sizeof said, "%s", tarn_last_error());
   tarn_status status = begin(pool, &shot);
   if (shot != NULL) {
     status = tarn__picture_take(pool, refusal, &shot->picture);
@@ -163,7 +161,7 @@ tarn__full_shot *tarn__full_shot_take(tarn_pool *pool,
   if (status == TARN_OK) return shot;
   tell(tarn_last_error());
   if (shot != NULL) discard(shot);
-  (void)tarn__fail_text(TARN_FULL, said);
+  (void)tarn__failure_tell(&said);
   return NULL;
 }
 
@@ -185,14 +183,13 @@ static void end_writing(void) {
 }
 
 void tarn__full_shot_write(tarn__full_shot *shot) {
-  char said[512];
   if (shot == NULL) return;
-  snprintf(said, sizeof said, "%s", tarn_last_error());
+  tarn__failure said = tarn__failure_of(TARN_FULL);
   begin_writing();
   tarn_status status =
       tarn__snapshot_write_picture(&shot->picture, shot->format, shot->path);
   end_writing();
   if (status != TARN_OK) tell(tarn_last_error());
   discard(shot);
-  (void)tarn__fail_text(TARN_FULL, said);
+  (void)tarn__failure_tell(&said);
 }

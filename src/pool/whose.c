@@ -123,15 +123,14 @@ static bool search_others(const tarn_pool *pool, tarn_addr address,
 // --- saying it -------------------------------------------------------------
 
 static tarn_status add_text(tarn_addr address, const finding *f) {
-  char said[512];
   char inside[48] = "";
-  snprintf(said, sizeof said, "%s", tarn_last_error());
   if (address != f->start) {
     snprintf(inside, sizeof inside, "%llu bytes into ",
              (unsigned long long)(address - f->start));
   }
   return tarn__fail(TARN_E_INVALID, "%s; that is %s%s of the pool of %s: %s",
-                    said, inside, f->live ? "a block" : "idle memory", f->place,
+                    tarn_last_error(), inside,
+                    f->live ? "a block" : "idle memory", f->place,
                     tarn_pool_tag_name(f->tag));
 }
 

@@ -7,7 +7,6 @@
 // back to its plan: what it was to write is not there, and may have to come
 // from another place.
 #include <assert.h>
-#include <stdio.h>
 
 #include "base/status.h"
 #include "synced/errand.h"
@@ -210,13 +209,11 @@ static bool may_try_again(tarn__errand *errand, tarn_status status) {
   return may;
 }
 
-// What is done after a failure must not hide its text.
 static tarn_status end_failed(tarn__errand *errand, tarn_status status) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   (void)mark_all(errand);
   release_couriers(errand);
-  return status == TARN_PENDING ? status : tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 tarn_status tarn__errand_carry(tarn__errand *errand) {

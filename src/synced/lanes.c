@@ -11,8 +11,6 @@
 //   * a lane has at least as many holds as its marks together
 #include "synced/lanes.h"
 
-#include <stdio.h>
-
 #include "base/hostmem.h"
 #include "base/status.h"
 
@@ -259,13 +257,6 @@ uint64_t tarn__lane_end_mark(tarn__lane *lane, tarn__mark *mark) {
 
 // --- waiting ---------------------------------------------------------------
 
-enum { TEXT_SIZE = 512 };  // of a last error
-
-// What goes on behind a failure must not hide its text.
-static void keep_text(char text[TEXT_SIZE]) {
-  snprintf(text, TEXT_SIZE, "%s", tarn_last_error());
-}
-
 // NULL: it is over, or nobody has marked it.
 static tarn__mark *mark_at(const tarn__lane *lane, uint64_t number) {
   if (tarn__lane_is_over(lane, number)) return NULL;
@@ -288,11 +279,10 @@ tarn__mark *tarn__lane_hold_mark(tarn__lane *lane, uint64_t number) {
 // later.
 static tarn_status wait_out(const tarn__mark *mark, tarn_status status) {
   if (status != TARN_E_DEVICE) return status;
-  char text[TEXT_SIZE];
-  keep_text(text);
+  tarn__failure failure = tarn__failure_of(status);
   tarn_status joined = tarn_stream_join(NULL, mark->lane->serial);
   (void)joined;  // of the same failure
-  return tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 tarn_status tarn__mark_query(tarn__mark *mark) {
@@ -310,15 +300,14 @@ tarn_status tarn__mark_join(tarn__mark *mark, tarn_stream *stream) {
 
 // The stream is at rest by now, so that to ask is not to wait.
 static void fail(tarn__lane *lane) {
-  char text[TEXT_SIZE];
-  keep_text(text);
+  tarn__failure failure = tarn__failure_of(TARN_E_DEVICE);
   lane->failed = true;
   tarn__mark *mark = lane->marks;
   while (mark != NULL && tarn_event_query(mark->flag->event) == TARN_OK) {
     if (lane->done < mark->number) lane->done = mark->number;
     mark = mark->next;
   }
-  (void)tarn__fail_text(TARN_E_DEVICE, text);
+  (void)tarn__failure_tell(&failure);
 }
 
 void tarn__lane_release_mark(tarn__lane *lane, tarn__mark *mark,

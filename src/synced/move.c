@@ -9,7 +9,6 @@
 // byte becomes valid there, and what was copied stays so. But what is valid
 // elsewhere may become stale there meanwhile; so the runs are looked for again
 // when they are copied, and if others have come all of it begins anew.
-#include <stdio.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -152,10 +151,9 @@ static tarn_status move(tarn__core *core, uint32_t side, tarn__side *memory) {
 // Memory that nobody has seen, behind a failure whose text must stay.
 static void give_up(const tarn__core *core, const tarn__side *memory,
                     tarn_status status) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   (void)tarn__side_discard(core, memory);
-  (void)tarn__fail_text(status, text);
+  (void)tarn__failure_tell(&failure);
 }
 
 tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {

@@ -197,19 +197,13 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   return status;
 }
 
-static void keep_first(tarn_status *first, tarn_status status) {
-  if (*first == TARN_OK) *first = status;
-}
-
-static tarn_status give_back(tarn__core *core) {
-  tarn_status first = TARN_OK;
+static void give_back(tarn__core *core, tarn__failure *first) {
   for (uint32_t i = 0; i < core->side_count; i++) {
     tarn__core_enter(core);
     tarn__side memory = tarn__side_detach(core, i);
     tarn__core_leave(core);
-    keep_first(&first, tarn__side_release(core, &memory));
+    tarn__failure_note(first, tarn__side_release(core, &memory));
   }
-  return first;
 }
 
 // The only one who knows of it now. If the host has no memory to wait with,
@@ -231,12 +225,12 @@ static void end_core(tarn__core *core) {
 
 static tarn_status end_last(tarn__core *core) {
   tarn__registry_remove(core);
-  tarn_status status = rest(core);
-  keep_first(&status, tarn__outside_sync_back(core));
-  keep_first(&status, give_back(core));
+  tarn__failure first = tarn__failure_of(rest(core));
+  tarn__failure_note(&first, tarn__outside_sync_back(core));
+  give_back(core, &first);
   tell(core, TARN_SYNCED_DESTROYED);
   end_core(core);
-  return status;
+  return tarn__failure_tell(&first);
 }
 
 // The gate may be held by a thread that is not here, and so may the condition

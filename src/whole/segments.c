@@ -1,8 +1,8 @@
 // Mapped memory of devices: each rank makes a piece, all map all pieces.
 //
-//   continuous   one range    | piece of 0  | piece of 1 |(2: none)| piece of 3
-//   | at each rank              |===========================================|
-//                 owned by       0     |    1    |  2  |       3        | pad
+//   continuous   one range    | piece of 0 | piece of 1 |(2: none)| piece of 3|
+//                at each rank |===============================================|
+//                owned by     | 0     |    1    |  2  |       3         | pad |
 //
 //   chunked      a range for  | part of 0 | pad |   | part of 1 | pad |   ...
 //                each rank
@@ -146,38 +146,37 @@ static tarn_status meet(tarn_whole *whole) {
 
 // --- the end ---------------------------------------------------------------
 
-static tarn_status drop(tarn_device *device, tarn__segment *segment) {
-  tarn_status first = TARN_OK;
+// All of it is tried; |first| is the first that failed.
+static void drop(tarn_device *device, tarn__segment *segment,
+                 tarn__failure *first) {
   if (segment->mapped) {
-    first = tarn_range_unmap(device, segment->address, segment->size);
+    tarn__failure_note(
+        first, tarn_range_unmap(device, segment->address, segment->size));
   }
   if (segment->memory != 0) {
-    tarn__keep_first(&first, tarn_memory_destroy(device, segment->memory));
+    tarn__failure_note(first, tarn_memory_destroy(device, segment->memory));
   }
   segment->mapped = false;
   segment->memory = 0;
-  return first;
 }
 
 static tarn_status leave(tarn_whole *whole) {
-  tarn_status first = TARN_OK;
+  tarn__failure first = {.status = TARN_OK};
   if (whole->segments == NULL) return TARN_OK;
   for (size_t r = 0; r < whole->ranks; r++) {
     if (r == whole->rank) continue;
-    tarn__keep_first(&first, drop(whole->place.device, &whole->segments[r]));
+    drop(whole->place.device, &whole->segments[r], &first);
   }
-  return first;
+  return tarn__failure_tell(&first);
 }
 
-static tarn_status release_ranges(tarn_whole *whole) {
-  tarn_status first = TARN_OK;
+static void release_ranges(tarn_whole *whole, tarn__failure *first) {
   for (size_t i = 0; i < whole->range_count; i++) {
     const tarn__addresses *range = &whole->ranges[i];
     if (range->size == 0) continue;
-    tarn__keep_first(&first, tarn_range_release(whole->place.device,
-                                                range->address, range->size));
+    tarn__failure_note(first, tarn_range_release(whole->place.device,
+                                                 range->address, range->size));
   }
-  return first;
 }
 
 static void forget(tarn_whole *whole) {
@@ -193,14 +192,14 @@ static void forget(tarn_whole *whole) {
 }
 
 static tarn_status end(tarn_whole *whole) {
-  tarn_status first = TARN_OK;
+  tarn__failure first = {.status = TARN_OK};
   if (whole->segments != NULL) {
-    first = drop(whole->place.device, &whole->segments[whole->rank]);
+    drop(whole->place.device, &whole->segments[whole->rank], &first);
   }
-  tarn__keep_first(&first, release_ranges(whole));
-  tarn__keep_first(&first, tarn__whole_discharge(whole));
+  release_ranges(whole, &first);
+  tarn__failure_note(&first, tarn__whole_discharge(whole));
   forget(whole);
-  return first;
+  return tarn__failure_tell(&first);
 }
 
 const tarn__backing tarn__backing_segments = {

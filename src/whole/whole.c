@@ -30,8 +30,6 @@
 #include "comm/comm.h"
 #include "tarn/account.h"
 
-enum { TEXT_SIZE = 512 };  // of a last error
-
 // --- checks ----------------------------------------------------------------
 
 tarn_status tarn__whole_check(const tarn_whole *whole) {
@@ -248,15 +246,13 @@ static void refer(tarn_whole *whole) {
               : (tarn_reference){&whole->base, whole->ends, 1};
 }
 
-// The text of what went wrong outlives what is done about it.
 static tarn_status give_up(tarn_whole *whole, tarn_status status) {
-  char text[TEXT_SIZE];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn__failure failure = tarn__failure_of(status);
   close_all(whole);
   (void)whole->backing->leave(whole);
   (void)whole->backing->end(whole);
   release(whole);
-  return tarn__fail_text(status, text);
+  return tarn__failure_tell(&failure);
 }
 
 tarn_status tarn_whole_create(tarn_comm *comm,
@@ -291,24 +287,18 @@ static tarn_status meet_to_end(const tarn_whole *whole) {
 }
 
 // What others have of this rank's goes before this rank gives it back, so that
-// it is gone when the call returns.
+// it is gone when the call returns. Why ranks did not meet says more than what
+// became of the rest.
 static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
+  tarn__failure first = tarn__failure_of(met);
   tarn__exchange_end(whole, false);
-  tarn_status first = whole->backing->leave(whole);
+  tarn__failure_note(&first, whole->backing->leave(whole));
   if (met == TARN_OK && whole->backing->meet != NULL) {
-    tarn__keep_first(&first, tarn_comm_barrier(whole->comm));
+    tarn__failure_note(&first, tarn_comm_barrier(whole->comm));
   }
-  tarn__keep_first(&first, whole->backing->end(whole));
+  tarn__failure_note(&first, whole->backing->end(whole));
   release(whole);
-  return first;
-}
-
-// Why ranks did not meet says more than what became of the rest.
-static tarn_status end_met(tarn_whole *whole, tarn_status met) {
-  char text[TEXT_SIZE];
-  snprintf(text, sizeof text, "%s", tarn_last_error());
-  tarn_status status = take_apart(whole, met);
-  return met == TARN_OK ? status : tarn__fail_text(met, text);
+  return tarn__failure_tell(&first);
 }
 
 tarn_status tarn_whole_destroy(tarn_whole *whole) {
@@ -322,5 +312,6 @@ tarn_status tarn_whole_destroy(tarn_whole *whole) {
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
   status = meet_to_end(whole);
-  return status == TARN_E_INVALID ? status : end_met(whole, status);
+  bool undone = status != TARN_OK && tarn__comm_state(whole->comm) == TARN_OK;
+  return undone ? status : take_apart(whole, status);
 }

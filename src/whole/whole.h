@@ -137,11 +137,6 @@ TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 TARN_MUST_CHECK tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes);
 tarn_status tarn__whole_discharge(tarn_whole *whole);
 
-// Keeps the first failure of several.
-static inline void tarn__keep_first(tarn_status *first, tarn_status status) {
-  if (*first == TARN_OK) *first = status;
-}
-
 // Bytes that rank |rank| owns.
 static inline size_t tarn__whole_part_size(const tarn_whole *whole,
                                            size_t rank) {
