@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/whole_bench.h"
 #include "bench/whole_indices.h"
@@ -257,6 +258,49 @@ START_TEST(mpi_that_does_not_run) {
 }
 END_TEST
 
+// Answers nonsense, and keeps what it was asked.
+static void write_liar(void) {
+  FILE *out = fopen(tool_file("liar"), "w");
+  ck_assert_ptr_nonnull(out);
+  fprintf(out,
+          "#!/bin/sh\n"
+          "echo '{\"ready\":true}'\n"
+          "while read line; do\n"
+          "  echo \"$line\" >>%s\n"
+          "  echo nonsense\n"
+          "done\n",
+          tool_file("asked"));
+  ck_assert_int_eq(fchmod(fileno(out), 0700), 0);
+  ck_assert_int_eq(fclose(out), 0);
+}
+
+// What it says later may be the answer to an earlier question: it is not asked
+// again.
+START_TEST(mpi_that_lies) {
+  write_liar();
+  setenv("TARN_BENCH_MPI", tool_file("liar"), 1);
+  tool_output o = tool_run("bench", "whole", "-n", "1", "--device", "cpu",
+                           SMALL, "-o", "json");
+  unsetenv("TARN_BENCH_MPI");
+  assert_done(&o);
+  char *asked = tool_read_file(tool_file("asked"));
+  bool runs = json_size(o.out, "skipped") == 0;
+  ck_assert_int_eq(asked != NULL, runs);
+  if (asked != NULL)
+    ck_assert_ptr_eq(strchr(asked, '\n'), asked + strlen(asked) - 1);
+  ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_window"),
+                    runs ? 4 : 0);
+  for (size_t i = 0; i < json_size(o.out, "results"); i++) {
+    bool is_peer = has(o.out, i, "op", "mpi_window") ||
+                   has(o.out, i, "op", "mpi_alltoallv");
+    ck_assert(has(o.out, i, "failed", "the program under MPI says nonsense") ==
+              is_peer);
+  }
+  free(asked);
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- wrong use -------------------------------------------------------------
 
 START_TEST(help) {
@@ -284,6 +328,8 @@ START_TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "whole", "--rows", "64,96"),
                 "powers of two from 4 to 65536, not '96'");
   assert_misuse(tool_run("bench", "whole", "--rows", "2"), "not '2'");
+  assert_misuse(tool_run("bench", "whole", "--rows", "64,1K,64"),
+                "rows of 64 bytes are named twice");
   assert_misuse(tool_run("bench", "whole", "--rows", "128K"), "not '128K'");
   assert_misuse(
       tool_run("bench", "whole", "--rows", "4,8,16,32,64,128,256,512,1024"),
@@ -310,13 +356,19 @@ START_TEST(indices_are_of_the_table) {
 }
 END_TEST
 
+// Of as many rows as the prime by which they are put in another order, too.
 START_TEST(different_indices_are) {
+  static const size_t tables[] = {DRAWN, 1000003, 2000006, 1000033};
   static int64_t drawn[DRAWN];
-  static bool seen[DRAWN];
-  whole_draw_different(drawn, DRAWN, DRAWN, 3);
-  for (size_t i = 0; i < DRAWN; i++) {
-    require(drawn[i] >= 0 && drawn[i] < DRAWN && !seen[drawn[i]]);
-    seen[drawn[i]] = true;
+  static bool seen[2000006];
+  for (size_t t = 0; t < 4; t++) {
+    memset(seen, 0, sizeof seen);
+    whole_draw_different(drawn, DRAWN, tables[t], 3);
+    for (size_t i = 0; i < DRAWN; i++) {
+      require(drawn[i] >= 0 && (size_t)drawn[i] < tables[t]);
+      require(!seen[drawn[i]]);
+      seen[drawn[i]] = true;
+    }
   }
 }
 END_TEST
@@ -429,6 +481,11 @@ int main(void) {
            tables_for_people);
   ADD_CASE(suite, "failures", a_device_that_lacks_types, a_device_that_fails);
   ADD_CASE(suite, "mpi", the_same_by_mpi, mpi_that_does_not_run);
+  TCase *liar = tcase_create("liar");
+  tcase_set_timeout(liar, 120);
+  tcase_add_checked_fixture(liar, tool_files_begin, tool_files_end);
+  tcase_add_test(liar, mpi_that_lies);
+  suite_add_tcase(suite, liar);
   ADD_CASE(suite, "misuse", help, wrong_names_and_values);
   ADD_CASE(suite, "parts", indices_are_of_the_table, different_indices_are,
            zipf_wants_few_rows, a_wrong_row_is_seen, rows_differ,

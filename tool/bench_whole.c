@@ -78,15 +78,29 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
+static bool is_row_size(size_t size) {
+  bool is_power = (size & (size - 1)) == 0;
+  return is_power && size >= WHOLE_ROW_LEAST && size <= WHOLE_ROW_MOST;
+}
+
+static bool has_row_size(const command *c, size_t size) {
+  for (size_t i = 0; i < c->row_count; i++) {
+    if (c->rows[i] == size) return true;
+  }
+  return false;
+}
+
 static bool add_row_size(command *c, const char *text) {
   size_t size = 0;
   if (!options_bytes_parse(c->verb, "--rows", text, &size)) return false;
-  bool is_power = (size & (size - 1)) == 0;
-  if (!is_power || size < WHOLE_ROW_LEAST || size > WHOLE_ROW_MOST ||
-      c->row_count == WHOLE_ROWS_MOST) {
+  if (!is_row_size(size) || c->row_count == WHOLE_ROWS_MOST) {
     tool_misuse(c->verb,
                 "--rows wants up to %d powers of two from %d to %d, not '%s'",
                 WHOLE_ROWS_MOST, WHOLE_ROW_LEAST, WHOLE_ROW_MOST, text);
+    return false;
+  }
+  if (has_row_size(c, size)) {
+    tool_misuse(c->verb, "rows of %zu bytes are named twice", size);
     return false;
   }
   c->rows[c->row_count++] = size;
