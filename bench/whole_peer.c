@@ -208,17 +208,17 @@ void whole_peer_leave(whole_peer *p) {
   if (p->errors >= 0) (void)close(p->errors);
 }
 
-// It ends by itself when there is nothing more to read.
-static void wait_for_end(pid_t pid) {
+// It ends by itself when there is nothing more to read. If it is asked twice,
+// mpirun leaves its ranks behind.
+static void wait_for_end(pid_t pid, int patience_ms) {
   static const struct timespec pause = {.tv_nsec = 5000000};
   int begin = milliseconds();
+  bool asked = false;
   while (waitpid(pid, NULL, WNOHANG) == 0) {
     int passed = milliseconds() - begin;
-    if (passed > 2 * END_MS) {
-      (void)kill(pid, SIGKILL);
-    } else if (passed > END_MS) {
-      (void)kill(pid, SIGTERM);
-    }
+    if (passed >= patience_ms && !asked) (void)kill(pid, SIGTERM);
+    if (passed >= patience_ms + END_MS) (void)kill(pid, SIGKILL);
+    asked = passed >= patience_ms;
     (void)nanosleep(&pause, NULL);
   }
 }
@@ -226,6 +226,6 @@ static void wait_for_end(pid_t pid) {
 void whole_peer_stop(whole_peer *p) {
   if (p == NULL) return;
   whole_peer_leave(p);
-  if (p->pid > 0) wait_for_end(p->pid);
+  if (p->pid > 0) wait_for_end(p->pid, p->lost[0] == '\0' ? END_MS : 0);
   free(p);
 }

@@ -1,9 +1,11 @@
 // `tarn bench whole`: rows, keys, types and ops, MPI that is there or not,
 // wrong use. No figure is compared with a time.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "bench/whole_bench.h"
 #include "support/json_check.h"
@@ -275,24 +277,28 @@ START_TEST(mpi_that_does_not_run) {
 }
 END_TEST
 
-// Answers nonsense, and keeps what it was asked.
+// Answers nonsense, keeps what it was asked, and does not end by itself.
 static void write_liar(void) {
   FILE *out = fopen(tool_file("liar"), "w");
   ck_assert_ptr_nonnull(out);
+  fprintf(out, "#!/bin/sh\nexec 3>>%s ", tool_file("asked"));
+  fprintf(out, "4>%s\n", tool_file("pid"));
   fprintf(out,
-          "#!/bin/sh\n"
+          "echo $$ >&4\n"
           "echo '{\"ready\":true}'\n"
-          "while read line; do\n"
-          "  echo \"$line\" >>%s\n"
-          "  echo nonsense\n"
-          "done\n",
-          tool_file("asked"));
+          "while read line; do echo \"$line\" >&3; echo nonsense; done\n"
+          "exec sleep 1000\n");
   ck_assert_int_eq(fchmod(fileno(out), 0700), 0);
   ck_assert_int_eq(fclose(out), 0);
 }
 
+static void await_end_of(const char *pid) {
+  while (kill((pid_t)atol(pid), 0) == 0)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
 // What it says later may be the answer to an earlier question: it is not asked
-// again.
+// again. Nor does it stay.
 START_TEST(mpi_that_lies) {
   write_liar();
   setenv("TARN_BENCH_MPI", tool_file("liar"), 1);
@@ -301,10 +307,14 @@ START_TEST(mpi_that_lies) {
   unsetenv("TARN_BENCH_MPI");
   assert_done(&o);
   char *asked = tool_read_file(tool_file("asked"));
+  char *pid = tool_read_file(tool_file("pid"));
   bool runs = json_size(o.out, "skipped") == 0;
   ck_assert_int_eq(asked != NULL, runs);
-  if (asked != NULL)
+  if (runs) {
     ck_assert_ptr_eq(strchr(asked, '\n'), asked + strlen(asked) - 1);
+    ck_assert_ptr_nonnull(pid);
+    await_end_of(pid);
+  }
   ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_window"),
                     runs ? 4 : 0);
   for (size_t i = 0; i < json_size(o.out, "results"); i++) {
@@ -314,6 +324,7 @@ START_TEST(mpi_that_lies) {
               is_peer);
   }
   free(asked);
+  free(pid);
   tool_output_free(&o);
 }
 END_TEST
