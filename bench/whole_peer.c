@@ -66,7 +66,10 @@ static _Noreturn void become(const whole_bench *b, int in, int out,
   snprintf(table, sizeof table, "%zu", b->table_bytes);
   snprintf(batch, sizeof batch, "%zu", b->batch_bytes);
   snprintf(least, sizeof least, "%zu", least_row(b));
-  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);  // mpirun then ends its ranks
+  // mpirun then ends its ranks. With a key of the terminal before, it would be
+  // asked twice.
+  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+  (void)setpgid(0, 0);
   (void)signal(SIGPIPE, SIG_DFL);
   for (size_t i = 0; i < SETTINGS; i++)
     (void)setenv(settings[i][0], settings[i][1], 1);
@@ -209,7 +212,7 @@ void whole_peer_leave(whole_peer *p) {
 }
 
 // It ends by itself when there is nothing more to read. If it is asked twice,
-// mpirun leaves its ranks behind.
+// mpirun leaves its ranks and their files behind.
 static void wait_for_end(pid_t pid, int patience_ms) {
   static const struct timespec pause = {.tv_nsec = 5000000};
   int begin = milliseconds();
