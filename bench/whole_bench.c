@@ -20,8 +20,9 @@
 #include "tool/tool.h"
 #include "whole_scene.h"
 
-// Longer than any op takes on a machine that does other things as well.
-enum { TIMEOUT_MS = 120000 };
+// Longer than any op takes on a machine that does other things as well, and
+// than the first rank waits for MPI while the others wait for it.
+enum { TIMEOUT_MS = 2 * WHOLE_PEER_WAIT_MS };
 
 // ---------------------------------------------------------------------------
 // Names

@@ -77,7 +77,7 @@ typedef struct whole_figure {
 
 // How a table came to be.
 typedef struct whole_made {
-  whole_kind kind;
+  whole_kind kind;    // .type 0: nobody came as far as that
   size_t page_size;   // the smallest behind the first rank's part; 0: not known
   size_t huge_bytes;  // of that part
   double ready_ms;    // NaN: none

@@ -36,15 +36,28 @@ static bool gather_and_see(whole_scene *s, size_t row_bytes, size_t count,
                            float more, const char *what) {
   bool ready = put_indices(s, count);
   if (!whole_agree(s, ready, 0, NULL)) return false;
-  bool right = whole_move(s, WHOLE_GATHER, row_bytes, count) &&
+  bool right = whole_act(s, WHOLE_GATHER, row_bytes, count) &&
                rows_are(s, row_bytes, count, more, what);
   return whole_agree(s, right, 0, NULL);
 }
 
-static bool check_gather(whole_scene *s, size_t row_bytes, size_t count) {
+static void draw_any(whole_scene *s, size_t row_bytes, size_t count) {
   whole_draw_uniform(s->numbers, count, s->bench->table_bytes / row_bytes,
                      ++s->seed * WHOLE_RANKS_MOST + s->rank);
+}
+
+static bool check_gather(whole_scene *s, size_t row_bytes, size_t count) {
+  draw_any(s, row_bytes, count);
   return gather_and_see(s, row_bytes, count, 0, "a gather");
+}
+
+// Each rank for itself: what it is compared with must do the same work.
+static bool check_plain(whole_scene *s, size_t row_bytes, size_t count) {
+  draw_any(s, row_bytes, count);
+  bool right = put_indices(s, count) &&
+               whole_act(s, WHOLE_PLAIN_GATHER, row_bytes, count) &&
+               rows_are(s, row_bytes, count, 0, "a plain gather");
+  return whole_agree(s, right, 0, NULL);
 }
 
 // Each rank's rows are its own: every so many of those that all ranks draw.
@@ -61,7 +74,7 @@ static bool scatter_all(whole_scene *s, size_t row_bytes, size_t count,
   draw_of_rank(s, s->rank, s->bench->table_bytes / row_bytes, count);
   bool ready = put_indices(s, count) && put_rows(s, row_bytes, count, more);
   if (!whole_agree(s, ready, 0, NULL)) return false;
-  bool did = whole_move(s, WHOLE_SCATTER, row_bytes, count);
+  bool did = whole_act(s, WHOLE_SCATTER, row_bytes, count);
   return whole_agree(s, did, 0, NULL);
 }
 
@@ -83,7 +96,7 @@ static bool add_all(whole_scene *s, size_t row_bytes, size_t count,
   bool ready = put_indices(s, count) &&
                whole_put(s, s->dense, s->rows, count * row_bytes);
   if (!whole_agree(s, ready, 0, NULL)) return false;
-  bool did = whole_move(s, WHOLE_SCATTER_ADD, row_bytes, count);
+  bool did = whole_act(s, WHOLE_SCATTER_ADD, row_bytes, count);
   return whole_agree(s, did, 0, NULL);
 }
 
@@ -101,6 +114,7 @@ bool whole_check(whole_scene *s, whole_op op, size_t row_bytes) {
   size_t most = s->bench->table_bytes / row_bytes / s->bench->ranks;
   size_t count = whole_batch_rows(s->bench, row_bytes);
   if (count > most) count = most;
+  if (op == WHOLE_PLAIN_GATHER) return check_plain(s, row_bytes, count);
   if (op == WHOLE_SCATTER) return check_scatter(s, row_bytes, count);
   if (op == WHOLE_SCATTER_ADD) return check_add(s, row_bytes, count);
   return check_gather(s, row_bytes, count);

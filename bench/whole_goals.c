@@ -106,9 +106,11 @@ size_t whole_goals(const whole_bench *bench, const whole_result *result,
   size_t count = 0;
   if (!has_goals(bench)) return 0;
   for (size_t i = 0; i < WHOLE_KINDS; i++) {
+    const whole_made *made = &result->made[i];
+    if (made->kind.type == 0) continue;  // nobody came as far as that
     for (size_t a = 0; a < AIMS; a++)
-      count += add_rows(result, whole_kind_at(i), &aims[a], out + count);
-    out[count++] = ready_of(&result->made[i]);
+      count += add_rows(result, made->kind, &aims[a], out + count);
+    out[count++] = ready_of(made);
   }
   return count;
 }

@@ -11,13 +11,15 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-// A prime: times it, modulo |rows|, puts all numbers below |rows| in another
-// order, unless |rows| is a multiple of it. Products stay below 2^64 for any
-// table that a machine can hold.
-static const uint64_t scatter = 1000003;
+// A prime that |rows| is no multiple of: times it, modulo |rows|, puts all
+// numbers below |rows| in another order. Products stay below 2^64 for any table
+// that a machine can hold, and none of those is a multiple of both.
+static uint64_t scatter_of(size_t rows) {
+  return rows % 1000003 != 0 ? 1000003 : 1000033;
+}
 
 static int64_t place_of(uint64_t number, size_t rows) {
-  return (int64_t)(number % rows * scatter % rows);
+  return (int64_t)(number % rows * scatter_of(rows) % rows);
 }
 
 void whole_draw_uniform(int64_t *out, size_t count, size_t rows,

@@ -42,9 +42,12 @@ typedef struct samples {
   bool is_skipped[TURNS];
 } samples;
 
+// What was measured before counts no more, neither for ratios to it.
 static void note(samples *of, turn t, const whole_scene *s) {
   memcpy(of->why[t], s->why, sizeof of->why[t]);
   of->is_skipped[t] = s->status == TARN_E_UNSUPPORTED;
+  for (size_t i = 0; i < WHOLE_PASSES_MOST; i++)
+    of->gbs[t][i] = NAN;
 }
 
 // ---------------------------------------------------------------------------
@@ -85,12 +88,15 @@ static bool check(whole_scene *s, samples *of, whole_op op, size_t row_bytes) {
 }
 
 static bool check_all(whole_scene *s, samples *all) {
-  static const whole_op ops[] = {WHOLE_GATHER, WHOLE_SCATTER,
-                                 WHOLE_SCATTER_ADD};
-  for (size_t i = 0; i < s->bench->row_count * 3; i++) {
-    size_t r = i / 3;
+  static const whole_op ops[] = {WHOLE_GATHER, WHOLE_SCATTER, WHOLE_SCATTER_ADD,
+                                 WHOLE_PLAIN_GATHER};
+  enum { OPS = sizeof ops / sizeof *ops };
+  for (size_t i = 0; i < s->bench->row_count * OPS; i++) {
+    size_t r = i / OPS;
+    whole_op op = ops[i % OPS];
     if (all[r].why[TURN_GATHER][0] != '\0') continue;
-    if (!check(s, &all[r], ops[i % 3], s->bench->row_bytes[r])) return false;
+    if (!whole_job_fits(s, (whole_job){.op = op})) continue;
+    if (!check(s, &all[r], op, s->bench->row_bytes[r])) return false;
   }
   return true;
 }
@@ -128,7 +134,6 @@ static whole_figure figure_of(const whole_scene *s, const samples *of, turn t) {
   f.over_memcpy = median_ratio(of, t, TURN_MEMCPY, passes);
   memcpy(f.why, of->why[t], sizeof f.why);
   f.is_skipped = of->is_skipped[t];
-  if (f.why[0] != '\0') f.gbs = f.over_memcpy = NAN;
   if (t != TURN_GATHER) return f;
   bool is_mapped = s->kind.type != TARN_WHOLE_DISTRIBUTED;
   turn mpi = is_mapped ? TURN_WINDOW : TURN_ALLTOALLV;

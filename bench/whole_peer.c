@@ -19,13 +19,14 @@
 #include "tool/tool.h"
 #include "whole_scene.h"
 
-enum { WORD_SIZE = 32, LINE_SIZE = 256, WAIT_MS = 120000, END_MS = 10000 };
+enum { WORD_SIZE = 32, LINE_SIZE = 256, END_MS = 10000 };
 
 struct whole_peer {
   pid_t pid;
-  int in;      // what it reads
-  int out;     // what it writes
-  int errors;  // a file in memory
+  int in;                      // what it reads
+  int out;                     // what it writes
+  int errors;                  // a file in memory
+  char lost[WHOLE_TEXT_SIZE];  // why it is of no use any more; "": it is
 };
 
 // Settings as environment, which other programs than mpirun of Open MPI do not
@@ -65,7 +66,10 @@ static _Noreturn void become(const whole_bench *b, int in, int out,
   snprintf(table, sizeof table, "%zu", b->table_bytes);
   snprintf(batch, sizeof batch, "%zu", b->batch_bytes);
   snprintf(least, sizeof least, "%zu", least_row(b));
-  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);  // mpirun then ends its ranks
+  // mpirun then ends its ranks. With a key of the terminal before, it would be
+  // asked twice.
+  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+  (void)setpgid(0, 0);
   (void)signal(SIGPIPE, SIG_DFL);
   for (size_t i = 0; i < SETTINGS; i++)
     (void)setenv(settings[i][0], settings[i][1], 1);
@@ -93,7 +97,7 @@ static bool read_line(whole_peer *p, char *line) {
   struct pollfd there = {.fd = p->out, .events = POLLIN};
   int begin = milliseconds();
   for (size_t used = 0; used + 1 < LINE_SIZE;) {
-    int left = WAIT_MS - (milliseconds() - begin);
+    int left = WHOLE_PEER_WAIT_MS - (milliseconds() - begin);
     if (left <= 0 || poll(&there, 1, left) <= 0) return false;
     if (read(p->out, line + used, 1) != 1) return false;
     if (line[used] == '\n') {
@@ -125,8 +129,8 @@ static bool fail(const whole_peer *p, const char *what, char *why) {
   return false;
 }
 
-bool whole_peer_measure(whole_peer *p, whole_op op, size_t row_bytes,
-                        uint64_t seed, double *out_gbs, char *why) {
+static bool ask(whole_peer *p, whole_op op, size_t row_bytes, uint64_t seed,
+                double *out_gbs, char *why) {
   char line[LINE_SIZE];
   char name[WORD_SIZE] = "";
   size_t bytes = 0;
@@ -140,6 +144,14 @@ bool whole_peer_measure(whole_peer *p, whole_op op, size_t row_bytes,
     return true;
   }
   snprintf(why, WHOLE_TEXT_SIZE, "the program under MPI says %.100s", line);
+  return false;
+}
+
+bool whole_peer_measure(whole_peer *p, whole_op op, size_t row_bytes,
+                        uint64_t seed, double *out_gbs, char *why) {
+  bool is_lost = p->lost[0] != '\0';
+  if (!is_lost && ask(p, op, row_bytes, seed, out_gbs, p->lost)) return true;
+  memcpy(why, p->lost, sizeof p->lost);
   return false;
 }
 
@@ -199,17 +211,17 @@ void whole_peer_leave(whole_peer *p) {
   if (p->errors >= 0) (void)close(p->errors);
 }
 
-// It ends by itself when there is nothing more to read.
-static void wait_for_end(pid_t pid) {
+// It ends by itself when there is nothing more to read. If it is asked twice,
+// mpirun leaves its ranks and their files behind.
+static void wait_for_end(pid_t pid, int patience_ms) {
   static const struct timespec pause = {.tv_nsec = 5000000};
   int begin = milliseconds();
+  bool asked = false;
   while (waitpid(pid, NULL, WNOHANG) == 0) {
     int passed = milliseconds() - begin;
-    if (passed > 2 * END_MS) {
-      (void)kill(pid, SIGKILL);
-    } else if (passed > END_MS) {
-      (void)kill(pid, SIGTERM);
-    }
+    if (passed >= patience_ms && !asked) (void)kill(pid, SIGTERM);
+    if (passed >= patience_ms + END_MS) (void)kill(pid, SIGKILL);
+    asked = passed >= patience_ms;
     (void)nanosleep(&pause, NULL);
   }
 }
@@ -217,6 +229,6 @@ static void wait_for_end(pid_t pid) {
 void whole_peer_stop(whole_peer *p) {
   if (p == NULL) return;
   whole_peer_leave(p);
-  if (p->pid > 0) wait_for_end(p->pid);
+  if (p->pid > 0) wait_for_end(p->pid, p->lost[0] == '\0' ? END_MS : 0);
   free(p);
 }

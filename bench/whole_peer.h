@@ -11,12 +11,16 @@
 
 typedef struct whole_peer whole_peer;
 
+// How long it may take to be ready, and a pass of it.
+enum { WHOLE_PEER_WAIT_MS = 120000 };
+
 // Starts it and waits until its table is there. NULL: |why|, WHOLE_TEXT_SIZE
 // bytes, says why not.
 whole_peer *whole_peer_start(const whole_bench *bench, char *why);
 
 // One pass, which must be with the indices of |seed|. In a child of fork too,
-// but in one process only. False: |why| as above, and it is of no use any more.
+// but in one process only. False: |why| as above; it is of no use any more, and
+// is not asked again.
 bool whole_peer_measure(whole_peer *peer, whole_op op, size_t row_bytes,
                         uint64_t seed, double *out_gbs, char *why);
 

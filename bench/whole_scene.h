@@ -1,9 +1,10 @@
 // whole_scene.h - one rank of `tarn bench whole`, and what it does.
 //
-//   whole_bench.c   processes: one for the device, of which the ranks are
-//   forked whole_table.c   a whole that is made, filled and timed whole_work.c
-//   each op once, by all ranks from one moment on whole_check.c   that rows are
-//   right, before anything is timed whole_passes.c  ops by turns, and medians
+//   whole_bench.c   processes: the first rank's, and those that it forks
+//   whole_table.c   a whole that is made, filled and timed
+//   whole_work.c    each op once, by all ranks from one moment on
+//   whole_check.c   that rows are right, before and after anything is timed
+//   whole_passes.c  ops by turns, and medians
 //
 // Functions that return bool are collective: false at one rank is false at all,
 // and |why| of the scene says why, the same at all.
@@ -95,16 +96,16 @@ bool whole_job_fits(const whole_scene *s, whole_job job);
 bool whole_job_do(whole_scene *s, whole_job job, size_t row_bytes,
                   double *out_gbs);
 
-// Not collective but where the library's function is: WHOLE_GATHER, _SCATTER or
-// _SCATTER_ADD of the first |count| dense rows and indices.
-bool whole_move(whole_scene *s, whole_op op, size_t row_bytes, size_t count);
+// Not collective but where the library's function is: |op|, which is none of
+// MPI, of the first |count| dense rows and indices.
+bool whole_act(whole_scene *s, whole_op op, size_t row_bytes, size_t count);
 
 // ---------------------------------------------------------------------------
 // whole_check.c
 // ---------------------------------------------------------------------------
 
-// Does |op|, which is WHOLE_GATHER, _SCATTER or _SCATTER_ADD, with rows of
-// |row_bytes|, and looks at each. Leaves the table as it was.
+// Does |op|, which is WHOLE_GATHER, _SCATTER, _SCATTER_ADD or _PLAIN_GATHER,
+// with rows of |row_bytes|, and looks at each. Leaves the table as it was.
 bool whole_check(whole_scene *s, whole_op op, size_t row_bytes);
 
 // ---------------------------------------------------------------------------

@@ -139,6 +139,7 @@ static double time_touch(whole_scene *s) {
   if (!mapped)
     snprintf(s->why, sizeof s->why, "no %zu bytes of shared memory", size);
   s->touched = bytes;
+  if (mapped) (void)madvise(bytes, size, MADV_NOHUGEPAGE);
   double seconds =
       whole_agree(s, mapped, 0, NULL) ? time_step(s, touch_to_time) : -1;
   if (mapped) (void)munmap(bytes, size);

@@ -28,7 +28,8 @@ static move_fn *const moves[] = {
     [WHOLE_SCATTER_ADD] = tarn_whole_scatter_add,
 };
 
-bool whole_move(whole_scene *s, whole_op op, size_t row_bytes, size_t count) {
+static bool move_rows(whole_scene *s, whole_op op, size_t row_bytes,
+                      size_t count) {
   tarn_whole_tensor table;
   tarn_whole_rows rows = {.struct_size = sizeof rows,
                           .place = tarn_place_on(s->device),
@@ -123,11 +124,10 @@ static bool prepare(whole_scene *s, whole_job job, size_t row_bytes,
           fill_dense(s, job, row_bytes, count));
 }
 
-static bool act(whole_scene *s, whole_job job, size_t row_bytes, size_t count) {
-  if (!takes_part(s, job)) return true;
-  if (job.op == WHOLE_MEMCPY) return copy(s);
-  if (job.op == WHOLE_PLAIN_GATHER) return gather_plain(s, row_bytes, count);
-  return whole_move(s, job.op, row_bytes, count);
+bool whole_act(whole_scene *s, whole_op op, size_t row_bytes, size_t count) {
+  if (op == WHOLE_MEMCPY) return copy(s);
+  if (op == WHOLE_PLAIN_GATHER) return gather_plain(s, row_bytes, count);
+  return move_rows(s, op, row_bytes, count);
 }
 
 // Ranks wake up one after the other: so all wait for a moment that lies behind.
@@ -175,7 +175,7 @@ bool whole_job_do(whole_scene *s, whole_job job, size_t row_bytes,
   size_t count = whole_batch_rows(s->bench, row_bytes);
   bool prepared = prepare(s, job, row_bytes, count);
   if (!begin_together(s, prepared, &begin)) return false;
-  bool did = act(s, job, row_bytes, count);
+  bool did = !takes_part(s, job) || whole_act(s, job.op, row_bytes, count);
   if (!whole_agree(s, did, stopwatch_clock_ns(), &end)) return false;
   size_t ranks = job.alone ? 1 : s->bench->ranks;
   *out_gbs = (double)(ranks * count * row_bytes) / (double)(end - begin);

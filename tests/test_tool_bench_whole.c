@@ -1,13 +1,13 @@
 // `tarn bench whole`: rows, keys, types and ops, MPI that is there or not,
-// wrong use; and the parts that draw indices, look at rows and know the goals.
-// No figure is compared with a time.
-#include <math.h>
+// wrong use. No figure is compared with a time.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "bench/whole_bench.h"
-#include "bench/whole_indices.h"
 #include "support/json_check.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
@@ -41,8 +41,8 @@ static bool has(const char *json, size_t row, const char *key,
 // How many results have these; NULL: any.
 static size_t count(const char *json, const char *device, const char *type,
                     const char *location, const char *op) {
-  size_t found = 0;
-  for (size_t i = 0; i < json_size(json, "results"); i++) {
+  size_t found = 0, all = json_size(json, "results");
+  for (size_t i = 0; i < all; i++) {
     found += (device == NULL || has(json, i, "device", device)) &&
              (type == NULL || has(json, i, "type", type)) &&
              (location == NULL || has(json, i, "location", location)) &&
@@ -54,7 +54,8 @@ static size_t count(const char *json, const char *device, const char *type,
 // Every result has its keys and a figure.
 static void assert_results(const char *json) {
   char keys[128];
-  for (size_t i = 0; i < json_size(json, "results"); i++) {
+  size_t all = json_size(json, "results");
+  for (size_t i = 0; i < all; i++) {
     ck_assert_str_eq(json_keys(json, at("results", i, ""), keys, sizeof keys),
                      "device,type,location,op,row_bytes,gbs,over_memcpy,"
                      "indices,over_mpi,alone_gbs,failed");
@@ -139,15 +140,16 @@ START_TEST(other_numbers_of_ranks) {
 END_TEST
 
 START_TEST(rows_of_several_sizes_and_zipf) {
-  tool_output o = tool_run("bench", "whole", "--device", "sim", "--size", "1M",
-                           "--batch", "32K", "--passes", "2", "--rows", "4,4K",
-                           "--zipf", "-o", "json");
+  tool_output o =
+      tool_run("bench", "whole", "--device", "sim", "--size", "1M", "--batch",
+               "8K", "--passes", "2", "--rows", "4,4K", "--zipf", "-o", "json");
   size_t zipf = 0;
   size_t large = 0;
+  size_t all = json_size(o.out, "results");
   assert_done(&o);
   assert_results(o.out);
   ck_assert_uint_eq(count(o.out, "sim", NULL, NULL, "gather"), 24);
-  for (size_t i = 0; i < json_size(o.out, "results"); i++) {
+  for (size_t i = 0; i < all; i++) {
     zipf += has(o.out, i, "indices", "zipf");
     large += json_is(o.out, at("results", i, "row_bytes"), "4096");
   }
@@ -208,6 +210,24 @@ START_TEST(a_device_that_fails) {
 }
 END_TEST
 
+// Not tried: the kernel would end some process for it.
+START_TEST(more_than_there_is) {
+  static const char *const sizes[] = {"--size", "--batch"};
+  for (size_t i = 0; i < 2; i++) {
+    tool_output o = tool_run("bench", "whole", "--device", "cpu,sim", QUICK,
+                             sizes[i], "9223372036854775807", "-o", "json");
+    ck_assert_int_eq(o.status, 1);
+    assert_contains(o.err, "tarn bench whole: cpu: a table of ");
+    assert_contains(o.err, "tarn bench whole: sim: a table of ");
+    ck_assert(json_valid(o.out));
+    ck_assert_uint_eq(json_size(o.out, "results"), 0);
+    ck_assert_uint_eq(json_size(o.out, "tables"), 0);
+    ck_assert_uint_eq(json_size(o.out, "goals"), 0);
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
 // --- MPI -------------------------------------------------------------------
 
 static bool built_with_mpi(void) {
@@ -257,6 +277,58 @@ START_TEST(mpi_that_does_not_run) {
 }
 END_TEST
 
+// Answers nonsense, keeps what it was asked, and does not end by itself.
+static void write_liar(void) {
+  FILE *out = fopen(tool_file("liar"), "w");
+  ck_assert_ptr_nonnull(out);
+  fprintf(out, "#!/bin/sh\nexec 3>>%s ", tool_file("asked"));
+  fprintf(out, "4>%s\n", tool_file("pid"));
+  fprintf(out,
+          "echo $$ >&4\n"
+          "echo '{\"ready\":true}'\n"
+          "while read line; do echo \"$line\" >&3; echo nonsense; done\n"
+          "exec sleep 1000\n");
+  ck_assert_int_eq(fchmod(fileno(out), 0700), 0);
+  ck_assert_int_eq(fclose(out), 0);
+}
+
+static void await_end_of(const char *pid) {
+  while (kill((pid_t)atol(pid), 0) == 0)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+// What it says later may be the answer to an earlier question: it is not asked
+// again. Nor does it stay.
+START_TEST(mpi_that_lies) {
+  write_liar();
+  setenv("TARN_BENCH_MPI", tool_file("liar"), 1);
+  tool_output o = tool_run("bench", "whole", "-n", "1", "--device", "cpu",
+                           SMALL, "-o", "json");
+  unsetenv("TARN_BENCH_MPI");
+  assert_done(&o);
+  char *asked = tool_read_file(tool_file("asked"));
+  char *pid = tool_read_file(tool_file("pid"));
+  bool runs = json_size(o.out, "skipped") == 0;
+  ck_assert_int_eq(asked != NULL, runs);
+  if (runs) {
+    ck_assert_ptr_eq(strchr(asked, '\n'), asked + strlen(asked) - 1);
+    ck_assert_ptr_nonnull(pid);
+    await_end_of(pid);
+  }
+  ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_window"),
+                    runs ? 4 : 0);
+  for (size_t i = 0; i < json_size(o.out, "results"); i++) {
+    bool is_peer = has(o.out, i, "op", "mpi_window") ||
+                   has(o.out, i, "op", "mpi_alltoallv");
+    ck_assert(has(o.out, i, "failed", "the program under MPI says nonsense") ==
+              is_peer);
+  }
+  free(asked);
+  free(pid);
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- wrong use -------------------------------------------------------------
 
 START_TEST(help) {
@@ -284,6 +356,8 @@ START_TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "whole", "--rows", "64,96"),
                 "powers of two from 4 to 65536, not '96'");
   assert_misuse(tool_run("bench", "whole", "--rows", "2"), "not '2'");
+  assert_misuse(tool_run("bench", "whole", "--rows", "64,1K,64"),
+                "rows of 64 bytes are named twice");
   assert_misuse(tool_run("bench", "whole", "--rows", "128K"), "not '128K'");
   assert_misuse(
       tool_run("bench", "whole", "--rows", "4,8,16,32,64,128,256,512,1024"),
@@ -293,145 +367,19 @@ START_TEST(wrong_names_and_values) {
 }
 END_TEST
 
-// --- parts -----------------------------------------------------------------
-
-enum { DRAWN = 4096 };
-
-START_TEST(indices_are_of_the_table) {
-  static int64_t drawn[DRAWN];
-  whole_draw_uniform(drawn, DRAWN, 10, 7);
-  size_t seen[10] = {0};
-  for (size_t i = 0; i < DRAWN; i++) {
-    require(drawn[i] >= 0 && drawn[i] < 10);
-    seen[drawn[i]]++;
-  }
-  for (size_t i = 0; i < 10; i++)
-    ck_assert_uint_gt(seen[i], DRAWN / 20);
-}
-END_TEST
-
-START_TEST(different_indices_are) {
-  static int64_t drawn[DRAWN];
-  static bool seen[DRAWN];
-  whole_draw_different(drawn, DRAWN, DRAWN, 3);
-  for (size_t i = 0; i < DRAWN; i++) {
-    require(drawn[i] >= 0 && drawn[i] < DRAWN && !seen[drawn[i]]);
-    seen[drawn[i]] = true;
-  }
-}
-END_TEST
-
-static size_t most_often(const int64_t *drawn, size_t rows) {
-  static size_t seen[DRAWN];
-  size_t most = 0;
-  memset(seen, 0, sizeof seen);
-  for (size_t i = 0; i < DRAWN; i++) {
-    require(drawn[i] >= 0 && (size_t)drawn[i] < rows);
-    if (++seen[drawn[i]] > most) most = seen[drawn[i]];
-  }
-  return most;
-}
-
-// The most wanted of 4096 rows is one in ln(2) / ln(4097), or a twelfth.
-START_TEST(zipf_wants_few_rows) {
-  static int64_t drawn[DRAWN];
-  whole_draw_zipf(drawn, DRAWN, DRAWN, 5);
-  size_t most = most_often(drawn, DRAWN);
-  ck_assert_uint_gt(most, DRAWN / 16);
-  ck_assert_uint_lt(most, DRAWN / 9);
-  whole_draw_uniform(drawn, DRAWN, DRAWN, 5);
-  ck_assert_uint_lt(most_often(drawn, DRAWN), DRAWN / 100);
-}
-END_TEST
-
-START_TEST(a_wrong_row_is_seen) {
-  static const int64_t indices[] = {3, 0, 3};
-  float table[4 * 5];
-  float rows[3 * 5];
-  whole_fill(table, 20, 0);
-  whole_rows_fill(rows, indices, 3, 5, 2);
-  for (size_t i = 0; i < 5; i++)
-    ck_assert_float_eq(rows[i], table[15 + i] + 2);
-  ck_assert(whole_rows_right(rows, indices, 3, 5, 2));
-  ck_assert(!whole_rows_right(rows, indices, 3, 5, 1));
-  for (size_t i = 0; i < 15; i++) {
-    rows[i] += 1;
-    ck_assert(!whole_rows_right(rows, indices, 3, 5, 2));
-    rows[i] -= 1;
-  }
-  rows[7] = NAN;
-  ck_assert(!whole_rows_right(rows, indices, 3, 5, 2));
-}
-END_TEST
-
-// Elements of different rows are not the same: a gather of the wrong row would
-// not be seen.
-START_TEST(rows_differ) {
-  static float elements[DRAWN];
-  whole_fill(elements, DRAWN, UINT64_C(1) << 33);
-  for (size_t i = 1; i < DRAWN; i++)
-    require(elements[i] < elements[0] || elements[i] > elements[0]);
-}
-END_TEST
-
-static whole_result some_result(void) {
-  whole_result r = {.count = 2};
-  r.figures[0] = (whole_figure){.kind = {TARN_WHOLE_CONTINUOUS, true},
-                                .op = WHOLE_GATHER,
-                                .row_bytes = 256,
-                                .over_memcpy = 0.8,
-                                .over_mpi = 1.5,
-                                .over_plain = NAN};
-  r.figures[1] = (whole_figure){.kind = {TARN_WHOLE_DISTRIBUTED, true},
-                                .op = WHOLE_GATHER,
-                                .row_bytes = 256,
-                                .over_memcpy = 0.6,
-                                .over_mpi = 1.9};
-  for (size_t i = 0; i < WHOLE_KINDS; i++)
-    r.made[i] = (whole_made){whole_kind_at(i), .ready_ms = 3, .touch_ms = 10};
-  return r;
-}
-
-static const whole_goal *find_goal(const whole_goal *goals, size_t all,
-                                   const char *name) {
-  for (size_t i = 0; i < all; i++) {
-    if (strcmp(goals[i].name, name) == 0) return &goals[i];
-  }
-  ck_abort_msg("no goal %s", name);
-}
-
-START_TEST(goals_are_met_or_not) {
-  whole_goal goals[WHOLE_GOALS_MOST];
-  whole_bench bench = {.device = "cpu:0", .ranks = 2};
-  whole_result r = some_result();
-  size_t all = whole_goals(&bench, &r, goals);
-  ck_assert_uint_eq(all, 3 + 2 + WHOLE_KINDS);
-  ck_assert(whole_goal_is_met(find_goal(goals, all, "gather_over_memcpy")));
-  ck_assert(
-      !whole_goal_is_met(find_goal(goals, all, "gather_over_mpi_window")));
-  const whole_goal *over = find_goal(goals, all, "gather_over_continuous");
-  ck_assert_double_eq_tol(over->value, 0.75, 1e-9);
-  ck_assert(whole_goal_is_met(over));
-  ck_assert(
-      whole_goal_is_met(find_goal(goals, all, "gather_over_mpi_alltoallv")));
-  const whole_goal *ready = find_goal(goals, all, "ready_over_touch");
-  ck_assert_double_eq_tol(ready->value, 0.3, 1e-9);
-  ck_assert(ready->at_most && whole_goal_is_met(ready));
-  bench.ranks = 3;
-  ck_assert_uint_eq(whole_goals(&bench, &r, goals), 0);
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("tool_bench_whole");
   ADD_CASE(suite, "figures", six_types_on_two_devices, tables_and_goals,
            other_numbers_of_ranks, rows_of_several_sizes_and_zipf,
            tables_for_people);
-  ADD_CASE(suite, "failures", a_device_that_lacks_types, a_device_that_fails);
+  ADD_CASE(suite, "failures", a_device_that_lacks_types, a_device_that_fails,
+           more_than_there_is);
   ADD_CASE(suite, "mpi", the_same_by_mpi, mpi_that_does_not_run);
+  TCase *liar = tcase_create("liar");
+  tcase_set_timeout(liar, 120);
+  tcase_add_checked_fixture(liar, tool_files_begin, tool_files_end);
+  tcase_add_test(liar, mpi_that_lies);
+  suite_add_tcase(suite, liar);
   ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  ADD_CASE(suite, "parts", indices_are_of_the_table, different_indices_are,
-           zipf_wants_few_rows, a_wrong_row_is_seen, rows_differ,
-           goals_are_met_or_not);
   return run_suite(suite);
 }

@@ -163,19 +163,40 @@ static void await_full(int fd) {
   }
 }
 
+// Signals the launcher until one ends it: what it is sent while there are ranks
+// goes to them.
+static void assert_obeys(const launcher *l) {
+  int status = 0;
+  do {
+    ck_assert_int_eq(kill(l->pid, SIGTERM), 0);
+    rest();
+  } while (waitpid(l->pid, &status, WNOHANG) == 0);
+  ck_assert(WIFSIGNALED(status));
+  ck_assert_int_eq(WTERMSIG(status), SIGTERM);
+  close(l->out);
+}
+
 // The launcher obeys while nobody reads: its first signal goes to the ranks,
 // and a second one, once they have ended, ends it.
 START_TEST(reader_that_sleeps) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
-  int status = 0;
   await_full(l.out);
-  do {
-    ck_assert_int_eq(kill(l.pid, SIGTERM), 0);
-    rest();
-  } while (waitpid(l.pid, &status, WNOHANG) == 0);
-  ck_assert(WIFSIGNALED(status));
-  ck_assert_int_eq(WTERMSIG(status), SIGTERM);
-  close(l.out);
+  assert_obeys(&l);
+}
+END_TEST
+
+static void join_outputs(void) {
+  dup2(STDOUT_FILENO, STDERR_FILENO);
+}
+
+// Also when it says itself how they ended, where nobody reads.
+START_TEST(reader_that_sleeps_over_a_failure) {
+  launcher l = launch_script(join_outputs, "exec yes", "-n", "2", "-l");
+  await_full(l.out);
+  assert_obeys(&l);
+  l = launch_script(join_outputs, "exec yes", "-n", "2");
+  await_full(l.out);
+  assert_obeys(&l);
 }
 END_TEST
 
@@ -199,6 +220,6 @@ int main(void) {
            lines_do_not_mix, bytes_stay_as_they_are,
            long_lines_are_cut_and_not_lost, much_from_many);
   ADD_CASE(suite, "outputs", reader_that_leaves, full_disk, reader_that_sleeps,
-           what_a_rank_leaves_behind);
+           reader_that_sleeps_over_a_failure, what_a_rank_leaves_behind);
   return run_suite(suite);
 }

@@ -64,19 +64,27 @@ START_TEST(ignored_stays_ignored) {
 }
 END_TEST
 
+// The launcher in front of a terminal of its own, whose other end is |out|.
+static launcher launch_on_terminal(const char *const *argv) {
+  launcher l = {-1, -1};
+  l.pid = forkpty(&l.out, NULL, NULL, NULL);
+  ck_assert_int_ge(l.pid, 0);
+  if (l.pid > 0) return l;
+  execv(TARN_TOOL, (char *const *)argv);
+  _exit(99);
+}
+
+static void press_interrupt(const launcher *l) {
+  ck_assert_int_eq(write(l->out, "\3", 1), 1);
+}
+
 // The keys of a terminal reach ranks once, and not by way of the launcher too.
 START_TEST(terminal_key_comes_once) {
-  int terminal = -1;
-  launcher l = {forkpty(&terminal, NULL, NULL, NULL), -1};
-  ck_assert_int_ge(l.pid, 0);
-  if (l.pid == 0) {
-    execl(TARN_TOOL, "tarn", "run", "-n", "3", "sh", "-c",
-          "trap 'echo int' INT; trap 'exit 0' USR1; " READY, NULL);
-    _exit(99);
-  }
-  l.out = terminal;
+  launcher l = launch_on_terminal((const char *const[]){
+      "tarn", "run", "-n", "3", "sh", "-c",
+      "trap 'echo int' INT; trap 'exit 0' USR1; " READY, NULL});
   await_lines(&l, RANKS);
-  ck_assert_int_eq(write(terminal, "\3", 1), 1);
+  press_interrupt(&l);
   await_lines(&l, RANKS);
   for (int i = 0; i < 20; i++)
     rest();  // in which a second one would be told
@@ -85,6 +93,17 @@ START_TEST(terminal_key_comes_once) {
   ck_assert_str_eq(text, "");
   free(text);
   ck_assert_int_eq(wait_for(&l), 0);
+}
+END_TEST
+
+// They reach ranks that are not there yet: else those would stay.
+START_TEST(terminal_key_while_it_starts) {
+  launcher l = launch_on_terminal(
+      (const char *const[]){"tarn", "run", "-n", "64", "--grace", "none", "sh",
+                            "-c", "echo ready; exec sleep 1000", NULL});
+  await_lines(&l, 1);
+  press_interrupt(&l);
+  ck_assert_int_eq(wait_for(&l), 128 + SIGINT);
 }
 END_TEST
 
@@ -187,7 +206,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_run_signals");
   ADD_CASE(suite, "passed on", all_get_what_the_launcher_gets,
-           ranks_may_end_by_it, ignored_stays_ignored, terminal_key_comes_once);
+           ranks_may_end_by_it, ignored_stays_ignored, terminal_key_comes_once,
+           terminal_key_while_it_starts);
   ADD_CASE(suite, "gone", killed_launcher_leaves_none,
            killed_launcher_leaves_no_stubborn, killed_while_it_starts,
            first_is_first_however_late_it_is_seen);

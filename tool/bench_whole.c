@@ -9,6 +9,7 @@
 #include "bench/memory.h"
 #include "bench_each.h"
 #include "bench_whole_report.h"
+#include "format.h"
 #include "launch.h"
 #include "options.h"
 
@@ -78,15 +79,29 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
+static bool is_row_size(size_t size) {
+  bool is_power = (size & (size - 1)) == 0;
+  return is_power && size >= WHOLE_ROW_LEAST && size <= WHOLE_ROW_MOST;
+}
+
+static bool has_row_size(const command *c, size_t size) {
+  for (size_t i = 0; i < c->row_count; i++) {
+    if (c->rows[i] == size) return true;
+  }
+  return false;
+}
+
 static bool add_row_size(command *c, const char *text) {
   size_t size = 0;
   if (!options_bytes_parse(c->verb, "--rows", text, &size)) return false;
-  bool is_power = (size & (size - 1)) == 0;
-  if (!is_power || size < WHOLE_ROW_LEAST || size > WHOLE_ROW_MOST ||
-      c->row_count == WHOLE_ROWS_MOST) {
+  if (!is_row_size(size) || c->row_count == WHOLE_ROWS_MOST) {
     tool_misuse(c->verb,
                 "--rows wants up to %d powers of two from %d to %d, not '%s'",
                 WHOLE_ROWS_MOST, WHOLE_ROW_LEAST, WHOLE_ROW_MOST, text);
+    return false;
+  }
+  if (has_row_size(c, size)) {
+    tool_misuse(c->verb, "rows of %zu bytes are named twice", size);
     return false;
   }
   c->rows[c->row_count++] = size;
@@ -146,12 +161,38 @@ static bool is_sim(const char *device) {
   return strncmp(device, "sim", 3) == 0;
 }
 
-// Two tables, ours and that of MPI, and what each rank has besides, in
-// three quarters of what there is.
+// What all ranks have besides a table; SIZE_MAX: more than can be counted.
+static size_t besides(const command *c, size_t batch) {
+  size_t bytes = 0;
+  return tarn_size_mul((size_t)c->ranks * 6, batch, &bytes) ? bytes : SIZE_MAX;
+}
+
+// Two tables, ours and that of MPI, and what there is besides, in three
+// quarters of what there is.
 static size_t most_of_table(const command *c, size_t batch) {
-  size_t besides = (size_t)c->ranks * 6 * batch;
+  size_t others = besides(c, batch);
   size_t room = memory_available() / 4 * 3;
-  return room > besides ? (room - besides) / 2 : 0;
+  return room > others ? (room - others) / 2 : 0;
+}
+
+// Where memory runs out, the kernel ends some process, which may be any.
+static bool there_is_room(const command *c, const whole_bench *b) {
+  char table[FORMAT_SIZE];
+  char batch[FORMAT_SIZE];
+  char room[FORMAT_SIZE];
+  size_t all = 0;
+  size_t available = memory_available();
+  if (available == 0) return true;
+  if (tarn_size_add(b->table_bytes, besides(c, b->batch_bytes), &all) &&
+      all <= available) {
+    return true;
+  }
+  tool_say(c->verb,
+           "%s: a table of %s, and batches of %s of each rank, are too much "
+           "for the %s of memory that is available",
+           b->device, format_bytes(table, b->table_bytes),
+           format_bytes(batch, b->batch_bytes), format_bytes(room, available));
+  return false;
 }
 
 static size_t table_of(const command *c, const char *device, size_t batch) {
@@ -251,6 +292,7 @@ static tool_exit measure_device(void *context, size_t index) {
   bench_whole_outcome *o = &c->outcomes[index];
   char why[CHILD_TEXT_SIZE];
   o->bench = what_to_measure(c, index);
+  if (!there_is_room(c, &o->bench)) return TOOL_NO;
   bool any = whole_bench_run(&o->bench, &o->result, why);
   tool_exit status = tell(c, o);
   if (why[0] == '\0' && any) return status;

@@ -4,6 +4,9 @@
 // a descriptor: so a signal waits until there is somebody to send it to, and
 // nothing is ever sent to a process number that has become another's.
 //
+// A terminal sends its keys to all that are there when they are pressed. Those
+// that are started later get them from the tool, before they run.
+//
 // Ends are heard of by epoll, which tells them in their order, however long
 // nobody has asked: so the first to fail is the first.
 #include "children.h"
@@ -16,6 +19,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,17 +50,22 @@ static void begin_signals(child_set *c, sigset_t *out_all) {
   sigaction(SIGCHLD, &usual, &c->before_chld);
 }
 
-// Ignoring a signal drops those that wait.
-static void restore(int number, const struct sigaction *before) {
-  signal(number, SIG_IGN);
-  sigaction(number, before, NULL);
+static void give_back_signals(const child_set *c) {
+  for (int i = 0; i < CHILDREN_PASSED_ON; i++)
+    sigaction(passed_on[i], &c->before[i], NULL);
+  sigaction(SIGCHLD, &c->before_chld, NULL);
+  sigprocmask(SIG_SETMASK, &c->mask, NULL);
 }
 
-static void end_signals(const child_set *c) {
+// Ignoring a signal drops those that wait.
+static void drop_signals(void) {
   for (int i = 0; i < CHILDREN_PASSED_ON; i++)
-    restore(passed_on[i], &c->before[i]);
-  restore(SIGCHLD, &c->before_chld);
-  sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    signal(passed_on[i], SIG_IGN);
+}
+
+// What the kernel sends for a terminal's keys, it sends to all in front of it.
+static bool is_key(const struct signalfd_siginfo *info) {
+  return info->ssi_code > 0;
 }
 
 static bool listen_to(const child_set *c, int fd, size_t index) {
@@ -71,6 +80,7 @@ static void close_end(int fd) {
 int children_begin(child_set *c, size_t most) {
   sigset_t all;
   *c = (child_set){.events = -1, .signals = -1};
+  sigemptyset(&c->keys);
   begin_signals(c, &all);
   c->all = tool_array(most, sizeof *c->all);
   c->events = epoll_create1(EPOLL_CLOEXEC);
@@ -87,7 +97,8 @@ void children_end(child_set *c) {
   close_end(c->signals);
   close_end(c->events);
   free(c->all);
-  end_signals(c);
+  drop_signals();
+  give_back_signals(c);
   *c = (child_set){.events = -1, .signals = -1};
 }
 
@@ -99,30 +110,41 @@ void children_set(const char *name, const char *value) {
   _exit(EXIT_FAILURE);
 }
 
-// Says on |out| why it did not become the program.
+// One byte; false at the end.
+static bool hear_word(int from) {
+  char word;
+  ssize_t size;
+  do {
+    size = read(from, &word, sizeof word);
+  } while (size < 0 && errno == EINTR);
+  return size == (ssize_t)sizeof word;
+}
+
+// When it is told to, at the second of |ends|. Says there why it did not become
+// the program. Signals that have come by then are its own.
 static _Noreturn void become(const child_set *c, char *const *program,
                              children_prepare_fn *prepare, void *context,
-                             int out) {
+                             const int *ends) {
   int error = CHILDREN_UNPREPARED;
-  end_signals(c);
+  close(ends[0]);
+  if (!hear_word(ends[1])) _exit(EXIT_FAILURE);
+  give_back_signals(c);
   signal(SIGPIPE, SIG_DFL);
   if (prepare(context)) {
     execvp(program[0], program);
     error = errno;
   }
-  (void)!write(out, &error, sizeof error);
+  (void)!write(ends[1], &error, sizeof error);
   _exit(EXIT_FAILURE);
 }
 
-// The pipe closes without a word when the child has become the program.
-static int hear_error(const int *pipe_ends) {
+// The other end closes without a word when the child has become the program.
+static int hear_error(int from) {
   int error = 0;
   ssize_t size;
-  close(pipe_ends[1]);
   do {
-    size = read(pipe_ends[0], &error, sizeof error);
+    size = read(from, &error, sizeof error);
   } while (size < 0 && errno == EINTR);
-  close(pipe_ends[0]);
   return size == (ssize_t)sizeof error ? error : 0;
 }
 
@@ -131,6 +153,29 @@ static int hear_of(child_set *c, child *made) {
   made->pidfd = (int)syscall(SYS_pidfd_open, made->pid, 0);
   if (made->pidfd >= 0 && listen_to(c, made->pidfd, c->count)) return 0;
   return -errno;
+}
+
+// What processes have sent goes on waiting, for all that are to come.
+static void note_keys(child_set *c) {
+  struct signalfd_siginfo info;
+  sigset_t sent;
+  sigemptyset(&sent);
+  while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    sigaddset(is_key(&info) ? &c->keys : &sent, (int)info.ssi_signo);
+  for (int i = 0; i < CHILDREN_PASSED_ON; i++) {
+    if (sigismember(&sent, passed_on[i])) raise(passed_on[i]);
+  }
+}
+
+// One that was pressed since the child is there waits for it already, and is
+// not there twice.
+static int let_go(child_set *c, const child *made, int end) {
+  note_keys(c);
+  for (int i = 0; i < CHILDREN_PASSED_ON; i++) {
+    if (sigismember(&c->keys, passed_on[i])) kill(made->pid, passed_on[i]);
+  }
+  (void)!send(end, "", 1, MSG_NOSIGNAL);
+  return hear_error(end);
 }
 
 static void forget(const child *made) {
@@ -143,14 +188,16 @@ static void forget(const child *made) {
 int children_start(child_set *c, char *const *program,
                    children_prepare_fn *prepare, void *context) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return -errno;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return -errno;
   fflush(NULL);
   child made = {.pid = fork(), .pidfd = -1};
   int error = made.pid < 0 ? -errno : 0;
-  if (made.pid == 0) become(c, program, prepare, context, ends[1]);
+  if (made.pid == 0) become(c, program, prepare, context, ends);
+  close(ends[1]);
   if (error == 0) error = hear_of(c, &made);
-  int heard = hear_error(ends);
-  if (error == 0) error = heard;
+  if (error == 0) error = let_go(c, &made, ends[0]);
+  close(ends[0]);
   if (error == 0) {
     c->all[c->count++] = made;
     c->left++;
@@ -178,11 +225,10 @@ void children_send(const child_set *c, int signal) {
   }
 }
 
-// What the kernel sends for a terminal's keys, it sends to all in front of it.
 static void pass_on(const child_set *c) {
   struct signalfd_siginfo info;
   while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-    if (info.ssi_code <= 0) children_send(c, (int)info.ssi_signo);
+    if (!is_key(&info)) children_send(c, (int)info.ssi_signo);
   }
 }
 

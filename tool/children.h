@@ -5,8 +5,9 @@
 //
 // In between, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 do not end
 // the tool: those that a process sends go on to every child; those of the
-// terminal reach all in front of it anyway. What is ignored, as nohup does with
-// SIGHUP, stays so in all of them. One of these at a time; no other thread.
+// terminal reach all in front of it anyway, and those that are started later
+// get them too. What is ignored, as nohup does with SIGHUP, stays so in all of
+// them. One of these at a time; no other thread.
 #ifndef TARN_TOOL_CHILDREN_H_
 #define TARN_TOOL_CHILDREN_H_
 
@@ -29,10 +30,11 @@ typedef struct child {
 
 typedef struct child_set {
   child *all;
-  size_t count;  // that have been started
-  size_t left;   // of these, that have not ended
-  int events;    // readable when children_attend has something to do
-  int signals;   // that have come
+  size_t count;   // that have been started
+  size_t left;    // of these, that have not ended
+  int events;     // readable when children_attend has something to do
+  int signals;    // that have come
+  sigset_t keys;  // of the terminal, pressed while children were started
 
   // What the tool was started with.
   struct sigaction before[CHILDREN_PASSED_ON];

@@ -284,6 +284,14 @@ void labels_attend(labels *l) {
   }
 }
 
+void labels_say(labels *l, const tool_verb *verb, const char *text) {
+  sink *s = &l->sinks[STREAMS - 1];
+  char mark[MARK_SIZE];
+  snprintf(mark, sizeof mark, "tarn %s: ", verb->name);
+  put_line(s, mark, text, strlen(text));
+  push(s, 0);
+}
+
 void labels_drain(labels *l, size_t index) {
   for (size_t i = 0; i < STREAMS; i++) {
     take_rest(&l->sources[index * STREAMS + i], 0);
@@ -310,5 +318,7 @@ bool labels_finish(labels *l, const tool_verb *verb) {
     end_source(s);
     push(s->to, -1);
   }
+  for (int i = 0; i < STREAMS; i++)
+    push(&l->sinks[i], -1);
   return say_errors(l, verb);
 }

@@ -6,6 +6,8 @@
 //   rank 1  stdout ─pipe─► line ─┤
 //           stderr ─pipe─► line ─┴─► stderr of the tool   (each to its own)
 //
+// What the tool itself has to say meanwhile goes the same way, unmarked.
+//
 // Bytes are passed on as they are. A line is held until it is whole; at the end
 // of its stream it is passed on as it is, with a newline. One of more than
 // LABELS_LINE bytes becomes several. Where nobody takes what comes out, nothing
@@ -22,7 +24,7 @@ enum { LABELS_LINE = 64 << 10 };
 
 typedef struct labels labels;
 
-// For programs 0 to |count| - 1.
+// For programs 0 to |count| - 1; 0: for what the tool says alone.
 labels *labels_create(size_t count);
 void labels_destroy(labels *l);
 
@@ -45,6 +47,9 @@ size_t labels_watched(const labels *l);
 // does it, without a wait.
 size_t labels_watch(labels *l, struct pollfd *out_polls);
 void labels_attend(labels *l);
+
+// "tarn VERB: text" on stderr, when it is taken: no wait.
+void labels_say(labels *l, const tool_verb *verb, const char *text);
 
 // Program |index| has ended: passes on what it has left, as far as it is taken
 // at once, so that what the tool says of it stands behind that.

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ typedef struct ranks {
   const ranks_plan *plan;
   tarn_rendezvous *meeting;
   child_set children;
-  labels *labels;  // NULL: they write where the tool does
+  labels *labels;  // of none, unless the plan is labelled
   struct pollfd *polls;
   struct rlimit files;  // that the tool was started with
   pid_t launcher;
@@ -104,7 +105,7 @@ static bool prepare(void *context) {
   die_with(r->launcher);
   if (!take_place(p) || !take_stdin(p)) return false;
   set_environment(p);
-  if (r->labels != NULL && !labels_redirect(r->labels, p->rank)) return false;
+  if (r->plan->labelled && !labels_redirect(r->labels, p->rank)) return false;
   setrlimit(RLIMIT_NOFILE, &r->files);
   return true;
 }
@@ -133,13 +134,13 @@ static void raise_files(ranks *r) {
 static tool_exit start_rank(ranks *r, size_t rank) {
   const ranks_plan *plan = r->plan;
   place p = {r, rank};
-  int error = r->labels != NULL ? labels_open(r->labels, rank) : 0;
+  int error = plan->labelled ? labels_open(r->labels, rank) : 0;
   if (error != 0) {
     return tool_fail(plan->verb, "pipes of rank %zu: %s", rank,
                      strerror(error));
   }
   error = children_start(&r->children, plan->program, prepare, &p);
-  if (r->labels != NULL) labels_let_go(r->labels, rank);
+  if (plan->labelled) labels_let_go(r->labels, rank);
   return error != 0 ? children_say_not_run(plan->verb, plan->program[0], error)
                     : TOOL_DONE;
 }
@@ -178,15 +179,25 @@ static const child *first_failed(const ranks *r) {
   return first;
 }
 
+// Whoever does not read what the tool says does not keep it from its ranks.
+static void __attribute__((format(printf, 2, 3)))
+say(const ranks *r, const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  labels_say(r->labels, r->plan->verb, text);
+}
+
 static void say_failed(const ranks *r, const child *failed) {
   size_t rank = (size_t)(failed - r->children.all);
-  if (r->labels != NULL) labels_drain(r->labels, rank);
+  if (r->plan->labelled) labels_drain(r->labels, rank);
   if (failed->signal != 0) {
-    tool_say(r->plan->verb, "rank %zu was ended by signal %d (%s)", rank,
-             failed->signal, strsignal(failed->signal));
+    say(r, "rank %zu was ended by signal %d (%s)", rank, failed->signal,
+        strsignal(failed->signal));
   } else {
-    tool_say(r->plan->verb, "rank %zu ended with exit status %d", rank,
-             failed->status);
+    say(r, "rank %zu ended with exit status %d", rank, failed->status);
   }
 }
 
@@ -218,9 +229,8 @@ static void name_left(const ranks *r, char *out, size_t size) {
 static void end_left(ranks *r, int signal) {
   char left[256];
   name_left(r, left, sizeof left);
-  tool_say(r->plan->verb, "rank%s %s still run%s: SIG%s",
-           r->children.left > 1 ? "s" : "", left,
-           r->children.left > 1 ? "" : "s", sigabbrev_np(signal));
+  say(r, "rank%s %s still run%s: SIG%s", r->children.left > 1 ? "s" : "", left,
+      r->children.left > 1 ? "" : "s", sigabbrev_np(signal));
   children_send(&r->children, signal);
 }
 
@@ -245,9 +255,8 @@ static int poll_ms(const ranks *r) {
 
 // Waits until there is something to do.
 static void await(ranks *r) {
-  size_t count = 1;
   r->polls[0] = (struct pollfd){.fd = r->children.events, .events = POLLIN};
-  if (r->labels != NULL) count += labels_watch(r->labels, r->polls + 1);
+  size_t count = 1 + labels_watch(r->labels, r->polls + 1);
   if (poll(r->polls, count, poll_ms(r)) >= 0) return;
   nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);  // no memory
 }
@@ -255,7 +264,7 @@ static void await(ranks *r) {
 static void watch(ranks *r) {
   while (r->children.left > 0) {
     await(r);
-    if (r->labels != NULL) labels_attend(r->labels);
+    labels_attend(r->labels);
     if (children_attend(&r->children) > 0) judge(r);
     advance(r);
   }
@@ -264,13 +273,12 @@ static void watch(ranks *r) {
 // --- the whole -------------------------------------------------------------
 
 static void run_all(ranks *r) {
-  if (r->plan->labelled) r->labels = labels_create(r->plan->count);
-  r->polls = tool_array(1 + (r->labels != NULL ? labels_watched(r->labels) : 0),
-                        sizeof *r->polls);
+  r->labels = labels_create(r->plan->labelled ? r->plan->count : 0);
+  r->polls = tool_array(1 + labels_watched(r->labels), sizeof *r->polls);
   start_all(r);
   watch(r);
   children_end(&r->children);
-  bool written = r->labels == NULL || labels_finish(r->labels, r->plan->verb);
+  bool written = labels_finish(r->labels, r->plan->verb);
   if (!written && r->status == TOOL_DONE) r->status = TOOL_NO;
   labels_destroy(r->labels);
   free(r->polls);

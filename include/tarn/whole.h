@@ -3,14 +3,14 @@
 // A whole is memory that the ranks of a communicator (comm.h) have together:
 // every rank owns a part, and gets at those of the others as its type says.
 //
-//                 CONTINUOUS             CHUNKED               DISTRIBUTED
-//   reached       all of it, as one      all of it, part by    its own part;
-//                 range of addresses     part                  rows by exchange
-//   DEVICE        a range is reserved    each rank makes its   each rank makes
-//                 at each rank, memory   own, which the        its own, which
-//                 of each mapped in it   others map            nobody maps
-//   HOST          the first rank makes it, all map it, and     the same
-//                 each puts memory behind its own part first
+//              CONTINUOUS            CHUNKED               DISTRIBUTED
+//   reached    all of it, as one     all of it, part by    its own part; rows
+//              range of addresses    part                  by exchange
+//   DEVICE     a range is reserved   each rank makes its   each rank makes its
+//              at each rank, memory  own, which the        own, which nobody
+//              of each mapped in it  others map            maps
+//   HOST       the first rank makes it, all map it, and    the same
+//              each puts memory behind its own part first
 //
 // CONTINUOUS and CHUNKED are the mapped types: loads and stores reach every
 // byte, on the device as on the host. Parts are cut at blocks, which
