@@ -32,10 +32,24 @@ static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
   return place.device != NULL ? place.device : c->host;
 }
 
+// Whether |device| has a function for it, and is not stood in for.
+static bool moves_rows(const tarn__carriage *c, tarn_device *device) {
+  static const tarn_device_extension bits[] = {
+      [TARN__ROWS_GATHER] = TARN_EXTENSION_GATHER,
+      [TARN__ROWS_SCATTER] = TARN_EXTENSION_SCATTER,
+      [TARN__ROWS_SCATTER_ADD] = TARN_EXTENSION_SCATTER_ADD};
+  tarn_device_info info = {.struct_size = sizeof info};
+  return tarn_device_query(device, &info) == TARN_OK &&
+         (info.extensions & (uint32_t)bits[c->action]) != 0;
+}
+
+// A stand-in copies within the device, for which memory of the host, pinned or
+// not, is none of its own.
 static bool reaches(const tarn__carriage *c, tarn_device *device,
                     tarn_place place) {
   if (device == c->host) return tarn__rows_are_touchable(place);
-  return device == place.device;
+  if (device != place.device) return false;
+  return place.kind != TARN_PLACE_HOST || moves_rows(c, device);
 }
 
 // The device that can do it without copies; NULL: none. One that has the
@@ -254,6 +268,7 @@ static tarn_status cross_all(const ferry *f) {
 
 static tarn_status check_indices(const tarn__carriage *c) {
   size_t most = lesser(c->rows.index_count, BLOCK_INDICES);
+  if ((c->rows.flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   int64_t *room = tarn__host_array(most, sizeof *room);
   if (room == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn__rows_check_indices(c->dense, &c->rows, room, most);
