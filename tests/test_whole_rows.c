@@ -230,7 +230,7 @@ static void go_many_rounds(void) {
                              .dense = F64,
                              .index = I32,
                              .rows = 9,
-                             .width = 70001,
+                             .width = EFFORT(70001, 33001),
                              .count = 4};
   configure_sim();
   const ground *on[] = {&grounds[0], &grounds[2], &grounds[4]};
