@@ -49,6 +49,13 @@ static const shape shapes[] = {
      .width = 5,
      .count = 30,
      .trim = 1},
+    {.text = "rows in two pieces",
+     .table = TARN_DTYPE_F32,
+     .dense = TARN_DTYPE_F32,
+     .index = TARN_DTYPE_I32,
+     .rows = 9,
+     .width = 5003,
+     .count = 8},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
