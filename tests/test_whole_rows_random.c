@@ -5,7 +5,14 @@
 // All ranks draw the same numbers where they must mean the same.
 #include "test_whole_rows_kit.h"
 
-enum { ROUNDS = EFFORT(120, 30), PLAYS = 3, MOST_ROWS = 300, MOST_WIDTH = 40 };
+enum {
+  ROUNDS = EFFORT(120, 30),
+  PLAYS = 3,
+  STEPS = ROUNDS * PLAYS,
+  MOST_ROWS = 300,
+  MOST_COUNT = 2 * MOST_ROWS,
+  MOST_WIDTH = 40
+};
 
 static uint64_t seed;  // set before ranks are forked
 static size_t step;
@@ -48,7 +55,7 @@ static shape draw_shape(size_t *partition) {
   s.trim = draw(3, 2);
   s.rows = 1 + 2 * s.trim + draw(4, MOST_ROWS);
   s.width = draw(5, 3) == 0 ? 0 : 1 + 2 * s.trim + draw(6, MOST_WIDTH);
-  s.count = draw(7, 3) == 0 ? 2 : draw(8, 2 * MOST_ROWS);
+  s.count = draw(7, 3) == 0 ? 2 : draw(8, MOST_COUNT);
   s.gap = draw(9, 1) == 0 ? 0 : draw(10, 9);
   s.bad = draw(11, 2) == 0;
   draw_partition(s.rows, partition);
@@ -154,7 +161,7 @@ static void play_one_whole(void) {
 
 static void play_on(void) {
   configure_sim();
-  for (step = 0; step < ROUNDS * PLAYS;)
+  for (step = 0; step < STEPS;)
     play_one_whole();
 }
 

@@ -2,7 +2,7 @@
 // come later, and devices without room.
 #include "test_whole_rows_kit.h"
 
-enum { ROWS = 90, WIDTH = 50, TIMES = 3 };
+enum { ROWS = 90, WIDTH = 50, TIMES = 3, KINDS = 2 };
 
 static const shape plain = {.text = "streams",
                             .table = TARN_DTYPE_F32,
@@ -89,12 +89,12 @@ static void keep_order(tarn_place place, tarn_place at, tarn_whole_type type) {
 // Every copy of a simulated device takes a while, so that what is queued
 // behind it would come first if it did not wait.
 static void keep_order_everywhere(void) {
-  static const tarn_place_kind kinds[] = {TARN_PLACE_DEVICE,
-                                          TARN_PLACE_UNIFIED};
+  static const tarn_place_kind kinds[KINDS] = {TARN_PLACE_DEVICE,
+                                               TARN_PLACE_UNIFIED};
   have_devices(200000, 16 * KIT_MIB);
   for (size_t g = 0; g < GROUNDS; g++) {
     tarn_place place = open_place(grounds[g].device, grounds[g].kind);
-    for (size_t i = 0; i < 2 * TYPES; i++) {
+    for (size_t i = 0; i < (size_t)KINDS * TYPES; i++) {
       tarn_place at = open_place("sim", kinds[i / TYPES]);
       keep_order(place, at, types[i % TYPES]);
       close_ground(at);
@@ -198,7 +198,7 @@ static void ask_without_room(const scene *c, tarn_whole_type type) {
 }
 
 static void have_no_room(void) {
-  tarn_addr held[HELD];
+  tarn_addr held[HELD] = {0};
   have_devices(0, 4 * KIT_MIB);
   tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
   MUST_BE(tarn_pool_use(place, "no_pool"), TARN_OK);

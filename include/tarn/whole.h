@@ -216,7 +216,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_owner(tarn_whole *whole,
 typedef struct tarn_whole_tensor {
   tarn_whole *whole;
   tarn_dtype dtype;
-  size_t dims;    // 1 or 2
+  size_t dims;  // 1 or 2
   size_t rows;
   size_t width;   // elements of a row; 1 if |dims| is 1
   size_t stride;  // elements from one row to the next
