@@ -243,17 +243,10 @@ START_TEST(until_a_rank_ends) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, test, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   faults_install();
   Suite *suite = suite_create("whole: random");
-  add_looped(suite, "come and go", wholes_come_and_go);
-  add_looped(suite, "ending", until_a_rank_ends);
+  add_looped_case(suite, "come and go", wholes_come_and_go, 0, GROUNDS);
+  add_looped_case(suite, "ending", until_a_rank_ends, 0, GROUNDS);
   return run_suite(suite);
 }

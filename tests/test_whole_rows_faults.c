@@ -380,10 +380,7 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("whole: rows, and faults");
-  TCase *looped = tcase_create("host memory");
-  tcase_set_timeout(looped, 240);
-  tcase_add_loop_test(looped, host_memory_fails, 0, 3);
-  suite_add_tcase(suite, looped);
+  add_looped_case(suite, "host memory", host_memory_fails, 0, 3);
   ADD_CASE(suite, "driver", the_driver_fails, mapped_rows_fail_alone);
   ADD_CASE(suite, "mapped", mapped_rows_lack_memory);
   ADD_CASE(suite, "descriptors", descriptors_are_used_up);

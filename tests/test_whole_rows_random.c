@@ -174,9 +174,6 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: rows, random");
-  TCase *tests = tcase_create("any shape");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, rows_of_any_shape, 0, EFFORT(4, 2));
-  suite_add_tcase(suite, tests);
+  add_looped_case(suite, "any shape", rows_of_any_shape, 0, EFFORT(4, 2));
   return run_suite(suite);
 }

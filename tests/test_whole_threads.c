@@ -130,10 +130,7 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: threads");
-  TCase *tests = tcase_create("threads");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, wholes_of_threads, 0, GROUNDS);
-  tcase_add_loop_test(tests, threads_of_one_whole, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
+  add_looped_case(suite, "their own", wholes_of_threads, 0, GROUNDS);
+  add_looped_case(suite, "one", threads_of_one_whole, 0, GROUNDS);
   return run_suite(suite);
 }
