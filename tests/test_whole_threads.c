@@ -5,14 +5,20 @@
 
 #include "test_whole_rows_kit.h"
 
-enum { THREADS = 3, ROUNDS = EFFORT(40, 6), COUNT = 500 };
+enum {
+  WIDTH = 9,
+  THREADS = 3,
+  ROUNDS = EFFORT(40, 6),
+  GATHERS = EFFORT(8, 2),
+  COUNT = 16000  // rows, which are worth two threads
+};
 
 static const shape plain = {.text = "threads",
                             .table = TARN_DTYPE_F32,
                             .dense = TARN_DTYPE_F16,
                             .index = TARN_DTYPE_I32,
                             .rows = 120,
-                            .width = 9,
+                            .width = WIDTH,
                             .count = 100};
 
 static const ground *where;  // set before ranks are forked
@@ -81,30 +87,40 @@ END_TEST
 
 // --- one for all of them ---------------------------------------------------
 
-static void expect_rows(const scene *c, const int64_t *indices,
-                        const unsigned char *rows) {
-  size_t row = c->tensor.width * sizeof(float);
+// What a thread wants, and what it gets.
+typedef struct wish {
+  int64_t indices[COUNT];
+  float rows[COUNT][WIDTH];
+} wish;
+
+static void expect_rows(const scene *c, const wish *w) {
+  size_t row = sizeof w->rows[0];
   for (size_t k = 0; k < COUNT; k++)
-    must_be_equal(rows + k * row, c->model + (size_t)indices[k] * row, row);
+    must_be_equal((const unsigned char *)w->rows[k],
+                  c->model + (size_t)w->indices[k] * row, row);
+}
+
+static void gather_once(const scene *c, wish *w, uint64_t seed) {
+  tarn_whole_rows request = {.struct_size = sizeof request,
+                             .dense = (tarn_addr)(uintptr_t)w->rows,
+                             .dense_dtype = TARN_DTYPE_F32,
+                             .indices = (tarn_addr)(uintptr_t)w->indices,
+                             .index_dtype = TARN_DTYPE_I64,
+                             .index_count = COUNT,
+                             .threads = 2};
+  for (size_t k = 0; k < COUNT; k++)
+    w->indices[k] = (int64_t)(mix(seed, k) % c->tensor.rows);
+  MUST_BE(tarn_whole_gather(&c->tensor, &request, NULL), TARN_OK);
+  expect_rows(c, w);
 }
 
 static void *gather_together(void *context) {
   const hand *h = begin_thread(context);
-  const scene *c = h->common;
-  int64_t indices[COUNT];
-  float rows[COUNT * 9];
-  tarn_whole_rows request = {.struct_size = sizeof request,
-                             .dense = (tarn_addr)(uintptr_t)rows,
-                             .indices = (tarn_addr)(uintptr_t)indices,
-                             .index_dtype = TARN_DTYPE_I64,
-                             .index_count = COUNT,
-                             .threads = 2};
-  for (size_t i = 0; i < ROUNDS; i++) {
-    for (size_t k = 0; k < COUNT; k++)
-      indices[k] = (int64_t)(mix(h->number * 100 + i, k) % c->tensor.rows);
-    MUST_BE(tarn_whole_gather(&c->tensor, &request, NULL), TARN_OK);
-    expect_rows(c, indices, (const unsigned char *)rows);
-  }
+  wish *w = malloc(sizeof *w);
+  MUST(w != NULL);
+  for (size_t i = 0; i < GATHERS; i++)
+    gather_once(h->common, w, h->number * 100 + i);
+  free(w);
   return NULL;
 }
 
