@@ -214,6 +214,7 @@ static void ask_with_an_old_struct(void) {
   size_t rank = 0;
   MUST_BE(tarn_whole_create(my.comm, &options, &whole), TARN_OK);
   MUST_BE(tarn_whole_query(whole, &info), TARN_E_INVALID);
+  MUST_SAY("struct_size is 3");
   MUST_BE(tarn_whole_query(whole, NULL), TARN_E_INVALID);
   MUST_BE(tarn_whole_local(whole, NULL), TARN_E_INVALID);
   MUST_BE(tarn_whole_of_rank(whole, 0, NULL), TARN_E_INVALID);
