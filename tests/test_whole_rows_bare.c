@@ -1,5 +1,6 @@
-// Rows of wholes on a device without gather and scatter of its own, which is
-// what most are: sim, with the rest of its extension, or with none of it.
+// Rows of wholes on devices that lack something, as most do: sim, without
+// gather and scatter of its own, without pinned memory, or without an
+// extension.
 #include "device/builtin.h"
 #include "device/plugin.h"
 #include "test_whole_rows_kit.h"
@@ -10,6 +11,25 @@ static void bare_init(CustomRuntimeParams *params) {
   static char type[] = "bare";
   tarn__sim_init_plugin(params);
   if (params->device_type != NULL) params->device_type = type;
+}
+
+// Its places on the host are plain memory, which it does not reach.
+static void init_without_pinned(CustomRuntimeParams *params) {
+  bare_init(params);
+  if (params->interface == NULL) return;
+  params->interface->host_memory_allocate = NULL;
+  params->interface->host_memory_deallocate = NULL;
+}
+
+static void init_with_the_least(CustomRuntimeParams *params) {
+  bare_init(params);
+  if (params->interface == NULL) return;
+  params->interface->memory_copy_p2p = NULL;
+  params->interface->async_memory_copy_h2d = NULL;
+  params->interface->async_memory_copy_d2h = NULL;
+  params->interface->async_memory_copy_d2d = NULL;
+  params->interface->async_memory_copy_p2p = NULL;
+  params->interface->device_memory_set = NULL;
 }
 
 static const tarn_device_ext *ext_without_rows(void) {
@@ -114,9 +134,23 @@ START_TEST(a_device_without_rows) {
 }
 END_TEST
 
-static void have_no_extension(void) {
-  MUST_BE(tarn__plugin_add((tarn__plugin_entry){bare_init, NULL}, "bare"),
+static void have_nothing_pinned(void) {
+  MUST_BE(tarn__plugin_add(
+              (tarn__plugin_entry){init_without_pinned, tarn__sim_device_ext},
+              "bare"),
           TARN_OK);
+  play_places(true);
+}
+
+START_TEST(a_device_without_pinned_memory) {
+  run_ranks(2, "without pinned memory", have_nothing_pinned);
+}
+END_TEST
+
+static void have_no_extension(void) {
+  MUST_BE(
+      tarn__plugin_add((tarn__plugin_entry){init_with_the_least, NULL}, "bare"),
+      TARN_OK);
   play_places(false);
 }
 
@@ -127,6 +161,7 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: rows, on bare devices");
-  ADD_CASE(suite, "bare", a_device_without_rows, a_device_without_extension);
+  ADD_CASE(suite, "bare", a_device_without_rows, a_device_without_pinned_memory,
+           a_device_without_extension);
   return run_suite(suite);
 }
