@@ -266,15 +266,16 @@ static inline tarn_status act(action a, const tarn_whole_tensor *t,
 
 // The indices as the shape wants them.
 static inline void *narrowed(const shape *s, const dense *d) {
-  int32_t *narrow = malloc((d->count + 1) * sizeof(int64_t));
-  MUST(narrow != NULL);
+  void *numbers = malloc((d->count + 1) * sizeof(int64_t));
+  int32_t *narrow = numbers;
+  MUST(numbers != NULL);
   if (s->index == TARN_DTYPE_I64) {
-    memcpy(narrow, d->indices, d->count * sizeof(int64_t));
+    memcpy(numbers, d->indices, d->count * sizeof(int64_t));
   } else {
     for (size_t i = 0; i < d->count; i++)
       narrow[i] = (int32_t)d->indices[i];
   }
-  return narrow;
+  return numbers;
 }
 
 static inline void must_be_equal(const unsigned char *seen,
