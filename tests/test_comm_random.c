@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/effort.h"
+#include "support/mix.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -24,12 +25,6 @@ enum {
 };
 
 // --- what all draw ---------------------------------------------------------
-
-static uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 31) * 0x94d049bb133111eb;
-  return x ^ x >> 29;
-}
 
 typedef enum fate { LIVES, DIES, LEAVES, IS_KILLED } fate;
 

@@ -26,8 +26,9 @@ static const size_t KIT_MIB = (size_t)1 << 20;
 
 // --- ranks -----------------------------------------------------------------
 
-// What a rank is; set in each before its work begins.
-static struct {
+// What a rank is; set in each before its work begins, and in each thread that
+// it starts.
+static _Thread_local struct {
   tarn_comm *comm;
   size_t rank;
   size_t ranks;

@@ -5,6 +5,7 @@
 //
 // All ranks draw the same numbers, so each knows what the others do.
 #include "support/faults.h"
+#include "support/mix.h"
 #include "test_whole_kit.h"
 
 enum {
@@ -35,12 +36,6 @@ typedef struct slot {
 static slot slots[SLOTS];
 static size_t step;
 static unsigned char room[MOST_BLOCKS * MOST_GRANULARITY];
-
-static uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 31) * 0x94d049bb133111eb;
-  return x ^ x >> 29;
-}
 
 // A number from 0 to |most|.
 static size_t draw(uint64_t what, size_t most) {
@@ -248,17 +243,10 @@ START_TEST(until_a_rank_ends) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, test, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   faults_install();
   Suite *suite = suite_create("whole: random");
-  add_looped(suite, "come and go", wholes_come_and_go);
-  add_looped(suite, "ending", until_a_rank_ends);
+  add_looped_case(suite, "come and go", wholes_come_and_go, 0, GROUNDS);
+  add_looped_case(suite, "ending", until_a_rank_ends, 0, GROUNDS);
   return run_suite(suite);
 }

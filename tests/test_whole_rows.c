@@ -230,7 +230,7 @@ static void go_many_rounds(void) {
                              .dense = F64,
                              .index = I32,
                              .rows = 9,
-                             .width = 70001,
+                             .width = EFFORT(70001, 33001),
                              .count = 4};
   configure_sim();
   const ground *on[] = {&grounds[0], &grounds[2], &grounds[4]};
@@ -247,19 +247,11 @@ START_TEST(many_rounds_and_wide_rows) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test,
-                       int count) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, test, 0, count);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   Suite *suite = suite_create("whole: rows");
-  add_looped(suite, "shapes", all_types_with_all_shapes, RANK_COUNTS);
-  add_looped(suite, "places", dense_rows_at_every_place, 1);
-  add_looped(suite, "partitions", partitions_of_ones_own, 1);
-  add_looped(suite, "rounds", many_rounds_and_wide_rows, 1);
+  add_looped_case(suite, "shapes", all_types_with_all_shapes, 0, RANK_COUNTS);
+  ADD_CASE(suite, "places", dense_rows_at_every_place);
+  ADD_CASE(suite, "partitions", partitions_of_ones_own);
+  ADD_CASE(suite, "rounds", many_rounds_and_wide_rows);
   return run_suite(suite);
 }

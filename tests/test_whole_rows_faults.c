@@ -177,6 +177,106 @@ START_TEST(mapped_rows_fail_alone) {
 }
 END_TEST
 
+// --- one rank alone, at once and on a stream --------------------------------
+
+// What one rank asks for, uploaded before anything fails.
+typedef struct asked_rows {
+  dense d;
+  void *narrow;
+  tarn_addr rows;
+  tarn_addr indices;
+  size_t index_size;
+} asked_rows;
+
+static asked_rows prepare_rows(const scene *c, action a) {
+  asked_rows r = {.d = make_dense(c->s, &c->tensor, a, my.rank)};
+  r.narrow = narrowed(c->s, &r.d);
+  r.index_size = r.d.count * tarn_dtype_size(c->s->index);
+  r.indices = upload(c, r.narrow, r.index_size);
+  r.rows = upload(c, r.d.rows, r.d.rows_size);
+  return r;
+}
+
+static void drop_rows(const scene *c, asked_rows *r) {
+  drop(c, r->rows, r->d.rows_size);
+  drop(c, r->indices, r->index_size);
+  free(r->narrow);
+  free_dense(&r->d);
+}
+
+// A stream of its own for each fault, for what has failed stays failed.
+static tarn_status move_on_a_stream(const scene *c, action a,
+                                    const asked_rows *r) {
+  tarn_stream *stream = NULL;
+  tarn_whole_rows request = request_of(c, &r->d, r->rows, r->indices);
+  tarn_status status = tarn_stream_create(c->at.device, &stream);
+  if (status != TARN_OK) return status;
+  status = act(a, &c->tensor, &request, stream);
+  if (status == TARN_OK) status = tarn_stream_synchronize(stream);
+  tarn_status ended = tarn_stream_destroy(stream);
+  return status == TARN_OK ? ended : status;
+}
+
+static tarn_status move_alone(const scene *c, action a, const asked_rows *r,
+                              bool streams) {
+  tarn_whole_rows request = request_of(c, &r->d, r->rows, r->indices);
+  if (streams) return move_on_a_stream(c, a, r);
+  return act(a, &c->tensor, &request, NULL);
+}
+
+static bool is_shortage(tarn_status status) {
+  return status == TARN_OK || status == TARN_E_NOMEM || status == TARN_FULL ||
+         status == TARN_E_DEVICE;
+}
+
+// The |n|-th call for host memory fails, and then it goes as if none had.
+static bool lack_memory_once(const scene *c, action a, const asked_rows *r,
+                             size_t n, bool streams) {
+  faults_arm(n, FAULTS_ONCE);
+  tarn_status status = move_alone(c, a, r, streams);
+  bool struck = faults_disarm();
+  MUST(is_shortage(status));
+  MUST_BE(move_alone(c, a, r, streams), TARN_OK);
+  return struck;
+}
+
+static void lack_memory_alone(scene *c, action a, bool streams) {
+  size_t n = 1;
+  if (my.rank != 0) return;
+  asked_rows r = prepare_rows(c, a);
+  (void)lack_memory_once(c, a, &r, SIZE_MAX, streams);
+  belongings before = look_again(c->place);
+  while (lack_memory_once(c, a, &r, n, streams)) {
+    must_not_have_grown(c->place, before);
+    n++;
+  }
+  MUST(n > 1);
+  drop_rows(c, &r);
+}
+
+// By way of a block, and by a device that reaches both ends.
+static void lack_memory_on_mapped_types(void) {
+  configure_sim();
+  tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
+  for (size_t t = 0; t < TYPES - 1; t++) {
+    scene c = {.s = &plain, .place = place, .at = TARN_HOST};
+    raise_scene(&c, types[t]);
+    for (action a = GATHER; a < SCATTER_ADD; a++) {
+      c.at = TARN_HOST;
+      lack_memory_alone(&c, a, false);
+      c.at = place;
+      lack_memory_alone(&c, a, true);
+    }
+    strike_scene(&c);
+  }
+  close_ground(place);
+}
+
+START_TEST(mapped_rows_lack_memory) {
+  run_ranks(2, "mapped", lack_memory_on_mapped_types);
+}
+END_TEST
+
 // --- descriptors -----------------------------------------------------------
 
 static void lack_descriptors(void) {
@@ -239,6 +339,7 @@ static void exchange_until_lost(tarn_comm *comm, void *context) {
   size_t mappings = count_file_mappings();
   scene c = {.s = &plain, .place = TARN_HOST, .at = TARN_HOST};
   raise_scene(&c, fate.type);
+  if (fate.stops) ranks_set_timeout(comm, 300);
   if (my.rank == 1) set_fate();
   while (status == TARN_OK)
     status = try_out(&c, fate.what);
@@ -259,7 +360,6 @@ static void lose_a_rank(unsigned after_us, bool stops) {
                                          : TARN_WHOLE_DISTRIBUTED;
     ranks_run(&(ranks_plan){.size = 3,
                             .body = exchange_until_lost,
-                            .timeout_ms = stops ? 300 : 60000,
                             .killed = stops ? 0 : 2,
                             .stopped = stops ? 2 : 0});
   }
@@ -280,11 +380,9 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("whole: rows, and faults");
-  TCase *looped = tcase_create("host memory");
-  tcase_set_timeout(looped, 240);
-  tcase_add_loop_test(looped, host_memory_fails, 0, 3);
-  suite_add_tcase(suite, looped);
+  add_looped_case(suite, "host memory", host_memory_fails, 0, 3);
   ADD_CASE(suite, "driver", the_driver_fails, mapped_rows_fail_alone);
+  ADD_CASE(suite, "mapped", mapped_rows_lack_memory);
   ADD_CASE(suite, "descriptors", descriptors_are_used_up);
   ADD_CASE(suite, "ends", a_rank_ends);
   ADD_CASE(suite, "stops", a_rank_stops);

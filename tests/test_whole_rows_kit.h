@@ -4,6 +4,7 @@
 #define TARN_TESTS_TEST_WHOLE_ROWS_KIT_H_
 
 #include "base/convert.h"
+#include "support/mix.h"
 #include "test_whole_kit.h"
 
 // --- shapes ----------------------------------------------------------------
@@ -26,33 +27,40 @@ typedef struct shape {
 
 // --- numbers ---------------------------------------------------------------
 
-static inline uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
-
 static inline bool is_floating(tarn_dtype dtype) {
   return dtype == TARN_DTYPE_F64 || dtype == TARN_DTYPE_F32 ||
          dtype == TARN_DTYPE_F16 || dtype == TARN_DTYPE_BF16;
+}
+
+enum { NUMBERS = 256 };  // that are converted at a time
+
+// |count| numbers from the |first| on, at most NUMBERS, to |out|.
+static inline void fill_some(unsigned char *out, size_t first, size_t count,
+                             tarn_dtype dtype, uint64_t seed) {
+  double reals[NUMBERS];
+  int64_t wholes[NUMBERS];
+  for (size_t i = 0; i < count; i++) {
+    uint64_t x = mix(seed, first + i);
+    reals[i] = (double)(int64_t)(x % 20001) / 7 - 1000;
+    wholes[i] = (int64_t)x;
+  }
+  if (is_floating(dtype)) {
+    tarn__convert(dtype, out, TARN_DTYPE_F64, reals, count);
+  } else if (dtype != TARN_DTYPE_BOOL) {
+    tarn__convert(dtype, out, TARN_DTYPE_I64, wholes, count);
+  } else {
+    for (size_t i = 0; i < count; i++)
+      out[i] = wholes[i] & 1;
+  }
 }
 
 // |count| numbers, of which sums depend on the order, to |out|.
 static inline void fill_numbers(unsigned char *out, size_t count,
                                 tarn_dtype dtype, uint64_t seed) {
   size_t size = tarn_dtype_size(dtype);
-  for (size_t i = 0; i < count; i++) {
-    uint64_t x = mix(seed, i);
-    double real = (double)(int64_t)(x % 20001) / 7 - 1000;
-    int64_t whole = (int64_t)(dtype == TARN_DTYPE_BOOL ? x & 1 : x);
-    if (is_floating(dtype)) {
-      tarn__convert(dtype, out + i * size, TARN_DTYPE_F64, &real, 1);
-    } else if (dtype == TARN_DTYPE_BOOL) {
-      out[i] = (unsigned char)whole;
-    } else {
-      tarn__convert(dtype, out + i * size, TARN_DTYPE_I64, &whole, 1);
-    }
+  for (size_t i = 0; i < count; i += NUMBERS) {
+    size_t now = count - i < NUMBERS ? count - i : NUMBERS;
+    fill_some(out + i * size, i, now, dtype, seed);
   }
 }
 
@@ -258,19 +266,21 @@ static inline tarn_status act(action a, const tarn_whole_tensor *t,
 
 // The indices as the shape wants them.
 static inline void *narrowed(const shape *s, const dense *d) {
-  int32_t *narrow = malloc((d->count + 1) * sizeof(int64_t));
-  MUST(narrow != NULL);
+  void *numbers = malloc((d->count + 1) * sizeof(int64_t));
+  int32_t *narrow = numbers;
+  MUST(numbers != NULL);
   if (s->index == TARN_DTYPE_I64) {
-    memcpy(narrow, d->indices, d->count * sizeof(int64_t));
+    memcpy(numbers, d->indices, d->count * sizeof(int64_t));
   } else {
     for (size_t i = 0; i < d->count; i++)
       narrow[i] = (int32_t)d->indices[i];
   }
-  return narrow;
+  return numbers;
 }
 
 static inline void must_be_equal(const unsigned char *seen,
                                  const unsigned char *expected, size_t size) {
+  if (memcmp(seen, expected, size) == 0) return;
   for (size_t i = 0; i < size; i++) {
     if (seen[i] == expected[i]) continue;
     fprintf(stderr, "byte %zu of %zu: %d, not %d\n", i, size, seen[i],

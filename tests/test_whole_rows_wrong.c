@@ -392,10 +392,7 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: rows asked for wrongly");
-  TCase *looped = tcase_create("indices");
-  tcase_set_timeout(looped, 240);
-  tcase_add_loop_test(looped, bad_indices, 0, GROUNDS);
-  suite_add_tcase(suite, looped);
+  add_looped_case(suite, "indices", bad_indices, 0, GROUNDS);
   ADD_CASE(suite, "far", a_bad_index_far_behind);
   ADD_CASE(suite, "arguments", nonsense, bools_are_not_added,
            different_arguments);

@@ -159,9 +159,6 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: sparse");
-  TCase *tests = tcase_create("rows");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, rows_far_away, 0, TABLES);
-  suite_add_tcase(suite, tests);
+  add_looped_case(suite, "rows", rows_far_away, 0, TABLES);
   return run_suite(suite);
 }

@@ -287,22 +287,13 @@ START_TEST(large_pieces) {
 }
 END_TEST
 
-// One test for each number of ranks, from |first| on.
-static void add_looped(Suite *suite, const char *name, const TTest *test,
-                       int first, int end) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, test, first, end);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   Suite *suite = suite_create("whole: types");
-  add_looped(suite, "odd sizes", odd_sizes, 0, RANK_COUNTS);
-  add_looped(suite, "few blocks", fewer_blocks_than_ranks, EFFORT(0, 3),
-             EFFORT(RANK_COUNTS, 4));
-  add_looped(suite, "nothing", nothing_at_all, EFFORT(0, 2),
-             EFFORT(RANK_COUNTS, 3));
+  add_looped_case(suite, "odd sizes", odd_sizes, 0, RANK_COUNTS);
+  add_looped_case(suite, "few blocks", fewer_blocks_than_ranks, EFFORT(0, 3),
+                  EFFORT(RANK_COUNTS, 4));
+  add_looped_case(suite, "nothing", nothing_at_all, EFFORT(0, 2),
+                  EFFORT(RANK_COUNTS, 3));
   ADD_CASE(suite, "partitions", custom_partitions, large_pieces);
   return run_suite(suite);
 }

@@ -217,8 +217,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_owner(tarn_whole *whole,
 typedef struct tarn_whole_tensor {
   tarn_whole *whole;
   tarn_dtype dtype;
-  size_t dims;    // 1 or 2
-  size_t rows;    // dims[0]
+  size_t dims;  // 1 or 2
+  size_t rows;
   size_t width;   // elements of a row; 1 if |dims| is 1
   size_t stride;  // elements from one row to the next
   size_t offset;  // elements before the first
@@ -300,8 +300,9 @@ typedef struct tarn_whole_rows {
 // TARN_E_IO           a rank has no descriptors left for the staging.
 // TARN_E_UNSUPPORTED  exchanged by ranks that cannot pass descriptors.
 // TARN_E_CORRUPT      another rank has written what is no row into the staging.
-// TARN_E_DEVICE       a driver failed. Exchanged: at all ranks, and which rows
-//                     were moved is not defined.
+// TARN_E_DEVICE       a driver failed.
+// Of an exchange that fails otherwise than by TARN_E_INVALID, which rows were
+// moved is not defined.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_gather(const tarn_whole_tensor *table, const tarn_whole_rows *rows,
                   tarn_stream *stream);

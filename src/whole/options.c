@@ -22,12 +22,12 @@ const char *tarn_whole_type_name(tarn_whole_type type) {
 static tarn_status take_options(const tarn_whole_options *given,
                                 tarn_whole_options *out) {
   size_t size = 0;
-  if (given == NULL ||
-      !tarn__struct_size(given->struct_size,
+  if (given == NULL) return tarn__fail(TARN_E_INVALID, "whole options: NULL");
+  if (!tarn__struct_size(given->struct_size,
                          TARN__SIZE_UP_TO(tarn_whole_options, tag), sizeof *out,
                          &size)) {
-    return tarn__fail(TARN_E_INVALID, "whole options: %s",
-                      given == NULL ? "NULL" : "struct_size");
+    return tarn__fail(TARN_E_INVALID, "whole options: struct_size is %zu",
+                      given->struct_size);
   }
   memcpy(out, given, size);
   out->struct_size = sizeof *out;

@@ -38,12 +38,12 @@ static void describe(const tarn_whole *whole, tarn_whole_info *info) {
 tarn_status tarn_whole_query(tarn_whole *whole, tarn_whole_info *out_info) {
   size_t size = 0;
   tarn_whole_info info = {.struct_size = 0};
-  if (out_info == NULL ||
-      !tarn__struct_size(out_info->struct_size,
+  if (out_info == NULL) return tarn__fail(TARN_E_INVALID, "whole info: NULL");
+  if (!tarn__struct_size(out_info->struct_size,
                          TARN__SIZE_UP_TO(tarn_whole_info, charged),
                          sizeof info, &size)) {
-    return tarn__fail(TARN_E_INVALID, "whole info: %s",
-                      out_info == NULL ? "NULL" : "struct_size");
+    return tarn__fail(TARN_E_INVALID, "whole info: struct_size is %zu",
+                      out_info->struct_size);
   }
   memset(out_info, 0, size);
   tarn_status status = tarn__whole_check(whole);

@@ -26,7 +26,8 @@ typedef struct tarn__rows_order {
 
 // --- rows_carry.c ----------------------------------------------------------
 
-// Rows of a table at one place, dense rows and indices at another.
+// Rows of a table at one place, dense rows and indices at another. A table that
+// is at a device's place on the host is registered with the device.
 typedef struct tarn__carriage {
   tarn__rows_action action;
   tarn_rows rows;

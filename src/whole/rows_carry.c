@@ -32,10 +32,36 @@ static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
   return place.device != NULL ? place.device : c->host;
 }
 
+static uint32_t bit_of(tarn__rows_action action) {
+  switch (action) {
+    case TARN__ROWS_GATHER:
+      return TARN_EXTENSION_GATHER;
+    case TARN__ROWS_SCATTER:
+      return TARN_EXTENSION_SCATTER;
+    case TARN__ROWS_SCATTER_ADD:
+      break;
+  }
+  return TARN_EXTENSION_SCATTER_ADD;
+}
+
+// Whether |device| reaches its place on the host. Where the library stands in
+// for a function, it copies within the device, for which no memory of the host
+// is its own. A table is registered; all else is pinned if the device can do
+// that, and plain memory if not.
+static bool reaches_host(const tarn__carriage *c, tarn_device *device,
+                         bool is_table) {
+  tarn_device_info info = {.struct_size = sizeof info};
+  return tarn_device_query(device, &info) == TARN_OK &&
+         (info.extensions & bit_of(c->action)) != 0 &&
+         (is_table || (info.functions & TARN_FN_HOST_MEMORY) != 0);
+}
+
 static bool reaches(const tarn__carriage *c, tarn_device *device,
-                    tarn_place place) {
+                    bool is_table) {
+  tarn_place place = is_table ? c->table : c->dense;
   if (device == c->host) return tarn__rows_are_touchable(place);
-  return device == place.device;
+  if (device != place.device) return false;
+  return place.kind != TARN_PLACE_HOST || reaches_host(c, device, is_table);
 }
 
 // The device that can do it without copies; NULL: none. One that has the
@@ -45,8 +71,7 @@ static tarn_device *find_device(const tarn__carriage *c, tarn_stream *stream) {
       stream != NULL ? tarn_stream_device(stream) : c->host,
       device_of(c, c->table), device_of(c, c->dense), c->host};
   for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-    if (reaches(c, candidates[i], c->table) &&
-        reaches(c, candidates[i], c->dense)) {
+    if (reaches(c, candidates[i], true) && reaches(c, candidates[i], false)) {
       return candidates[i];
     }
   }
@@ -254,6 +279,7 @@ static tarn_status cross_all(const ferry *f) {
 
 static tarn_status check_indices(const tarn__carriage *c) {
   size_t most = lesser(c->rows.index_count, BLOCK_INDICES);
+  if ((c->rows.flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   int64_t *room = tarn__host_array(most, sizeof *room);
   if (room == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn__rows_check_indices(c->dense, &c->rows, room, most);

@@ -21,11 +21,22 @@ void note_skipped(const char *what, const char *why) {
   fflush(stdout);
 }
 
+// Fit for sanitizers, and machines with other work.
+enum { CASE_SECONDS = 240 };
+
 void add_case(Suite *suite, const char *name, const TTest *const *tests,
               size_t count) {
   TCase *tcase = tcase_create(name);
-  tcase_set_timeout(tcase, 240);
+  tcase_set_timeout(tcase, CASE_SECONDS);
   for (size_t i = 0; i < count; i++)
     tcase_add_test(tcase, tests[i]);
+  suite_add_tcase(suite, tcase);
+}
+
+void add_looped_case(Suite *suite, const char *name, const TTest *test,
+                     int first, int end) {
+  TCase *tcase = tcase_create(name);
+  tcase_set_timeout(tcase, CASE_SECONDS);
+  tcase_add_loop_test(tcase, test, first, end);
   suite_add_tcase(suite, tcase);
 }

@@ -21,6 +21,10 @@ void note_skipped(const char *what, const char *why);
 void add_case(Suite *suite, const char *name, const TTest *const *tests,
               size_t count);
 
+// Adds a case of one test, which is called with _i from |first| to |end| - 1.
+void add_looped_case(Suite *suite, const char *name, const TTest *test,
+                     int first, int end);
+
 #define ADD_CASE(suite, name, ...)                      \
   add_case(                                             \
       suite, name, (const TTest *const[]){__VA_ARGS__}, \
