@@ -159,7 +159,7 @@ typedef struct tarn__pass {
 
 // |count| rows of this rank's part, by |list|, to (gather) or from |staged|.
 //
-// TARN_E_INVALID  |list| has what is no row of it.
+// TARN_E_CORRUPT  |list| has what is no row of it, for which none was moved.
 TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__pass *p,
                                              const void *list, size_t count,
                                              unsigned char *staged);

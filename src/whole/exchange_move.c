@@ -35,6 +35,7 @@ typedef enum numbers {
 typedef struct end {
   tarn_addr base;  // of row 0
   size_t stride;
+  size_t count;  // of rows, where NARROW or WIDE numbers say which
   tarn_dtype dtype;
   numbers kind;
   const void *numbers;
@@ -49,14 +50,10 @@ static end owned_end(const tarn__pass *p, const void *list) {
                        first * table->stride - whole->offsets[whole->rank] +
                        p->element * tarn_dtype_size(table->dtype),
                .stride = table->stride,
+               .count = p->kept->sorted.firsts[whole->rank + 1] - first,
                .dtype = table->dtype,
                .kind = p->kept->sorted.narrow ? NARROW : WIDE,
                .numbers = list};
-}
-
-static size_t owned_count(const tarn__pass *p) {
-  const size_t *firsts = p->kept->sorted.firsts;
-  return firsts[p->whole->rank + 1] - firsts[p->whole->rank];
 }
 
 static end dense_end(const tarn__pass *p, size_t piece, numbers kind,
@@ -65,6 +62,7 @@ static end dense_end(const tarn__pass *p, size_t piece, numbers kind,
   return (end){.base = rows->dense + piece * rows->dense_stride +
                        p->element * tarn_dtype_size(rows->dense_dtype),
                .stride = rows->dense_stride,
+               .count = rows->index_count - piece,
                .dtype = rows->dense_dtype,
                .kind = kind,
                .numbers = list};
@@ -76,6 +74,13 @@ static end staged_end(const tarn__pass *p, const unsigned char *staged) {
 }
 
 // --- by the host -----------------------------------------------------------
+
+// Numbers that others have written may be others by now than those that were
+// looked at: what is no row has no address, and nothing is moved.
+static inline unsigned char *row_at(const end *e, uint64_t row) {
+  tarn_addr at = e->base + row * e->stride;
+  return row < e->count ? (unsigned char *)(uintptr_t)at : NULL;
+}
 
 #define EACH(statement)                \
   do {                                 \
@@ -96,9 +101,9 @@ static end staged_end(const tarn__pass *p, const unsigned char *staged) {
       case IN_ORDER:                                                           \
         EACH(out[k].member = base + (first + k) * e->stride);                  \
       case NARROW:                                                             \
-        EACH(out[k].member = base + (size_t)narrow[first + k] * e->stride);    \
+        EACH(out[k].member = row_at(e, (uint64_t)narrow[first + k]));          \
       case WIDE:                                                               \
-        EACH(out[k].member = base + (size_t)wide[first + k] * e->stride);      \
+        EACH(out[k].member = row_at(e, (uint64_t)wide[first + k]));            \
       case ROWS:                                                               \
         EACH(out[k].member =                                                   \
                  base + tarn__entry_row(entries[first + k]) * e->stride);      \
@@ -151,16 +156,15 @@ static void move(const tarn__pass *p, tarn__rows_action action,
 }
 
 // Numbers that others have written.
-static tarn_status check_list(const end *list, size_t count,
-                              size_t table_count) {
-  const int32_t *narrow = list->numbers;
-  const int64_t *wide = list->numbers;
+static tarn_status check_list(const end *table, size_t count) {
+  const int32_t *narrow = table->numbers;
+  const int64_t *wide = table->numbers;
   for (size_t i = 0; i < count; i++) {
-    int64_t row = list->kind == NARROW ? narrow[i] : wide[i];
-    if ((uint64_t)row < table_count) continue;
+    int64_t row = table->kind == NARROW ? narrow[i] : wide[i];
+    if ((uint64_t)row < table->count) continue;
     return tarn__fail(TARN_E_CORRUPT,
                       "whole rows: a rank wants row %lld of %zu",
-                      (long long)row, table_count);
+                      (long long)row, table->count);
   }
   return TARN_OK;
 }
@@ -169,10 +173,10 @@ static tarn_status check_list(const end *list, size_t count,
 
 // Rows of the staging to or from |count| rows of |table|.
 static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
-                         tarn_place place, const end *table, size_t table_count,
-                         const end *staged, size_t count) {
+                         tarn_place place, const end *table, const end *staged,
+                         size_t count) {
   size_t row = p->width * tarn_dtype_size(table->dtype);
-  size_t size = table_count > 0 ? (table_count - 1) * table->stride + row : 0;
+  size_t size = table->count > 0 ? (table->count - 1) * table->stride + row : 0;
   size_t ends[2] = {0, size};
   tarn__carriage carriage = {.action = action,
                              .table = place,
@@ -183,7 +187,7 @@ static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
       .table = {&table->base, ends, 1},
       .table_dtype = table->dtype,
       .table_stride = table->stride,
-      .table_count = table_count,
+      .table_count = table->count,
       .width = p->width,
       .dense = staged->base,
       .dense_dtype = staged->dtype,
@@ -203,11 +207,10 @@ tarn_status tarn__pass_owned(const tarn__pass *p, const void *list,
   tarn__rows_action action = p->order->action;
   end table = owned_end(p, list);
   end dense = staged_end(p, staged);
-  tarn_status status = check_list(&table, count, owned_count(p));
+  tarn_status status = check_list(&table, count);
   if (status != TARN_OK) return status;
   if (!tarn__rows_are_touchable(p->whole->place)) {
-    return carry(p, action, p->whole->place, &table, owned_count(p), &dense,
-                 count);
+    return carry(p, action, p->whole->place, &table, &dense, count);
   }
   move(p, action, &table, &dense, count);
   return TARN_OK;
@@ -219,8 +222,7 @@ tarn_status tarn__pass_dense(const tarn__pass *p, tarn__rows_action action,
   end table = dense_end(p, piece, NARROW, positions);
   end dense = staged_end(p, staged);
   if (!tarn__rows_are_touchable(p->order->place)) {
-    return carry(p, action, p->order->place, &table,
-                 p->order->rows.index_count - piece, &dense, count);
+    return carry(p, action, p->order->place, &table, &dense, count);
   }
   move(p, action, &table, &dense, count);
   return TARN_OK;
@@ -249,8 +251,7 @@ static tarn_status carry_own(const tarn__pass *p, const uint64_t *entries,
                               room);
   }
   if (status != TARN_OK) return status;
-  status = carry(p, p->order->action, p->whole->place, &table, owned_count(p),
-                 &staged, count);
+  status = carry(p, p->order->action, p->whole->place, &table, &staged, count);
   if (status != TARN_OK || !gathers(p)) return status;
   return tarn__pass_dense(p, TARN__ROWS_SCATTER, p->piece, positions, count,
                           room);
