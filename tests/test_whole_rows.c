@@ -99,14 +99,6 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static const shape *asked;  // set before ranks are forked; NULL: all
 
-static void play_all_actions(scene *c, tarn_whole_type type) {
-  raise_scene(c, type);
-  for (action a = GATHER; a < ACTIONS; a++)
-    play(c, a);
-  play(c, GATHER);
-  strike_scene(c);
-}
-
 static void play_types(const shape *s, tarn_place place, tarn_place at,
                        tarn_stream *stream) {
   scene c = {.s = s, .place = place, .at = at, .stream = stream};

@@ -11,6 +11,18 @@
 
 typedef enum action { GATHER, SCATTER, SCATTER_ADD, ACTIONS } action;
 
+// Where in the table the indices of a rank lie. Parts are as large as each
+// other where nothing else is said, and then it is also known whose rows they
+// are.
+typedef enum spread {
+  EVERYWHERE,
+  AT_THE_FRONT,  // of the first rank, most of them
+  AT_ITS_OWN,
+  AT_THE_NEXT,  // rank's
+  ON_ONE_ROW,   // but of a scatter, which is as EVERYWHERE
+  SPREADS
+} spread;
+
 typedef struct shape {
   const char *text;
   tarn_dtype table;
@@ -23,6 +35,8 @@ typedef struct shape {
   size_t trim;              // rows and columns that are left out at each end
   const size_t *partition;  // of rows
   bool bad;                 // some indices are none, and are passed over
+  spread spread;
+  uint64_t seed;  // of the counts of ranks; 0: 1/2, all and none, by turns
 } shape;
 
 // --- numbers ---------------------------------------------------------------
@@ -81,7 +95,40 @@ static inline size_t width_of(const tarn_whole_tensor *t) {
 
 // Some ranks have none.
 static inline size_t count_of(const shape *s, size_t rank) {
-  return s->count * ((rank + 1) % 3) / 2;
+  uint64_t x = mix(s->seed, rank);
+  if (s->seed == 0) return s->count * ((rank + 1) % 3) / 2;
+  return x % 4 == 0 ? 0 : (size_t)(x / 4 % (s->count + 1));
+}
+
+// The |i|-th row, which no other |i| and no other rank has.
+static inline size_t different_row(const shape *s, size_t rows, size_t rank,
+                                   size_t i) {
+  size_t mine = rows / my.ranks;
+  size_t step = rows % 7919 == 0 ? 1 : 7919;
+  if (s->spread == AT_ITS_OWN) return rank * mine + i;
+  if (s->spread == AT_THE_NEXT) return (rank + 1) % my.ranks * mine + i;
+  if (s->spread == AT_THE_FRONT) step = 1;
+  return (i * my.ranks + rank) * step % rows;
+}
+
+// Any row.
+static inline size_t drawn_row(const shape *s, size_t rows, size_t rank,
+                               uint64_t number) {
+  size_t some = rows / my.ranks > 0 ? rows / my.ranks : 1;
+  switch (s->spread) {
+    case AT_THE_FRONT:
+      return number % some;
+    case AT_ITS_OWN:
+      return (rank * some + number % some) % rows;
+    case AT_THE_NEXT:
+      return ((rank + 1) % my.ranks * some + number % some) % rows;
+    case ON_ONE_ROW:
+      return rows / 2;
+    case EVERYWHERE:
+    case SPREADS:
+      break;
+  }
+  return number % rows;
 }
 
 // Indices of different ranks are different for a scatter, which may leave any
@@ -91,8 +138,8 @@ static inline int64_t index_of(const shape *s, action a, size_t rows,
   uint64_t x = mix(rank + 17, i);
   int64_t beyond = x % 3 == 0 ? (int64_t)rows : -(int64_t)(x % 3);
   if (s->bad && x % 5 == 0) return beyond;
-  if (a != SCATTER) return (int64_t)(mix(x, 3) % rows);
-  return (int64_t)((i * my.ranks + rank) * 7919 % rows);
+  if (a != SCATTER) return (int64_t)drawn_row(s, rows, rank, mix(x, 3));
+  return (int64_t)different_row(s, rows, rank, i);
 }
 
 static inline dense make_dense(const shape *s, const tarn_whole_tensor *t,
@@ -336,6 +383,14 @@ static inline void play(scene *c, action a) {
   drop(c, indices, index_size);
   free(narrow);
   free_dense(&d);
+}
+
+static inline void play_all_actions(scene *c, tarn_whole_type type) {
+  raise_scene(c, type);
+  for (action a = GATHER; a < ACTIONS; a++)
+    play(c, a);
+  play(c, GATHER);
+  strike_scene(c);
 }
 
 #endif  // TARN_TESTS_TEST_WHOLE_ROWS_KIT_H_

@@ -1,5 +1,7 @@
 // Rows of wholes asked for wrongly: what is refused, at which ranks, with which
 // words, and that nothing was moved. Also what asks oddly, but well.
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "tarn/synced.h"
@@ -337,20 +339,28 @@ END_TEST
 
 // --- what other ranks have written -----------------------------------------
 
+// What an owner does with a list, between meetings.
+static tarn__pass serve_as(scene *c, action a, tarn__rows_order *order) {
+  static const tarn__rows_action actions[] = {
+      [GATHER] = TARN__ROWS_GATHER, [SCATTER] = TARN__ROWS_SCATTER};
+  *order = (tarn__rows_order){.action = actions[a]};
+  MUST_BE(tarn__tensor_check(&c->tensor, &order->table), TARN_OK);
+  return (tarn__pass){.whole = c->whole,
+                      .kept = c->whole->exchange,
+                      .order = order,
+                      .width = WIDTH,
+                      .dtype = TARN_DTYPE_F32,
+                      .row_bytes = WIDTH * sizeof(float)};
+}
+
 // Lists are in memory that others write: no row beyond the part is touched.
 static void read_a_hostile_list(void) {
   int32_t list[] = {0, ROWS};
   unsigned char staged[2][WIDTH * sizeof(float)];
+  tarn__rows_order order;
   scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
   play(&c, GATHER);
-  tarn__rows_order order = {.action = TARN__ROWS_GATHER};
-  MUST_BE(tarn__tensor_check(&c.tensor, &order.table), TARN_OK);
-  tarn__pass pass = {.whole = c.whole,
-                     .kept = c.whole->exchange,
-                     .order = &order,
-                     .width = WIDTH,
-                     .dtype = TARN_DTYPE_F32,
-                     .row_bytes = WIDTH * sizeof(float)};
+  tarn__pass pass = serve_as(&c, GATHER, &order);
   MUST_BE(tarn__pass_owned(&pass, list, 2, staged[0]), TARN_E_CORRUPT);
   MUST_SAY("row 40 of 40");
   list[1] = -1;
@@ -360,8 +370,42 @@ static void read_a_hostile_list(void) {
   strike_scene(&c);
 }
 
+// They may write while it is read.
+enum { HOSTILE = 4096, TIMES = EFFORT(3000, 500) };
+
+static int32_t flickering[HOSTILE];
+static atomic_bool is_over;
+
+static void *flicker(void *unused) {
+  volatile int32_t *last = &flickering[HOSTILE - 1];
+  while (!atomic_load(&is_over)) {
+    *last = 1 << 30;
+    *last = 1;
+  }
+  return unused;
+}
+
+static void read_a_flickering_list(void) {
+  static float staged[HOSTILE][WIDTH];
+  pthread_t other;
+  tarn__rows_order order;
+  scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
+  play(&c, GATHER);
+  MUST(pthread_create(&other, NULL, flicker, NULL) == 0);
+  for (size_t i = 0; i < TIMES; i++) {
+    tarn__pass pass = serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
+    tarn_status status =
+        tarn__pass_owned(&pass, flickering, HOSTILE, (unsigned char *)staged);
+    MUST(status == TARN_OK || status == TARN_E_CORRUPT);
+  }
+  atomic_store(&is_over, true);
+  MUST(pthread_join(other, NULL) == 0);
+  strike_scene(&c);
+}
+
 START_TEST(hostile_lists) {
   run_ranks(1, "a hostile list", read_a_hostile_list);
+  run_ranks(1, "a flickering list", read_a_flickering_list);
 }
 END_TEST
 
