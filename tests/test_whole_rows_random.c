@@ -69,10 +69,11 @@ static const struct {
   const char *device;
   tarn_place_kind kind;
 } places[] = {
-    {NULL, TARN_PLACE_HOST},          {"cpu", TARN_PLACE_DEVICE},
-    {"cpu", TARN_PLACE_HOST},         {"sim", TARN_PLACE_DEVICE},
-    {"sim", TARN_PLACE_HOST},         {"sim", TARN_PLACE_UNIFIED},
-    {"other sim", TARN_PLACE_DEVICE},
+    {NULL, TARN_PLACE_HOST},           {"cpu", TARN_PLACE_DEVICE},
+    {"cpu", TARN_PLACE_HOST},          {"sim", TARN_PLACE_DEVICE},
+    {"sim", TARN_PLACE_HOST},          {"sim", TARN_PLACE_UNIFIED},
+    {"other sim", TARN_PLACE_DEVICE},  {"other sim", TARN_PLACE_HOST},
+    {"other sim", TARN_PLACE_UNIFIED}, {"cpu", TARN_PLACE_UNIFIED},
 };
 enum { PLACES = sizeof places / sizeof places[0] };
 
