@@ -238,6 +238,19 @@ START_TEST(one_of_two_copies_back_fails) {
 }
 END_TEST
 
+// What the driver does not take back then is told only if nothing else is.
+START_TEST(the_first_failure_of_an_end_is_told) {
+  open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
+  assert_ok(tarn_pool_use(tarn_place_on(gpu), "no_pool"));
+  write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
+  assert_ok(tarn_sim_faults("memory_copy_d2h@1,device_memory_deallocate@1"));
+  assert_status(tarn_synced_destroy(x), TARN_E_DEVICE);
+  assert_error_says("were not synced back");
+  assert_ok(tarn_sim_faults(NULL));
+  close_devices();
+}
+END_TEST
+
 START_TEST(a_copy_back_that_fails_keeps_it_there) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
@@ -271,6 +284,7 @@ int main(void) {
   ADD_CASE(suite, "back", synced_back_when_evicted,
            synced_back_when_another_takes_its_place,
            what_is_lost_is_not_synced_back, a_copy_back_that_fails_is_told,
-           one_of_two_copies_back_fails, a_copy_back_that_fails_keeps_it_there);
+           one_of_two_copies_back_fails, the_first_failure_of_an_end_is_told,
+           a_copy_back_that_fails_keeps_it_there);
   return run_synced_suite(suite);
 }
