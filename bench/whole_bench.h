@@ -91,7 +91,6 @@ enum {
 };
 
 typedef struct whole_result {
-  double memcpy_gbs;
   whole_made made[WHOLE_KINDS];
   whole_figure figures[WHOLE_FIGURES_MOST];
   size_t count;
@@ -105,6 +104,9 @@ size_t whole_granularity(const whole_bench *bench);
 // Measures, in processes of its own. False if there are no figures at all:
 // |why|, CHILD_TEXT_SIZE bytes, says what became of it.
 bool whole_bench_run(const whole_bench *bench, whole_result *out, char *why);
+
+// The mean of WHOLE_MEMCPY over its kinds; NaN: none was measured.
+double whole_memcpy_gbs(const whole_result *result);
 
 // Whether there is such a device; asked in a process of its own. False: |why|
 // as above.
