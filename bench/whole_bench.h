@@ -46,8 +46,8 @@ typedef struct whole_bench {
   const char *device;  // "cpu", "sim:1"; without a number each rank opens that
                        // of its own number, or else 0
   size_t ranks;
-  size_t table_bytes;  // of each whole; a multiple of each of |row_bytes| and
-                       // of the ranks' number of rows
+  size_t table_bytes;  // of each whole; a multiple of each of |row_bytes|, at
+                       // least the largest of them for each rank
   size_t batch_bytes;  // of rows that a rank moves at a time
   size_t ready_bytes;  // of the table whose making is timed
   size_t passes;       // that count
