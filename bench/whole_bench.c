@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,22 +201,22 @@ static void measure_all(void *context, void *out_result) {
   whole_peer_stop(s.peer);
 }
 
-static void find_memcpy(whole_result *r) {
+double whole_memcpy_gbs(const whole_result *result) {
   double sum = 0;
   size_t count = 0;
-  for (size_t i = 0; i < r->count; i++) {
-    if (r->figures[i].op != WHOLE_MEMCPY) continue;
-    sum += r->figures[i].gbs;
+  for (size_t i = 0; i < result->count; i++) {
+    const whole_figure *f = &result->figures[i];
+    if (f->op != WHOLE_MEMCPY || isnan(f->gbs)) continue;
+    sum += f->gbs;
     count++;
   }
-  r->memcpy_gbs = count > 0 ? sum / (double)count : 0;
+  return count > 0 ? sum / (double)count : NAN;
 }
 
 bool whole_bench_run(const whole_bench *bench, whole_result *out, char *why) {
   whole_bench what = *bench;
   if (!child_run(measure_all, &what, (child_limits){0}, out, sizeof *out, why))
     return false;
-  find_memcpy(out);
   snprintf(why, CHILD_TEXT_SIZE, "%s", out->failed);
   return out->failed[0] == '\0' || out->count > 0;
 }

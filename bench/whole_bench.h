@@ -46,8 +46,8 @@ typedef struct whole_bench {
   const char *device;  // "cpu", "sim:1"; without a number each rank opens that
                        // of its own number, or else 0
   size_t ranks;
-  size_t table_bytes;  // of each whole; a multiple of each of |row_bytes| and
-                       // of the ranks' number of rows
+  size_t table_bytes;  // of each whole; a multiple of each of |row_bytes|, at
+                       // least the largest of them for each rank
   size_t batch_bytes;  // of rows that a rank moves at a time
   size_t ready_bytes;  // of the table whose making is timed
   size_t passes;       // that count
@@ -91,7 +91,6 @@ enum {
 };
 
 typedef struct whole_result {
-  double memcpy_gbs;
   whole_made made[WHOLE_KINDS];
   whole_figure figures[WHOLE_FIGURES_MOST];
   size_t count;
@@ -105,6 +104,9 @@ size_t whole_granularity(const whole_bench *bench);
 // Measures, in processes of its own. False if there are no figures at all:
 // |why|, CHILD_TEXT_SIZE bytes, says what became of it.
 bool whole_bench_run(const whole_bench *bench, whole_result *out, char *why);
+
+// The mean of WHOLE_MEMCPY over its kinds; NaN: none was measured.
+double whole_memcpy_gbs(const whole_result *result);
 
 // Whether there is such a device; asked in a process of its own. False: |why|
 // as above.

@@ -220,6 +220,7 @@ START_TEST(more_than_there_is) {
     assert_contains(o.err, "tarn bench whole: cpu: a table of ");
     assert_contains(o.err, "tarn bench whole: sim: a table of ");
     ck_assert(json_valid(o.out));
+    ck_assert(json_is(o.out, "memcpy_gbs", "null"));
     ck_assert_uint_eq(json_size(o.out, "results"), 0);
     ck_assert_uint_eq(json_size(o.out, "tables"), 0);
     ck_assert_uint_eq(json_size(o.out, "goals"), 0);

@@ -80,9 +80,9 @@ static void press_interrupt(const launcher *l) {
 
 // The keys of a terminal reach ranks once, and not by way of the launcher too.
 START_TEST(terminal_key_comes_once) {
+  const char *script = "trap 'echo int' INT; trap 'exit 0' USR1; " READY;
   launcher l = launch_on_terminal((const char *const[]){
-      "tarn", "run", "-n", "3", "sh", "-c",
-      "trap 'echo int' INT; trap 'exit 0' USR1; " READY, NULL});
+      "tarn", "run", "-n", "3", "sh", "-c", script, NULL});
   await_lines(&l, RANKS);
   press_interrupt(&l);
   await_lines(&l, RANKS);

@@ -171,9 +171,11 @@ static void write_heads(const bench_whole_outcome *outcomes, size_t count,
   for (size_t i = 0; i < count; i++) {
     const whole_bench *b = &outcomes[i].bench;
     const whole_result *r = &outcomes[i].result;
-    printf("%s: %zu ranks, tables of %s, batches of %s, memcpy %.2f GB/s",
-           b->device, b->ranks, format_bytes(size, b->table_bytes),
-           format_bytes(batch, b->batch_bytes), r->memcpy_gbs);
+    double gbs = whole_memcpy_gbs(r);
+    printf("%s: %zu ranks, tables of %s, batches of %s", b->device, b->ranks,
+           format_bytes(size, b->table_bytes),
+           format_bytes(batch, b->batch_bytes));
+    if (!isnan(gbs)) printf(", memcpy %.2f GB/s", gbs);
     if (r->mpi_skipped[0] != '\0')
       printf("; Open MPI skipped: %s", r->mpi_skipped);
     printf("\n");
@@ -317,7 +319,7 @@ static void write_json(const bench_whole_outcome *outcomes, size_t count,
   json out = json_to(stdout);
   json_begin_object(&out);
   write_whole(&out, "ranks", outcomes[0].bench.ranks);
-  write_double(&out, "memcpy_gbs", outcomes[0].result.memcpy_gbs);
+  write_double(&out, "memcpy_gbs", whole_memcpy_gbs(&outcomes[0].result));
   write_list(&out, "results", outcomes, count, write_all_figures);
   write_list(&out, "tables", outcomes, count, write_all_tables);
   write_list(&out, "goals", outcomes, count, write_all_goals);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,9 +285,13 @@ void labels_attend(labels *l) {
   }
 }
 
-void labels_say(labels *l, const tool_verb *verb, const char *text) {
+void labels_say(labels *l, const tool_verb *verb, const char *format, ...) {
   sink *s = &l->sinks[STREAMS - 1];
-  char mark[MARK_SIZE];
+  char mark[MARK_SIZE], text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
   snprintf(mark, sizeof mark, "tarn %s: ", verb->name);
   put_line(s, mark, text, strlen(text));
   push(s, 0);

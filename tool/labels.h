@@ -48,8 +48,10 @@ size_t labels_watched(const labels *l);
 size_t labels_watch(labels *l, struct pollfd *out_polls);
 void labels_attend(labels *l);
 
-// "tarn VERB: text" on stderr, when it is taken: no wait.
-void labels_say(labels *l, const tool_verb *verb, const char *text);
+// "tarn VERB: text" on stderr, when it is taken: who does not read that does
+// not keep the tool from the programs. The text is not neutralised.
+void labels_say(labels *l, const tool_verb *verb, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Program |index| has ended: passes on what it has left, as far as it is taken
 // at once, so that what the tool says of it stands behind that.

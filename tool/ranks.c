@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,25 +178,15 @@ static const child *first_failed(const ranks *r) {
   return first;
 }
 
-// Whoever does not read what the tool says does not keep it from its ranks.
-static void __attribute__((format(printf, 2, 3)))
-say(const ranks *r, const char *format, ...) {
-  char text[512];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  labels_say(r->labels, r->plan->verb, text);
-}
-
 static void say_failed(const ranks *r, const child *failed) {
   size_t rank = (size_t)(failed - r->children.all);
   if (r->plan->labelled) labels_drain(r->labels, rank);
   if (failed->signal != 0) {
-    say(r, "rank %zu was ended by signal %d (%s)", rank, failed->signal,
-        strsignal(failed->signal));
+    labels_say(r->labels, r->plan->verb, "rank %zu was ended by signal %d (%s)",
+               rank, failed->signal, strsignal(failed->signal));
   } else {
-    say(r, "rank %zu ended with exit status %d", rank, failed->status);
+    labels_say(r->labels, r->plan->verb, "rank %zu ended with exit status %d",
+               rank, failed->status);
   }
 }
 
@@ -229,8 +218,9 @@ static void name_left(const ranks *r, char *out, size_t size) {
 static void end_left(ranks *r, int signal) {
   char left[256];
   name_left(r, left, sizeof left);
-  say(r, "rank%s %s still run%s: SIG%s", r->children.left > 1 ? "s" : "", left,
-      r->children.left > 1 ? "" : "s", sigabbrev_np(signal));
+  labels_say(r->labels, r->plan->verb, "rank%s %s still run%s: SIG%s",
+             r->children.left > 1 ? "s" : "", left,
+             r->children.left > 1 ? "" : "s", sigabbrev_np(signal));
   children_send(&r->children, signal);
 }
 
