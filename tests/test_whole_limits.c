@@ -120,6 +120,23 @@ END_TEST
 
 #endif
 
+// --- more than there is ----------------------------------------------------
+
+static void ask_for_too_much(void) {
+  tarn_place place = open_ground(where);
+  for (size_t t = 0; t < TYPES; t++) {
+    tarn_whole_options options = options_of(place, types[t], (size_t)1 << 46);
+    must_fail(&options, TARN_FULL);
+  }
+  close_ground(place);
+}
+
+START_TEST(more_than_the_machine_has) {
+  where = &grounds[_i];
+  run_ranks(2, where->text, ask_for_too_much);
+}
+END_TEST
+
 // --- devices that have functions which cannot ------------------------------
 
 static void have_an_unable_device(void) {
@@ -286,6 +303,7 @@ int main(int argc, char **argv) {
   }
   add_looped_case(suite, "descriptors", no_descriptors, 0, GROUNDS);
   add_looped_case(suite, "addresses", no_addresses, 0, 3);
+  add_looped_case(suite, "too much", more_than_the_machine_has, 0, GROUNDS);
   ADD_CASE(suite, "devices", unable_devices);
   add_looped_case(suite, "communicators", ranks_that_cannot_pass_descriptors, 0,
                   GROUNDS);

@@ -2,15 +2,36 @@
 // maps.
 #include <string.h>
 
+#include "base/os.h"
 #include "base/os_pages.h"
 #include "base/status.h"
 #include "whole/whole.h"
+
+static bool is_of_device(const tarn_whole *whole) {
+  return whole->on_device && !tarn_place_equal(whole->place, TARN_HOST);
+}
+
+// The kernel promises more than there is, and ends who clears it.
+static tarn_status refuse_too_much(const tarn_whole *whole, size_t size) {
+  size_t total = 0;
+  size_t available = 0;
+  if (is_of_device(whole)) {
+    tarn_status status =
+        tarn_device_memory(whole->place.device, &total, &available);
+    if (status != TARN_OK) return status;
+  } else {
+    tarn__os_memory(&total, &available);
+  }
+  if (total == 0 || size <= total) return TARN_OK;
+  return tarn__fail(TARN_FULL, "whole: a part of %zu bytes, of a memory of %zu",
+                    size, total);
+}
 
 // A device's own memory is on what pages its driver likes.
 static tarn_status clear(const tarn_whole *whole, size_t size) {
   void *bytes = NULL;
   tarn_addr address = whole->block.address;
-  if (whole->on_device && !tarn_place_equal(whole->place, TARN_HOST)) {
+  if (is_of_device(whole)) {
     return tarn_device_set(whole->place.device, address, 0, size, NULL);
   }
   tarn_status status =
@@ -25,8 +46,10 @@ static tarn_status make(tarn_whole *whole) {
   size_t size = tarn__whole_part_size(whole, whole->rank);
   size_t align = size < TARN__OS_HUGE ? 0 : TARN__OS_HUGE;
   if (size == 0) return TARN_OK;
-  tarn_status status = tarn_pool_alloc_tagged(whole->pool, size, align, NULL,
-                                              whole->tag, &whole->block);
+  tarn_status status = refuse_too_much(whole, size);
+  if (status != TARN_OK) return status;
+  status = tarn_pool_alloc_tagged(whole->pool, size, align, NULL, whole->tag,
+                                  &whole->block);
   if (status != TARN_OK) return status;
   whole->charged = size;
   whole->parts[whole->rank] = whole->block.address;
