@@ -1,6 +1,7 @@
 // whole_scene.h - one rank of `tarn bench whole`, and what it does.
 //
 //   whole_bench.c   processes: the first rank's, and those that it forks
+//   whole_scene.c   what all of these stand on: names, sizes, agreement
 //   whole_table.c   a whole that is made, filled and timed
 //   whole_work.c    each op once, by all ranks from one moment on
 //   whole_check.c   that rows are right, before and after anything is timed
@@ -44,7 +45,7 @@ typedef struct whole_scene {
 } whole_scene;
 
 // ---------------------------------------------------------------------------
-// whole_bench.c
+// whole_scene.c
 // ---------------------------------------------------------------------------
 
 // Whether |mine| of all ranks is true: where it is not, |why| of the scene was
