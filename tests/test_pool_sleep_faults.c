@@ -221,6 +221,8 @@ END_TEST
 
 // --- faults ----------------------------------------------------------------
 
+enum { STEP = EFFORT(1, 4) };  // from one fault to the next
+
 // Contents are known from before the first fault on, where they are kept.
 static void take_all(void) {
   for (unsigned i = 0; i < 3; i++) {
@@ -284,17 +286,17 @@ static size_t play_with_fault(size_t n, bool onwards) {
 }
 
 static void sweep_device(bool onwards) {
-  enum { QUIET = 12, MOST = 1000 };
+  enum { QUIET = EFFORT(12, 4), MOST = 1000, FEWEST = EFFORT(20, 5) };
   size_t struck = 0;
   size_t quiet = 0;
   size_t n = 1;
-  for (; n < MOST && quiet < QUIET; n++) {
+  for (; n < MOST && quiet < QUIET; n += STEP) {
     bool hit = play_with_fault(n, onwards) > 0;
     struck += hit;
     quiet = hit ? 0 : quiet + 1;
   }
   ck_assert_uint_lt(n, MOST);
-  ck_assert_uint_gt(struck, 20);
+  ck_assert_uint_gt(struck, FEWEST);
 }
 
 START_TEST(any_call_may_fail) {
@@ -313,7 +315,7 @@ START_TEST(host_memory_may_fail) {
   for (int mode = 0; mode < 2; mode++) {
     size_t n = 1;
     bool struck = true;
-    for (; struck; n++) {
+    for (; struck; n += STEP) {
       open_sim();
       faults_arm(n, mode == 0 ? FAULTS_ONCE : FAULTS_FROM_NOW);
       sleep_and_wake();

@@ -1,4 +1,3 @@
-// Runs the built tool, TARN_TOOL, or another program as a child.
 #include "support/tool_run.h"
 
 #include <check.h>
@@ -100,10 +99,6 @@ tool_output tool_run_program(const char *path, int out_fd,
   fclose(out);
   fclose(err);
   return output;
-}
-
-tool_output tool_run_list(int out_fd, const char *const *argv) {
-  return tool_run_program(TARN_TOOL, out_fd, argv);
 }
 
 void tool_output_free(tool_output *output) {

@@ -1,4 +1,5 @@
-// tool_run.h - runs the built tool as a child and keeps what it wrote.
+// tool_run.h - runs the built tool, TARN_TOOL, as a child and keeps what it
+// wrote.
 //
 //   tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
 //   ck_assert_int_eq(o.status, 0);
@@ -22,7 +23,8 @@ typedef struct tool_output {
 #define tool_run_to(out_fd, ...) \
   tool_run_list(out_fd, (const char *const[]){"tarn", __VA_ARGS__, NULL})
 
-tool_output tool_run_list(int out_fd, const char *const *argv);
+#define tool_run_list(out_fd, ...) \
+  tool_run_program(TARN_TOOL, out_fd, __VA_ARGS__)
 
 // The same of another program.
 tool_output tool_run_program(const char *path, int out_fd,
