@@ -206,7 +206,7 @@ static void play_any(const char *name, const char *strategy, size_t page) {
     ck_assert_uint_eq(run.errors, 0);
     close_arena(&run.p);
   }
-  ck_assert_uint_gt(lulled, ROUNDS * LULLED_A_ROUND);
+  ck_assert_uint_gt(lulled, (size_t)ROUNDS * LULLED_A_ROUND);
 }
 
 START_TEST(any_order_will_do_on_the_host) {
