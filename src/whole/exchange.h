@@ -27,11 +27,10 @@
 enum {
   TARN__PIECE_BITS = 15,
   TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
-  TARN__REGIONS = 1024,         // of a table, for which owners are looked up
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
   TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
-  TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go at a time, or
-                                // one row
+  TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go by way of the
+                                // staging at a time, or one row
 };
 
 // --- exchange_sort.c -------------------------------------------------------
@@ -43,11 +42,11 @@ typedef struct tarn__sorted {
   size_t rank;
   size_t ranks;
   size_t table_rows;
-  bool narrow;     // no rank has more rows than 32 bits can count
-  unsigned shift;  // row r is in region r >> shift
-  size_t *firsts;  // ranks + 1: the first row of each
-  struct tarn__region *regions;
-  uint32_t *buckets;
+  bool narrow;        // no rank has more rows than 32 bits can count
+  unsigned shift;     // row r is in region r >> shift
+  size_t *firsts;     // ranks + 1: the first row of each
+  uint32_t *regions;  // the bucket of its rows
+  uint32_t *buckets;  // of each half of a piece
   int64_t *indices;   // room for a piece
   uint32_t *homes;    // the bucket of each; room for a piece
   uint64_t *entries;  // a piece
@@ -157,11 +156,12 @@ typedef struct tarn__pass {
   size_t counts[2];  // rows asked for in them
 } tarn__pass;
 
-// |count| rows of this rank's part, by |list|, to (gather) or from |staged|.
+// |count| rows of this rank's part, by |numbers| of 32 bits if none needs more,
+// else of 64, to (gather) or from |staged|.
 //
-// TARN_E_CORRUPT  |list| has what is no row of it, for which none was moved.
+// TARN_E_CORRUPT  one of them is no row of it; none was moved.
 TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__pass *p,
-                                             const void *list, size_t count,
+                                             const void *numbers, size_t count,
                                              unsigned char *staged);
 
 // |count| dense rows, by their |positions| from |piece| on, from (scatter) or

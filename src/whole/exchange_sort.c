@@ -6,7 +6,8 @@
 //   owners    |        0         |       1        |  (2)  |     3     |
 //   entries   [ of 0 ][ of 1, if this is rank 1 ][ no rows ][ of 2 ][ of 3 ]
 //
-// The owner of a row is mostly that of its region's first, which a table tells.
+// A table tells the owner of a region's rows; only where ranks meet in one is
+// it looked up.
 //
 // Within an owner's, entries stand as their indices came. To sort them by where
 // rows are in the table has been tried: on huge pages it costs what it gains.
@@ -16,14 +17,13 @@
 #include "base/status.h"
 #include "whole/exchange.h"
 
-struct tarn__region {
-  size_t owner;  // of its first row
-  size_t split;  // the first row that is another rank's
-};
+enum { REGIONS = 1024 };  // of a table; one more stands for what is no row
+
+// A region that has rows of several ranks.
+static const uint32_t MIXED = UINT32_MAX;
 
 // --- room ------------------------------------------------------------------
 
-// Of each rank one, and one of what is no row.
 static size_t bucket_count(const tarn__sorted *s) {
   return s->ranks + 1;
 }
@@ -31,8 +31,8 @@ static size_t bucket_count(const tarn__sorted *s) {
 tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
   *s = (tarn__sorted){.rank = rank, .ranks = ranks};
   s->firsts = tarn__host_array(ranks + 1, sizeof *s->firsts);
-  s->regions = tarn__host_array(TARN__REGIONS, sizeof *s->regions);
-  s->buckets = tarn__host_array(bucket_count(s), sizeof *s->buckets);
+  s->regions = tarn__host_array(REGIONS + 1, sizeof *s->regions);
+  s->buckets = tarn__host_array(2 * bucket_count(s), sizeof *s->buckets);
   s->indices = tarn__host_array(TARN__PIECE, sizeof *s->indices);
   s->homes = tarn__host_array(TARN__PIECE, sizeof *s->homes);
   s->entries = tarn__host_array(TARN__PIECE, sizeof *s->entries);
@@ -46,8 +46,8 @@ tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
 
 void tarn__sorted_end(tarn__sorted *s) {
   tarn__host_free_array(s->firsts, s->ranks + 1, sizeof *s->firsts);
-  tarn__host_free_array(s->regions, TARN__REGIONS, sizeof *s->regions);
-  tarn__host_free_array(s->buckets, bucket_count(s), sizeof *s->buckets);
+  tarn__host_free_array(s->regions, REGIONS + 1, sizeof *s->regions);
+  tarn__host_free_array(s->buckets, 2 * bucket_count(s), sizeof *s->buckets);
   tarn__host_free_array(s->indices, TARN__PIECE, sizeof *s->indices);
   tarn__host_free_array(s->homes, TARN__PIECE, sizeof *s->homes);
   tarn__host_free_array(s->entries, TARN__PIECE, sizeof *s->entries);
@@ -59,26 +59,35 @@ void tarn__sorted_end(tarn__sorted *s) {
 
 static unsigned shift_of(size_t rows) {
   unsigned shift = 0;
-  while (rows > 0 && (rows - 1) >> shift >= TARN__REGIONS)
+  while (rows > 0 && (rows - 1) >> shift >= REGIONS)
     shift++;
   return shift;
 }
 
-// The owner of |row|, which is none of the ranks before |owner|.
-static size_t owner_from(const tarn__sorted *s, size_t owner, size_t row) {
-  while (row >= s->firsts[owner + 1])
-    owner++;
-  return owner;
+// Of each rank a bucket, and one of what is no row.
+static size_t bucket_of_rank(const tarn__sorted *s, size_t rank) {
+  return rank + (rank > s->rank);
+}
+
+static size_t bucket_of_bad(const tarn__sorted *s) {
+  return s->rank + 1;
+}
+
+static size_t bucket_of_row(const tarn__sorted *s, size_t row) {
+  size_t owner = tarn__partition_owner(s->firsts, s->ranks, row);
+  return bucket_of_rank(s, owner);
 }
 
 static void look_at_regions(tarn__sorted *s) {
-  size_t owner = 0;
-  for (size_t i = 0; i < TARN__REGIONS; i++) {
-    size_t row = i << s->shift;
-    if (row >= s->table_rows) return;
-    owner = owner_from(s, owner, row);
-    s->regions[i] = (struct tarn__region){owner, s->firsts[owner + 1]};
+  size_t size = (size_t)1 << s->shift;
+  for (size_t first = 0; first < s->table_rows; first += size) {
+    size_t left = s->table_rows - first;
+    size_t last = first + (left < size ? left : size) - 1;
+    size_t bucket = bucket_of_row(s, first);
+    bool mixed = bucket != bucket_of_row(s, last);
+    s->regions[first >> s->shift] = mixed ? MIXED : (uint32_t)bucket;
   }
+  s->regions[REGIONS] = (uint32_t)bucket_of_bad(s);
 }
 
 static bool is_narrow(const tarn__sorted *s) {
@@ -99,70 +108,85 @@ void tarn__sorted_look_at(tarn__sorted *s, const tarn__tensor *table) {
   look_at_regions(s);
 }
 
-// --- buckets ---------------------------------------------------------------
+// --- sorting ---------------------------------------------------------------
 
-static size_t bucket_of_rank(const tarn__sorted *s, size_t rank) {
-  return rank + (rank > s->rank);
-}
-
-static size_t bucket_of_bad(const tarn__sorted *s) {
-  return s->rank + 1;
-}
-
-static inline size_t bucket_of(const tarn__sorted *s, size_t row) {
-  if (row >= s->table_rows) return bucket_of_bad(s);
-  const struct tarn__region *region = &s->regions[row >> s->shift];
-  size_t owner = region->owner;
-  if (row >= region->split) owner = owner_from(s, owner, row);
-  return bucket_of_rank(s, owner);
-}
-
-static int64_t index_at(const void *indices, size_t i) {
+static inline int64_t index_at(const void *indices, size_t i) {
   int64_t index;
   memcpy(&index, (const unsigned char *)indices + i * sizeof index,
          sizeof index);
   return index;
 }
 
-// What a loop writes could else be taken for what it reads.
+static inline uint32_t home_of(const tarn__sorted *s, size_t row) {
+  size_t region = row < s->table_rows ? row >> s->shift : REGIONS;
+  uint32_t bucket = s->regions[region];
+  return bucket != MIXED ? bucket : (uint32_t)bucket_of_row(s, row);
+}
+
+// An index adds to a count that the one before may just have added to, and
+// would have to wait for it. So the two halves of the indices are gone through
+// at a time, with buckets of their own. What a loop writes could else be taken
+// for what it reads.
+static inline void count_one(const tarn__sorted *s, const void *indices,
+                             size_t i, uint32_t *buckets) {
+  uint32_t bucket = home_of(s, (size_t)index_at(indices, i));
+  s->homes[i] = bucket;
+  buckets[bucket]++;
+}
+
 static void count_all(const tarn__sorted *s, const void *indices,
                       size_t count) {
   const tarn__sorted here = *s;
-  memset(here.buckets, 0, bucket_count(s) * sizeof *here.buckets);
-  for (size_t i = 0; i < count; i++) {
-    size_t bucket = bucket_of(&here, (size_t)index_at(indices, i));
-    here.homes[i] = (uint32_t)bucket;
-    here.buckets[bucket]++;
+  uint32_t *first = here.buckets;
+  uint32_t *second = first + bucket_count(s);
+  size_t half = count / 2;
+  memset(first, 0, 2 * bucket_count(s) * sizeof *first);
+  for (size_t i = 0; i < half; i++) {
+    count_one(&here, indices, i, first);
+    count_one(&here, indices, half + i, second);
   }
+  if (count % 2 != 0) count_one(&here, indices, count - 1, second);
 }
 
 // Counts become beginnings, which putting makes ends.
 static void begin_buckets(tarn__sorted *s) {
   uint32_t begin = 0;
-  for (size_t b = 0; b < bucket_count(s); b++) {
-    uint32_t count = s->buckets[b];
-    s->buckets[b] = begin;
+  for (size_t b = 0; b < 2 * bucket_count(s); b++) {
+    uint32_t *bucket = &s->buckets[b % 2 * bucket_count(s) + b / 2];
+    uint32_t count = *bucket;
+    *bucket = begin;
     begin += count;
   }
 }
 
+static inline void put_one(const tarn__sorted *s, const void *indices, size_t i,
+                           uint32_t *buckets) {
+  uint64_t row = (uint64_t)index_at(indices, i);
+  s->entries[buckets[s->homes[i]]++] = row << TARN__PIECE_BITS | i;
+}
+
 static void put_all(const tarn__sorted *s, const void *indices, size_t count) {
   const tarn__sorted here = *s;
-  for (size_t i = 0; i < count; i++) {
-    uint64_t row = (uint64_t)index_at(indices, i);
-    here.entries[here.buckets[here.homes[i]]++] = row << TARN__PIECE_BITS | i;
+  uint32_t *first = here.buckets;
+  uint32_t *second = first + bucket_count(s);
+  size_t half = count / 2;
+  for (size_t i = 0; i < half; i++) {
+    put_one(&here, indices, i, first);
+    put_one(&here, indices, half + i, second);
   }
+  if (count % 2 != 0) put_one(&here, indices, count - 1, second);
 }
 
 static void find_ends(tarn__sorted *s, bool keep_bad) {
   size_t begin = 0;
+  const uint32_t *ends = s->buckets + bucket_count(s);
   for (size_t r = 0; r < s->ranks; r++) {
     s->next[r] = begin;
-    s->ends[r] = begin = s->buckets[bucket_of_rank(s, r)];
-    if (r == s->rank) begin = s->buckets[bucket_of_bad(s)];
+    s->ends[r] = begin = ends[bucket_of_rank(s, r)];
+    if (r == s->rank) begin = ends[bucket_of_bad(s)];
   }
   s->bad = s->ends[s->rank];
-  if (keep_bad) s->ends[s->rank] = s->buckets[bucket_of_bad(s)];
+  if (keep_bad) s->ends[s->rank] = ends[bucket_of_bad(s)];
 }
 
 void tarn__sorted_take(tarn__sorted *s, const void *indices, size_t count,
