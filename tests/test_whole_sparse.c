@@ -1,6 +1,7 @@
 // Tables above 4 GiB, with indices above 2^31. No memory is put behind them,
 // which takes minutes and more than a machine of tests may have: this program
-// has its own tarn__os_commit_file, so that only what is touched is there.
+// has its own ways to put it there and to clear it, so that only what is
+// touched is there.
 #include <inttypes.h>
 
 #include "test_whole_kit.h"
@@ -8,6 +9,9 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): --wrap makes the name.
 bool __wrap_tarn__os_commit_file(int fd, size_t offset, size_t size,
                                  size_t *out_huge);
+void __wrap_tarn__os_collapse(void *ptr, size_t size);
+void *__real_memset(void *ptr, int value, size_t size);
+void *__wrap_memset(void *ptr, int value, size_t size);
 // NOLINTEND(bugprone-reserved-identifier)
 
 bool __wrap_tarn__os_commit_file(int fd, size_t offset, size_t size,
@@ -17,7 +21,16 @@ bool __wrap_tarn__os_commit_file(int fd, size_t offset, size_t size,
   return true;
 }
 
+void __wrap_tarn__os_collapse(void *ptr, size_t size) {
+  (void)ptr, (void)size;
+}
+
 static const size_t GIB = (size_t)1 << 30;
+
+// Of the kernel's, pages that nobody has touched are zero.
+void *__wrap_memset(void *ptr, int value, size_t size) {
+  return size >= GIB ? ptr : __real_memset(ptr, value, size);
+}
 
 static const struct table {
   const char *text;
@@ -27,14 +40,19 @@ static const struct table {
   size_t gib;
   tarn_whole_type type;
 } tables[] = {
-    {"continuous, 6 Gi rows of a byte", NULL, 0, 1, 6, TARN_WHOLE_CONTINUOUS},
-    {"chunked, 6 Gi rows of a byte", NULL, 0, 1, 6, TARN_WHOLE_CHUNKED},
+    {"continuous, 8 Gi rows of a byte", NULL, 0, 1, 8, TARN_WHOLE_CONTINUOUS},
+    {"chunked, 8 Gi rows of a byte", NULL, 0, 1, 8, TARN_WHOLE_CHUNKED},
     {"continuous on cpu, 5 Gi rows of a byte", "cpu:0", 0, 1, 5,
      TARN_WHOLE_CONTINUOUS},
     {"chunked on cpu, 5 Gi rows of a byte", "cpu:0", 0, 1, 5,
      TARN_WHOLE_CHUNKED},
     {"continuous, 4 Gi rows of 16 bytes", NULL, 16, 16, 64,
      TARN_WHOLE_CONTINUOUS},
+    {"distributed, 8 Gi rows of a byte", NULL, 0, 1, 8, TARN_WHOLE_DISTRIBUTED},
+    {"distributed on cpu, 5 Gi rows of a byte", "cpu:0", 0, 1, 5,
+     TARN_WHOLE_DISTRIBUTED},
+    {"distributed, 384 Mi rows of 16 bytes", NULL, 16, 16, 6,
+     TARN_WHOLE_DISTRIBUTED},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
