@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
+#include "support/wrapped_comm.h"
 #include "tarn/synced.h"
 #include "test_whole_rows_kit.h"
 #include "whole/exchange.h"
@@ -409,6 +410,75 @@ START_TEST(hostile_lists) {
 }
 END_TEST
 
+// --- how long others wait --------------------------------------------------
+
+static size_t meetings;
+
+static tarn_status count_meeting(void *self, const void *data, size_t size,
+                                 void *out) {
+  meetings++;
+  return tarn_comm_allgather(self, data, size, out);
+}
+
+static tarn_status pass_on(void *self, int fd, int *out_fds) {
+  return tarn_comm_share(self, fd, out_fds);
+}
+
+static tarn_comm *count_meetings_of(tarn_comm *inner) {
+  static tarn_comm_ops ops;
+  tarn_comm *outer = NULL;
+  ops = wrapped_comm_ops;
+  ops.allgather = count_meeting;
+  ops.share = pass_on;
+  MUST_BE(tarn_comm_create(&ops, inner, my.rank, my.ranks, 60000, &outer),
+          TARN_OK);
+  return outer;
+}
+
+static size_t meetings_of_own_rows(const scene *c, size_t count) {
+  dense d = {.count = count, .stride = c->s->width * sizeof(float)};
+  d.rows = calloc(count, d.stride);
+  d.indices = calloc(count, sizeof *d.indices);
+  MUST(d.rows != NULL && d.indices != NULL);
+  tarn_whole_rows rows = request_of(c, &d, (tarn_addr)(uintptr_t)d.rows,
+                                    (tarn_addr)(uintptr_t)d.indices);
+  if (my.rank != 0) rows.index_count = 0;
+  meetings = 0;
+  MUST_BE(tarn_whole_gather(&c->tensor, &rows, NULL), TARN_OK);
+  for (size_t i = 0; my.rank == 0 && i < count; i++)
+    must_be_equal(d.rows + i * d.stride, c->model, d.stride);
+  free_dense(&d);
+  return meetings;
+}
+
+// Who moves many rows of its own meets the others all the same, so that they
+// know it from one that has stopped.
+static void move_many_own_rows(void) {
+  enum { MANY = 3000, PER_ROUND = 4 << 20 };
+  static const shape large = {.text = "large",
+                              .table = TARN_DTYPE_F32,
+                              .dense = TARN_DTYPE_F32,
+                              .index = TARN_DTYPE_I64,
+                              .rows = 4,
+                              .width = 2048};
+  tarn_comm *inner = my.comm;
+  my.comm = count_meetings_of(inner);
+  scene c = {.s = &large, .place = TARN_HOST, .at = TARN_HOST};
+  raise_scene(&c, TARN_WHOLE_DISTRIBUTED);
+  (void)meetings_of_own_rows(&c, 1);
+  size_t few = meetings_of_own_rows(&c, 1);
+  size_t many = meetings_of_own_rows(&c, MANY);
+  MUST(many >= few + sizeof(float) * 2048 * MANY / PER_ROUND);
+  strike_scene(&c);
+  MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
+  my.comm = inner;
+}
+
+START_TEST(many_own_rows) {
+  run_ranks(2, "many own rows", move_many_own_rows);
+}
+END_TEST
+
 // --- forks -----------------------------------------------------------------
 
 static void fork_after_an_exchange(void) {
@@ -446,6 +516,7 @@ int main(void) {
   ADD_CASE(suite, "streams", streams_that_have_failed);
   ADD_CASE(suite, "accesses", accesses);
   ADD_CASE(suite, "hostile", hostile_lists);
+  ADD_CASE(suite, "meetings", many_own_rows);
   ADD_CASE(suite, "forks", children_of_ranks);
   return run_suite(suite);
 }

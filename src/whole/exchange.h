@@ -18,7 +18,8 @@
 // meeting a round is enough, and nobody waits for one rank alone.
 //
 // Rows of its own a rank moves itself, a share of them in each round, so that
-// ranks stay together.
+// ranks stay together, and not too many: else the others take it for one that
+// has stopped.
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
@@ -29,6 +30,7 @@ enum {
   TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
   TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
+  TARN__OWN_TIMES = 16,         // so many times as much of its own rows
   TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go by way of the
                                 // staging at a time, or one row
 };

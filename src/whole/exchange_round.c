@@ -117,18 +117,27 @@ static void want_all(tarn__pass *p, size_t round) {
   p->counts[round % 2] = at;
 }
 
-// Rows of others that are asked for at a time are about as many each time, and
-// those of this rank's own are done by when the last of them are.
+// The rounds that it takes to ask for |left| rows of others, and to move |own|
+// ones.
+static size_t rounds_for(const tarn__pass *p, size_t left, size_t own) {
+  size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+  size_t asking = divide_up(left, most);
+  size_t moving = divide_up(own, most * TARN__OWN_TIMES);
+  size_t rounds = asking > moving ? asking : moving;
+  return rounds > 0 ? rounds : 1;
+}
+
+// Rows that are asked for at a time are about as many each time, and so are
+// those of this rank's own.
 static tarn_status ask(tarn__pass *p, size_t round) {
   tarn_status status = p->takes_part ? fill_up(p) : TARN_OK;
   if (status != TARN_OK) return status;
   size_t left = left_of_others(p);
-  size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
-  size_t rounds = left > 0 ? divide_up(left, most) : 1;
+  size_t own = left_of(p, p->whole->rank);
+  size_t rounds = rounds_for(p, left, own);
   divide(p, divide_up(left, rounds), left);
   want_all(p, round);
-  size_t own = divide_up(left_of(p, p->whole->rank), rounds);
-  status = tarn__pass_own(p, own);
+  status = tarn__pass_own(p, divide_up(own, rounds));
   if (status != TARN_OK || gathers(p) || p->counts[round % 2] == 0) {
     return status;
   }
