@@ -128,9 +128,6 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("whole: rows, loads");
-  TCase *tests = tcase_create("any load");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, any_load, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
+  add_looped_case(suite, "any load", any_load, 0, GROUNDS);
   return run_suite(suite);
 }
