@@ -101,18 +101,12 @@ static inline tarn__rows_verdict find_row(tarn__rows_share *share,
 
 // Adds the rows of |count| positions from |first| on. False: a fault. The loop
 // has a copy of what it asks for each of them, which no pair that is written
-// could have changed; and who calls it with numbers that are known here gets a
-// loop that asks nothing of these.
-static inline __attribute__((always_inline)) bool find(worker *w, size_t first,
-                                                       size_t count,
-                                                       size_t chunks,
-                                                       tarn_dtype dtype) {
+// could have changed.
+static bool find_rows(worker *w, size_t first, size_t count) {
   tarn__rows_share *share = w->share;
+  const tarn_rows rows = *share->plan->rows;
   const size_t bytes = share->plan->table_bytes;
   tarn__rows_pair *out = w->pairs + w->count;
-  tarn_rows rows = *share->plan->rows;
-  rows.table.count = chunks;
-  rows.index_dtype = dtype;
   for (size_t i = first; i < first + count; i++) {
     tarn__rows_verdict verdict = find_row(share, &rows, bytes, i, out);
     if (verdict == TARN__ROWS_STOP) return false;
@@ -120,17 +114,6 @@ static inline __attribute__((always_inline)) bool find(worker *w, size_t first,
   }
   w->count = (size_t)(out - w->pairs);
   return true;
-}
-
-static bool find_rows(worker *w, size_t first, size_t count) {
-  const tarn_rows *rows = w->share->plan->rows;
-  size_t chunks = rows->table.count;
-  if (rows->index_dtype == TARN_DTYPE_I32) {
-    return chunks == 1 ? find(w, first, count, 1, TARN_DTYPE_I32)
-                       : find(w, first, count, chunks, TARN_DTYPE_I32);
-  }
-  return chunks == 1 ? find(w, first, count, 1, TARN_DTYPE_I64)
-                     : find(w, first, count, chunks, TARN_DTYPE_I64);
 }
 
 // --- batches ---------------------------------------------------------------
