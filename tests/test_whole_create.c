@@ -428,25 +428,18 @@ START_TEST(nothing_begins_without_a_peer) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, test, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   Suite *suite = suite_create("whole: create");
   ADD_CASE(suite, "wrong", nonsense, wrong_partitions);
   ADD_CASE(suite, "different", different_arguments, different_places,
            different_wholes_are_not_ended);
   ADD_CASE(suite, "devices", devices_that_cannot);
-  add_looped(suite, "limits", limits_of_pools);
-  add_looped(suite, "charges", charges);
-  add_looped(suite, "forks", children_of_ranks);
-  add_looped(suite, "peers", survivors_free_what_is_theirs);
-  add_looped(suite, "no peers", nothing_begins_without_a_peer);
-  add_looped(suite, "standing still", nobody_waits_for_ever);
+  add_looped_case(suite, "limits", limits_of_pools, 0, GROUNDS);
+  add_looped_case(suite, "charges", charges, 0, GROUNDS);
+  add_looped_case(suite, "forks", children_of_ranks, 0, GROUNDS);
+  add_looped_case(suite, "peers", survivors_free_what_is_theirs, 0, GROUNDS);
+  add_looped_case(suite, "no peers", nothing_begins_without_a_peer, 0, GROUNDS);
+  add_looped_case(suite, "standing still", nobody_waits_for_ever, 0, GROUNDS);
   ADD_CASE(suite, "groups", groups_have_their_own);
   return run_suite(suite);
 }

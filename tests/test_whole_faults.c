@@ -19,19 +19,6 @@ static tarn_whole_options options_here(tarn_place place, tarn_whole_type type) {
 
 // --- answers ---------------------------------------------------------------
 
-// Tells all ranks what rank |root| has to say.
-static size_t tell(size_t root, size_t value) {
-  MUST_BE(tarn_comm_broadcast(my.comm, root, &value, sizeof value), TARN_OK);
-  return value;
-}
-
-static void must_be_the_same_everywhere(tarn_status status) {
-  tarn_status all[MOST_RANKS];
-  MUST_BE(tarn_comm_allgather(my.comm, &status, sizeof status, all), TARN_OK);
-  for (size_t r = 0; r < my.ranks; r++)
-    MUST(all[r] == status);
-}
-
 // Ends what was made, if it was.
 static void settle(tarn_status status, tarn_whole *whole) {
   MUST((whole != NULL) == (status == TARN_OK));
@@ -192,20 +179,12 @@ START_TEST(more_than_there_is) {
 }
 END_TEST
 
-static void add_looped(Suite *suite, const char *name, const TTest *test,
-                       int count) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, test, 0, count);
-  suite_add_tcase(suite, tests);
-}
-
 int main(void) {
   faults_install();
   Suite *suite = suite_create("whole: faults");
-  add_looped(suite, "host memory", host_memory_fails, GROUNDS);
-  add_looped(suite, "driver", the_driver_fails, 2);
-  add_looped(suite, "taking back", the_driver_refuses_to_take_back, 2);
-  add_looped(suite, "no room", more_than_there_is, GROUNDS);
+  add_looped_case(suite, "host memory", host_memory_fails, 0, GROUNDS);
+  add_looped_case(suite, "driver", the_driver_fails, 0, 2);
+  add_looped_case(suite, "taking back", the_driver_refuses_to_take_back, 0, 2);
+  add_looped_case(suite, "no room", more_than_there_is, 0, GROUNDS);
   return run_suite(suite);
 }

@@ -88,6 +88,19 @@ static inline void meet_all(void) {
   MUST_BE(tarn_comm_barrier(my.comm), TARN_OK);
 }
 
+// Tells all ranks what rank |root| has to say.
+static inline size_t tell(size_t root, size_t value) {
+  MUST_BE(tarn_comm_broadcast(my.comm, root, &value, sizeof value), TARN_OK);
+  return value;
+}
+
+static inline void must_be_the_same_everywhere(tarn_status status) {
+  tarn_status all[MOST_RANKS];
+  MUST_BE(tarn_comm_allgather(my.comm, &status, sizeof status, all), TARN_OK);
+  for (size_t r = 0; r < my.ranks; r++)
+    MUST(all[r] == status);
+}
+
 // --- grounds ---------------------------------------------------------------
 
 // What wholes can be on.

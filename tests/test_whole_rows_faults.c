@@ -24,18 +24,6 @@ static const shape plain = {.text = "plain",
 
 // --- answers ---------------------------------------------------------------
 
-static size_t tell(size_t root, size_t value) {
-  MUST_BE(tarn_comm_broadcast(my.comm, root, &value, sizeof value), TARN_OK);
-  return value;
-}
-
-static void must_be_the_same_everywhere(tarn_status status) {
-  tarn_status all[MOST_RANKS];
-  MUST_BE(tarn_comm_allgather(my.comm, &status, sizeof status, all), TARN_OK);
-  for (size_t r = 0; r < my.ranks; r++)
-    MUST(all[r] == status);
-}
-
 // An exchange whose outcome is open.
 static tarn_status try_out(const scene *c, action a) {
   dense d = make_dense(c->s, &c->tensor, a, my.rank);

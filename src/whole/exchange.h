@@ -151,7 +151,6 @@ typedef struct tarn__pass {
   size_t width;      // elements of a row
   tarn_dtype dtype;  // of rows in the staging
   size_t row_bytes;  // there
-  size_t ends[2];    // 0, bytes of this rank's part
   size_t begun;      // positions that have been sorted, or are
   size_t piece;      // where the piece begins that is sorted
   size_t pieces[2];  // the same of even and odd rounds

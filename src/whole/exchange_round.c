@@ -268,8 +268,7 @@ tarn_status tarn__exchange_go(tarn_whole *whole,
   tarn__pass p = {.whole = whole,
                   .kept = whole->exchange,
                   .order = order,
-                  .dtype = staged_dtype(order),
-                  .ends = {0, tarn__whole_part_size(whole, whole->rank)}};
+                  .dtype = staged_dtype(order)};
   size_t span = TARN__ROWS_ROOM / tarn_dtype_size(p.dtype);
   while (status == TARN_OK && p.element < width) {
     p.width = lesser(width - p.element, span);
