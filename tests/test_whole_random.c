@@ -118,7 +118,7 @@ static void let_go_on(void) {
   if (is_sim()) MUST_BE(tarn_sim_faults(NULL), TARN_OK);
 }
 
-static void must_be_the_same_everywhere(tarn_status status) {
+static void must_be_the_same_at_the_living(tarn_status status) {
   tarn_status all[MOST_RANKS];
   if (status == TARN_E_PEER_LOST) return;
   tarn_status met = tarn_comm_allgather(my.comm, &status, sizeof status, all);
@@ -154,7 +154,7 @@ static void begin(slot *s, tarn_place place) {
   let_go_on();
   MUST(is_expected(status));
   MUST((s->whole != NULL) == (status == TARN_OK));
-  must_be_the_same_everywhere(status);
+  must_be_the_same_at_the_living(status);
   if (status != TARN_OK) return;
   see_all(s, place, true);
 }
