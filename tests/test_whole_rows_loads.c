@@ -104,7 +104,7 @@ static void play_one(tarn_place place) {
 }
 
 static void play_many(void) {
-  char text[64];
+  static char text[64];
   configure_sim();
   tarn_place place = open_place(asked.on->device, asked.on->kind);
   my.text = text;
