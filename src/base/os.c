@@ -241,51 +241,6 @@ bool tarn__os_put_sparse(void *ptr, size_t size) {
   return put(ptr, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-// --- how much memory there is ----------------------------------------------
-
-static bool read_small_file(const char *path, char *out, size_t out_size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, out, out_size - 1);
-  close(fd);
-  if (n <= 0) return false;
-  out[n] = '\0';
-  return true;
-}
-
-static size_t meminfo_bytes(const char *meminfo, const char *key) {
-  const char *line = strstr(meminfo, key);
-  if (line == NULL) return 0;
-  size_t bytes = 0;
-  size_t kib = strtoull(line + strlen(key), NULL, 10);
-  return tarn_size_mul(kib, 1024, &bytes) ? bytes : 0;
-}
-
-// The cap of a version 2 control group, as a container sees its own.
-static void apply_control_group(size_t *total, size_t *available) {
-  char text[64];
-  if (!read_small_file("/sys/fs/cgroup/memory.max", text, sizeof text)) return;
-  char *end = NULL;
-  size_t cap = strtoull(text, &end, 10);
-  if (end == text) return;  // "max"
-  if (!read_small_file("/sys/fs/cgroup/memory.current", text, sizeof text)) {
-    return;
-  }
-  size_t used = strtoull(text, NULL, 10);
-  size_t left = used < cap ? cap - used : 0;
-  if (cap < *total) *total = cap;
-  if (left < *available) *available = left;
-}
-
-void tarn__os_memory(size_t *out_total, size_t *out_available) {
-  char text[4096];
-  *out_total = *out_available = 0;
-  if (!read_small_file("/proc/meminfo", text, sizeof text)) return;
-  *out_total = meminfo_bytes(text, "MemTotal:");
-  *out_available = meminfo_bytes(text, "MemAvailable:");
-  apply_control_group(out_total, out_available);
-}
-
 // --- other threads ---------------------------------------------------------
 
 void tarn__os_yield(void) {

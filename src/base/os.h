@@ -96,10 +96,18 @@ TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 TARN_MUST_CHECK bool tarn__os_put_file(void *ptr, size_t size, int fd);
 TARN_MUST_CHECK bool tarn__os_put_sparse(void *ptr, size_t size);
 
-// Bytes of memory that this process may hope for: the machine's, or less
-// where a control group caps it. Available: what could be had now without
-// swapping. Both 0 if the kernel does not say.
+// Bytes of memory that this process can get: the machine's, or less where its
+// control group or an ancestor of that has a limit (version 2: memory.max and
+// memory.high; version 1: memory.limit_in_bytes). Available: what is free now
+// without swapping, the least of the machine's MemAvailable and each group's
+// limit less its use, where file pages that are not active do not count as use.
+// Both 0 if the kernel does not say. Files of /proc and of the groups are read
+// at each call: some 50 microseconds.
 void tarn__os_memory(size_t *out_total, size_t *out_available);
+
+// The same of the files below the folder |root|, which tests make up.
+void tarn__os_memory_of(const char *root, size_t *out_total,
+                        size_t *out_available);
 
 // Nanoseconds of a clock that only goes forward.
 uint64_t tarn__os_now_ns(void);
