@@ -28,7 +28,7 @@ settings record_settings = {.threshold = SIZE_MAX};
 
 // Of the environment; |otherwise| where it says nothing, or no number.
 static uint64_t number_of(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
+  const char *text = secure_getenv(name);
   char *end;
   if (text == NULL || *text < '0' || *text > '9') return otherwise;
   uint64_t number = strtoull(text, &end, 10);
@@ -37,7 +37,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
 
 // A program may change its folder before it has something to record.
 static bool read_out(void) {
-  const char *out = getenv("TARN_RECORD_OUT");
+  const char *out = secure_getenv("TARN_RECORD_OUT");
   char *at = record_settings.out;
   size_t room = sizeof record_settings.out;
   if (out == NULL || *out == '\0') return false;

@@ -216,7 +216,7 @@ static tarn_status read_word(const char *word, tarn_pool_debug_options *out) {
 }
 
 tarn_status tarn__debug_begin(tarn_pool *pool) {
-  const char *chosen = getenv("TARN_POOL_DEBUG");
+  const char *chosen = secure_getenv("TARN_POOL_DEBUG");
   bool is_off = chosen == NULL || *chosen == '\0' || strcmp(chosen, "off") == 0;
   if (is_off) return TARN_OK;
   char text[TEXT_MAX + 1];

@@ -43,7 +43,7 @@ const char *tarn_pool_strategy_name(size_t index) {
 }
 
 const char *tarn__strategy_default(void) {
-  const char *chosen = getenv("TARN_POOL");
+  const char *chosen = secure_getenv("TARN_POOL");
   return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
 }
 

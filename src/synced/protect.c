@@ -25,7 +25,7 @@ static const bool built_for_debugging = true;
 bool tarn__protect_default(uint32_t flags) {
   if ((flags & TARN_SYNCED_PROTECT) != 0) return true;
   if ((flags & TARN_SYNCED_NO_PROTECT) != 0) return false;
-  const char *chosen = getenv("TARN_SYNCED_PROTECT");
+  const char *chosen = secure_getenv("TARN_SYNCED_PROTECT");
   if (chosen == NULL || *chosen == '\0') return built_for_debugging;
   return strcmp(chosen, "0") != 0;
 }
