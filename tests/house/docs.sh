@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the documents say of the code is so: each verb has a manual page, the
 # program in README.md is examples/hello.c, the version is one and has its
-# place in CHANGELOG.md, no link leads nowhere.
+# place in CHANGELOG.md, no link leads nowhere, each picture is shown.
 #
 #   docs.sh SOURCE_DIR TARN VERSION
 set -eu
@@ -60,7 +60,16 @@ check_links() {
   done
 }
 
+# A picture that no page shows gets old unseen.
+check_pictures() {
+  for picture in docs/pictures/*; do
+    grep -qF "pictures/${picture##*/}" README.md docs/*.md ||
+      complain "no page shows $picture"
+  done
+}
+
 check_manual
+check_pictures
 check_readme
 check_version
 check_links
