@@ -2,6 +2,7 @@
 #include <pty.h>
 #include <time.h>
 
+#include "support/terminal.h"
 #include "test_tool_run_kit.h"
 
 enum { RANKS = 3 };
@@ -80,6 +81,7 @@ static void press_interrupt(const launcher *l) {
 
 // The keys of a terminal reach ranks once, and not by way of the launcher too.
 START_TEST(terminal_key_comes_once) {
+  if (!has_terminals("a key of a terminal comes once")) return;
   const char *script = "trap 'echo int' INT; trap 'exit 0' USR1; " READY;
   launcher l = launch_on_terminal((const char *const[]){
       "tarn", "run", "-n", "3", "sh", "-c", script, NULL});
@@ -98,6 +100,7 @@ END_TEST
 
 // They reach ranks that are not there yet: else those would stay.
 START_TEST(terminal_key_while_it_starts) {
+  if (!has_terminals("a key of a terminal while ranks start")) return;
   launcher l = launch_on_terminal(
       (const char *const[]){"tarn", "run", "-n", "64", "--grace", "none", "sh",
                             "-c", "echo ready; exec sleep 1000", NULL});
