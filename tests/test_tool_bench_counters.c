@@ -2,6 +2,7 @@
 // time.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/counters_bench.h"
