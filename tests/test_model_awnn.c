@@ -220,13 +220,134 @@ START_TEST(the_list_of_a_model) {
   ck_assert_ptr_null(net_get_param(params, "fc2.weight"));
   assert_error_says("no tensor 'fc2.weight'");
   assert_status(net_attach_param(params, "more", spare, NULL), TARN_E_STATE);
-  assert_error_says("the list is that of model");
+  assert_error_says("it is planned");
   assert_status(net_free_params(params), TARN_E_STATE);
-  assert_error_says("the list is that of model");
+  assert_error_says("the list belongs to model");
   ck_assert_ptr_eq(tarn_model_param(model, "fc1.weight"), w);
   assert_ok(tarn_model_destroy(model));
   assert_ok(tarn_synced_destroy(spare));
   ck_assert_uint_eq(live_blocks(), 0);
+}
+END_TEST
+
+// A parameter that is attached to a model is the model's: it is found, counted,
+// kept by the first place, and ended with the model.
+static void use_attached(tarn_model *model, tarn_synced *data,
+                         tarn_synced *diff) {
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  param_t *w = tarn_model_param(model, "fc1.weight");
+  ck_assert_ptr_nonnull(w);
+  ck_assert_ptr_eq(net_get_param(params, "fc1.weight"), w);
+  ck_assert_ptr_eq(w->data, data);
+  ck_assert_ptr_eq(w->diff, diff);
+  ck_assert_ptr_eq(w->model, model);
+  ck_assert_uint_eq(tarn_tensor_size(w), SIZE);
+  write_to(data)[0] = 1.5F;
+  assert_ok(tarn_model_plan(model, NULL));
+  assert_ok(tarn_model_place(model));
+  ck_assert_ptr_eq(w->data, data);
+  ck_assert_ptr_eq(w->diff, diff);
+  ck_assert_float_eq(read_from(w->data)[0], 1.5F);
+}
+
+static void attach_and_destroy(void) {
+  const int64_t dims[] = {16};
+  tarn_model *model = NULL;
+  tarn_tensor *b = NULL;
+  tarn_synced *data = buffer();
+  tarn_synced *diff = buffer();
+  assert_ok(tarn_model_create(NULL, &model));
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  assert_ok(net_attach_param(params, "fc1.weight", data, diff));
+  assert_ok(tarn_model_add(model, TARN_PARAM, "fc1.bias", TARN_DTYPE_F32,
+                           (tarn_shape){dims, 1}, &b));
+  ck_assert_uint_eq(tarn_model_count(model, TARN_PARAM), 2);
+  use_attached(model, data, diff);
+  assert_status(net_free_params(params), TARN_E_STATE);
+  ck_assert_uint_eq(tarn_model_count(model, TARN_PARAM), 2);
+  assert_ok(tarn_model_destroy(model));
+}
+
+START_TEST(attaching_to_a_models_empty_list) {
+  attach_and_destroy();  // the books of the pool stay
+  size_t held = tarn_host_memory();
+  attach_and_destroy();
+  ck_assert_uint_eq(live_blocks(), 0);
+  ck_assert_uint_eq(tarn_host_memory(), held);
+}
+END_TEST
+
+// Freeing is refused also while a model's list has but attached parameters.
+START_TEST(freeing_what_a_model_has) {
+  tarn_model *model = NULL;
+  assert_ok(tarn_model_create(NULL, &model));
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  assert_status(net_free_params(params), TARN_E_STATE);
+  assert_ok(net_attach_param(params, "w", buffer(), NULL));
+  assert_status(net_free_params(params), TARN_E_STATE);
+  assert_error_says("the list belongs to model");
+  assert_ok(tarn_model_destroy(model));
+  ck_assert_uint_eq(live_blocks(), 0);
+}
+END_TEST
+
+// Each list of a model but that of its parameters, with what to call instead.
+typedef struct other_list {
+  tarn_tensor_kind kind;
+  const char *instead;
+} other_list;
+
+static const other_list other_lists[] = {
+    {TARN_OUTPUT, "tarn_model_add"},
+    {TARN_INPUT, "tarn_model_add_input"},
+    {TARN_CACHE, "tarn_step_caches"},
+    {TARN_KIND_COUNT, "all kinds"},
+};
+enum { OTHER_LISTS = sizeof other_lists / sizeof other_lists[0] };
+
+START_TEST(other_lists_of_a_model) {
+  const int64_t dims[] = {16};
+  const other_list *of = &other_lists[_i];
+  tarn_model *model = NULL;
+  tarn_tensor *y = NULL;
+  tarn_synced *data = buffer();
+  assert_ok(tarn_model_create(NULL, &model));
+  tarn_list *list = tarn_model_list(model, of->kind);
+  for (int i = 0; i < 2; i++) {
+    assert_status(net_attach_param(list, "w", data, NULL), TARN_E_STATE);
+    assert_error_says(of->instead);
+    ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_COUNT, "w"));
+    ck_assert_ptr_null(net_get_param(list, "w"));
+    assert_status(net_free_params(list), TARN_E_STATE);
+    if (i > 0) continue;
+    assert_ok(tarn_model_add(model, TARN_OUTPUT, "y", TARN_DTYPE_F32,
+                             (tarn_shape){dims, 1}, &y));
+  }
+  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_COUNT), 1);
+  assert_ok(tarn_model_destroy(model));
+  assert_ok(tarn_synced_destroy(data));
+}
+END_TEST
+
+START_TEST(what_a_model_refuses_to_have_attached) {
+  tarn_model *model = NULL;
+  tarn_synced *data = buffer();
+  tarn_synced *diff = NULL;
+  tarn_synced *other = buffer();
+  assert_ok(tarn_synced_create(SIZE / 2, NULL, &diff));
+  assert_ok(tarn_model_create(NULL, &model));
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  assert_status(net_attach_param(params, "w", data, diff), TARN_E_INVALID);
+  assert_error_says("'w': 64 bytes of data and 32 of diff");
+  assert_status(net_attach_param(params, "w", data, data), TARN_E_INVALID);
+  assert_error_says("'w': one buffer for data and diff");
+  ck_assert_ptr_null(tarn_model_param(model, "w"));
+  assert_ok(net_attach_param(params, "w", data, NULL));
+  assert_status(net_attach_param(params, "w", other, NULL), TARN_E_STATE);
+  assert_error_says("'w'");
+  assert_ok(tarn_model_destroy(model));
+  assert_ok(tarn_synced_destroy(diff));
+  assert_ok(tarn_synced_destroy(other));
 }
 END_TEST
 
@@ -287,6 +408,31 @@ static void scenario(void *context) {
   require(net_free_params(head) == TARN_OK);
 }
 
+// The same into a model, which then has both or neither.
+static void scenario_of_a_model(void *context) {
+  tarn_synced **buffers = context;
+  tarn_model *model = NULL;
+  if (tarn_model_create(NULL, &model) != TARN_OK) return;
+  tarn_list *params = tarn_model_list(model, TARN_PARAM);
+  for (size_t i = 0; i < 2; i++) {
+    const char *name = i == 0 ? "a" : "b";
+    tarn_status status = net_attach_param(params, name, buffers[i], NULL);
+    require(status == TARN_OK || status == TARN_E_NOMEM);
+    param_t *param = net_get_param(params, name);
+    require((param != NULL) == (status == TARN_OK));
+    if (param != NULL) param->data = NULL;  // kept for the next time
+  }
+  require(tarn_model_destroy(model) == TARN_OK);
+}
+
+START_TEST(any_allocation_may_fail_in_a_model) {
+  tarn_synced *buffers[] = {buffer(), buffer()};
+  ck_assert_uint_ge(faults_sweep(scenario_of_a_model, (void *)buffers), 6);
+  for (size_t i = 0; i < 2; i++)
+    assert_ok(tarn_synced_destroy(buffers[i]));
+}
+END_TEST
+
 START_TEST(any_allocation_may_fail) {
   tarn_synced *buffers[] = {buffer(), buffer()};
   ck_assert_uint_ge(faults_sweep(scenario, (void *)buffers), 4);
@@ -301,6 +447,10 @@ int main(void) {
   ADD_CASE(suite, "document", the_documents_program, any_order_of_destroying);
   ADD_CASE(suite, "lists", lists_as_the_document_has_them,
            parameters_in_order_of_attaching, the_list_of_a_model);
+  ADD_CASE(suite, "model", attaching_to_a_models_empty_list,
+           freeing_what_a_model_has, what_a_model_refuses_to_have_attached,
+           any_allocation_may_fail_in_a_model);
   ADD_CASE(suite, "refused", what_is_refused, any_allocation_may_fail);
+  add_looped_case(suite, "others", other_lists_of_a_model, 0, OTHER_LISTS);
   return run_suite(suite);
 }

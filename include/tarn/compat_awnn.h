@@ -6,13 +6,14 @@
 //   tensor_t w = net_get_param(list_all_params, "fc1.weight")->data;
 //   net_free_params(list_all_params);
 //
-// A list may be a program's own, as above, or one of a model's:
+// A list is a program's own, as above, or a model's:
 //
-//   net_get_param(tarn_model_list(model, TARN_PARAM), "fc1.weight")->diff
+//   struct list_head *params = tarn_model_list(model, TARN_PARAM);
+//   net_attach_param(params, "fc1.weight", data, diff);
+//   net_get_param(params, "fc1.weight")->diff
 //
-// A model's list is known by its first tensor: one that is empty is taken for a
-// program's own, so do not attach to it. The list of all kinds
-// (TARN_KIND_COUNT), which is linked otherwise, must not be given here.
+// The library knows the lists of all models, empty ones too. A parameter that
+// is attached to a model belongs to the model, which destroys it.
 //
 // Not part of tarn/tarn.h, since the names are not Tarn's.
 //
@@ -42,25 +43,34 @@ typedef tarn_synced *tensor_t;
 typedef tarn_tensor param_t;
 
 // Adds a parameter to the end of |list|, which takes over |data| and |diff|
-// (NULL: none): net_free_params destroys them. |name| is copied.
+// (NULL: none): net_free_params destroys them. |name| is copied. An input that
+// shadows an output is a view of it (tarn_synced_view): a buffer is attached
+// once.
 //
-// Cost:           O(parameters of the list).
-// TARN_E_INVALID  NULL or an empty name, or no data.
-// TARN_E_STATE    the name is there already, or |list| is a model's: then use
-//                 tarn_model_add.
+// To a model's list of parameters: tarn_model_add of as many TARN_DTYPE_U8 as
+// |data| has bytes, with these two buffers. tarn_model_destroy destroys them,
+// and a plan to train adds a diff where |diff| is NULL.
+//
+// Cost:           O(parameters of the list, and models); of a model O(models).
+// TARN_E_INVALID  NULL or an empty name, no data, the same buffer twice, or,
+//                 for a model, a diff of another size than the data.
+// TARN_E_STATE    the name is there already; or |list| is a model's that is
+//                 planned, or its list of another kind: the text says what to
+//                 call instead.
 // TARN_E_NOMEM    no host memory. In each case both remain the caller's.
 TARN_API tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
                                       tarn_synced *data, tarn_synced *diff);
 
 // The parameter of that name; NULL, and the last error, if there is none.
 //
-// Cost: O(1) for a list of a model, O(parameters) for a program's own.
+// Cost: O(models) for a list of a model, and O(parameters) more for a program's
+//       own.
 TARN_API tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name);
 
 // Destroys all parameters of a program's own list, which is empty then.
 //
-// TARN_E_STATE  an access to one is open, or the list is a model's: nothing
-//               has changed.
+// TARN_E_STATE  an access to one is open, or the list is a model's, which
+//               tarn_model_destroy frees: nothing has changed.
 TARN_API tarn_status tarn_awnn_free(tarn_list *list);
 
 #define net_attach_param tarn_awnn_attach

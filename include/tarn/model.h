@@ -171,7 +171,8 @@ TARN_API tarn_tensor *tarn_model_param(tarn_model *model, const char *name);
 // The list of a kind, to be walked by tarn_list_for_each with |node|, in order
 // of attaching: not TARN_STATE, whose lists are the parameters'. With
 // TARN_KIND_COUNT: of all kinds, by |among|. NULL with the last error for what
-// is no kind. The lists are the model's: nobody else adds or takes out.
+// is no kind. The lists are the model's: only its own calls, and those of
+// tarn/compat_awnn.h, add or take out.
 TARN_API tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind);
 
 // How many there are of a kind; of all with TARN_KIND_COUNT.

@@ -1,10 +1,13 @@
 // Lists of parameters as the document has them: a program's own, of tensors
-// that belong to no model.
+// that belong to no model, and those of models.
 //
-// Such a tensor has a name and buffers that it owns, and no shape, dtype or
-// slots. A list is told from a model's by its first tensor.
+// A tensor of no model has a name and buffers that it owns, and no shape, dtype
+// or slots. One that is attached to a model is a parameter like others, which
+// has its buffers before the model is placed.
 #include "tarn/compat_awnn.h"
 
+#include <assert.h>
+#include <string.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -13,11 +16,6 @@
 
 static tarn_tensor *tensor_at(tarn_list *node) {
   return tarn_list_entry(node, tarn_tensor, node);
-}
-
-// The model that has the list; NULL: a program's own, or an empty one.
-static tarn_model *model_of(const tarn_list *list) {
-  return tarn_list_empty(list) ? NULL : tensor_at(list->next)->model;
 }
 
 static tarn_tensor *find(tarn_list *list, const char *name) {
@@ -33,13 +31,6 @@ static tarn_status check(tarn_list *list, const char *name) {
     return tarn__fail(TARN_E_INVALID, "parameters: no list, or no name");
   }
   return TARN_OK;
-}
-
-static tarn_status check_own(const tarn_list *list) {
-  const tarn_model *model = model_of(list);
-  if (model == NULL) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "parameters: the list is that of %s",
-                    model->name);
 }
 
 // --- attaching -------------------------------------------------------------
@@ -61,34 +52,84 @@ static tarn__tensor *make(const char *name) {
   return tensor;
 }
 
-tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
-                             tarn_synced *data, tarn_synced *diff) {
-  tarn_status status = check(list, name);
-  if (status == TARN_OK) status = check_own(list);
-  if (status != TARN_OK) return status;
-  if (data == NULL) {
-    return tarn__fail(TARN_E_INVALID, "parameter '%s': no data", name);
-  }
+static tarn_status attach_own(tarn_list *list, const char *name,
+                              tarn_tensor **out_tensor) {
   if (find(list, name) != NULL) {
     return tarn__fail(TARN_E_STATE, "there is a parameter '%s' already", name);
   }
   tarn__tensor *tensor = make(name);
   if (tensor == NULL) return TARN_E_NOMEM;
-  tensor->shown.data = data;
-  tensor->shown.diff = diff;
-  tensor->shown.max_size = tarn_synced_size(data);
+  *out_tensor = &tensor->shown;
   tarn_list_add_tail(list, &tensor->shown.node);
+  return TARN_OK;
+}
+
+static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
+  static const char *const instead[] = {
+      [TARN_OUTPUT] = "of outputs, which are planned: use tarn_model_add",
+      [TARN_INPUT] = "of inputs: use tarn_model_add_input",
+      [TARN_CACHE] = "of caches: use tarn_step_caches",
+      [TARN_STATE] = "",
+      [TARN_KIND_COUNT] = "of all kinds: use that of parameters",
+  };
+  return tarn__fail(TARN_E_STATE, "%s: nothing can be attached to its list %s",
+                    model->name, instead[kind]);
+}
+
+// What is known of the parameter is how many bytes it has.
+static tarn_status attach_to_model(tarn_model *model, tarn_tensor_kind kind,
+                                   const char *name, size_t size, size_t diff,
+                                   tarn_tensor **out_tensor) {
+  tarn_status status = tarn__model_check_open(model);
+  if (status != TARN_OK) return status;
+  if (kind != TARN_PARAM) return refuse_list(model, kind);
+  if (size != diff) {
+    return tarn__fail(TARN_E_INVALID,
+                      "parameter '%s': %zu bytes of data and %zu of diff", name,
+                      size, diff);
+  }
+  const int64_t dims[] = {(int64_t)size};
+  return tarn_model_add(model, TARN_PARAM, name, TARN_DTYPE_U8,
+                        (tarn_shape){dims, 1}, out_tensor);
+}
+
+static tarn_status check_buffers(const char *name, const tarn_synced *data,
+                                 const tarn_synced *diff) {
+  if (data != NULL && data != diff) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "parameter '%s': %s", name,
+                    data == NULL ? "no data" : "one buffer for data and diff");
+}
+
+tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
+                             tarn_synced *data, tarn_synced *diff) {
+  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor *tensor = NULL;
+  tarn_status status = check(list, name);
+  if (status == TARN_OK) status = check_buffers(name, data, diff);
+  if (status != TARN_OK) return status;
+  size_t size = tarn_synced_size(data);
+  tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model == NULL) {
+    status = attach_own(list, name, &tensor);
+  } else {
+    size_t other = diff != NULL ? tarn_synced_size(diff) : size;
+    status = attach_to_model(model, kind, name, size, other, &tensor);
+  }
+  if (status != TARN_OK) return status;
+  assert(tensor != NULL);
+  tensor->max_size = size;
+  tensor->data = data;
+  tensor->diff = diff;
   return TARN_OK;
 }
 
 // --- finding ---------------------------------------------------------------
 
 tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name) {
+  tarn_tensor_kind kind = TARN_KIND_COUNT;
   if (check(list, name) != TARN_OK) return NULL;
-  tarn_model *model = model_of(list);
-  if (model != NULL) {
-    return tarn_model_get(model, tensor_at(list->next)->kind, name);
-  }
+  tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model != NULL) return tarn_model_get(model, kind, name);
   tarn_tensor *tensor = find(list, name);
   if (tensor == NULL) {
     tarn__fail(TARN_E_INVALID, "no parameter '%s'", name);
@@ -127,8 +168,18 @@ static tarn_status free_tensor(tarn_tensor *tensor) {
   return status != TARN_OK ? status : other;
 }
 
-tarn_status tarn_awnn_free(tarn_list *list) {
+static tarn_status check_own(const tarn_list *list) {
+  tarn_tensor_kind kind = TARN_KIND_COUNT;
   if (list == NULL) return tarn__fail(TARN_E_INVALID, "parameters: no list");
+  const tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model == NULL) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "parameters: the list belongs to %s: use "
+                    "tarn_model_destroy",
+                    model->name);
+}
+
+tarn_status tarn_awnn_free(tarn_list *list) {
   tarn_status status = check_own(list);
   if (status == TARN_OK) status = check_all_idle(list);
   if (status != TARN_OK) return status;

@@ -71,6 +71,7 @@ tarn_status tarn_model_create(const tarn_model_options *options,
   model->budget = tarn__budget_unlimited("model");
   model->steps = TARN__ARRAY_OF(tarn_step *);
   init_lists(model);
+  tarn__model_enlist(model);
   *out_model = model;
   return TARN_OK;
 }
@@ -85,6 +86,7 @@ static void free_tensors(tarn_model *model) {
 }
 
 static void free_model(tarn_model *model) {
+  tarn__model_delist(model);
   for (size_t i = 0; i < model->steps.count; i++)
     tarn__step_free(tarn__step_at(model, i));
   tarn__array_free(&model->budget, &model->steps);

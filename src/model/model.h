@@ -53,6 +53,7 @@ typedef struct tarn__slots tarn__slots;
 typedef struct tarn__placed tarn__placed;
 
 struct tarn_model {
+  tarn_list all;  // in the list of all models, which its lock guards
   uint32_t generation;
   char *name;
   int64_t max_batch;
@@ -75,6 +76,14 @@ TARN_MUST_CHECK tarn_status tarn__model_check(const tarn_model *model);
 
 // And TARN_E_STATE where it is planned already.
 TARN_MUST_CHECK tarn_status tarn__model_check_open(const tarn_model *model);
+
+// Enters |model| into the list of all models, and takes it out.
+void tarn__model_enlist(tarn_model *model);
+void tarn__model_delist(tarn_model *model);
+
+// The model that |list| is a list of, and of which kind; NULL: of none.
+tarn_model *tarn__model_of_list(const tarn_list *list,
+                                tarn_tensor_kind *out_kind);
 
 // The tensor whose bytes they are: an input's output, a tied parameter's other.
 static inline tarn__tensor *tarn__tensor_root(tarn_tensor *tensor) {

@@ -1,0 +1,62 @@
+// All models that there are now, to tell their lists from a program's own.
+//
+// A list is a head with two pointers. An empty one says nothing of whose it is,
+// so its address is compared with those of the heads in each model.
+//
+// In a child of fork the parent's models stay until they are destroyed there.
+#include <pthread.h>
+
+#include "base/os.h"
+#include "model/model.h"
+
+static struct {
+  pthread_mutex_t lock;  // guards the list; taken around a fork
+  tarn_list models;
+} registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.models, &registry.models}};
+
+static void lock_registry(void) {
+  pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock_registry(void) {
+  pthread_mutex_unlock(&registry.lock);
+}
+
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
+void tarn__model_enlist(tarn_model *model) {
+  lock_registry();
+  tarn_list_add_tail(&registry.models, &model->all);
+  unlock_registry();
+}
+
+void tarn__model_delist(tarn_model *model) {
+  lock_registry();
+  tarn_list_del(&model->all);
+  unlock_registry();
+}
+
+static bool has(const tarn_model *model, const tarn_list *list,
+                tarn_tensor_kind *out_kind) {
+  for (int kind = 0; kind <= TARN_CACHE; kind++) {
+    *out_kind = (tarn_tensor_kind)kind;
+    if (list == &model->kinds[kind]) return true;
+  }
+  *out_kind = TARN_KIND_COUNT;
+  return list == &model->among;
+}
+
+tarn_model *tarn__model_of_list(const tarn_list *list,
+                                tarn_tensor_kind *out_kind) {
+  tarn_model *found = NULL;
+  lock_registry();
+  const tarn_list *node = registry.models.next;
+  for (; node != &registry.models && found == NULL; node = node->next) {
+    tarn_model *model = tarn_list_entry(node, tarn_model, all);
+    if (has(model, list, out_kind)) found = model;
+  }
+  unlock_registry();
+  return found;
+}
