@@ -258,14 +258,53 @@ START_TEST(there_is_an_asynchronous_pull) {
 }
 END_TEST
 
-// "a const read after set_cpu_data and a device write overwrites the caller's
-// memory".
-START_TEST(a_read_does_not_overwrite_the_callers_memory) {
+// The document's to_cpu() copies into the memory of set_cpu_data.
+START_TEST(a_read_fills_the_memory_that_was_set) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_x();
   fill_pattern(outside_host, 0, SIZE, OUTSIDE);
   assert_ok(tarn_synced_set_cpu_data(x, outside_host));
+  assert_ok(tarn_synced_mutable_gpu_data(x, &device));
+  put_on(gpu, device, 0, SIZE, 8);
+  assert_ok(tarn_synced_cpu_data(x, &host));
+  ck_assert_ptr_eq(host, outside_host);
+  assert_pattern(outside_host, 0, SIZE, 8);
+  ck_assert(info_at(TARN_HOST).borrowed);
+  ck_assert_uint_eq(d2h().copies, 1);
+  assert_head(x, TARN_SYNCED);
+  close_x();
+}
+END_TEST
+
+// And to_gpu() into that of set_gpu_data.
+START_TEST(a_read_fills_the_device_memory_that_was_set) {
+  void *host = NULL;
+  tarn_addr device = 0;
+  open_x();
+  open_outside();
+  assert_ok(tarn_synced_set_gpu_data(x, outside_device));
+  assert_ok(tarn_synced_mutable_cpu_data(x, &host));
+  fill_pattern(host, 0, SIZE, 8);
+  assert_ok(tarn_synced_gpu_data(x, &device));
+  ck_assert_uint_eq(device, outside_device);
+  assert_on(gpu, outside_device, 0, SIZE, 8);
+  ck_assert(info_at(tarn_place_on(gpu)).borrowed);
+  put_on(gpu, outside_device, 0, SIZE, OUTSIDE);
+  assert_ok(tarn_synced_destroy(x));
+  close_outside();
+  close_devices();
+}
+END_TEST
+
+// "a const read after set_cpu_data and a device write overwrites the caller's
+// memory": not where it was wrapped without TARN_WRAP_FILL.
+START_TEST(a_read_does_not_overwrite_the_callers_memory) {
+  const void *host = NULL;
+  tarn_addr device = 0;
+  open_x();
+  fill_pattern(outside_host, 0, SIZE, OUTSIDE);
+  assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)outside_host, NULL));
   assert_ok(tarn_synced_mutable_gpu_data(x, &device));
   put_on(gpu, device, 0, SIZE, 8);
   assert_ok(tarn_synced_cpu_data(x, &host));
@@ -283,7 +322,7 @@ START_TEST(nor_the_callers_memory_on_the_device) {
   tarn_addr device = 0;
   open_x();
   open_outside();
-  assert_ok(tarn_synced_set_gpu_data(x, outside_device));
+  assert_ok(tarn_synced_wrap(x, tarn_place_on(gpu), outside_device, NULL));
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   fill_pattern(host, 0, SIZE, 8);
   assert_ok(tarn_synced_gpu_data(x, &device));
@@ -370,6 +409,8 @@ int main(void) {
   ADD_CASE(suite, "defects", synced_is_said_when_the_copy_has_landed,
            synced_is_not_said_before_the_write_has_landed,
            a_write_does_not_overtake_the_push, there_is_an_asynchronous_pull,
+           a_read_fills_the_memory_that_was_set,
+           a_read_fills_the_device_memory_that_was_set,
            a_read_does_not_overwrite_the_callers_memory,
            nor_the_callers_memory_on_the_device, who_writes_all_copies_nothing,
            a_failing_copy_is_a_status, no_room_is_a_status,

@@ -112,13 +112,20 @@ static void delete_it(void *context, tarn_place place, tarn_addr address,
 }
 
 static void play_outside(void) {
-  static unsigned char borrowed[SIZE], filled[SIZE], given[SIZE];
+  static unsigned char set[SIZE], borrowed[SIZE], filled[SIZE], given[SIZE];
   tarn_synced *b = run.buffer;
+  memcpy(set, patterns[39], SIZE);
   memcpy(borrowed, patterns[41], SIZE);
   memcpy(filled, patterns[42], SIZE);
   memcpy(given, patterns[43], SIZE);
   bool gone = false;
-  if (well(tarn_synced_set_cpu_data(b, borrowed))) {
+  if (well(tarn_synced_set_cpu_data(b, set))) {
+    committed(0, SIZE, 0, set);
+  }
+  put(b, 0, 128, device_place(0), TARN_WRITE_DISCARD, 0, 40);
+  look(b, 0, SIZE, TARN_HOST, 0);  // copied into it
+  if (well(tarn_synced_wrap(b, TARN_HOST,
+                            (tarn_addr)(uintptr_t)(void *)borrowed, NULL))) {
     committed(0, SIZE, 0, borrowed);
   }
   put(b, 0, 128, device_place(0), TARN_WRITE_DISCARD, 0, 44);
@@ -156,7 +163,7 @@ static void play_device_memory(void) {
     committed(0, SIZE, 0, patterns[52]);
     look(b, 0, SIZE, TARN_HOST, 0);
     put(b, 0, 64, TARN_HOST, TARN_READ_WRITE, 0, 53);
-    look(b, 0, SIZE, device_place(0), 0);  // moves
+    look(b, 0, SIZE, device_place(0), 0);  // copied into it
   }
   // It must have been let go before it is freed, and that may fail a while.
   (void)faults_disarm();

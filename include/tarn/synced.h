@@ -273,6 +273,8 @@ tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
 //   SYNCED   SYNCED      CPU          SYNCED      GPU          TARN_E_STATE
 //
 // set_cpu_data always leads to CPU and set_gpu_data to GPU, and copy nothing.
+// The memory that was set stays the buffer's memory at that place: later copies
+// to the place are made into it, as in the document.
 //
 // A const call where nobody has written anything makes the zeros contents like
 // others: read at the other place, they are copied. Where the device is cpu:0
@@ -308,10 +310,13 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_gpu_data(tarn_synced *buffer,
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_mutable_gpu_data(tarn_synced *buffer, tarn_addr *out_data);
 
-// The same as tarn_synced_wrap with zero options of the host, or the device.
+// tarn_synced_wrap with TARN_WRAP_FILL at the host, or at the device.
 //
+// Lifetime: the memory stays the caller's, who frees it after another wrap, an
+//           evict of the place, or the end of the buffer and its views.
 // TARN_E_INVALID  NULL or 0, or |buffer| is a view of a part.
 // TARN_E_STATE    gpu_: no device was named; or as tarn_synced_wrap.
+// and all others of tarn_synced_wrap.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_synced_set_cpu_data(tarn_synced *buffer, void *data);
 TARN_API TARN_MUST_CHECK tarn_status

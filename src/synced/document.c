@@ -182,8 +182,12 @@ tarn_status tarn_synced_mutable_gpu_data(tarn_synced *buffer,
   return visit_gpu(buffer, TARN_READ_WRITE, out_data);
 }
 
+// The document's to_cpu() and to_gpu() copy into whatever memory was set.
+static const tarn_wrap_options set_options = {.struct_size = sizeof set_options,
+                                              .flags = TARN_WRAP_FILL};
+
 tarn_status tarn_synced_set_cpu_data(tarn_synced *buffer, void *data) {
-  return tarn_synced_wrap(buffer, TARN_HOST, (uintptr_t)data, NULL);
+  return tarn_synced_wrap(buffer, TARN_HOST, (uintptr_t)data, &set_options);
 }
 
 tarn_status tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data) {
@@ -191,7 +195,7 @@ tarn_status tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data) {
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
   if (device == NULL) return tarn__core_no_device(buffer->core);
-  return tarn_synced_wrap(buffer, tarn_place_on(device), data, NULL);
+  return tarn_synced_wrap(buffer, tarn_place_on(device), data, &set_options);
 }
 
 // --- push --------------------------------------------------------------------

@@ -186,7 +186,7 @@ void sp_play_wrap(sm_root *r) {
 void sp_play_set(sm_root *r) {
   if (sg_below(2) == 0) sp_quiet(r);
   unsigned place = sg_below(2) == 0 ? 0 : r->device;
-  wrap(r, place, 0, true);
+  wrap(r, place, TARN_WRAP_FILL, true);
 }
 
 // The pointer that a call of the document gives, and where it leads.
