@@ -319,12 +319,15 @@ START_TEST(not_while_an_access_is_open) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
   tarn_access access;
+  tarn_addr there = 0;
+  assert_ok(tarn_device_allocate(tarn_place_on(other), SIZE, &there));
   begin_on(&access, view, 0, TARN_ALL, tarn_place_on(gpu),
            _i == 0 ? TARN_READ : TARN_READ_WRITE);
   assert_refused(TARN_E_STATE, x, TARN_HOST, address_of(outside), 0);
   assert_error_says("open");
-  assert_refused(TARN_E_STATE, x, tarn_place_on(other), address_of(outside), 0);
+  assert_refused(TARN_E_STATE, x, tarn_place_on(other), there, 0);
   assert_ok(tarn_synced_end(&access));
+  assert_ok(tarn_device_deallocate(tarn_place_on(other), there, SIZE));
   assert_ok(tarn_synced_destroy(view));
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   wrap_host(outside, 0, &mine);

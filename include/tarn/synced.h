@@ -314,7 +314,8 @@ tarn_synced_mutable_gpu_data(tarn_synced *buffer, tarn_addr *out_data);
 //
 // Lifetime: the memory stays the caller's, who frees it after another wrap, an
 //           evict of the place, or the end of the buffer and its views.
-// TARN_E_INVALID  NULL or 0, or |buffer| is a view of a part.
+// TARN_E_INVALID  NULL or 0, |buffer| is a view of a part, or the memory is
+//                 another place's.
 // TARN_E_STATE    gpu_: no device was named; or as tarn_synced_wrap.
 // and all others of tarn_synced_wrap.
 TARN_API TARN_MUST_CHECK tarn_status
@@ -366,18 +367,28 @@ typedef struct tarn_wrap_options {
 // buffer had there goes back to its pool or owner; nothing is copied. |options|
 // NULL: all of them 0.
 //
+// The memory must be of |place|. A device with TARN_EXTENSION_POINTERS is asked
+// about the first and the last byte: at its own place memory of another device,
+// of the host, and memory that it does not know are refused, and so is a
+// device's own memory at the host. Where the host can touch the device's
+// memory, what is unknown is taken; other devices are believed, and only the
+// first copy tells.
+//
 // Where bytes of another place are wanted in borrowed memory without
 // TARN_WRAP_FILL, the place takes memory of its own, and lets the borrowed one
 // go; TARN_E_STATE while another access there is open, or TARN_ACCESS_WAIT.
 //
+// Cost:     two calls of a driver that can be asked.
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.
 // TARN_E_STATE    an access is open anywhere in the buffer, or with
 //                 TARN_WRAP_EMPTY bytes would be lost, or without it the
 //                 buffer is suspended.
-// TARN_E_INVALID  address 0, a view of a part, flags that contradict.
-// TARN_E_DEVICE   what was there wants the newest bytes back, and they could
-//                 not be copied; likewise TARN_FULL.
+// TARN_E_INVALID  address 0, a view of a part, flags that contradict, or memory
+//                 that is not of |place|: the text says whose it is.
+// TARN_E_DEVICE   the driver could not say whose memory it is; or what was
+//                 there wants the newest bytes back, and they could not be
+//                 copied; likewise TARN_FULL.
 // In all cases nothing has changed and the deleter is not called. A device that
 // refuses memory which is given back is only logged, as by tarn_synced_evict.
 TARN_API TARN_MUST_CHECK tarn_status

@@ -15,6 +15,7 @@
 #include "synced/protect.h"
 #include "synced/settle.h"
 #include "synced/trace.h"
+#include "synced/whose.h"
 
 // --- letting go --------------------------------------------------------------
 
@@ -261,6 +262,8 @@ tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
   tarn__core *core = buffer->core;
   tarn__side memory = memory_of(&read);
   place = tarn__route_place(place);
+  status = tarn__whose_check(core, place, address);
+  if (status != TARN_OK) return status;
   memory.end.address = address;
   status = pointer_to(place, address, core->size, &memory.end.pointer);
   if (status != TARN_OK) return status;
