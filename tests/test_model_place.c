@@ -95,6 +95,40 @@ START_TEST(test_two_names_of_one_place) {
 }
 END_TEST
 
+// TARN_HOST is the zero place and says nothing. With a home on a device, cpu:0
+// selects the host, in memory that the device pins.
+START_TEST(test_compute_at_the_host) {
+  open_sim(SIM_MIB);
+  tarn_device *cpu = sim_open("cpu:0");
+  const tarn_place pinned = {sim, TARN_PLACE_HOST};
+  const tarn_place names[] = {
+      TARN_HOST, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}, pinned};
+  for (size_t i = 0; i < 4; i++) {
+    net n = net_make();
+    tarn_model_plan_options options = {.struct_size = sizeof options,
+                                       .home = tarn_place_on(sim),
+                                       .compute = names[i]};
+    uint64_t at_host = stats_of(TARN_HOST).allocs;
+    uint64_t at_pinned = stats_of(pinned).allocs;
+    assert_ok(tarn_model_plan(n.model, &options));
+    assert_ok(tarn_model_place(n.model));
+    ck_assert_uint_eq(stats_of(TARN_HOST).allocs, at_host);
+    ck_assert_uint_eq(stats_of(pinned).allocs, at_pinned + (i > 0));
+    net_round(&n, TARN_HOST, NULL, 1);
+    net_round(&n, tarn_place_on(sim), NULL, 2);
+    tarn_addr address = 0;
+    tarn_pointer_info info;
+    assert_ok(tarn_synced_gpu_data(n.w[0]->data, &address));
+    assert_ok(tarn_device_pointer_query(sim, address, &info));
+    ck_assert_ptr_eq(info.place.device, sim);
+    ck_assert_int_eq(info.place.kind, TARN_PLACE_DEVICE);
+    assert_ok(tarn_model_destroy(n.model));
+  }
+  assert_ok(tarn_device_close(cpu));
+  close_sim();
+}
+END_TEST
+
 START_TEST(test_nothing_to_place) {
   tarn_model *model = NULL;
   assert_ok(tarn_model_create(NULL, &model));
@@ -454,10 +488,11 @@ END_TEST
 
 int main(void) {
   Suite *s = suite_create("model_place");
-  ADD_CASE(s, "place", test_two_names_of_one_place, test_nothing_to_place,
-           test_null, test_the_device_fails, test_any_order_of_ends,
-           test_the_end_waits_for_streams, test_open_accesses_are_in_the_way,
-           test_parameters_stay, test_names_that_come_later);
+  ADD_CASE(s, "place", test_two_names_of_one_place, test_compute_at_the_host,
+           test_nothing_to_place, test_null, test_the_device_fails,
+           test_any_order_of_ends, test_the_end_waits_for_streams,
+           test_open_accesses_are_in_the_way, test_parameters_stay,
+           test_names_that_come_later);
   TCase *each = tcase_create("each place");
   tcase_set_timeout(each, 60);
   tcase_add_loop_test(each, test_one_block_for_each_place, 0, NET_PLACES);

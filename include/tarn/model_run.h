@@ -28,7 +28,10 @@ typedef struct tarn_model_plan_options {
   tarn_model_mode mode;
   tarn_place home;     // where everything is; zero: the host
   tarn_place compute;  // where steps work on it, if that is another place: then
-                       // it is planned there too; zero: at home
+                       // it is planned there too; zero (TARN_HOST): at home.
+                       // The host beside a home on a device: cpu:0, by
+                       // tarn_place_on, or {device, TARN_PLACE_HOST}; both
+                       // are host memory that home's device pins
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64

@@ -139,16 +139,12 @@ static tarn_status take_block(const tarn__slots *slots, tarn_place place,
                          out_block);
 }
 
-static bool is_host(tarn_place place) {
-  return place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);
-}
-
 // The host is one place of a buffer, whoever pins its memory.
 static bool has_compute(const tarn__slots *slots) {
   tarn_place home = slots->options.home;
   tarn_place compute = slots->options.compute;
   return compute.device != NULL && !tarn_place_equal(compute, home) &&
-         !(is_host(compute) && is_host(home));
+         !(tarn__is_host(compute) && tarn__is_host(home));
 }
 
 static tarn_status take_blocks(tarn__placed *placed) {

@@ -212,6 +212,15 @@ tarn_status tarn__slots_plan(tarn_model *model, tarn__slots *slots) {
 
 // --- the calls -------------------------------------------------------------
 
+// cpu:0 as the compute place of a home on a device is the host, in memory that
+// the device pins.
+static tarn_place compute_of(const tarn_model_plan_options *given) {
+  bool names_cpu = given->compute.device != NULL &&
+                   tarn_place_equal(given->compute, TARN_HOST);
+  if (!names_cpu || tarn__is_host(given->home)) return given->compute;
+  return (tarn_place){given->home.device, TARN_PLACE_HOST};
+}
+
 static tarn_status read_options(const tarn_model *model,
                                 const tarn_model_plan_options *given,
                                 tarn_model_plan_options *out) {
@@ -225,6 +234,7 @@ static tarn_status read_options(const tarn_model *model,
                       given->struct_size);
   }
   *out = *given;
+  out->compute = compute_of(given);
   if (out->align == 0) out->align = DEFAULT_ALIGN;
   if (given->mode != TARN_TRAIN && given->mode != TARN_INFER) {
     return tarn__fail(TARN_E_INVALID, "%s: no mode %d", model->name,

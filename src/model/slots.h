@@ -50,6 +50,11 @@ static inline tarn_step *tarn__step_of_time(const tarn_model *model,
   return tarn__step_at(model, (size_t)(time < n ? time : 2 * n - 1 - time));
 }
 
+// Whether memory of |place| is the host's for buffers, whoever pins it.
+static inline bool tarn__is_host(tarn_place place) {
+  return place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);
+}
+
 // Those of a buffer for one of its tensors. The device that computes pins the
 // host's memory; where none does, home's.
 static inline tarn_synced_options tarn__slots_buffer_options(
