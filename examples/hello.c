@@ -18,6 +18,8 @@ int main(int argc, char **argv) {
   char text[] = "hello from", back[sizeof text];
   tarn_block block;
   check(tarn_pool_alloc(pool, sizeof text, 0, NULL, &block));
+  // NULL: the copy is done when the call returns. **With a stream, text must
+  // stay, unchanged, until tarn_stream_synchronize has returned.**
   check(tarn_copy_h2d(device, block.address, text, sizeof text, NULL));
   check(tarn_copy_d2h(device, back, block.address, sizeof back, NULL));
   check(tarn_pool_free(&block, NULL));

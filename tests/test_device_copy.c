@@ -5,6 +5,7 @@
 #include "device/staging.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
+#include "support/hold.h"
 #include "support/run.h"
 #include "tarn/device.h"
 
@@ -227,6 +228,45 @@ END_TEST
 
 // --- what is refused -------------------------------------------------------
 
+// --- when a queued copy uses memory ----------------------------------------
+
+static const size_t queued_sizes[] = {1, 4096, SIZE};
+enum { QUEUED_SIZES = sizeof queued_sizes / sizeof queued_sizes[0] };
+
+// Nothing is staged at the call: what stands in the source when the copy runs
+// is what is copied. So the source must stay until then.
+static void change_behind_the_copy(tarn_device *device, size_t size) {
+  hold held;
+  tarn_stream *stream = NULL;
+  unsigned char *in = bytes_of(1, size);
+  unsigned char *later = bytes_of(2, size);
+  unsigned char *out = bytes_of(3, size);
+  tarn_addr addr = take(device, size);
+  assert_ok(tarn_stream_create(device, &stream));
+  hold_begin(&held, stream);
+  assert_ok(tarn_copy_h2d(device, addr, in, size, stream));
+  assert_ok(tarn_copy_d2h(device, out, addr, size, stream));
+  memcpy(in, later, size);
+  hold_end(&held);
+  assert_ok(tarn_stream_synchronize(stream));
+  free(in);  // not before
+  ck_assert_mem_eq(out, later, size);
+  assert_ok(tarn_stream_destroy(stream));
+  give(device, addr, size);
+  free(later);
+  free(out);
+}
+
+START_TEST(a_queued_copy_reads_its_source_when_it_runs) {
+  const char *const names[] = {"cpu:0", "sim:0"};
+  for (size_t i = 0; i < 2; i++) {
+    tarn_device *device = open_named(names[i]);
+    change_behind_the_copy(device, queued_sizes[_i]);
+    assert_ok(tarn_device_close(device));
+  }
+}
+END_TEST
+
 START_TEST(bad_ends_are_refused_and_nothing_is_nothing) {
   tarn_device *device = open_named("cpu:0");
   char bytes[8] = {0};
@@ -316,6 +356,8 @@ int main(void) {
   tcase_add_test(devices, across_plugins);
   tcase_add_test(devices, across_plugins_the_end_that_fails_is_named);
   suite_add_tcase(suite, devices);
+  add_looped_case(suite, "queued", a_queued_copy_reads_its_source_when_it_runs,
+                  0, QUEUED_SIZES);
   ADD_CASE(suite, "refused", bad_ends_are_refused_and_nothing_is_nothing,
            a_stream_of_another_device_is_refused,
            a_failing_copy_names_the_call_and_the_answer,

@@ -10,6 +10,8 @@
 //   tarn_addr a;
 //   tarn_device_allocate(tarn_place_on(gpu), 4096, &a);
 //   tarn_copy_h2d(gpu, a, bytes, 4096, NULL);          // NULL: synchronous
+//   tarn_copy_h2d(gpu, a, bytes, 4096, stream);        // queued: **keep bytes
+//   tarn_stream_synchronize(stream);                   // until this returns**
 //   tarn_device_deallocate(tarn_place_on(gpu), a, 4096);
 //   tarn_device_close(gpu);
 //
@@ -305,9 +307,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_host_view(tarn_place place,
 // Copies
 // ---------------------------------------------------------------------------
 // With |stream| NULL the bytes are there when the call returns. With a stream
-// the copy is queued behind what is on it, and both ends must stay until it is
-// done; a device that cannot queue copies before it returns. Size 0 does
-// nothing. The ranges must not overlap.
+// the copy is queued behind what is on it; a device that cannot queue copies
+// before the call returns. Size 0 does nothing. The ranges must not overlap.
+//
+// **A queued copy reads and writes memory when it runs, not when it is called.
+// Until it is done, memory at both ends must not be freed, nor the source
+// written, nor a local variable go out of scope.** That holds for pinned and
+// pageable memory, on every device: nothing is staged at the call, unlike
+// cudaMemcpyAsync from pageable memory. A copy is done when
+// tarn_stream_synchronize, or tarn_event_synchronize of an event behind it, has
+// returned. Where the source is to be free at once: |stream| NULL, or a buffer
+// of tarn/synced.h, which waits for its copies by itself.
 //
 // TARN_E_INVALID  an end is NULL or 0, or |stream| is of another device.
 // TARN_E_NOMEM    the driver or the host has no resources for it: nothing was

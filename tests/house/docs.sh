@@ -1,7 +1,8 @@
 #!/bin/sh
 # What the documents say of the code is so: each verb has a manual page, the
 # program in README.md is examples/hello.c, the version is one and has its
-# place in CHANGELOG.md, no link leads nowhere, each picture is shown.
+# place in CHANGELOG.md, no link leads nowhere, each picture is shown, and what
+# a queued copy asks of memory is said in bold.
 #
 #   docs.sh SOURCE_DIR TARN VERSION
 set -eu
@@ -38,6 +39,13 @@ check_readme() {
     complain 'the program in README.md is not examples/hello.c'
 }
 
+check_queued_copies() {
+  for page in include/tarn/device.h examples/hello.c docs/contracts.md; do
+    tr '\n' ' ' <"$page" | grep -q '\*\*[^*]*until[^*]*\*\*' ||
+      complain "$page does not say how long a queued copy uses memory"
+  done
+}
+
 check_version() {
   grep -q "^## \[\{0,1\}\(Unreleased \)\{0,1\}$version\b" CHANGELOG.md ||
     complain "CHANGELOG.md has no heading for $version"
@@ -71,6 +79,7 @@ check_pictures() {
 check_manual
 check_pictures
 check_readme
+check_queued_copies
 check_version
 check_links
 exit "$failed"
