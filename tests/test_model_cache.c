@@ -218,6 +218,97 @@ START_TEST(test_bits_beyond_the_description) {
 }
 END_TEST
 
+// --- the list of caches ----------------------------------------------------
+
+// Each entry beyond the description is a tensor, by list, by prefix and by
+// name, and stays one.
+static void expect_listed(const net *n, size_t index, const char *name,
+                          size_t count, const tarn_synced *buffer) {
+  tarn_tensor *tensor = tarn_model_get(n->model, TARN_CACHE, name);
+  ck_assert_ptr_nonnull(tensor);
+  ck_assert_int_eq(tensor->kind, TARN_CACHE);
+  ck_assert_int_eq(tensor->dtype, TARN_DTYPE_I32);
+  ck_assert_uint_eq(tarn_tensor_count(tensor), count);
+  ck_assert_uint_eq(tarn_tensor_size(tensor), 4 * count);
+  ck_assert_ptr_eq(tensor->data, buffer);
+  ck_assert_ptr_null(tensor->diff);
+  tarn_list *node = NULL;
+  size_t at = 0;
+  tarn_list_for_each (node, tarn_model_list(n->model, TARN_CACHE)) {
+    if (at++ == index) {
+      ck_assert_ptr_eq(tarn_list_entry(node, tarn_tensor, node), tensor);
+    }
+  }
+  ck_assert_uint_gt(at, index);
+}
+
+static void push_two(const net *n, size_t first, size_t second,
+                     tarn_synced *out[2]) {
+  net_enter(n, 1, TARN_FORWARD);
+  push_mask(n, 1);
+  push(n, 1, TARN_DTYPE_I32, first, &out[0]);
+  push(n, 1, TARN_DTYPE_I32, second, &out[1]);
+}
+
+static tarn_status count_visit(void *context, tarn_tensor *tensor) {
+  (void)tensor;
+  ++*(size_t *)context;
+  return TARN_OK;
+}
+
+START_TEST(test_what_is_beyond_is_listed) {
+  net n = net_placed(AT_HOST, NULL);
+  size_t described = tarn_model_count(n.model, TARN_CACHE);
+  size_t bytes = report_of(&n).kinds[TARN_CACHE];
+  tarn_synced *pushed[2];
+  for (size_t round = 1; round < 4; round++) {
+    push_two(&n, round * 10, round * 20, pushed);
+    ck_assert_uint_eq(tarn_model_count(n.model, TARN_CACHE), described + 2);
+    expect_listed(&n, described, "s1.cache1", round * 10, pushed[0]);
+    expect_listed(&n, described + 1, "s1.cache2", round * 20, pushed[1]);
+    assert_ok(tarn_model_leave(n.model));
+  }
+  size_t seen = 0;
+  assert_ok(
+      tarn_model_each(n.model, TARN_CACHE, "s1.cache", count_visit, &seen));
+  ck_assert_uint_eq(seen, 2);
+  ck_assert_uint_eq(report_of(&n).kinds[TARN_CACHE], bytes);
+  assert_ok(tarn_model_set_max_batch(n.model, (int64_t)2 * NET_BATCH));
+  expect_listed(&n, described, "s1.cache1", 30, NULL);
+  assert_ok(tarn_model_release(n.model));
+  assert_ok(tarn_model_forget(n.model));
+  assert_status(
+      tarn_step_writes(n.step[1], TARN_FORWARD,
+                       tarn_model_get(n.model, TARN_CACHE, "s1.cache1"),
+                       TARN_DATA),
+      TARN_E_INVALID);
+  assert_error_says("'s1.cache1' was pushed without a description");
+  net_place(&n, AT_HOST, NULL);
+  push_two(&n, 5, 6, pushed);
+  expect_listed(&n, described, "s1.cache1", 5, pushed[0]);
+  expect_listed(&n, described + 1, "s1.cache2", 6, pushed[1]);
+  ck_assert_uint_eq(tarn_model_count(n.model, TARN_CACHE), described + 2);
+  assert_ok(tarn_model_destroy(n.model));
+  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+}
+END_TEST
+
+START_TEST(test_a_listed_name_that_is_taken) {
+  net n = net_make();
+  tarn_synced *pushed[2];
+  (void)net_add(&n, TARN_OUTPUT, "s1.cache", 1, TARN_DIM_BATCH);
+  net_place(&n, AT_HOST, NULL);
+  push_two(&n, 10, 20, pushed);
+  ck_assert_int_eq(tarn_model_get(n.model, TARN_KIND_COUNT, "s1.cache1")->kind,
+                   TARN_OUTPUT);
+  ck_assert_ptr_eq(tarn_model_get(n.model, TARN_CACHE, "s1.cache1.1")->data,
+                   pushed[0]);
+  ck_assert_ptr_eq(tarn_model_get(n.model, TARN_CACHE, "s1.cache2")->data,
+                   pushed[1]);
+  assert_ok(tarn_model_destroy(n.model));
+}
+END_TEST
+
 // May be used from the push until the backward pass is over.
 START_TEST(test_its_lifetime) {
   net n = net_placed(AT_HOST, NULL);
@@ -344,5 +435,7 @@ int main(void) {
   ADD_CASE(s, "beyond", test_order_and_contents,
            test_bits_beyond_the_description, test_its_lifetime,
            test_rounds_take_no_more, test_no_memory_to_push);
+  ADD_CASE(s, "listed", test_what_is_beyond_is_listed,
+           test_a_listed_name_that_is_taken);
   return run_suite(s);
 }

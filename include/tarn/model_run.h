@@ -208,6 +208,12 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // are used, and are counted. It is used again in the next round by an entry of
 // the same size. An entry may be used from its push until the backward pass of
 // its step is over, through the model's buffer or a view.
+//
+// Entries beyond the description are listed as well: the first push at a place
+// of the stack adds a tensor of kind TARN_CACHE to the model, "fc1.cache2" for
+// place 2, counted from 0, of step fc1 ("fc1.cache2.1" where that name is
+// taken). It shows what was pushed there last; its data is NULL when the model
+// is not placed. tarn_step_reads and its kin refuse it.
 
 // Pushes an entry of |count| elements at the present batch, and gives its
 // buffer, which is to be written. A described one must be of that dtype and
@@ -215,6 +221,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 //
 // Lifetime: the buffer is the model's, until the next push in its place or the
 //           end of the place.
+// Cost:     no host memory is taken in a steady round.
 // TARN_E_INVALID  another dtype or count than described: the text says both; or
 //                 no dtype, bits that are not TARN_DTYPE_BOOL, too many.
 // TARN_E_STATE    |step| was not entered forward, or not to train.

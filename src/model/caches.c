@@ -5,9 +5,9 @@
 //   push 2 ─► beyond: a buffer of its own, from the pool
 //
 // An entry keeps its place in |stack| when it is popped, so that the memory of
-// entries beyond the description is there again in the next round. Those
-// buffers are suspended but from their push to the end of the backward pass of
-// their step, as the plan's are.
+// entries beyond the description is there again in the next round. They are
+// listed as tensors: listed.c. Those buffers are suspended but from their push
+// to the end of the backward pass of their step, as the plan's are.
 #include <assert.h>
 
 #include "base/status.h"
@@ -125,8 +125,14 @@ static void count_extra(tarn_model *model, size_t size) {
 static tarn_status push_extra(tarn_step *step, entry *place, entry wanted) {
   size_t size = 0;
   tarn_status status = size_of(wanted.dtype, wanted.count, wanted.bits, &size);
+  if (status == TARN_OK) {
+    status = tarn__listed_make(step, step->depth, wanted.dtype, wanted.count,
+                               wanted.bits);
+  }
   if (status == TARN_OK) status = take_extra(step, place, size);
   if (status != TARN_OK) return status;
+  tarn__listed_show(step, step->depth, wanted.dtype, wanted.count, wanted.bits,
+                    place->buffer);
   wanted.buffer = place->buffer;
   wanted.size = size;
   wanted.active = true;
@@ -267,6 +273,7 @@ static tarn_status free_extras(tarn_step *step) {
   tarn_status first = TARN_OK;
   size_t count = 0;
   entry *extras = extras_of(step, &count);
+  tarn__listed_hide(step);
   for (size_t i = 0; i < count; i++) {
     tarn_status status = end_extra(extras[i].buffer);
     if (first == TARN_OK) first = status;

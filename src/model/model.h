@@ -18,6 +18,7 @@ typedef struct tarn__tensor {
   tarn_tensor shown;   // first: what programs see
   size_t name_length;  // for prefixes
   size_t slots[2];     // of data and diff; TARN__NO_SLOT: none
+  bool beyond;         // a cache that no step describes: see listed.c
   size_t made[2];      // while a place is made: where it stands in place.c's
                        // lists
   int64_t dims[];      // what the shape points to
@@ -47,6 +48,7 @@ struct tarn_step {
   tarn__array caches;  // tarn__tensor *, in order
   tarn__array stack;   // of what was pushed: see caches.c
   size_t depth;        // of them, not popped
+  tarn__array listed;  // tarn__tensor *, of those beyond |caches|: see listed.c
 };
 
 typedef struct tarn__slots tarn__slots;

@@ -91,6 +91,22 @@ void tarn__caches_empty(tarn_model *model);
 // Frees the stacks with those buffers.
 tarn_status tarn__caches_free(tarn_model *model);
 
+// --- listed.c: caches beyond the description, as tensors -------------------
+
+// Sees to it that |place| of the stack of |step|, which no cache describes, has
+// a tensor.
+//
+// TARN_E_INVALID  more elements than a shape can have.
+TARN_MUST_CHECK tarn_status tarn__listed_make(tarn_step *step, size_t place,
+                                              tarn_dtype dtype, size_t count,
+                                              bool bits);
+
+// Makes that tensor show what was pushed, and, before the buffers end, all of
+// them nothing.
+void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
+                       size_t count, bool bits, tarn_synced *buffer);
+void tarn__listed_hide(const tarn_step *step);
+
 // --- formers.c: which slots have bytes of each other -----------------------
 
 // Fills |by_last|, |former_starts| and |formers|.

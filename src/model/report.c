@@ -24,7 +24,9 @@ static bool is_fed(const tarn_tensor *tensor) {
   return tensor->kind == TARN_OUTPUT && own->slots[TARN_DATA] == TARN__NO_SLOT;
 }
 
+// What is pushed beyond the description has counts of its own.
 static bool counts(const tarn_tensor *tensor, tarn_model_mode mode) {
+  if (((const tarn__tensor *)(const void *)tensor)->beyond) return false;
   bool another_name = tensor->of != NULL && tensor->kind != TARN_STATE;
   bool of_training = tensor->kind == TARN_CACHE || tensor->kind == TARN_STATE;
   return !another_name && !(of_training && mode == TARN_INFER);

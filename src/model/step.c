@@ -56,6 +56,7 @@ void tarn__step_free(tarn_step *step) {
   tarn__array_free(budget, &step->uses);
   tarn__array_free(budget, &step->caches);
   tarn__array_free(budget, &step->stack);
+  tarn__array_free(budget, &step->listed);
   tarn__host_free(step, sizeof *step);
 }
 
@@ -106,6 +107,12 @@ static tarn_status check_part(const tarn_step *step, const tarn_tensor *tensor,
   if (tensor == NULL || tensor->model != step->model) {
     return tarn__fail(TARN_E_INVALID, "step '%s': not a tensor of its model",
                       step->name);
+  }
+  if (tarn__tensor_root((tarn_tensor *)(uintptr_t)tensor)->beyond) {
+    return tarn__fail(TARN_E_INVALID,
+                      "step '%s': '%s' was pushed without a description: only "
+                      "pushes and pops use it",
+                      step->name, tensor->name);
   }
   bool has =
       part == TARN_DATA || (part == TARN_DIFF && tarn__tensor_has_diff(tensor));

@@ -1,0 +1,95 @@
+// Caches beyond the description, as tensors in the lists of their model.
+//
+// The first push at a place of a step's stack adds a tensor, named after the
+// step and the place: "fc1.cache2". It stays as long as the model, like any
+// other, and shows what was pushed there last; without memory its data is NULL.
+//
+//   step->listed   tensor, tensor, ...   from the first place that is not
+//                                        described
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "model/placed.h"
+
+static tarn__tensor *listed_at(const tarn_step *step, size_t index) {
+  return ((tarn__tensor **)step->listed.items)[index];
+}
+
+// Writes "<step>.cache<place>", or, from |attempt| 1 on, the same with a number
+// behind it.
+static void write_name(char *out, size_t size, const tarn_step *step,
+                       size_t place, size_t attempt) {
+  char suffix[24] = "";
+  if (attempt > 0) snprintf(suffix, sizeof suffix, ".%zu", attempt);
+  snprintf(out, size, "%s.cache%zu%s", step->name, place, suffix);
+}
+
+// A name that no tensor has, to be freed with its size.
+static char *free_name(const tarn_step *step, size_t place, size_t *out_size) {
+  enum { NUMBERS = 64 };  // what stands behind the step's name
+  *out_size = 0;
+  if (!tarn_size_add(strlen(step->name), NUMBERS, out_size)) return NULL;
+  char *text = tarn__host_alloc(*out_size);
+  if (text == NULL) return NULL;
+  size_t attempt = 0;
+  do {
+    write_name(text, *out_size, step, place, attempt++);
+  } while (tarn__names_find(&step->model->names, text) != NULL);
+  return text;
+}
+
+static tarn_status add(tarn_step *step, size_t place, tarn_dtype dtype,
+                       tarn_shape shape, bool bits, tarn__tensor **out) {
+  size_t size = 0;
+  char *name = free_name(step, place, &size);
+  if (name == NULL) return TARN_E_NOMEM;
+  tarn_tensor *tensor = NULL;
+  tarn_status status = tarn__tensor_add(step->model, TARN_CACHE, name, dtype,
+                                        shape, bits, NULL, &tensor);
+  tarn__host_free(name, size);
+  if (status != TARN_OK) return status;
+  *out = (tarn__tensor *)(void *)tensor;
+  (*out)->beyond = true;
+  return TARN_OK;
+}
+
+tarn_status tarn__listed_make(tarn_step *step, size_t place, tarn_dtype dtype,
+                              size_t count, bool bits) {
+  size_t index = place - step->caches.count;
+  if (index < step->listed.count) return TARN_OK;
+  if (count > INT64_MAX) {
+    return tarn__fail(TARN_E_INVALID, "step '%s': a cache of %zu elements",
+                      step->name, count);
+  }
+  const int64_t dims[] = {(int64_t)count};
+  tarn__budget *budget = &step->model->budget;
+  if (step->listed.item_size == 0) {
+    step->listed = TARN__ARRAY_OF(tarn__tensor *);
+  }
+  tarn_status status = tarn__array_reserve(budget, &step->listed, 1);
+  if (status != TARN_OK) return status;
+  tarn__tensor *tensor = NULL;
+  status = add(step, place, dtype, (tarn_shape){dims, 1}, bits, &tensor);
+  if (status != TARN_OK) return status;
+  void *at = NULL;
+  status = tarn__array_grow(budget, &step->listed, 1, &at);  // there is room
+  if (status == TARN_OK) memcpy(at, &tensor, sizeof(tarn__tensor *));
+  return status;
+}
+
+void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
+                       size_t count, bool bits, tarn_synced *buffer) {
+  tarn__tensor *tensor = listed_at(step, place - step->caches.count);
+  tensor->dims[0] = (int64_t)count;
+  tensor->shown.dtype = dtype;
+  tensor->shown.bits = bits;
+  tensor->shown.max_size = tarn_synced_size(buffer);
+  tensor->shown.data = buffer;
+}
+
+void tarn__listed_hide(const tarn_step *step) {
+  for (size_t i = 0; i < step->listed.count; i++)
+    listed_at(step, i)->shown.data = NULL;
+}
