@@ -1,13 +1,16 @@
-// Lists of parameters as the document has them: a program's own, of tensors
-// that belong to no model, and those of models.
+// Lists of parameters and caches as the document has them: a program's own, of
+// tensors that belong to no model, and those of models.
 //
 // A tensor of no model has a name and buffers that it owns, and no shape, dtype
 // or slots. One that is attached to a model is a parameter like others, which
 // has its buffers before the model is placed.
+//
+// A cache begins with a tensor of kind TARN_CACHE. So whoever walks a list can
+// tell what it has.
 #include "tarn/compat_awnn.h"
 
 #include <assert.h>
-#include <string.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -35,6 +38,14 @@ static tarn_status check(tarn_list *list, const char *name) {
 
 // --- attaching -------------------------------------------------------------
 
+static void fill(tarn_tensor *tensor, tarn_tensor_kind kind, char *name) {
+  tensor->kind = kind;
+  tensor->name = name;
+  tarn_list_init(&tensor->node);
+  tarn_list_init(&tensor->among);
+  tarn_list_init(&tensor->states);
+}
+
 static tarn__tensor *make(const char *name) {
   char *text = tarn__host_text(name);
   if (text == NULL) return NULL;
@@ -45,18 +56,21 @@ static tarn__tensor *make(const char *name) {
   }
   tensor->name_length = strlen(name);
   tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
-  tensor->shown.kind = TARN_PARAM;
-  tensor->shown.name = text;
-  tarn_list_init(&tensor->shown.among);
-  tarn_list_init(&tensor->shown.states);
+  fill(&tensor->shown, TARN_PARAM, text);
   return tensor;
+}
+
+static tarn_status check_new(tarn_list *list, const char *name) {
+  const tarn_tensor *other = find(list, name);
+  if (other == NULL) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "there is a %s '%s' already",
+                    other->kind == TARN_CACHE ? "cache" : "parameter", name);
 }
 
 static tarn_status attach_own(tarn_list *list, const char *name,
                               tarn_tensor **out_tensor) {
-  if (find(list, name) != NULL) {
-    return tarn__fail(TARN_E_STATE, "there is a parameter '%s' already", name);
-  }
+  tarn_status status = check_new(list, name);
+  if (status != TARN_OK) return status;
   tarn__tensor *tensor = make(name);
   if (tensor == NULL) return TARN_E_NOMEM;
   *out_tensor = &tensor->shown;
@@ -131,10 +145,9 @@ tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name) {
   tarn_model *model = tarn__model_of_list(list, &kind);
   if (model != NULL) return tarn_model_get(model, kind, name);
   tarn_tensor *tensor = find(list, name);
-  if (tensor == NULL) {
-    tarn__fail(TARN_E_INVALID, "no parameter '%s'", name);
-  }
-  return tensor;
+  if (tensor != NULL && tensor->kind != TARN_CACHE) return tensor;
+  tarn__fail(TARN_E_INVALID, "no parameter '%s'", name);
+  return NULL;
 }
 
 // --- freeing ---------------------------------------------------------------
@@ -145,7 +158,7 @@ static tarn_status check_idle(tarn_synced *buffer, const char *name) {
   tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
   if (status != TARN_OK) return status;
   if (info.own_accesses == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "parameter '%s': an access is open", name);
+  return tarn__fail(TARN_E_STATE, "'%s': an access is open", name);
 }
 
 static tarn_status check_all_idle(tarn_list *list) {
@@ -168,6 +181,19 @@ static tarn_status free_tensor(tarn_tensor *tensor) {
   return status != TARN_OK ? status : other;
 }
 
+// |caches|: whether the list is to have caches, or parameters.
+static tarn_status check_content(tarn_list *list, bool caches) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, list) {
+    const tarn_tensor *tensor = tensor_at(node);
+    if ((tensor->kind == TARN_CACHE) == caches) continue;
+    return tarn__fail(TARN_E_STATE, "'%s' is a %s: use %s", tensor->name,
+                      caches ? "parameter" : "cache",
+                      caches ? "net_free_params" : "net_free_cache");
+  }
+  return TARN_OK;
+}
+
 static tarn_status check_own(const tarn_list *list) {
   tarn_tensor_kind kind = TARN_KIND_COUNT;
   if (list == NULL) return tarn__fail(TARN_E_INVALID, "parameters: no list");
@@ -181,6 +207,7 @@ static tarn_status check_own(const tarn_list *list) {
 
 tarn_status tarn_awnn_free(tarn_list *list) {
   tarn_status status = check_own(list);
+  if (status == TARN_OK) status = check_content(list, false);
   if (status == TARN_OK) status = check_all_idle(list);
   if (status != TARN_OK) return status;
   tarn_status first = TARN_OK;
@@ -189,4 +216,142 @@ tarn_status tarn_awnn_free(tarn_list *list) {
     if (first == TARN_OK) first = status;
   }
   return first;
+}
+
+// --- printing --------------------------------------------------------------
+
+tarn_status tarn_awnn_print(tarn_list *list) {
+  tarn_tensor_kind kind = TARN_PARAM;
+  if (list == NULL) return tarn__fail(TARN_E_INVALID, "parameters: no list");
+  const tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model != NULL && kind == TARN_KIND_COUNT) return refuse_list(model, kind);
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, list)
+    printf("%s%s", tensor_at(node)->name, node->next != list ? ", " : "");
+  printf("\n");
+  return TARN_OK;
+}
+
+// --- caches ----------------------------------------------------------------
+
+static tarn_awnn_cache *cache_of(tarn_tensor *tensor) {
+  return tarn_list_entry(tensor, tarn_awnn_cache, tensor);
+}
+
+static tarn_status refuse_model(const tarn_model *model, const char *instead) {
+  return tarn__fail(TARN_E_STATE,
+                    "caches: the list belongs to %s, whose caches are those of "
+                    "its steps: use %s",
+                    model->name, instead);
+}
+
+tarn_status tarn_awnn_attach_cache(tarn_list *list, const char *name) {
+  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_status status = check(list, name);
+  if (status != TARN_OK) return status;
+  const tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model != NULL) return refuse_model(model, "tarn_step_caches");
+  status = check_new(list, name);
+  if (status != TARN_OK) return status;
+  char *text = tarn__host_text(name);
+  if (text == NULL) return TARN_E_NOMEM;
+  tarn_awnn_cache *cache = tarn__host_alloc(sizeof *cache);
+  if (cache == NULL) {
+    tarn__host_free_text(text);
+    return TARN_E_NOMEM;
+  }
+  fill(&cache->tensor, TARN_CACHE, text);
+  cache->name = text;
+  tarn_list_add_tail(list, &cache->tensor.node);
+  return TARN_OK;
+}
+
+tarn_awnn_cache *tarn_awnn_get_cache(tarn_list *list, const char *name) {
+  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  if (check(list, name) != TARN_OK) return NULL;
+  const tarn_model *model = tarn__model_of_list(list, &kind);
+  if (model != NULL) {
+    (void)refuse_model(model, "tarn_step_push and tarn_step_pop");
+    return NULL;
+  }
+  tarn_tensor *tensor = find(list, name);
+  if (tensor != NULL && tensor->kind == TARN_CACHE) return cache_of(tensor);
+  tarn__fail(TARN_E_INVALID, "no cache '%s'", name);
+  return NULL;
+}
+
+static tarn_status make_room(tarn_awnn_cache *cache) {
+  enum { FIRST_ROOM = 4 };
+  if (cache->count < cache->room) return TARN_OK;
+  size_t room = cache->room == 0 ? FIRST_ROOM : cache->room * 2;
+  tarn_synced **all = tarn__host_array(room, sizeof(tarn_synced *));
+  if (all == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < cache->count; i++)
+    all[i] = cache->all_tensors[i];
+  tarn__host_free_array(cache->all_tensors, cache->room, sizeof(tarn_synced *));
+  cache->all_tensors = all;
+  cache->room = room;
+  return TARN_OK;
+}
+
+// An empty cache holds no memory, so that one in no list can be forgotten.
+static void make_empty(tarn_awnn_cache *cache) {
+  tarn__host_free_array(cache->all_tensors, cache->room, sizeof(tarn_synced *));
+  cache->all_tensors = NULL;
+  cache->count = cache->room = 0;
+}
+
+tarn_status tarn_awnn_push(tarn_awnn_cache *cache, tarn_synced *tensor) {
+  if (cache == NULL || tensor == NULL) {
+    return tarn__fail(TARN_E_INVALID, "cache: NULL");
+  }
+  tarn_status status = make_room(cache);
+  if (status == TARN_OK) cache->all_tensors[cache->count++] = tensor;
+  return status;
+}
+
+static const char *name_of(const tarn_awnn_cache *cache) {
+  return cache != NULL && cache->name != NULL ? cache->name : "";
+}
+
+tarn_synced *tarn_awnn_pop(tarn_awnn_cache *cache) {
+  if (cache == NULL || cache->count == 0) {
+    tarn__fail(cache == NULL ? TARN_E_INVALID : TARN_E_STATE,
+               "cache '%s': nothing is cached", name_of(cache));
+    return NULL;
+  }
+  tarn_synced *tensor = cache->all_tensors[--cache->count];
+  if (cache->count == 0) make_empty(cache);
+  return tensor;
+}
+
+tarn_status tarn_awnn_cache_free_all(tarn_awnn_cache *cache) {
+  if (cache == NULL) return TARN_OK;
+  for (size_t i = 0; i < cache->count; i++) {
+    tarn_status status = check_idle(cache->all_tensors[i], name_of(cache));
+    if (status != TARN_OK) return status;
+  }
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < cache->count; i++) {
+    tarn_status status = tarn_synced_destroy(cache->all_tensors[i]);
+    if (first == TARN_OK) first = status;
+  }
+  make_empty(cache);
+  return first;
+}
+
+static void free_cache(tarn_awnn_cache *cache) {
+  make_empty(cache);
+  tarn_list_del(&cache->tensor.node);
+  tarn__host_free_text((char *)(uintptr_t)cache->name);
+  tarn__host_free(cache, sizeof *cache);
+}
+
+tarn_status tarn_awnn_free_caches(tarn_list *list) {
+  tarn_status status = check_own(list);
+  if (status == TARN_OK) status = check_content(list, true);
+  if (status != TARN_OK) return status;
+  while (!tarn_list_empty(list))
+    free_cache(cache_of(tensor_at(list->next)));
+  return TARN_OK;
 }
