@@ -114,6 +114,14 @@ static void adopt_zeros(const tarn_access *access) {
   tarn__core_leave(core);
 }
 
+// The pointer is good for reads and writes until the buffer is called again.
+static void keep_writable(const tarn_synced *buffer) {
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__protect_loosen(core, buffer->offset, buffer->offset + buffer->size);
+  tarn__core_leave(core);
+}
+
 // An access of the whole range, over when it returns.
 static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
                          tarn__end *out_data) {
@@ -125,16 +133,11 @@ static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
   tarn__end data = {.address = access.address, .pointer = access.pointer};
   if (mode == TARN_READ) adopt_zeros(&access);
   status = tarn_synced_end(&access);
-  if (status == TARN_OK) *out_data = data;
-  return status;
-}
-
-// The pointer is good for both until the buffer is called again.
-static void keep_writable(const tarn_synced *buffer) {
-  tarn__core *core = buffer->core;
-  tarn__core_enter(core);
-  tarn__protect_loosen(core, buffer->offset, buffer->offset + buffer->size);
-  tarn__core_leave(core);
+  if (status != TARN_OK) return status;
+  *out_data = data;
+  bool at_host = tarn_place_equal(tarn__route_place(place), TARN_HOST);
+  if (at_host && mode != TARN_READ) keep_writable(buffer);
+  return TARN_OK;
 }
 
 static tarn_status visit_cpu(tarn_synced *buffer, uint32_t mode,
@@ -142,7 +145,6 @@ static tarn_status visit_cpu(tarn_synced *buffer, uint32_t mode,
   tarn__end data;
   tarn_status status = visit(buffer, TARN_HOST, mode, &data);
   *out_data = data.pointer;
-  if (status == TARN_OK && mode != TARN_READ) keep_writable(buffer);
   return status;
 }
 
