@@ -11,6 +11,9 @@
 // library stands in they are in what its copies take for the device's own
 // memory: of host memory, that can be told of host-accessible devices only.
 //
+// Lifetime: **with a stream, table, dense rows and indices must stay, and
+//           indices and source rows unchanged, until the work is done**, like
+//           the ends of a queued copy. |rows| itself is for the call only.
 // Threads:  every function from any thread; nobody else may touch the rows.
 //           tarn_rows.threads lets devices whose rows the host moves, as cpu,
 //           use that many at a time, the caller's or the stream's among them.

@@ -282,9 +282,11 @@ typedef struct tarn_whole_rows {
 //
 // On mapped types each rank is alone: it moves its rows itself, in the order of
 // |stream|, of a device of |place| or of the table, or before it returns if
-// that is NULL. The table is never copied. A DISTRIBUTED one is exchanged for:
-// collective, each rank asks each owner for rows, in rounds through a shared
-// staging memory of 2 MiB a rank, which the first exchange of a whole makes.
+// that is NULL. **With a stream, dense rows and indices must stay until the
+// work is done.** The table is never copied. A DISTRIBUTED one is exchanged
+// for: collective, each rank asks each owner for rows, in rounds through a
+// shared staging memory of 2 MiB a rank, which the first exchange of a whole
+// makes.
 //
 // |place| may be any: where no device reaches both ends, rows go by way of a
 // block of the pool of the table's device, some at a time. Then, in an

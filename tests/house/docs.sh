@@ -40,7 +40,8 @@ check_readme() {
 }
 
 check_queued_copies() {
-  for page in include/tarn/device.h examples/hello.c docs/contracts.md; do
+  for page in include/tarn/device.h include/tarn/rows.h include/tarn/whole.h \
+    examples/hello.c docs/contracts.md; do
     tr '\n' ' ' <"$page" | grep -q '\*\*[^*]*until[^*]*\*\*' ||
       complain "$page does not say how long a queued copy uses memory"
   done
