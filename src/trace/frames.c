@@ -22,6 +22,7 @@ void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
   *frames = (tarn__frames){.pickle = pickle,
                            .history = history,
                            .texts = TARN__ARRAY_OF(uint32_t),
+                           .tags = TARN__ARRAY_OF(uint32_t),
                            .numbers = TARN__ARRAY_OF(uint32_t),
                            .lists = TARN__ARRAY_OF(tarn__dressed)};
   tarn__intern_init(&frames->places);
@@ -31,6 +32,7 @@ void tarn__frames_deinit(tarn__frames *frames) {
   tarn__budget *budget = frames->pickle->budget;
   tarn__array_free(budget, &frames->lists);
   tarn__array_free(budget, &frames->numbers);
+  tarn__array_free(budget, &frames->tags);
   tarn__array_free(budget, &frames->texts);
   tarn__intern_deinit(&frames->places, budget);
 }
@@ -114,6 +116,31 @@ static bool is_text(const tarn__stacks *stacks, uint32_t text,
          memcmp(bytes + span->first, want, span->size) == 0;
 }
 
+// The tag of the text |text|, whose bytes are looked at once: each list costs a
+// few bytes of the file, however long the tag is that it ends with.
+static tarn_status tag_number(tarn__frames *frames, uint32_t text,
+                              uint32_t *out_tag) {
+  void *unused = NULL;
+  tarn__history *history = frames->history;
+  *out_tag = TARN_TRACE_NO_TAG;
+  if (text >= frames->tags.count) {
+    tarn_status status =
+        tarn__array_grow(frames->pickle->budget, &frames->tags,
+                         (size_t)text + 1 - frames->tags.count, &unused);
+    if (status != TARN_OK) return status;
+  }
+  uint32_t *known = (uint32_t *)frames->tags.items + text;
+  tarn_status status = TARN_OK;
+  if (*known == TARN_TRACE_NO_TAG) {
+    const tarn__intern *texts = &history->stacks.texts;
+    const tarn__string *name = (const tarn__string *)texts->spans.items + text;
+    status = tarn__history_tag(history, tarn__intern_text(texts, text),
+                               name->size - 1, known);
+  }
+  *out_tag = *known;
+  return status;
+}
+
 // The tag that the outermost frame in |numbers| is, which is then taken off.
 static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
   const tarn__stacks *stacks = &frames->history->stacks;
@@ -125,13 +152,9 @@ static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
   if (outer->line != 0 || !is_text(stacks, outer->file, TARN__FRAMES_TAG)) {
     return TARN_OK;
   }
-  const tarn__string *name =
-      (const tarn__string *)stacks->texts.spans.items + outer->function;
-  const char *bytes = stacks->texts.bytes.items;
-  if (name->size == 1) return TARN_OK;  // an empty text
+  if (is_text(stacks, outer->function, "")) return TARN_OK;
   tarn__array_drop(&frames->numbers, 1);
-  return tarn__history_tag(frames->history, bytes + name->first, name->size - 1,
-                           out_tag);
+  return tag_number(frames, outer->function, out_tag);
 }
 
 // Reads the frames of |list|, which has some, into |numbers|.

@@ -2,8 +2,9 @@
 //
 // A snapshot refers to the same lists, dicts and texts over and over through
 // the pickle's memo. What a list or dict came to is written on its box, what a
-// text came to in a map from its byte in the file, so that the cost is that of
-// the file and not of what it would be if it were written out.
+// text came to in a map from its byte in the file, and the tag of a text in a
+// table by the text's number, so that the cost is that of the file and not of
+// what it would be if it were written out.
 //
 // A frame of the file "tag" and line 0 at a stack's outer end is no frame: it
 // is how Tarn writes a block's tag into a snapshot, and comes back as one.
@@ -27,6 +28,7 @@ typedef struct tarn__frames {
   tarn__history *history;
   tarn__intern places;  // strings of one uint32_t: the byte of a text
   tarn__array texts;    // uint32_t: number of the text at that place
+  tarn__array tags;     // uint32_t: by text, its tag; NO_TAG: none made yet
   tarn__array numbers;  // uint32_t: frames of the list in hand
   tarn__array lists;    // tarn__dressed: what each list came to
 } tarn__frames;

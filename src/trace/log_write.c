@@ -27,7 +27,7 @@ typedef struct writer {
   const tarn_trace *trace;
   tarn__sink *sink;
   tarn__budget budget;
-  tarn__intern texts;
+  tarn__intern texts;  // const char *: a trace has each text once
   tarn__log_writer log;
   tarn__log_page page;
   uint32_t thread;
@@ -90,13 +90,13 @@ static unsigned char *begin_definition(writer *w, size_t size,
 static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
   uint32_t number = 0;
   size_t known = w->texts.spans.count;
-  size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
   *out_number = 0;
-  if (size == 0) return TARN_OK;
+  if (*text == '\0') return TARN_OK;
   tarn_status status =
-      tarn__intern_put(&w->texts, &w->budget, text, size, &number);
+      tarn__intern_put(&w->texts, &w->budget, &text, sizeof text, &number);
   *out_number = (uint64_t)number + 1;
   if (status != TARN_OK || w->texts.spans.count == known) return status;
+  size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
   unsigned char *at =
       begin_definition(w, MOST_NUMBER + size, TARN__LOG_TEXT, *out_number);
   at = tarn__log_put_number(at, size);
@@ -155,8 +155,7 @@ static tarn_status put_definitions(writer *w) {
 
 // --- events ----------------------------------------------------------------
 
-// The numbers of tags' texts: tags came first, so they are 1, 2, 3 ... unless
-// some were cut and became the same.
+// The number of a tag's text, which put_tags has defined.
 static tarn_status tag_number(writer *w, uint32_t tag, uint64_t *out_number) {
   *out_number = 0;
   if (tag == TARN_TRACE_NO_TAG) return TARN_OK;

@@ -6,8 +6,10 @@
 //    "allocator_settings": {}, "external_annotations": []}
 //
 // What repeats is written once, memoised, and fetched from then on: keys and
-// other words, texts of frames, frames, and stacks. A stack is known by its
-// number and its tag's, for the tag is a frame at its outer end. All words
+// other words, texts of frames, frames, and stacks. A text is known by its
+// address, since a trace has each text once: looking at its bytes would cost
+// its length for each frame that has it. A stack is known by its number and its
+// tag's, for the tag is a frame at its outer end. All words
 // stand in a list of their own in front, under a key that nobody looks for: the
 // first 256 in the memo are fetched with two bytes, the rest with five.
 //
@@ -125,7 +127,7 @@ typedef struct writer {
   bool has_times;
 
   uint32_t words[WORDS];
-  tarn__intern texts;  // of frames; by number of arrival ...
+  tarn__intern texts;  // const char *: of frames and tags
   tarn__array text_numbers;
   tarn__array frame_numbers;  // by the trace's index
   tarn__intern stacks;        // tarn__dressed
@@ -162,7 +164,7 @@ static uint32_t *number_of(writer *w, tarn__intern *set, tarn__array *numbers,
 
 static void put_text(writer *w, const char *text) {
   uint32_t *number =
-      number_of(w, &w->texts, &w->text_numbers, text, strlen(text) + 1);
+      number_of(w, &w->texts, &w->text_numbers, &text, sizeof text);
   if (number == NULL || fetch(w, number)) return;
   tarn__pickler_text(&w->pickler, text);
   *number = tarn__pickler_memoise(&w->pickler) + 1;
