@@ -246,6 +246,63 @@ START_TEST(what_is_beyond_the_abi) {
 }
 END_TEST
 
+// --- plug-ins that write to stdout -----------------------------------------
+
+enum { MOST_WORDS = 16 };
+
+#define NOISY_DEVICE "--plugin", TARN_NOISY_PLUGIN, "--device", "small:0"
+
+// All verbs that load foreign code, with a result that can be checked.
+static const char *const noisy[][MOST_WORDS] = {
+    {"tarn", "devices", "--plugin", TARN_NOISY_PLUGIN, "-o", "json"},
+    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "-o", "json"},
+    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "--in-process",
+     "-o", "json"},
+    {"tarn", "conform", "small:0", "--plugin", TARN_NOISY_PLUGIN, "--only",
+     "loading", "-o", "json"},
+    {"tarn", "replay", "@random", NOISY_DEVICE, "--dry", "-o", "json"},
+    {"tarn", "replay", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "-o", "json"},
+    {"tarn", "why", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "-o", "json"},
+    {"tarn", "bench", "device", NOISY_DEVICE, "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "synced", NOISY_DEVICE, "--images", "1", "--rows", "1",
+     "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "counters", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "pool", "--strategy", TARN_NOISY_POOL, "--workload",
+     "@bert-layer", "--pool", "power_pool", "--threads", "1", "--passes", "1",
+     "-o", "json"},
+};
+
+START_TEST(foreign_output_goes_to_stderr) {
+  tool_output o = tool_run_list(-1, noisy[_i]);
+  ck_assert_msg(json_valid(o.out), "%s: not JSON: %.300s", noisy[_i][1], o.out);
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  ck_assert_msg(o.status == 0, "%s: exit %d: %.2000s", noisy[_i][1], o.status,
+                o.err);
+  assert_contains(o.err, "printed noise: loaded");
+  assert_contains(o.err, "written noise\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A page may go to stdout by name, which a strategy does not get into.
+START_TEST(foreign_output_and_a_page) {
+  static const char script[] =
+      "\"$0\" replay @bert-layer --dry --strategy \"$1\" --pool power_pool "
+      "--html /dev/stdout | cat";
+  tool_output o =
+      tool_run_program("/bin/sh", -1,
+                       (const char *const[]){"sh", "-c", script, TARN_TOOL,
+                                             TARN_NOISY_POOL, NULL});
+  assert_contains(o.out, "</html>");
+  ck_assert_ptr_null(strstr(o.out, "noise"));
+  assert_contains(o.err, "printed noise: unloaded");
+  tool_output_free(&o);
+}
+END_TEST
+
 // --- output that does not arrive ------------------------------------------
 
 static void assert_lost(tool_output o) {
@@ -254,12 +311,57 @@ static void assert_lost(tool_output o) {
   tool_output_free(&o);
 }
 
+static const char *const verbs[][MOST_WORDS] = {
+    {"tarn", "--help"},
+    {"tarn", "--version"},
+    {"tarn", "help", "plan"},
+    {"tarn", "plan", "--help"},
+    {"tarn", "bench", "--help"},
+    {"tarn", "devices"},
+    {"tarn", "devices", "-o", "json"},
+    {"tarn", "devices", "--plugin", TARN_SMALL_PLUGIN, "-o", "csv"},
+    {"tarn", "replay", "--list"},
+    {"tarn", "replay", "@bert-layer", "--dry"},
+    {"tarn", "replay", "@bert-layer", "--dry", "-o", "json"},
+    {"tarn", "replay", "@bert-layer", "--dry", "--strategy", TARN_NOISY_POOL},
+    {"tarn", "why", "@bert-layer"},
+    {"tarn", "why", "@bert-layer", "-o", "json"},
+    {"tarn", "plan", "@bert-layer"},
+    {"tarn", "plan", "@bert-layer", "-o", "json"},
+    {"tarn", "plan", "@bert-layer", "--out", "-"},
+    {"tarn", "plan", "@bert-layer", "--out", "/dev/stdout"},
+    {"tarn", "convert", "@bert-layer", "/dev/stdout", "--to", "tarn"},
+    {"tarn", "view", "@bert-layer", "--html", "/dev/stdout"},
+    {"tarn", "replay", "@bert-layer", "--dry", "--html", "/dev/stdout"},
+    {"tarn", "conform", "--list"},
+    {"tarn", "conform", "cpu", "--only", "loading"},
+    {"tarn", "conform", "cpu", "--only", "loading", "-o", "junit"},
+    {"tarn", "bench", "plan", "--help"},
+    {"tarn", "bench", "device", "--device", "cpu:0", "--passes", "1"},
+    {"tarn", "run", "-n", "1", "-l", "--", "echo", "lost"},
+};
+
+// A file that is opened must not take the place of a stdout that is closed.
+START_TEST(closed_output) {
+  tool_output o = tool_run_list(TOOL_CLOSED, verbs[_i]);
+  ck_assert_msg(o.status == 1, "%s %s: exit %d: %s", verbs[_i][1], verbs[_i][2],
+                o.status, o.err);
+  ck_assert_msg(strstr(o.err, "could not be written to stdout: ") != NULL ||
+                    strstr(o.err, "standard output: ") != NULL ||
+                    strstr(o.err, "/dev/stdout: ") != NULL,
+                "%s", o.err);
+  tool_output_free(&o);
+}
+END_TEST
+
 START_TEST(full_disk) {
   int full = open("/dev/full", O_WRONLY);
   ck_assert_int_ge(full, 0);
-  assert_lost(tool_run_to(full, "--help"));
-  assert_lost(tool_run_to(full, "devices", "-o", "json"));
-  assert_lost(tool_run_to(full, "replay", "@bert-layer"));
+  tool_output o = tool_run_list(full, verbs[_i]);
+  ck_assert_msg(o.status == 1, "%s %s: exit %d: %s", verbs[_i][1], verbs[_i][2],
+                o.status, o.err);
+  ck_assert_msg(strstr(o.err, "No space left on device") != NULL, "%s", o.err);
+  tool_output_free(&o);
   close(full);
 }
 END_TEST
@@ -281,6 +383,15 @@ int main(void) {
   ADD_CASE(suite, "devices", devices_as_json, devices_for_people,
            devices_for_spreadsheets, missing_plugin, plugin_by_relative_path,
            what_is_beyond_the_abi);
-  ADD_CASE(suite, "output", full_disk, closed_pipe);
+  TCase *output = tcase_create("output");
+  tcase_set_timeout(output, 120);
+  tcase_add_checked_fixture(output, tool_files_begin, tool_files_end);
+  tcase_add_loop_test(output, foreign_output_goes_to_stderr, 0,
+                      sizeof noisy / sizeof *noisy);
+  tcase_add_test(output, foreign_output_and_a_page);
+  tcase_add_loop_test(output, closed_output, 0, sizeof verbs / sizeof *verbs);
+  tcase_add_loop_test(output, full_disk, 0, sizeof verbs / sizeof *verbs);
+  tcase_add_test(output, closed_pipe);
+  suite_add_tcase(suite, output);
   return run_suite(suite);
 }

@@ -150,10 +150,12 @@ static void close_all_three(void) {
     close(fd);
 }
 
-// What is made for the ranks does not take the places of what is closed.
-START_TEST(closed_outputs_stay_empty) {
-  launcher l = launch_script(
-      close_all_three, "echo out && echo err >&2 && ! read line", "-n", "2");
+// What is made for the ranks does not take the places of what is closed, where
+// their output would seem to have arrived.
+START_TEST(closed_outputs_stay_closed) {
+  launcher l =
+      launch_script(close_all_three,
+                    "! echo out && ! echo err >&2 && ! read line", "-n", "2");
   char *text = read_lines(&l, 1);
   ck_assert_str_eq(text, "");
   free(text);
@@ -296,7 +298,7 @@ int main(void) {
       suite, "given", each_has_its_number, number_of_an_outer_run_is_replaced,
       timeout_is_told, words_behind_the_program_are_its_own, stdin_is_rank_0s,
       no_descriptor_leaks, file_limit_is_as_before, file_limit_that_is_too_low,
-      file_limit_in_the_middle, closed_outputs_stay_empty);
+      file_limit_in_the_middle, closed_outputs_stay_closed);
   TCase *ready = tcase_create("ready");
   tcase_set_timeout(ready, 120);
   tcase_add_checked_fixture(ready, tool_files_begin, tool_files_end);

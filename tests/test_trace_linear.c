@@ -437,11 +437,12 @@ static double measure(const subject *of, size_t count) {
 
 // MOST: the work of a byte of the file; what there is takes up to 40.
 START_TEST(twice_the_file_is_twice_the_work) {
-  enum { COUNT = 1 << 14, MOST = 64 };
+  enum { MOST = 64 };
+  const size_t count = 1 << 14;
   const subject *of = &subjects[_i];
-  double once = measure(of, COUNT);
-  double twice = measure(of, 2 * COUNT);
-  double four = measure(of, 4 * COUNT);
+  double once = measure(of, count);
+  double twice = measure(of, 2 * count);
+  double four = measure(of, 4 * count);
   printf("%-36s %6.1f %6.1f %6.1f a byte\n", of->name, once, twice, four);
   ck_assert_double_le(twice, 1.3 * once);
   ck_assert_double_le(four, 1.3 * once);

@@ -53,15 +53,16 @@ static void write_one(const counters_bench_result *r, const char *pool,
     add_row(t, r, i);
     if (failed) table_text(t, r->failed);
   }
-  printf("\n%s%s\n\n", style == TABLE_MARKDOWN ? "### " : "", pool);
-  table_write(t, style, stdout);
+  fprintf(tool_out(), "\n%s%s\n\n", style == TABLE_MARKDOWN ? "### " : "",
+          pool);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
 static void write_tables(const counters_bench_result *results,
                          const options_list *pools, const char *machine,
                          table_style style) {
-  puts(machine);
+  fprintf(tool_out(), "%s\n", machine);
   for (size_t i = 0; i < pools->count; i++)
     write_one(&results[i], pools->items[i], style);
 }
@@ -76,7 +77,7 @@ static void write_csv(const counters_bench_result *results,
     table_text(t, results[pool].failed);
     table_text(t, machine);
   }
-  table_write(t, TABLE_CSV, stdout);
+  table_write(t, TABLE_CSV, tool_out());
   table_destroy(t);
 }
 
@@ -116,7 +117,7 @@ static void write_row(json *out, const counters_bench_result *r,
 
 static void write_json(const counters_bench_result *results,
                        const options_list *pools, const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

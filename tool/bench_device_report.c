@@ -97,14 +97,15 @@ static void write_one(const device_bench_result *r, table_style style) {
     add_figure(t, &one);
     if (failures) table_text(t, one.failed);
   }
-  printf("\n%s%s\n\n", style == TABLE_MARKDOWN ? "### " : "", r->device);
-  table_write(t, style, stdout);
+  fprintf(tool_out(), "\n%s%s\n\n", style == TABLE_MARKDOWN ? "### " : "",
+          r->device);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
 static void write_tables(const device_bench_result *results, size_t count,
                          const char *machine, table_style style) {
-  puts(machine);
+  fprintf(tool_out(), "%s\n", machine);
   for (size_t i = 0; i < count; i++)
     write_one(&results[i], style);
 }
@@ -125,7 +126,7 @@ static void write_csv(const device_bench_result *results, size_t count,
     table_text(t, one.failed);
     table_text(t, machine);
   }
-  table_write(t, TABLE_CSV, stdout);
+  table_write(t, TABLE_CSV, tool_out());
   table_destroy(t);
 }
 
@@ -173,7 +174,7 @@ static void write_rows(json *out, const device_bench_result *r) {
 
 static void write_json(const device_bench_result *results, size_t count,
                        const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

@@ -140,12 +140,14 @@ static void write_table(const command *c, table_style style) {
   table *t = table_create(columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < c->count; i++)
     add_row(t, &c->rows[i]);
-  if (style != TABLE_CSV) printf("%s\n\n", machine_describe(machine));
-  table_write(t, style, stdout);
+  if (style != TABLE_CSV)
+    fprintf(tool_out(), "%s\n\n", machine_describe(machine));
+  table_write(t, style, tool_out());
   table_destroy(t);
   if (style == TABLE_CSV) return;
-  printf("\nlook-up by name at %d names: %.1f ns (goal: at most %.0f)\n", NAMES,
-         c->lookup_ns, LOOKUP_GOAL_NS);
+  fprintf(tool_out(),
+          "\nlook-up by name at %d names: %.1f ns (goal: at most %.0f)\n",
+          NAMES, c->lookup_ns, LOOKUP_GOAL_NS);
 }
 
 static void write_number(json *out, const char *key, size_t bytes) {
@@ -168,7 +170,7 @@ static void write_net(json *out, const row *r) {
 
 static void write_json(const command *c) {
   char machine[MACHINE_SIZE];
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "nets");
   json_begin_array(&out);

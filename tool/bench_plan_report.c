@@ -106,7 +106,7 @@ static void write_rows(const plan_bench_result *r, const char *machine,
                           machine != NULL ? COLUMN_COUNT : COLUMN_MACHINE);
   for (size_t i = 0; i < r->count; i++)
     add_row(t, &r->rows[i], machine);
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -132,15 +132,15 @@ static void write_sums(const plan_bench_result *r, table_style style) {
   for (size_t i = 0; i < PLAN_BENCH_SUMS; i++) {
     if (!isnan(r->sums[i].value)) add_figure(t, &r->sums[i]);
   }
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
 static void write_tables(const plan_bench_result *r, const char *machine,
                          table_style style) {
-  printf("%s\n\n", machine);
+  fprintf(tool_out(), "%s\n\n", machine);
   write_rows(r, NULL, style);
-  printf("\n");
+  fprintf(tool_out(), "\n");
   write_sums(r, style);
 }
 
@@ -217,7 +217,7 @@ static void write_figure(json *out, const plan_bench_figure *figure) {
 }
 
 static void write_json(const plan_bench_result *r, const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

@@ -112,10 +112,10 @@ static void add_figures(table *t, const bench_pool_report *r, size_t index) {
 static void write_title(const bench_pool_report *r, table_style style) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
-  printf("\n%s%s, %zu thread%s, %s\n%s\n\n",
-         style == TABLE_MARKDOWN ? "### " : "", r->trace->name, r->threads,
-         r->threads == 1 ? "" : "s", r->touched ? "touched" : "untouched",
-         text);
+  fprintf(tool_out(), "\n%s%s, %zu thread%s, %s\n%s\n\n",
+          style == TABLE_MARKDOWN ? "### " : "", r->trace->name, r->threads,
+          r->threads == 1 ? "" : "s", r->touched ? "touched" : "untouched",
+          text);
 }
 
 // The column for failures is left out if there are none.
@@ -128,13 +128,13 @@ static void write_one(const bench_pool_report *r, table_style style) {
     if (failures) table_text(t, r->results[i].failed);
   }
   write_title(r, style);
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
 static void write_tables(const bench_pool_report *reports, size_t count,
                          const char *machine, table_style style) {
-  puts(machine);
+  fprintf(tool_out(), "%s\n", machine);
   for (size_t i = 0; i < count; i++)
     write_one(&reports[i], style);
 }
@@ -161,7 +161,7 @@ static void write_csv(const bench_pool_report *reports, size_t count,
       add_row(t, &reports[i], k, machine);
     }
   }
-  table_write(t, TABLE_CSV, stdout);
+  table_write(t, TABLE_CSV, tool_out());
   table_destroy(t);
 }
 
@@ -230,7 +230,7 @@ static void write_workload(json *out, const bench_pool_report *r) {
 
 static void write_json(const bench_pool_report *reports, size_t count,
                        const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "workloads");
   json_begin_array(&out);

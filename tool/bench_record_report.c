@@ -61,8 +61,8 @@ static void write_table(const record_bench_result *r, const char *machine,
     add_figure(t, r, i);
     if (failed) table_text(t, isnan(r->values[i]) ? r->failed : "");
   }
-  printf("%s\n\n", machine);
-  table_write(t, style, stdout);
+  fprintf(tool_out(), "%s\n\n", machine);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -73,7 +73,7 @@ static void write_csv(const record_bench_result *r, const char *machine) {
     table_text(t, isnan(r->values[i]) ? r->failed : "");
     table_text(t, machine);
   }
-  table_write(t, TABLE_CSV, stdout);
+  table_write(t, TABLE_CSV, tool_out());
   table_destroy(t);
 }
 
@@ -117,7 +117,7 @@ static void write_row(json *out, const record_bench_result *r, size_t index) {
 }
 
 static void write_json(const record_bench_result *r, const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

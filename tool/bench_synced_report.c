@@ -58,8 +58,8 @@ static void write_table(const synced_bench_result *results, size_t count,
     add_row(t, r, i % SYNCED_BENCH_FIGURES);
     if (with_machine) table_text(t, machine);
   }
-  if (!with_machine) printf("%s\n\n", machine);
-  table_write(t, style, stdout);
+  if (!with_machine) fprintf(tool_out(), "%s\n\n", machine);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -80,7 +80,7 @@ static void write_row(json *out, const synced_bench_result *r, size_t index) {
 }
 
 static void write_json(const synced_bench_result *results, size_t count) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

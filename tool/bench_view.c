@@ -192,10 +192,10 @@ static void write_table(const command *c, table_style style) {
   for (size_t i = 0; i < FIGURES; i++)
     add_row(t, &figures[i], c->values[i]);
   if (style != TABLE_CSV) {
-    printf("%s\n%llu events\n\n", machine_describe(machine),
-           (unsigned long long)c->events);
+    fprintf(tool_out(), "%s\n%llu events\n\n", machine_describe(machine),
+            (unsigned long long)c->events);
   }
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -220,7 +220,7 @@ static void write_figure(json *out, const figure *f, double value) {
 
 static void write_json(const command *c) {
   char machine[MACHINE_SIZE];
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "events");
   json_uint(&out, c->events);

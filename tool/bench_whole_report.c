@@ -92,7 +92,7 @@ static void write_figures(const bench_whole_outcome *outcomes, size_t count,
       table_text(t, machine);
     }
   }
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -126,7 +126,7 @@ static void write_made(const bench_whole_outcome *outcomes, size_t count,
     const whole_made *m = &o->result.made[i % WHOLE_KINDS];
     if (m->kind.type != 0) add_made(t, o, m);
   }
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -157,8 +157,8 @@ static void write_goals(const bench_whole_outcome *outcomes, size_t count,
     for (size_t j = 0; j < found; j++)
       add_goal(t, &outcomes[i], &goals[j]);
   }
-  if (all > 0) printf("\n");
-  if (all > 0) table_write(t, style, stdout);
+  if (all > 0) fprintf(tool_out(), "\n");
+  if (all > 0) table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -167,27 +167,27 @@ static void write_heads(const bench_whole_outcome *outcomes, size_t count,
                         const char *machine) {
   char size[FORMAT_SIZE];
   char batch[FORMAT_SIZE];
-  printf("%s\n", machine);
+  fprintf(tool_out(), "%s\n", machine);
   for (size_t i = 0; i < count; i++) {
     const whole_bench *b = &outcomes[i].bench;
     const whole_result *r = &outcomes[i].result;
     double gbs = whole_memcpy_gbs(r);
-    printf("%s: %zu ranks, tables of %s, batches of %s", b->device, b->ranks,
-           format_bytes(size, b->table_bytes),
-           format_bytes(batch, b->batch_bytes));
-    if (!isnan(gbs)) printf(", memcpy %.2f GB/s", gbs);
+    fprintf(tool_out(), "%s: %zu ranks, tables of %s, batches of %s", b->device,
+            b->ranks, format_bytes(size, b->table_bytes),
+            format_bytes(batch, b->batch_bytes));
+    if (!isnan(gbs)) fprintf(tool_out(), ", memcpy %.2f GB/s", gbs);
     if (r->mpi_skipped[0] != '\0')
-      printf("; Open MPI skipped: %s", r->mpi_skipped);
-    printf("\n");
+      fprintf(tool_out(), "; Open MPI skipped: %s", r->mpi_skipped);
+    fprintf(tool_out(), "\n");
   }
-  printf("\n");
+  fprintf(tool_out(), "\n");
 }
 
 static void write_tables(const bench_whole_outcome *outcomes, size_t count,
                          const char *machine, table_style style) {
   write_heads(outcomes, count, machine);
   write_figures(outcomes, count, machine, style);
-  printf("\n");
+  fprintf(tool_out(), "\n");
   write_made(outcomes, count, style);
   write_goals(outcomes, count, style);
 }
@@ -316,7 +316,7 @@ static void write_list(json *out, const char *key,
 
 static void write_json(const bench_whole_outcome *outcomes, size_t count,
                        const char *machine) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   write_whole(&out, "ranks", outcomes[0].bench.ranks);
   write_double(&out, "memcpy_gbs", whole_memcpy_gbs(&outcomes[0].result));

@@ -76,10 +76,10 @@ static void add_row(table *t, why_bench_row row, double value) {
 static void write_table(const command *c, const why_bench_result *result,
                         table_style style) {
   table *t = table_create(columns, COLUMNS);
-  if (style != TABLE_CSV) printf("%s\n\n", c->machine);
+  if (style != TABLE_CSV) fprintf(tool_out(), "%s\n\n", c->machine);
   for (why_bench_row i = 0; i < WHY_BENCH_ROWS; i++)
     add_row(t, i, result->values[i]);
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
 }
 
@@ -98,7 +98,7 @@ static void write_row(json *out, why_bench_row row, double value) {
 }
 
 static void write_json(const command *c, const why_bench_result *result) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "results");
   json_begin_array(&out);

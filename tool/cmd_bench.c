@@ -60,7 +60,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
                        "of what? There are: counters, device, model, plan, "
                        "pool, record, synced, view, why");
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-    fputs(help, stdout);
+    fputs(help, tool_out());
     return TOOL_DONE;
   }
   for (size_t i = 0; i < SUBJECTS; i++) {

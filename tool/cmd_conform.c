@@ -302,7 +302,7 @@ static tool_exit test(command *c, size_t device) {
                              .context = c};
   c->found = conform_findings_create();
   if (c->found == NULL) return tool_fail(c->verb, "out of memory");
-  fflush(stdout);  // or each child would have a copy of what is in it
+  fflush(tool_out());  // or each child would have a copy of what is in it
   uint64_t begin = stopwatch_clock_ns();
   tool_progress_begin(&c->progress, conform_count());
   conform_verdict verdict = conform_run(&request, c->found);
@@ -316,7 +316,7 @@ static tool_exit test(command *c, size_t device) {
 
 static tool_exit list(void) {
   for (size_t i = 0; conform_name(i) != NULL; i++)
-    puts(conform_name(i));
+    fprintf(tool_out(), "%s\n", conform_name(i));
   return TOOL_DONE;
 }
 
@@ -329,6 +329,7 @@ static tool_exit work(void *context) {
                                     ? "which device or plug-in?"
                                     : "one device or plug-in at a time");
   }
+  tool_out_guard();
   tool_exit status = choose(c);
   if (status == TOOL_DONE) status = identify(c, &device);
   return status == TOOL_DONE ? test(c, device) : status;

@@ -176,7 +176,7 @@ static void write_json_device(json *out, const found *item) {
 }
 
 static void write_json(const survey *s) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   json_key(&out, "devices");
   json_begin_array(&out);
@@ -231,16 +231,17 @@ static void add_row(table *t, const found *item, bool whole) {
 
 static void write_wrapped(const char *title, const char *words) {
   enum { INDENT = 13, MARGIN = 78 };
-  int column = printf("  %-*s", INDENT - 2, title);
+  int column = fprintf(tool_out(), "  %-*s", INDENT - 2, title);
   while (*words) {
     int length = (int)strcspn(words, " ");
     if (column > INDENT && column + 1 + length > MARGIN) {
-      column = printf("\n%*s", INDENT, "") - 1;
+      column = fprintf(tool_out(), "\n%*s", INDENT, "") - 1;
     }
-    column += printf("%s%.*s", column > INDENT ? " " : "", length, words);
+    column += fprintf(tool_out(), "%s%.*s", column > INDENT ? " " : "", length,
+                      words);
     words += length + (words[length] == ' ');
   }
-  putchar('\n');
+  fputc('\n', tool_out());
 }
 
 static void write_extensions(const found *item) {
@@ -255,15 +256,15 @@ static void write_functions(const found *item) {
   char stand_ins[NAMES_SIZE];
   join_functions(item, true, own);
   join_functions(item, false, stand_ins);
-  putchar('\n');
-  text_write(item->info.name, stdout);
-  fputs(" (", stdout);
-  text_write(item->info.plugin, stdout);
+  fputc('\n', tool_out());
+  text_write(item->info.name, tool_out());
+  fputs(" (", tool_out());
+  text_write(item->info.plugin, tool_out());
   if (*stand_ins == '\0') {
-    fputs("): all optional functions are its own\n", stdout);
+    fputs("): all optional functions are its own\n", tool_out());
     return;
   }
-  fputs(")\n", stdout);
+  fputs(")\n", tool_out());
   write_wrapped("its own", *own != '\0' ? own : "none");
   write_wrapped("stand-ins", stand_ins);
 }
@@ -273,7 +274,7 @@ static void write_table(const survey *s, table_style style) {
   table *t = table_create(columns, plain ? COLUMN_COUNT - BELOW : COLUMN_COUNT);
   for (size_t i = 0; i < s->count; i++)
     add_row(t, &s->items[i], !plain);
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   table_destroy(t);
   for (size_t i = 0; plain && i < s->count; i++) {
     write_functions(&s->items[i]);

@@ -90,9 +90,9 @@ static void write_word(const char *word) {
   size_t plain = strspn(word,
                         "abcdefghijklmnopqrstuvwxyz"
                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./");
-  if (word[0] == '-') fputs("./", stdout);
+  if (word[0] == '-') fputs("./", tool_out());
   if (word[plain] == '\0') {
-    fputs(word, stdout);
+    fputs(word, tool_out());
     return;
   }
   char *quoted = tool_array(4 * strlen(word) + 3, 1);
@@ -106,14 +106,14 @@ static void write_word(const char *word) {
     }
   }
   *end = '\'';
-  text_write(quoted, stdout);
+  text_write(quoted, tool_out());
   free(quoted);
 }
 
 static void say_next(const char *name, const char *path) {
-  fputs("cc -shared -fPIC $(pkg-config --cflags tarn) ", stdout);
+  fputs("cc -shared -fPIC $(pkg-config --cflags tarn) ", tool_out());
   write_word(path);
-  printf(" -o lib%s.so\ntarn conform ./lib%s.so\n", name, name);
+  fprintf(tool_out(), " -o lib%s.so\ntarn conform ./lib%s.so\n", name, name);
 }
 
 static tool_exit work(void *context) {

@@ -431,9 +431,9 @@ static tool_exit tell(command *c) {
   bool stdout_is_taken =
       answer->out_path != NULL && strcmp(answer->out_path, "-") == 0;
   if (c->output == OUTPUT_JSON) {
-    plan_write_json(answer, stdout);
+    plan_write_json(answer, tool_out());
   } else {
-    plan_write_report(answer, stdout_is_taken ? stderr : stdout);
+    plan_write_report(answer, stdout_is_taken ? stderr : tool_out());
   }
   if (!written || answer->checked == PLAN_WRONG) return TOOL_NO;
   return answer->offsets != NULL ? TOOL_DONE : TOOL_NO;

@@ -161,13 +161,13 @@ static void set_defaults(command *c) {
 }
 
 static void write_list(void) {
-  puts("workloads:");
+  fputs("workloads:\n", tool_out());
   for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
-    printf("  %s\n", tarn_trace_workload(i));
+    fprintf(tool_out(), "  %s\n", tarn_trace_workload(i));
   }
-  puts("pools:");
+  fputs("pools:\n", tool_out());
   for (size_t i = 0; tarn_pool_strategy_name(i) != NULL; i++) {
-    printf("  %s\n", tarn_pool_strategy_name(i));
+    fprintf(tool_out(), "  %s\n", tarn_pool_strategy_name(i));
   }
 }
 

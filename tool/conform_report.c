@@ -42,13 +42,13 @@ static int longest_name(const conform_findings *found) {
 // The lines of |code|, each behind a margin.
 static void write_code(const char *code) {
   bool begins = true;
-  putchar('\n');
+  fputc('\n', tool_out());
   for (; *code != '\0'; code++) {
-    if (begins) fputs("        ", stdout);
-    putchar(*code);
+    if (begins) fputs("        ", tool_out());
+    fputc(*code, tool_out());
     begins = *code == '\n';
   }
-  putchar('\n');
+  fputc('\n', tool_out());
 }
 
 // Says so where it is the first of its subject: "memory." begins a new one.
@@ -74,26 +74,26 @@ static void write_line(const conform_findings *found, size_t index, int width) {
   bool failed = outcome->result == CONFORM_FAIL;
   const char *name = failed ? "FAIL" : result_name(outcome->result);
   if (is_new_subject(found, index) && !failed_before(found, index)) {
-    putchar('\n');
+    fputc('\n', tool_out());
   }
   if (outcome->detail[0] == '\0') {
-    printf("%s  %s\n", name, conform_name(index));
+    fprintf(tool_out(), "%s  %s\n", name, conform_name(index));
   } else {
-    printf("%s  %-*s  ", name, width, conform_name(index));
-    text_write(outcome->detail, stdout);
-    putchar('\n');
+    fprintf(tool_out(), "%s  %-*s  ", name, width, conform_name(index));
+    text_write(outcome->detail, tool_out());
+    fputc('\n', tool_out());
   }
   if (failed) write_code(conform_code(index));
 }
 
 static void write_heading(const conform_report *r) {
-  text_write(r->device, stdout);
+  text_write(r->device, tool_out());
   if (r->plugin[0] != '\0') {  // it could not even be found out
-    fputs(" (", stdout);
-    text_write(r->plugin, stdout);
-    putchar(')');
+    fputs(" (", tool_out());
+    text_write(r->plugin, tool_out());
+    fputc(')', tool_out());
   }
-  fputs("\n\n", stdout);
+  fputs("\n\n", tool_out());
 }
 
 static void write_checks(const conform_report *r) {
@@ -104,9 +104,9 @@ static void write_checks(const conform_report *r) {
 }
 
 static void write_summary(const conform_report *r) {
-  printf("\n%zu passed, %zu failed, %zu skipped in %.1f s\n",
-         tally(r, CONFORM_PASS), tally(r, CONFORM_FAIL), tally(r, CONFORM_SKIP),
-         r->seconds);
+  fprintf(tool_out(), "\n%zu passed, %zu failed, %zu skipped in %.1f s\n",
+          tally(r, CONFORM_PASS), tally(r, CONFORM_FAIL),
+          tally(r, CONFORM_SKIP), r->seconds);
 }
 
 // ---------------------------------------------------------------------------
@@ -156,8 +156,8 @@ static void write_copies(const conform_findings *found) {
       }
     }
   }
-  putchar('\n');
-  table_write(t, TABLE_PLAIN, stdout);
+  fputc('\n', tool_out());
+  table_write(t, TABLE_PLAIN, tool_out());
   table_destroy(t);
 }
 
@@ -172,8 +172,8 @@ static void write_allocations(const conform_findings *found) {
     table_fixed(t, row->allocate_us, 2);
     table_fixed(t, row->free_us, 2);
   }
-  putchar('\n');
-  table_write(t, TABLE_PLAIN, stdout);
+  fputc('\n', tool_out());
+  table_write(t, TABLE_PLAIN, tool_out());
   table_destroy(t);
 }
 
@@ -246,7 +246,7 @@ static void write_json_figures(json *out, const conform_findings *found) {
 }
 
 static void write_json(const conform_report *r) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   write_json_text(&out, "device", r->device);
   write_json_text(&out, "plugin", r->plugin);
@@ -272,67 +272,68 @@ static void write_xml(const char *text) {
   for (const char *c = safe; *c != '\0'; c++) {
     switch (*c) {
       case '<':
-        fputs("&lt;", stdout);
+        fputs("&lt;", tool_out());
         break;
       case '>':
-        fputs("&gt;", stdout);
+        fputs("&gt;", tool_out());
         break;
       case '&':
-        fputs("&amp;", stdout);
+        fputs("&amp;", tool_out());
         break;
       case '"':
-        fputs("&quot;", stdout);
+        fputs("&quot;", tool_out());
         break;
       default:
-        putchar(*c);
+        fputc(*c, tool_out());
     }
   }
 }
 
 static void write_attribute(const char *name, const char *value) {
-  printf(" %s=\"", name);
+  fprintf(tool_out(), " %s=\"", name);
   write_xml(value);
-  putchar('"');
+  fputc('"', tool_out());
 }
 
 // "memory.set_values" is the test set_values of the class memory.
 static void write_case(const conform_findings *found, size_t index) {
   const conform_outcome *outcome = &found->outcomes[index];
   const char *name = conform_name(index);
-  printf("  <testcase classname=\"%.*s\"", (int)strcspn(name, "."), name);
+  fprintf(tool_out(), "  <testcase classname=\"%.*s\"", (int)strcspn(name, "."),
+          name);
   write_attribute("name", strchr(name, '.') + 1);
   if (outcome->result == CONFORM_PASS) {
-    puts("/>");
+    fputs("/>\n", tool_out());
     return;
   }
   bool failed = outcome->result == CONFORM_FAIL;
-  printf(">\n    <%s", failed ? "failure" : "skipped");
+  fprintf(tool_out(), ">\n    <%s", failed ? "failure" : "skipped");
   write_attribute("message", outcome->detail);
   if (failed) {
-    putchar('>');
+    fputc('>', tool_out());
     write_xml(conform_code(index));
-    puts("</failure>");
+    fputs("</failure>\n", tool_out());
   } else {
-    puts("/>");
+    fputs("/>\n", tool_out());
   }
-  puts("  </testcase>");
+  fputs("  </testcase>\n", tool_out());
 }
 
 static void write_junit(const conform_report *r) {
   size_t failed = tally(r, CONFORM_FAIL);
   size_t skipped = tally(r, CONFORM_SKIP);
   size_t all = tally(r, CONFORM_PASS) + failed + skipped;
-  puts("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
-  fputs("<testsuite", stdout);
+  fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", tool_out());
+  fputs("<testsuite", tool_out());
   write_attribute("name", r->device);
-  printf(
-      " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" "
-      "time=\"%.3f\">\n",
-      all, failed, skipped, r->seconds);
+  fprintf(tool_out(),
+          " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" "
+          "time=\"%.3f\">\n",
+          all, failed, skipped, r->seconds);
   for (size_t i = 0; conform_name(i) != NULL; i++) {
     if (r->found->ran[i]) write_case(r->found, i);
   }
-  puts("</testsuite>");
+  fputs("</testsuite>\n", tool_out());
 }
 
 void conform_report_write(const conform_report *report, conform_output output) {

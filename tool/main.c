@@ -1,9 +1,11 @@
 // tarn: the tool. Finds the verb and sees to it that what was written to
 // stdout has arrived.
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -57,13 +59,13 @@ static void write_usage(FILE *out) {
 
 static tool_exit run_help(int argc, char **argv) {
   if (argc < 2) {
-    write_usage(stdout);
+    write_usage(tool_out());
     return TOOL_DONE;
   }
   if (argc > 2) return tool_misuse(NULL, "help explains one verb at a time");
   const tool_verb *verb = find_verb(argv[1]);
   if (verb == NULL) return unknown_verb(argv[1]);
-  fputs(verb->help, stdout);
+  fputs(verb->help, tool_out());
   return TOOL_DONE;
 }
 
@@ -80,7 +82,7 @@ static tool_exit run(int argc, char **argv) {
   if (is_either(word, "--help", "-h")) return run_help(1, argv);
   if (strcmp(word, "help") == 0) return run_help(argc - 1, argv + 1);
   if (is_either(word, "--version", "-V")) {
-    printf("tarn %s\n", tarn_version());
+    fprintf(tool_out(), "tarn %s\n", tarn_version());
     return TOOL_DONE;
   }
   if (word[0] == '-') return tool_misuse(NULL, "no option is named '%s'", word);
@@ -89,11 +91,20 @@ static tool_exit run(int argc, char **argv) {
   return verb->run(verb, argc - 1, argv + 1);
 }
 
+// A standard descriptor that is closed would be taken by the next file that is
+// opened, into which results would then go. What stands in its place can be
+// neither read nor written, nor opened for that by its name in /dev.
+static void fill_standard(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/", O_PATH | O_DIRECTORY);
+  }
+}
+
 // A result that did not reach its reader is no result.
 static tool_exit finish_output(tool_exit status) {
   errno = 0;
-  bool failed = ferror(stdout) != 0;
-  if (fflush(stdout) != 0) failed = true;
+  bool failed = ferror(tool_out()) != 0;
+  if (fflush(tool_out()) != 0) failed = true;
   if (!failed) return status;
   return tool_fail(NULL, "the result could not be written to stdout: %s",
                    errno ? strerror(errno) : "write error");
@@ -103,5 +114,6 @@ int main(int argc, char **argv) {
   // A closed pipe is to be an error that is reported. (A verb that starts
   // another program has to give that one SIG_DFL again.)
   signal(SIGPIPE, SIG_IGN);
+  fill_standard();
   return (int)finish_output(run(argc, argv));
 }

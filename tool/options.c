@@ -130,7 +130,7 @@ tool_exit options_run(const options_spec *spec, void *command, int argc,
                       char **argv) {
   switch (parse(spec, command, argc, argv)) {
     case OUTCOME_HELP:
-      fputs(spec->verb->help, stdout);
+      fputs(spec->verb->help, tool_out());
       return TOOL_DONE;
     case OUTCOME_RUN:
       return spec->run(command);
@@ -271,6 +271,7 @@ static tool_exit load_object(const tool_verb *verb, const char *path,
       return tool_fail(verb, "%s: %s", path, strerror(errno));
     }
   }
+  tool_out_guard();
   tarn_status status = load(absolute ? absolute : path);
   free(absolute);
   return status == TARN_OK ? TOOL_DONE

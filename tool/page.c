@@ -81,6 +81,7 @@ static bool is_special(const char *path) {
 
 // Where |path| leads, if it is a link: the link is to stay. Free it.
 static char *resolve(const char *path) {
+  path = tool_out_path(path);
   char *target = realpath(path, NULL);
   return target ? target : tool_text(path);
 }

@@ -168,7 +168,7 @@ static bool write_plain(const writing *w, const char *path) {
   static const page_mark mark = {"{{plan}}", write_lines};
   page p = {.html = "{{plan}}", .marks = &mark, .mark_count = 1, .context = w};
   if (strcmp(path, "-") != 0) return page_write(w->input->verb, &p, path);
-  write_lines(w, stdout);
+  write_lines(w, tool_out());
   return true;
 }
 

@@ -111,13 +111,6 @@ static bool prepare(void *context) {
 
 // --- starting them ---------------------------------------------------------
 
-// What is opened from here on is none of the three that a child gets anew.
-static void fill_standard(void) {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
-  }
-}
-
 // A rank takes two for its place, two for its pipes and one to hear of its end.
 // Where more cannot be had, making them says so.
 static void raise_files(ranks *r) {
@@ -279,7 +272,6 @@ tool_exit ranks_run(const ranks_plan *plan) {
              .launcher = getpid(),
              .status = TOOL_DONE,
              .deadline_ms = RANKS_FOR_EVER};
-  fill_standard();
   raise_files(&r);
   if (tarn_rendezvous_create(plan->count, &r.meeting) != TARN_OK)
     return tool_fail(plan->verb, "%s", tarn_last_error());

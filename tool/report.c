@@ -148,11 +148,11 @@ static void add_summary(table *t, const summary_shape *shape, const report *r,
 static void write_title(const report *r, table_style style) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
-  fputs(style == TABLE_MARKDOWN ? "### " : "", stdout);
-  text_write(r->trace->name, stdout);
-  fputs(" on ", stdout);
-  text_write(r->device, stdout);
-  printf("\n%s\n\n", text);
+  fputs(style == TABLE_MARKDOWN ? "### " : "", tool_out());
+  text_write(r->trace->name, tool_out());
+  fputs(" on ", tool_out());
+  text_write(r->device, tool_out());
+  fprintf(tool_out(), "\n%s\n\n", text);
 }
 
 static void write_comparisons(const report *r) {
@@ -160,9 +160,9 @@ static void write_comparisons(const report *r) {
   bool any = false;
   for (size_t i = 0; i < r->result_count; i++) {
     if (!report_compare(r, &r->results[i], text, sizeof text)) continue;
-    if (!any) putchar('\n');
-    text_write(text, stdout);
-    putchar('\n');
+    if (!any) fputc('\n', tool_out());
+    text_write(text, tool_out());
+    fputc('\n', tool_out());
     any = true;
   }
 }
@@ -175,7 +175,7 @@ static void write_summary(const report *r, table_style style) {
     add_summary(t, &shape, r, &r->results[i]);
   }
   write_title(r, style);
-  table_write(t, style, stdout);
+  table_write(t, style, tool_out());
   write_comparisons(r);
   table_destroy(t);
 }
@@ -233,7 +233,7 @@ static void write_csv(const report *reports, size_t count) {
       table_create(csv_columns, sizeof csv_columns / sizeof csv_columns[0]);
   for (size_t i = 0; i < count; i++)
     add_report(t, &reports[i]);
-  table_write(t, TABLE_CSV, stdout);
+  table_write(t, TABLE_CSV, tool_out());
   table_destroy(t);
 }
 
@@ -300,7 +300,7 @@ static void write_json_report(json *out, const report *r) {
 }
 
 static void write_json(const report *reports, size_t count) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   if (count > 1) json_begin_array(&out);
   for (size_t i = 0; i < count; i++)
     write_json_report(&out, &reports[i]);
@@ -315,7 +315,7 @@ static void write_json(const report *reports, size_t count) {
 static void write_summaries(const report *reports, size_t count,
                             table_style style) {
   for (size_t i = 0; i < count; i++) {
-    if (i > 0) putchar('\n');
+    if (i > 0) fputc('\n', tool_out());
     write_summary(&reports[i], style);
   }
 }

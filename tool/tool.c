@@ -1,6 +1,9 @@
-// Messages, the nearest name, memory that is always there, the progress bar.
+// Messages, results, the nearest name, memory that is always there, the
+// progress bar.
 #include "tool.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +54,47 @@ tool_exit tool_misuse(const tool_verb *verb, const char *format, ...) {
   fprintf(stderr, "Try 'tarn%s%s --help'.\n", verb ? " " : "",
           verb ? verb->name : "");
   return TOOL_MISUSE;
+}
+
+// ---------------------------------------------------------------------------
+// Results
+// ---------------------------------------------------------------------------
+
+// Set once, by tool_out_guard: foreign code uses stdio's own stdout.
+static FILE *guarded;
+
+FILE *tool_out(void) {
+  return guarded != NULL ? guarded : stdout;
+}
+
+void tool_out_guard(void) {
+  enum { ABOVE_STANDARD = 3 };
+  if (guarded != NULL) return;
+  fflush(stdout);
+  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, ABOVE_STANDARD);
+  guarded = fd < 0 ? NULL : fdopen(fd, "w");
+  if (fd >= 0 && guarded == NULL) {  // it cannot be written to, nor can this
+    close(fd);
+    guarded = fopen("/dev/null", "re");
+  }
+  if (guarded == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    fprintf(stderr, "tarn: stdout: %s\n", strerror(errno));
+    exit(TOOL_NO);
+  }
+  // Foreign code may crash: each line is to come out when it is whole.
+  setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+const char *tool_out_path(const char *path) {
+  static const char *const names[] = {"/dev/stdout", "/dev/fd/1",
+                                      "/proc/self/fd/1"};
+  static char place[32];
+  for (size_t i = 0; guarded != NULL && i < sizeof names / sizeof *names; i++) {
+    if (strcmp(path, names[i]) != 0) continue;
+    snprintf(place, sizeof place, "/dev/fd/%d", fileno(guarded));
+    return place;
+  }
+  return path;
 }
 
 // ---------------------------------------------------------------------------

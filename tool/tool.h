@@ -6,6 +6,7 @@
 #ifndef TARN_TOOL_TOOL_H_
 #define TARN_TOOL_TOOL_H_
 
+#include <stdio.h>
 #include <tarn/tarn.h>
 
 typedef enum tool_exit {
@@ -46,6 +47,20 @@ tool_exit tool_fail(const tool_verb *verb, const char *format, ...)
 // The same, followed by a pointer to the help, returning TOOL_MISUSE.
 tool_exit tool_misuse(const tool_verb *verb, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+// Where results go: the stdout that the tool was started with. Nothing else in
+// the tool writes to stdout.
+FILE *tool_out(void);
+
+// To be called before foreign code is loaded into this process, a plug-in or a
+// strategy: from then on what it writes to stdout, by descriptor 1 or by stdio,
+// goes to stderr, up to and including the end of the process. tool_out() keeps
+// its way. Ends the tool where there is no descriptor left.
+void tool_out_guard(void);
+
+// The path by which results can be written to what |path| names: |path|, unless
+// it is stdout by name ("/dev/stdout") and descriptor 1 leads elsewhere by now.
+const char *tool_out_path(const char *path);
 
 // Names by index; NULL from |index| on that is beyond the last.
 typedef const char *tool_name_fn(size_t index);

@@ -193,7 +193,7 @@ static void put_diff(json *out, const why_answer *a) {
 }
 
 void why_write_json(const why_answer *a) {
-  json out = json_to(stdout);
+  json out = json_to(tool_out());
   json_begin_object(&out);
   put_text(&out, "trace", a->trace->name);
   put_uint(&out, "peak_bytes", a->trace->live_peak_bytes);

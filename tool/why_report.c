@@ -26,8 +26,8 @@ typedef struct reporter {
 
 static void write_escaped(const char *text) {
   for (; *text; text++) {
-    if (strchr("\\`*_<>[]|", *text) != NULL) putchar('\\');
-    putchar(*text);
+    if (strchr("\\`*_<>[]|", *text) != NULL) fputc('\\', tool_out());
+    fputc(*text, tool_out());
   }
 }
 
@@ -43,13 +43,14 @@ __attribute__((format(printf, 2, 3))) static void say(const reporter *r,
   if (r->style == TABLE_MARKDOWN) {
     write_escaped(text);
   } else {
-    fputs(text, stdout);
+    fputs(text, tool_out());
   }
   free(text);
 }
 
 static void title(const reporter *r, const char *text) {
-  printf(r->style == TABLE_MARKDOWN ? "\n### %s\n\n" : "\n%s\n", text);
+  fprintf(tool_out(), r->style == TABLE_MARKDOWN ? "\n### %s\n\n" : "\n%s\n",
+          text);
 }
 
 static double percent(uint64_t part, uint64_t whole) {
@@ -145,7 +146,7 @@ static void say_ooms(const reporter *r) {
     say(r, "%s requests were refused; this is the last of them.\n",
         format_count(count, a->oom_total));
   }
-  putchar('\n');
+  fputc('\n', tool_out());
 }
 
 static void say_peak(const reporter *r) {
@@ -267,7 +268,7 @@ static void write_frames(const reporter *r, const char *heading,
     if (callers) add_caller(r, t, callers, &list->items[i]);
   }
   title(r, heading);
-  table_write(t, r->style, stdout);
+  table_write(t, r->style, tool_out());
   table_destroy(t);
 }
 
@@ -286,7 +287,7 @@ static void write_sums(const reporter *r, const char *heading,
     table_text(t, sums->items[i].name);
   }
   title(r, heading);
-  table_write(t, r->style, stdout);
+  table_write(t, r->style, tool_out());
   table_destroy(t);
 }
 
@@ -323,7 +324,7 @@ static void write_diff(const reporter *r) {
     table_text(t, change->frame);
   }
   title(r, "What grew and shrank between the peaks");
-  table_write(t, r->style, stdout);
+  table_write(t, r->style, tool_out());
   table_destroy(t);
 }
 
@@ -362,7 +363,7 @@ static void write_what_if(const reporter *r) {
                ? "What other allocators would have held to serve what was "
                  "refused too"
                : "What other allocators would have held");
-  table_write(t, r->style, stdout);
+  table_write(t, r->style, tool_out());
   table_destroy(t);
 }
 

@@ -2,14 +2,22 @@
 // else, over the C library's memory. Its one device, "small:0", has 64 MiB,
 // and the host must not touch its memory.
 //
-// Compiled with WIDE it is "wide:0", which has a little beyond the ABI.
+// Compiled with WIDE it is "wide:0", which has a little beyond the ABI; with
+// NOISY it has 1 GiB and writes to stdout at each allocation.
 #include <stdlib.h>
 #include <string.h>
 
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
 
+#ifdef NOISY
+#include "noise.h"
+static const size_t capacity = (size_t)1 << 30;
+#else
+#define noise(what) (void)(what)
 static const size_t capacity = (size_t)64 << 20;
+#endif
+
 static size_t used;
 
 static C_Status fine(const C_Device device) {
@@ -24,6 +32,7 @@ static C_Status get_device(const C_Device device) {
 
 static C_Status allocate(const C_Device device, void **ptr, size_t size) {
   (void)device;
+  noise("allocate");
   if (size > capacity - used) return C_FAILED;
   *ptr = aligned_alloc(256, (size + 255) / 256 * 256);
   if (*ptr == NULL) return C_FAILED;

@@ -68,7 +68,8 @@ const char *tool_file(const char *name) {
 static _Noreturn void become(const char *path, int out_fd, int err_fd,
                              const char *const *argv) {
   signal(SIGPIPE, SIG_DFL);
-  dup2(out_fd, STDOUT_FILENO);
+  if (out_fd == TOOL_CLOSED) close(STDOUT_FILENO);
+  if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
   dup2(err_fd, STDERR_FILENO);
   execv(path, (char *const *)argv);
   _exit(127);
@@ -86,7 +87,7 @@ tool_output tool_run_program(const char *path, int out_fd,
                              const char *const *argv) {
   FILE *out = tmpfile(), *err = tmpfile();
   ck_assert(out != NULL && err != NULL);
-  if (out_fd < 0) out_fd = fileno(out);
+  if (out_fd == -1) out_fd = fileno(out);
   pid_t pid = fork();
   ck_assert_int_ge(pid, 0);
   if (pid == 0) become(path, out_fd, fileno(err), argv);

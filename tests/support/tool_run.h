@@ -19,7 +19,8 @@ typedef struct tool_output {
 
 #define tool_run(...) tool_run_to(-1, __VA_ARGS__)
 
-// The same with stdout on |out_fd| (-1: kept).
+// The same with stdout on |out_fd| (-1: kept; TOOL_CLOSED: closed).
+enum { TOOL_CLOSED = -2 };
 #define tool_run_to(out_fd, ...) \
   tool_run_list(out_fd, (const char *const[]){"tarn", __VA_ARGS__, NULL})
 
