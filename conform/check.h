@@ -6,9 +6,10 @@
 //   }
 //
 // A check returns true if it passed. Whatever finds fault says so with
-// conform_fail, which is false, and so is handed on. Memory, streams and
-// events that the kit takes for a check are given back when it has passed;
-// after a failure the process ends, and nothing is tidied up.
+// conform_fail, or with conform_quirk where Tarn copes with what was found;
+// both are false, and so are handed on. Memory, streams and events that the kit
+// takes for a check are given back when it has passed or found a quirk; after a
+// failure the process ends, and nothing is tidied up.
 #ifndef TARN_CONFORM_CHECK_H_
 #define TARN_CONFORM_CHECK_H_
 
@@ -138,8 +139,10 @@ const char *conform_status(C_Status status);
 
 // --- outcomes --------------------------------------------------------------
 
-// Each returns false.
+// Each returns false. The text of a quirk ends with what Tarn does about it.
 bool conform_fail(conform_target *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool conform_quirk(conform_target *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool conform_skip(conform_target *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -151,6 +154,11 @@ bool conform_note(conform_target *t, const char *format, ...)
 #define EXPECT(t, condition, ...)                            \
   do {                                                       \
     if (!(condition)) return conform_fail((t), __VA_ARGS__); \
+  } while (0)
+
+#define EXPECT_QUIRK(t, condition, ...)                       \
+  do {                                                        \
+    if (!(condition)) return conform_quirk((t), __VA_ARGS__); \
   } while (0)
 
 // True if a call answered C_SUCCESS or C_WARNING.

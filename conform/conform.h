@@ -28,11 +28,20 @@ enum {
 typedef enum conform_result {
   CONFORM_SKIP = 0,  // |detail| says why
   CONFORM_PASS,
-  CONFORM_FAIL,
+  CONFORM_FAIL,  // of faults; of quirks in a strict run
 } conform_result;
+
+// How much a finding matters.
+typedef enum conform_level {
+  CONFORM_NONE = 0,  // nothing was found
+  CONFORM_NOTE,      // the ABI allows it; worth knowing
+  CONFORM_QUIRK,     // the ABI does not allow it; Tarn copes
+  CONFORM_FAULT,     // the ABI does not allow it; programs go wrong
+} conform_level;
 
 typedef struct conform_outcome {
   conform_result result;
+  conform_level level;
   char detail[CONFORM_DETAIL_SIZE];  // what was expected, and what was found
 } conform_outcome;
 
@@ -52,6 +61,7 @@ typedef struct conform_request {
   unsigned timeout_s;  // of each check; 0: CONFORM_TIMEOUT_S
   bool in_process;     // no child, no timeout: for debuggers
   bool measures;       // copies and allocations, when the checks are done
+  bool strict;         // a quirk is a failure
   const bool *wanted;  // by check; NULL: all
 
   // Told before each check and figure; may be NULL.
@@ -98,8 +108,10 @@ typedef struct conform_findings {
 conform_findings *conform_findings_create(void);
 void conform_findings_destroy(conform_findings *findings);
 
-// How many of the outcomes are |result|.
+// How many of the outcomes are |result|, and how many are of |level|.
 size_t conform_tally(const conform_findings *findings, conform_result result);
+size_t conform_tally_level(const conform_findings *findings,
+                           conform_level level);
 
 // Fills |found|, which is fresh.
 conform_verdict conform_run(const conform_request *request,

@@ -42,9 +42,10 @@ static bool list_bounds(conform_target *t) {
     EXPECT(t, !within || ids[i] == t->ids[i],
            "get_device_list says %zu at [%zu], but said %zu before", ids[i], i,
            t->ids[i]);
-    EXPECT(t, within || ids[i] == untouched,
-           "get_device_list wrote [%zu], but there are %zu devices", i,
-           t->count);
+    EXPECT_QUIRK(t, within || ids[i] == untouched,
+                 "get_device_list wrote [%zu], but there are %zu devices; "
+                 "Tarn leaves room and takes %zu",
+                 i, t->count, t->count);
   }
   return true;
 }
@@ -113,21 +114,24 @@ static bool synchronize(conform_target *t) {
 static bool wrong_id_current(conform_target *t) {
   struct C_Device_st wrong = {.id = 1 << 20};
   C_Status got = t->abi->set_device(&wrong);
-  EXPECT(t, got != C_SUCCESS && got != C_WARNING,
-         "set_device(%d) answered %s, though there is no such device", wrong.id,
-         conform_status(got));
-  return set_get(t);
+  if (!set_get(t)) return false;
+  EXPECT_QUIRK(t, got != C_SUCCESS && got != C_WARNING,
+               "set_device(%d) answered %s, though there is no such device; "
+               "Tarn names only devices that were listed",
+               wrong.id, conform_status(got));
+  return true;
 }
 
 static bool wrong_id_memory(conform_target *t) {
   struct C_Device_st wrong = {.id = 1 << 20};
   void *block = NULL;
   C_Status got = t->abi->device_memory_allocate(&wrong, &block, 256);
-  EXPECT(t, (got != C_SUCCESS && got != C_WARNING) || block == NULL,
-         "device_memory_allocate of device %d, which does not exist, answered "
-         "%s and %p",
-         wrong.id, conform_status(got), block);
-  return works(t);
+  if (!works(t)) return false;
+  EXPECT_QUIRK(t, (got != C_SUCCESS && got != C_WARNING) || block == NULL,
+               "device_memory_allocate of device %d, which does not exist, "
+               "answered %s and %p; Tarn names only devices that were listed",
+               wrong.id, conform_status(got), block);
+  return true;
 }
 
 static bool finalize(conform_target *t) {

@@ -39,8 +39,10 @@ static bool alignment(conform_target *t) {
   size_t align = 0;
   void *block = NULL;
   EXTENSION(t, alignment, t->device.id, &align);
-  EXPECT(t, tarn_is_power_of_two(align), "alignment is %zu, no power of two",
-         align);
+  EXPECT_QUIRK(t, tarn_is_power_of_two(align),
+               "alignment is %zu, no power of two; to Tarn it promises "
+               "nothing",
+               align);
   for (size_t i = 0; kit_lengths[i] != 0; i++) {
     if (!kit_take(t, kit_lengths[i], &block)) return false;
     EXPECT(t, address_of(block) % align == 0,
@@ -228,9 +230,12 @@ enum { TEXT_SIZE = 512 };
 static bool ask_why(conform_target *t, char *text) {
   memset(text, 'x', TEXT_SIZE);
   t->ext->error_text(t->device.id, NULL, text, TEXT_SIZE);
-  EXPECT(t, memchr(text, '\0', TEXT_SIZE) != NULL,
-         "error_text sets no NUL within %d bytes", (int)TEXT_SIZE);
-  EXPECT(t, strchr(text, '\n') == NULL, "error_text has more than one line");
+  EXPECT_QUIRK(t, memchr(text, '\0', TEXT_SIZE) != NULL,
+               "error_text sets no NUL within %d bytes; Tarn leaves the text "
+               "out",
+               (int)TEXT_SIZE);
+  EXPECT_QUIRK(t, strchr(text, '\n') == NULL,
+               "error_text has more than one line; Tarn makes it one");
   return true;
 }
 
@@ -272,11 +277,13 @@ static bool text_bounds(conform_target *t) {
     char text[64];
     memset(text, 'x', sizeof text);
     t->ext->error_text(t->device.id, NULL, text, size);
-    EXPECT(t, memchr(text, '\0', size) != NULL,
-           "error_text sets no NUL within %zu bytes", size);
     for (size_t i = size; i < sizeof text; i++) {
       EXPECT(t, text[i] == 'x', "error_text writes byte %zu of %zu", i, size);
     }
+    EXPECT_QUIRK(t, memchr(text, '\0', size) != NULL,
+                 "error_text sets no NUL within %zu bytes; Tarn leaves the "
+                 "text out",
+                 size);
   }
   return true;
 }

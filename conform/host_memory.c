@@ -56,10 +56,11 @@ static bool check_alignment(conform_target *t, pair p) {
   void *block = NULL;
   for (size_t i = 0; kit_lengths[i] != 0; i++) {
     if (!take(t, &p, kit_lengths[i], &block)) return false;
-    EXPECT(t, (uintptr_t)block % 16 == 0,
-           "%s gave %p for %zu bytes, no multiple of 16", p.take_name, block,
-           kit_lengths[i]);
     if (!give(t, &p, block, kit_lengths[i])) return false;
+    EXPECT_QUIRK(t, (uintptr_t)block % 16 == 0,
+                 "%s gave %p for %zu bytes, no multiple of 16; Tarn promises "
+                 "no alignment that it does not make itself",
+                 p.take_name, block, kit_lengths[i]);
   }
   return true;
 }

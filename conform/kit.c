@@ -76,8 +76,11 @@ bool kit_has_room(conform_target *t, size_t size) {
     return conform_skip(t, "wants %zu MiB; %zu MiB are free", size >> 20,
                         available >> 20);
   }
-  if (t->abi->device_max_alloc_size != NULL) {
-    CALL(t, device_max_alloc_size, &t->device, &most);
+  // What it answers is the matter of a check of its own.
+  if (t->abi->device_max_alloc_size == NULL ||
+      t->abi->device_max_alloc_size(&t->device, &most) > C_WARNING ||
+      most == 0) {
+    most = SIZE_MAX;
   }
   if (most < size) {
     return conform_skip(t, "wants %zu MiB; device_max_alloc_size is %zu MiB",

@@ -91,9 +91,10 @@ static bool is_aligned(conform_target *t, size_t align, const char *why) {
   void *block = NULL;
   for (size_t i = 0; kit_lengths[i] != 0; i++) {
     if (!kit_take(t, kit_lengths[i], &block)) return false;
-    EXPECT(t, (uintptr_t)block % align == 0,
-           "a block of %zu bytes is at %p, no multiple of %zu, %s",
-           kit_lengths[i], block, align, why);
+    EXPECT_QUIRK(t, (uintptr_t)block % align == 0,
+                 "a block of %zu bytes is at %p, no multiple of %zu, %s; Tarn "
+                 "promises no alignment that it does not make itself",
+                 kit_lengths[i], block, align, why);
   }
   return true;
 }

@@ -38,7 +38,11 @@ static void announce(const session *s) {
 
 static void settle(session *s, const conform_outcome *outcome) {
   if (s->next < s->count) {
-    s->found->outcomes[s->order[s->next]] = *outcome;
+    conform_outcome *kept = &s->found->outcomes[s->order[s->next]];
+    *kept = *outcome;
+    if (s->request->strict && kept->level == CONFORM_QUIRK) {
+      kept->result = CONFORM_FAIL;
+    }
     s->found->ran[s->order[s->next]] = true;
   } else if (outcome->result == CONFORM_FAIL) {
     memcpy(s->found->unmeasured, outcome->detail, sizeof outcome->detail);
@@ -199,7 +203,7 @@ static uint64_t timeout_ns(const session *s) {
 
 // How a child that did not say that it leaves came to its end.
 static conform_outcome explain(const session *s, int status, bool late) {
-  conform_outcome outcome = {.result = CONFORM_FAIL};
+  conform_outcome outcome = {.result = CONFORM_FAIL, .level = CONFORM_FAULT};
   char *out = outcome.detail;
   if (late && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
     snprintf(out, CONFORM_DETAIL_SIZE, "did not return within %u s",
@@ -271,6 +275,14 @@ size_t conform_tally(const conform_findings *findings, conform_result result) {
   size_t count = 0;
   for (size_t i = 0; i < conform_count(); i++)
     count += findings->ran[i] && findings->outcomes[i].result == result;
+  return count;
+}
+
+size_t conform_tally_level(const conform_findings *findings,
+                           conform_level level) {
+  size_t count = 0;
+  for (size_t i = 0; i < conform_count(); i++)
+    count += findings->ran[i] && findings->outcomes[i].level == level;
   return count;
 }
 

@@ -14,17 +14,26 @@
 // Outcomes
 // ---------------------------------------------------------------------------
 
-__attribute__((format(printf, 3, 0))) static void set_outcome(
-    conform_target *t, conform_result result, const char *format,
-    va_list arguments) {
+__attribute__((format(printf, 4, 0))) static void set_outcome(
+    conform_target *t, conform_result result, conform_level level,
+    const char *format, va_list arguments) {
   t->outcome.result = result;
+  t->outcome.level = level;
   vsnprintf(t->outcome.detail, sizeof t->outcome.detail, format, arguments);
 }
 
 bool conform_fail(conform_target *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  set_outcome(t, CONFORM_FAIL, format, arguments);
+  set_outcome(t, CONFORM_FAIL, CONFORM_FAULT, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+bool conform_quirk(conform_target *t, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  set_outcome(t, CONFORM_PASS, CONFORM_QUIRK, format, arguments);
   va_end(arguments);
   return false;
 }
@@ -32,7 +41,7 @@ bool conform_fail(conform_target *t, const char *format, ...) {
 bool conform_skip(conform_target *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  set_outcome(t, CONFORM_SKIP, format, arguments);
+  set_outcome(t, CONFORM_SKIP, CONFORM_NONE, format, arguments);
   va_end(arguments);
   return false;
 }
@@ -40,7 +49,7 @@ bool conform_skip(conform_target *t, const char *format, ...) {
 bool conform_note(conform_target *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  set_outcome(t, CONFORM_PASS, format, arguments);
+  set_outcome(t, CONFORM_PASS, CONFORM_NOTE, format, arguments);
   va_end(arguments);
   return true;
 }

@@ -54,6 +54,7 @@ static bool load(worker *w, size_t position) {
   bool loaded = conform_target_load(w->target, w->origin);
   if (position != 0) return loaded;
   if (loaded) {
+    memset(&w->target->outcome, 0, sizeof w->target->outcome);
     w->target->outcome.result = CONFORM_PASS;
     send_loaded(w);
   } else {

@@ -57,6 +57,14 @@ static size_t find_check(const char *json, const char *name) {
   return 0;
 }
 
+static void assert_level(const char *json, const char *name,
+                         const char *level) {
+  char path[64];
+  snprintf(path, sizeof path, "checks.%zu.level", find_check(json, name));
+  ck_assert_msg(is_at(json, path, level), "%s: %.40s, not %s", name,
+                json_at(json, path), level);
+}
+
 static void assert_result(const char *json, const char *name,
                           const char *result) {
   char path[64];
@@ -88,6 +96,7 @@ static void assert_passed(const char *what, const tool_output *o) {
   ck_assert_msg(o->status == 0, "%s: exit %d: %s%.3000s", what, o->status,
                 o->err, o->out);
   ck_assert(json_is(o->out, "failed", "0"));
+  ck_assert(json_is(o->out, "quirks", "0"));
 }
 
 static void assert_checked(const tool_output *o, const char *device) {
@@ -95,10 +104,10 @@ static void assert_checked(const tool_output *o, const char *device) {
   ck_assert(json_valid(o->out));
   ck_assert_ptr_eq(strchr(o->out, '\n'), o->out + strlen(o->out) - 1);
   ck_assert_str_eq(json_keys(o->out, "", keys, sizeof keys),
-                   "device,plugin,checks,passed,failed,skipped,copies,"
-                   "allocations");
+                   "device,plugin,checks,passed,failed,skipped,quirks,notes,"
+                   "copies,allocations");
   ck_assert_str_eq(json_keys(o->out, "checks.0", keys, sizeof keys),
-                   "name,result,detail");
+                   "name,result,detail,level");
   ck_assert(is_at(o->out, "device", device));
   ck_assert_uint_ge(json_size(o->out, "checks"), 60);
   ck_assert_double_ge(json_number(o->out, "passed"), 50);
@@ -165,12 +174,14 @@ END_TEST
 START_TEST(small_is_told_of_stand_ins) {
   tool_output o =
       tool_run("conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
-  ck_assert(json_is(o.out, "failed", "2"));
+  ck_assert_int_eq(o.status, 0);
+  ck_assert(json_is(o.out, "failed", "0"));
+  ck_assert(json_is(o.out, "quirks", "2"));
   ck_assert_uint_eq(json_size(o.out, "copies"), 0);
-  assert_result(o.out, "devices.wrong_id_is_not_current", "fail");
-  assert_result(o.out, "devices.wrong_id_has_no_memory", "fail");
+  assert_level(o.out, "devices.wrong_id_is_not_current", "quirk");
+  assert_level(o.out, "devices.wrong_id_has_no_memory", "quirk");
   assert_result(o.out, "memory.set_values", "skip");
+  assert_level(o.out, "memory.set_values", "none");
   assert_contains(o.out, "device_memory_set is not provided: Tarn ");
   tool_output_free(&o);
 }
@@ -197,99 +208,134 @@ static const struct {
   const char *fault;
   const char *check;
   const char *says;  // in the detail
+  const char *level;
 } faults[] = {
-    {"load_dies", "loading.accepted", "crashed: SIGABRT"},
-    {"no_type", "loading.accepted", "names no device type"},
-    {"half_of_streams", "loading.accepted", "destroy_stream"},
-    {"table_overrun", "loading.table_of_912_bytes", "byte 912 of a table"},
-    {"size_cleared", "loading.size_kept", "is 0 after"},
-    {"slots_beyond", "loading.nothing_beyond_472", "from byte 496"},
-    {"slots_reserved", "loading.reserved_slots", "reserved_mem_api[1]"},
-    {"version_wrong", "loading.version", "0.2.1, not 0.1.1"},
-    {"type_differs", "loading.device_type", "'other' in a table of 912"},
+    {"load_dies", "loading.accepted", "crashed: SIGABRT", "fault"},
+    {"no_type", "loading.accepted", "names no device type", "fault"},
+    {"half_of_streams", "loading.accepted", "destroy_stream", "fault"},
+    {"table_overrun", "loading.table_of_912_bytes", "byte 912 of a table",
+     "quirk"},
+    {"size_cleared", "loading.size_kept", "is 0 after", "quirk"},
+    {"slots_beyond", "loading.nothing_beyond_472", "from byte 496", "note"},
+    {"slots_reserved", "loading.reserved_slots", "reserved_mem_api[1]",
+     "quirk"},
+    {"version_wrong", "loading.version", "0.2.1, not 0.1.1", "quirk"},
+    {"type_differs", "loading.device_type", "'other' in a table of 912",
+     "fault"},
     {"initialize_fails", "devices.initialize",
-     "initialize answered C_INTERNAL_ERROR"},
-    {"initialize_dies", "devices.initialize", "crashed: SIGABRT"},
-    {"no_devices", "devices.initialize", "get_device_count says 0"},
-    {"list_repeats", "devices.list_distinct", "says 0 twice"},
-    {"list_too_long", "devices.list_bounds", "wrote [2]"},
-    {"any_id", "devices.wrong_id_is_not_current", "no such device"},
-    {"any_id", "devices.wrong_id_has_no_memory", "does not exist"},
-    {"finalize_fails", "devices.finalize", "C_ERROR, not C_SUCCESS"},
-    {"no_total", "statistics.total", "0 bytes"},
-    {"free_above_total", "statistics.free_within_total", "are free"},
-    {"total_shrinks", "statistics.total_constant", "in use"},
-    {"stats_stand_still", "statistics.free_falls", "does not fall"},
-    {"never_free", "statistics.free_rises", "does not rise"},
-    {"min_chunk_0", "sizes.min_chunk", "is 0"},
-    {"min_chunk_odd", "sizes.min_chunk", "48, no power of two"},
-    {"max_alloc_above_total", "sizes.max_alloc", "bytes in all"},
-    {"padding_huge", "sizes.padding", "1073741824"},
-    {"misaligned", "memory.alignment_of_16", "no multiple of 16"},
-    {"aligned_to_16", "memory.alignment_of_min_chunk", "no multiple of 256"},
-    {"one_block_for_all", "memory.blocks_are_distinct", "blocks overlap"},
-    {"one_block_for_all", "memory.contents_are_kept", "not 0x"},
-    {"never_free", "memory.nothing_leaks", "C_FAILED, not C_SUCCESS"},
-    {"free_fails", "memory.allocate_one_byte", "C_ERROR, not C_SUCCESS"},
-    {"set_value_wrong", "memory.set_values", "is 0x00, not 0x80"},
-    {"set_too_long", "memory.set_leaves_the_rest", "byte 5100 of 8192"},
-    {"host_memory_null", "host_memory.odd_sizes", "set no pointer"},
-    {"h2d_too_short", "copies.h2d_odd_lengths", "byte 0 of 8192"},
-    {"d2h_too_long", "copies.d2h_at_offsets", "memory_copy_d2h of 100 bytes"},
-    {"d2d_whole_words", "copies.d2d_odd_lengths", "memory_copy_d2d of 1 byte"},
-    {"d2d_dies", "copies.d2d_within_a_block", "crashed: SIGABRT"},
-    {"p2p_does_nothing", "two_devices.p2p_at_offsets", "memory_copy_p2p of"},
-    {"p2p_does_nothing", "two_devices.p2p_the_other_way", "memory_copy_p2p of"},
-    {"devices_share", "two_devices.separate_memory", "one device: byte"},
-    {"current_is_global", "two_devices.current_per_thread", "in between"},
+     "initialize answered C_INTERNAL_ERROR", "fault"},
+    {"initialize_dies", "devices.initialize", "crashed: SIGABRT", "fault"},
+    {"no_devices", "devices.initialize", "get_device_count says 0", "fault"},
+    {"list_repeats", "devices.list_distinct", "says 0 twice", "fault"},
+    {"list_too_long", "devices.list_bounds", "wrote [2]", "quirk"},
+    {"any_id", "devices.wrong_id_is_not_current", "no such device", "quirk"},
+    {"any_id", "devices.wrong_id_has_no_memory", "does not exist", "quirk"},
+    {"finalize_fails", "devices.finalize", "C_ERROR, not C_SUCCESS", "fault"},
+    {"no_total", "statistics.total", "0 bytes", "fault"},
+    {"free_above_total", "statistics.free_within_total", "are free", "quirk"},
+    {"total_shrinks", "statistics.total_constant", "in use", "fault"},
+    {"stats_stand_still", "statistics.free_falls", "does not fall", "fault"},
+    {"never_free", "statistics.free_rises", "does not rise", "fault"},
+    {"min_chunk_0", "sizes.min_chunk", "is 0", "quirk"},
+    {"min_chunk_odd", "sizes.min_chunk", "48, no power of two", "quirk"},
+    {"max_alloc_above_total", "sizes.max_alloc", "bytes in all", "fault"},
+    {"padding_huge", "sizes.padding", "1073741824", "fault"},
+    {"misaligned", "memory.alignment_of_16", "no multiple of 16", "quirk"},
+    {"aligned_to_16", "memory.alignment_of_min_chunk", "no multiple of 256",
+     "quirk"},
+    {"one_block_for_all", "memory.blocks_are_distinct", "blocks overlap",
+     "fault"},
+    {"one_block_for_all", "memory.contents_are_kept", "not 0x", "fault"},
+    {"never_free", "memory.nothing_leaks", "C_FAILED, not C_SUCCESS", "fault"},
+    {"free_fails", "memory.allocate_one_byte", "C_ERROR, not C_SUCCESS",
+     "fault"},
+    {"set_value_wrong", "memory.set_values", "is 0x00, not 0x80", "fault"},
+    {"set_too_long", "memory.set_leaves_the_rest", "byte 5100 of 8192",
+     "fault"},
+    {"host_memory_null", "host_memory.odd_sizes", "set no pointer", "fault"},
+    {"h2d_too_short", "copies.h2d_odd_lengths", "byte 0 of 8192", "fault"},
+    {"d2h_too_long", "copies.d2h_at_offsets", "memory_copy_d2h of 100 bytes",
+     "fault"},
+    {"d2d_whole_words", "copies.d2d_odd_lengths", "memory_copy_d2d of 1 byte",
+     "fault"},
+    {"d2d_dies", "copies.d2d_within_a_block", "crashed: SIGABRT", "fault"},
+    {"p2p_does_nothing", "two_devices.p2p_at_offsets", "memory_copy_p2p of",
+     "fault"},
+    {"p2p_does_nothing", "two_devices.p2p_the_other_way", "memory_copy_p2p of",
+     "fault"},
+    {"devices_share", "two_devices.separate_memory", "one device: byte",
+     "fault"},
+    {"current_decides", "two_devices.current_per_thread",
+     "took memory of device 1, which was current", "fault"},
+    {"size_fails", "sizes.max_alloc", "answered C_ERROR", "quirk"},
+    {"current_is_global", "two_devices.current_per_thread", "in between",
+     "quirk"},
     {"synchronize_hangs", "streams.synchronize_idle",
-     "did not return within 1 s"},
-    {"synchronize_does_nothing", "queued.h2d_odd_lengths", "async_memory_copy"},
-    {"query_says_yes", "streams.query_says_when_done", "byte 0 of"},
-    {"destroy_drops_work", "streams.destroy_with_work", "byte 0 of"},
-    {"callback_never", "streams.callback_is_called_once", "5 s after"},
-    {"callback_twice", "streams.callback_is_called_once", "called 2 times"},
-    {"callback_early", "streams.callback_runs_behind_work", "not yet the copy"},
-    {"callback_status_wrong", "streams.callback_is_told_the_status",
-     "C_FAILED"},
-    {"queued_too_short", "queued.d2d_odd_lengths", "async_memory_copy_d2d of"},
-    {"order_broken", "queued.run_in_order", "chain of 32"},
-    {"order_broken", "queued.overwrite_in_order", "16 times"},
-    {"event_never_happens", "events.query_after", "C_WARNING"},
-    {"event_is_not_awaited", "events.synchronize", "byte 0 of"},
-    {"event_unrecorded_fails", "events.synchronize_unrecorded", "C_ERROR"},
-    {"wait_is_ignored", "events.wait_across_streams", "byte 0 of"},
-    {"full_exits", "exhaustion.absurd_sizes",
-     "ended the process with status 3"},
-    {"full_is_internal", "exhaustion.more_than_total", "C_INTERNAL_ERROR"},
-    {"promises_all", "exhaustion.until_full", "of 8388608 bytes"},
-    {"never_free", "exhaustion.all_comes_back", "the second time"},
+     "did not return within 1 s", "fault"},
+    {"synchronize_does_nothing", "queued.h2d_odd_lengths", "async_memory_copy",
+     "fault"},
+    {"query_says_yes", "streams.query_says_when_done", "byte 0 of", "fault"},
+    {"destroy_drops_work", "streams.destroy_with_work", "byte 0 of", "fault"},
+    {"callback_never", "streams.callback_is_called_once", "5 s after", "fault"},
+    {"callback_twice", "streams.callback_is_called_once", "called 2 times",
+     "fault"},
+    {"callback_early", "streams.callback_runs_behind_work", "not yet the copy",
+     "fault"},
+    {"callback_status_wrong", "streams.callback_is_told_the_status", "C_FAILED",
+     "fault"},
+    {"queued_too_short", "queued.d2d_odd_lengths", "async_memory_copy_d2d of",
+     "fault"},
+    {"order_broken", "queued.run_in_order", "chain of 32", "fault"},
+    {"order_broken", "queued.overwrite_in_order", "16 times", "fault"},
+    {"event_never_happens", "events.query_after", "C_WARNING", "fault"},
+    {"event_is_not_awaited", "events.synchronize", "byte 0 of", "fault"},
+    {"event_unrecorded_fails", "events.synchronize_unrecorded", "C_ERROR",
+     "fault"},
+    {"wait_is_ignored", "events.wait_across_streams", "byte 0 of", "fault"},
+    {"full_exits", "exhaustion.absurd_sizes", "ended the process with status 3",
+     "fault"},
+    {"full_is_internal", "exhaustion.more_than_total", "C_INTERNAL_ERROR",
+     "fault"},
+    {"promises_all", "exhaustion.until_full", "of 8388608 bytes", "fault"},
+    {"never_free", "exhaustion.all_comes_back", "the second time", "fault"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
-static tool_output run_fault(size_t index, const char *format) {
+static tool_output run_fault(size_t index, const char *format, bool strict) {
   setenv("TARN_FAULT", faults[index].fault, 1);
-  tool_output o = tool_run(
-      "conform", TARN_FAULTY_PLUGIN, "--only", faults[index].check, "--timeout",
-      strstr(faults[index].says, " 1 s") ? "1" : "60", "-o", format);
-  ck_assert_msg(o.status == 1, "%s: exit %d: %s%s", faults[index].fault,
-                o.status, o.err, o.out);
-  return o;
+  return tool_run("conform", TARN_FAULTY_PLUGIN, "--only", faults[index].check,
+                  "--timeout", strstr(faults[index].says, " 1 s") ? "1" : "60",
+                  "-o", format, strict ? "--strict" : NULL);
+}
+
+// Faults fail a run, quirks a strict one; a note does neither.
+static bool is_failure(size_t index, bool strict) {
+  const char *level = faults[index].level;
+  return strcmp(level, "fault") == 0 || (strict && strcmp(level, "quirk") == 0);
+}
+
+static void assert_found(size_t i, bool strict) {
+  const char *check = faults[i].check;
+  char path[64];
+  tool_output o = run_fault(i, "json", strict);
+  ck_assert_msg(o.status == (is_failure(i, strict) ? 1 : 0),
+                "%s: exit %d: %s%s", faults[i].fault, o.status, o.err, o.out);
+  assert_result(o.out, check, is_failure(i, strict) ? "fail" : "pass");
+  assert_level(o.out, check, faults[i].level);
+  ck_assert_msg(strstr(o.out, faults[i].says) != NULL, "%s: '%s' is not in %s",
+                faults[i].fault, faults[i].says, o.out);
+  if (strcmp(faults[i].level, "note") != 0) {
+    snprintf(path, sizeof path, "checks.%zu.code", find_check(o.out, check));
+    const char *code = json_at(o.out, path);
+    ck_assert_ptr_nonnull(code);
+    ck_assert_int_gt((int)strcspn(code + 1, "\""), 20);
+  }
+  tool_output_free(&o);
 }
 
 START_TEST(each_fault_is_found) {
-  size_t i = (size_t)_i;
-  char path[64];
-  tool_output o = run_fault(i, "json");
-  assert_result(o.out, faults[i].check, "fail");
-  snprintf(path, sizeof path, "checks.%zu.code",
-           find_check(o.out, faults[i].check));
-  const char *code = json_at(o.out, path);
-  ck_assert_ptr_nonnull(code);
-  ck_assert_int_gt((int)strcspn(code + 1, "\""), 20);
-  ck_assert_msg(strstr(o.out, faults[i].says) != NULL, "%s: '%s' is not in %s",
-                faults[i].fault, faults[i].says, o.out);
-  tool_output_free(&o);
+  assert_found((size_t)_i, false);
+  if (!is_failure((size_t)_i, false)) assert_found((size_t)_i, true);
 }
 END_TEST
 
@@ -369,6 +415,30 @@ START_TEST(table_shows_the_code) {
 }
 END_TEST
 
+START_TEST(table_tells_levels) {
+  setenv("TARN_FAULT", "aligned_to_16", 1);
+  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "\nquirk memory.alignment_of_min_chunk ");
+  assert_contains(o.out, "; Tarn promises no alignment that it does not make");
+  assert_contains(o.out,
+                  "        assert((uintptr_t)block % min_chunk == 0);\n");
+  assert_contains(o.out, " 0 failed, ");
+  assert_contains(o.out, "; 1 quirk, 0 notes\n");
+  tool_output_free(&o);
+  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "\nFAIL  memory.alignment_of_min_chunk ");
+  assert_contains(o.out, " 1 failed, ");
+  tool_output_free(&o);
+  setenv("TARN_FAULT", "slots_beyond", 1);
+  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "loading", "--strict");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "\nnote  loading.nothing_beyond_472 ");
+  tool_output_free(&o);
+}
+END_TEST
+
 static size_t count_of(const char *text, const char *part) {
   size_t count = 0;
   for (; (text = strstr(text, part)) != NULL; text++)
@@ -385,7 +455,8 @@ static void assert_xml(const char *text) {
   ck_assert_uint_eq(count_of(text, "</testsuite>"), 1);
   ck_assert_uint_eq(count_of(text, "<failure "), count_of(text, "</failure>"));
   ck_assert_uint_eq(count_of(text, "</testcase>"),
-                    count_of(text, "<failure ") + count_of(text, "<skipped "));
+                    count_of(text, "<failure ") + count_of(text, "<skipped ") +
+                        count_of(text, "<system-out>"));
   for (const char *at = text; (at = strchr(at, '&')) != NULL; at++) {
     require(strncmp(at, "&lt;", 4) == 0 || strncmp(at, "&gt;", 4) == 0 ||
             strncmp(at, "&amp;", 5) == 0 || strncmp(at, "&quot;", 6) == 0);
@@ -405,8 +476,28 @@ START_TEST(junit) {
                   "<testcase classname=\"memory\" "
                   "name=\"set_leaves_the_rest\">\n    <failure "
                   "message=\"");
+  assert_contains(o.out, " type=\"fault\">");
   assert_contains(o.out, "table-&gt;device_memory_set(&amp;d,");
   assert_contains(o.out, "<skipped message=\"there is no extension");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(junit_tells_levels) {
+  setenv("TARN_FAULT", "aligned_to_16", 1);
+  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory",
+                           "-o", "junit");
+  ck_assert_int_eq(o.status, 0);
+  assert_xml(o.out);
+  assert_contains(o.out, " failures=\"0\" ");
+  assert_contains(o.out, "\n    <system-out>quirk: a block of ");
+  tool_output_free(&o);
+  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict",
+               "-o", "junit");
+  ck_assert_int_eq(o.status, 1);
+  assert_xml(o.out);
+  assert_contains(o.out, " failures=\"1\" ");
+  assert_contains(o.out, " type=\"quirk\">");
   tool_output_free(&o);
 }
 END_TEST
@@ -524,7 +615,8 @@ int main(int argc, char **argv) {
       small_is_told_of_stand_ins, unable_is_not_wrong);
   ADD(suite, "faults", goes_on_after_a_crash, what_is_not_loaded_is_not_checked,
       full_may_be_null, others_hold_memory);
-  ADD(suite, "written", table_shows_the_code, junit, list, in_process);
+  ADD(suite, "written", table_shows_the_code, table_tells_levels, junit,
+      junit_tells_levels, list, in_process);
   ADD(suite, "choice", device_of_a_plugin, nothing_to_test, type_has_its_time,
       wrong_use);
   return run_suite(suite);

@@ -14,10 +14,14 @@ static const char help[] =
     "usage: tarn conform DEVICE|PLUGIN.so [OPTION]...\n"
     "\n"
     "Checks whether a device plug-in keeps to the plug-in ABI, with its own\n"
-    "table and without any stand-in of Tarn's; a check that fails comes with\n"
-    "the few lines of C that show the fault. Then measures copies and\n"
-    "allocations. Each check runs in a child process: one that crashes, hangs\n"
-    "or exits has failed, and the next goes on.\n"
+    "table and without any stand-in of Tarn's; what is found comes with the\n"
+    "few lines of C that show it. Then measures copies and allocations. Each\n"
+    "check runs in a child process: one that crashes, hangs or exits has\n"
+    "failed, and the next goes on.\n"
+    "\n"
+    "A finding is a fault, a quirk, which the ABI does not allow but with "
+    "which\n"
+    "Tarn copes, or a note.\n"
     "\n"
     "  DEVICE          cpu, cpu:0, sim:1: a type, and which device of it\n"
     "  PLUGIN.so       a path with a '/', or a name that ends in .so, which\n"
@@ -27,14 +31,16 @@ static const char help[] =
     "  --plugin FILE   where DEVICE may come from; may be given several times\n"
     "  --only A,B      these checks only, or all of a subject: memory\n"
     "  --list          the names of the checks\n"
+    "  --strict        a quirk is a failure, too\n"
     "  --timeout S     seconds that a check may take (default: 30)\n"
     "  --no-measure    checks only\n"
     "  --in-process    no child processes: for debuggers\n"
     "  -o FORMAT       table (default), json or junit\n"
     "  -h, --help      this text\n"
     "\n"
-    "Exit status: 1 if a check failed or there is nothing to check, 2 if the\n"
-    "command line is wrong.\n";
+    "Exit status: 0 if no check found a fault, 1 if one did or there is "
+    "nothing\n"
+    "to check, 2 if the command line is wrong.\n";
 
 enum { TIMEOUT_MAX_S = 86400, DEVICE_MAX = 4095, NAME_SIZE = 160 };
 
@@ -49,6 +55,7 @@ typedef struct command {
   bool lists;
   bool no_measure;
   bool in_process;
+  bool strict;
 
   char *path;  // of the shared object
   char *type;  // or of the built-in plug-in
@@ -105,6 +112,8 @@ static bool obey(void *context, int option) {
       return c->no_measure = true;
     case 'i':
       return c->in_process = true;
+    case 's':
+      return c->strict = true;
     case 'o':
       return parse_output(c->verb, optarg, &c->output);
     default:
@@ -297,6 +306,7 @@ static tool_exit test(command *c, size_t device) {
                              .timeout_s = (unsigned)c->timeout_s,
                              .in_process = c->in_process,
                              .measures = !c->no_measure && c->only.count == 0,
+                             .strict = c->strict,
                              .wanted = c->wanted,
                              .progress = show_progress,
                              .context = c};
@@ -355,6 +365,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"only", required_argument, NULL, 'y'},
       {"output", required_argument, NULL, 'o'},
       {"plugin", required_argument, NULL, 'p'},
+      {"strict", no_argument, NULL, 's'},
       {"timeout", required_argument, NULL, 't'},
       {0},
   };

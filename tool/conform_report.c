@@ -10,8 +10,8 @@
 #include "table.h"
 #include "text.h"
 
-static const char *result_name(conform_result result) {
-  switch (result) {
+static const char *result_name(const conform_outcome *outcome) {
+  switch (outcome->result) {
     case CONFORM_PASS:
       return "pass";
     case CONFORM_FAIL:
@@ -20,6 +20,25 @@ static const char *result_name(conform_result result) {
       return "skip";
   }
   return "fail";
+}
+
+static const char *level_name(const conform_outcome *outcome) {
+  switch (outcome->level) {
+    case CONFORM_NOTE:
+      return "note";
+    case CONFORM_QUIRK:
+      return "quirk";
+    case CONFORM_FAULT:
+      return "fault";
+    case CONFORM_NONE:
+      break;
+  }
+  return "none";
+}
+
+// What the ABI does not allow comes with the lines that show it.
+static bool is_shown(const conform_outcome *outcome) {
+  return outcome->level >= CONFORM_QUIRK;
 }
 
 static size_t tally(const conform_report *r, conform_result result) {
@@ -61,29 +80,36 @@ static bool is_new_subject(const conform_findings *found, size_t index) {
   return false;
 }
 
-// What showed the failure of the check before ended with a blank line.
-static bool failed_before(const conform_findings *found, size_t index) {
+// What showed the finding of the check before ended with a blank line.
+static bool shown_before(const conform_findings *found, size_t index) {
   for (size_t i = index; i-- > 0;) {
-    if (found->ran[i]) return found->outcomes[i].result == CONFORM_FAIL;
+    if (found->ran[i]) return is_shown(&found->outcomes[i]);
   }
   return false;
 }
 
+// "FAIL" stands out; a quirk that is none in a strict run is one of them.
+static const char *mark_of(const conform_outcome *outcome) {
+  if (outcome->result == CONFORM_FAIL) return "FAIL";
+  return outcome->level == CONFORM_NONE ? result_name(outcome)
+                                        : level_name(outcome);
+}
+
 static void write_line(const conform_findings *found, size_t index, int width) {
+  enum { MARK = 5 };
   const conform_outcome *outcome = &found->outcomes[index];
-  bool failed = outcome->result == CONFORM_FAIL;
-  const char *name = failed ? "FAIL" : result_name(outcome->result);
-  if (is_new_subject(found, index) && !failed_before(found, index)) {
+  const char *mark = mark_of(outcome);
+  if (is_new_subject(found, index) && !shown_before(found, index)) {
     fputc('\n', tool_out());
   }
   if (outcome->detail[0] == '\0') {
-    fprintf(tool_out(), "%s  %s\n", name, conform_name(index));
+    fprintf(tool_out(), "%-*s %s\n", MARK, mark, conform_name(index));
   } else {
-    fprintf(tool_out(), "%s  %-*s  ", name, width, conform_name(index));
+    fprintf(tool_out(), "%-*s %-*s  ", MARK, mark, width, conform_name(index));
     text_write(outcome->detail, tool_out());
     fputc('\n', tool_out());
   }
-  if (failed) write_code(conform_code(index));
+  if (is_shown(outcome)) write_code(conform_code(index));
 }
 
 static void write_heading(const conform_report *r) {
@@ -103,10 +129,19 @@ static void write_checks(const conform_report *r) {
   }
 }
 
+static size_t tally_level(const conform_report *r, conform_level level) {
+  return conform_tally_level(r->found, level);
+}
+
 static void write_summary(const conform_report *r) {
-  fprintf(tool_out(), "\n%zu passed, %zu failed, %zu skipped in %.1f s\n",
+  size_t quirks = tally_level(r, CONFORM_QUIRK);
+  size_t notes = tally_level(r, CONFORM_NOTE);
+  fprintf(tool_out(),
+          "\n%zu passed, %zu failed, %zu skipped in %.1f s; %zu quirk%s, %zu "
+          "note%s\n",
           tally(r, CONFORM_PASS), tally(r, CONFORM_FAIL),
-          tally(r, CONFORM_SKIP), r->seconds);
+          tally(r, CONFORM_SKIP), r->seconds, quirks, quirks == 1 ? "" : "s",
+          notes, notes == 1 ? "" : "s");
 }
 
 // ---------------------------------------------------------------------------
@@ -212,9 +247,10 @@ static void write_json_checks(json *out, const conform_findings *found) {
     const conform_outcome *outcome = &found->outcomes[i];
     json_begin_object(out);
     write_json_text(out, "name", conform_name(i));
-    write_json_text(out, "result", result_name(outcome->result));
+    write_json_text(out, "result", result_name(outcome));
     write_json_text(out, "detail", outcome->detail);
-    if (outcome->result == CONFORM_FAIL) {
+    write_json_text(out, "level", level_name(outcome));
+    if (is_shown(outcome)) {
       write_json_text(out, "code", conform_code(i));
     }
     json_end_object(out);
@@ -254,6 +290,8 @@ static void write_json(const conform_report *r) {
   write_json_count(&out, "passed", tally(r, CONFORM_PASS));
   write_json_count(&out, "failed", tally(r, CONFORM_FAIL));
   write_json_count(&out, "skipped", tally(r, CONFORM_SKIP));
+  write_json_count(&out, "quirks", tally_level(r, CONFORM_QUIRK));
+  write_json_count(&out, "notes", tally_level(r, CONFORM_NOTE));
   write_json_figures(&out, r->found);
   json_end_object(&out);
   json_finish(&out);
@@ -295,6 +333,22 @@ static void write_attribute(const char *name, const char *value) {
   fputc('"', tool_out());
 }
 
+static void write_failure(const conform_outcome *outcome, const char *code) {
+  fputs("    <failure", tool_out());
+  write_attribute("message", outcome->detail);
+  write_attribute("type", level_name(outcome));
+  fputc('>', tool_out());
+  write_xml(code);
+  fputs("</failure>\n", tool_out());
+}
+
+// JUnit knows of failures and what was skipped; what else was found is output.
+static void write_output(const conform_outcome *outcome) {
+  fprintf(tool_out(), "    <system-out>%s: ", level_name(outcome));
+  write_xml(outcome->detail);
+  fputs("</system-out>\n", tool_out());
+}
+
 // "memory.set_values" is the test set_values of the class memory.
 static void write_case(const conform_findings *found, size_t index) {
   const conform_outcome *outcome = &found->outcomes[index];
@@ -302,18 +356,18 @@ static void write_case(const conform_findings *found, size_t index) {
   fprintf(tool_out(), "  <testcase classname=\"%.*s\"", (int)strcspn(name, "."),
           name);
   write_attribute("name", strchr(name, '.') + 1);
-  if (outcome->result == CONFORM_PASS) {
+  if (outcome->result == CONFORM_PASS && outcome->level == CONFORM_NONE) {
     fputs("/>\n", tool_out());
     return;
   }
-  bool failed = outcome->result == CONFORM_FAIL;
-  fprintf(tool_out(), ">\n    <%s", failed ? "failure" : "skipped");
-  write_attribute("message", outcome->detail);
-  if (failed) {
-    fputc('>', tool_out());
-    write_xml(conform_code(index));
-    fputs("</failure>\n", tool_out());
+  fputs(">\n", tool_out());
+  if (outcome->result == CONFORM_FAIL) {
+    write_failure(outcome, conform_code(index));
+  } else if (outcome->result == CONFORM_PASS) {
+    write_output(outcome);
   } else {
+    fputs("    <skipped", tool_out());
+    write_attribute("message", outcome->detail);
     fputs("/>\n", tool_out());
   }
   fputs("  </testcase>\n", tool_out());

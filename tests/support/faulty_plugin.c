@@ -34,6 +34,7 @@ static bool is_device(const struct C_Device_st *device) {
 }
 
 static int index_of(const struct C_Device_st *device) {
+  if (has("current_decides")) return current_of_all;
   return device->id >= 0 && device->id < DEVICES ? device->id : 0;
 }
 
@@ -63,7 +64,8 @@ static C_Status set_device(const C_Device device) {
 }
 
 static C_Status get_device(const C_Device device) {
-  device->id = has("current_is_global") ? current_of_all : current;
+  bool global = has("current_is_global") || has("current_decides");
+  device->id = global ? current_of_all : current;
   return C_SUCCESS;
 }
 
@@ -180,6 +182,7 @@ static C_Status min_chunk(const C_Device device, size_t *size) {
 }
 
 static C_Status max_alloc(const C_Device device, size_t *size) {
+  if (has("size_fails")) return C_ERROR;
   *size = has("max_alloc_above_total") ? 2 * capacity : capacity;
   return check_device(device);
 }
