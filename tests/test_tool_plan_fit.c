@@ -256,19 +256,22 @@ START_TEST(a_trace_is_a_problem) {
   alloc(0x20000, 1, TARN_TRACE_NO_STACK);
   release(0x20000);
   tarn_trace *trace = finish();
-  trace_problem p = trace_problem_make(trace, 0);
+  trace_problem p = trace_problem_make(trace, 0, 0);
+  ck_assert_uint_eq(p.problem.count, 3);
+  trace_problem_deinit(&p);
+  p = trace_problem_make(trace, 0, 4096);
+  ck_assert_uint_eq(p.problem.count, 3);
+  trace_problem_deinit(&p);
+  p = trace_problem_make(trace, 0, 4097);
   ck_assert_uint_eq(p.problem.count, 4);
   assert_buffer(&p, 0, 0, 3, 1024);
   assert_buffer(&p, 1, 1, 6, 256);
   assert_buffer(&p, 2, 4, 5, 256);
   assert_buffer(&p, 3, 2, 3, 4352);
   ck_assert_uint_eq(p.buffers[3].alignment, TRACE_PROBLEM_ALIGNMENT);
-  ck_assert(trace_problem_is_refused(&p, 3) &&
-            !trace_problem_is_refused(&p, 2));
   ck_assert(trace_problem_is_old(&p, 0) && !trace_problem_is_old(&p, 1));
-  ck_assert_uint_eq(p.refused[0], 1);
   trace_problem_deinit(&p);
-  p = trace_problem_make(trace, 1);
+  p = trace_problem_make(trace, 1, 0);
   assert_buffer(&p, 0, 0, 3, 1000);
   trace_problem_deinit(&p);
   tarn_trace_destroy(trace);
@@ -279,7 +282,7 @@ END_TEST
 START_TEST(the_bound_is_the_peak) {
   for (uint32_t seed = 1; seed < 30; seed++) {
     tarn_trace *trace = random_trace(seed);
-    trace_problem p = trace_problem_make(trace, 1);
+    trace_problem p = trace_problem_make(trace, 1, 0);
     uint64_t bound = 0;
     require(tarn_plan_lower_bound(&p.problem, &bound) == TARN_OK);
     require(bound == trace->live_peak_bytes);

@@ -252,17 +252,36 @@ START_TEST(capacity_is_answered) {
 }
 END_TEST
 
-// A size that is a mistake is not tried for hours.
-START_TEST(what_nobody_has_is_not_tried) {
+// A request that no machine can serve, as malloc(-1), is told of, and does not
+// keep the others from being tried.
+START_TEST(what_nobody_has_does_not_count) {
   begin();
   alloc(MIB, 100, TARN_TRACE_NO_STACK);
-  event_at(TARN_TRACE_OOM, 1, 0, UINT64_C(1) << 60, TARN_TRACE_NO_STACK);
+  event_at(TARN_TRACE_OOM, 1, 0, UINT64_MAX, TARN_TRACE_NO_STACK);
+  const char *path = write_built("mistake.tarn");
+  tool_output o = tool_run("why", path, "-o", "json", "--pool", "no_pool");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.err, "");
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 2);
+  assert_value(o.out, "oom_count", "1");
+  tool_output_free(&o);
+  o = tool_run("why", path, "--capacity", "1G");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "15.99 EiB");
+  tool_output_free(&o);
+}
+END_TEST
+
+// Sizes that are mistakes are not tried for hours.
+START_TEST(what_nobody_has_is_not_tried) {
+  begin();
+  alloc(MIB, UINT64_C(1) << 50, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
   tool_output o = tool_run("why", path, "-o", "json");
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
   assert_contains(o.err,
-                  "mistake.tarn: 1.00 EiB were needed at once: too much "
+                  "mistake.tarn: 1.00 PiB were needed at once: too much "
                   "to try other allocators\n");
   tool_output_free(&o);
   o = tool_run("why", path, "--capacity", "1G");
@@ -459,6 +478,7 @@ int main(void) {
       json_has_the_figures,
       capacity_is_answered,
       what_nobody_has_is_not_tried,
+      what_nobody_has_does_not_count,
       a_plan_is_left_out_where_it_takes_long,
       a_squeeze_is_tried,
       other_moments,

@@ -299,7 +299,8 @@ static tool_exit answer(command *c) {
                                .device = c->device,
                                .pools = &c->pools,
                                .capacity = c->capacity,
-                               .with_plan = c->pools.count > 0};
+                               .with_plan = c->pools.count > 0,
+                               .with_refused = true};
   if (!what_if_run(c->verb, &question, &c->answer.strategies)) return TOOL_NO;
   if (c->other != NULL) compare(c);
   why_cut(&c->answer, c->top);

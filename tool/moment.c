@@ -226,7 +226,8 @@ static void raise_to(uint64_t *most, uint64_t value) {
 }
 
 // From where the sums are known on: the end, or the begin.
-uint64_t moment_held_peak(const tarn_trace *trace, uint64_t *out_wanted) {
+uint64_t moment_held_peak(const tarn_trace *trace, uint64_t refused_most,
+                          uint64_t *out_wanted) {
   span_list first = moment_spans(trace, TARN_TRACE_BASELINE);
   uint64_t held = first.bytes, peak = first.bytes, wanted = 0;
   span_list_deinit(&first);
@@ -236,7 +237,7 @@ uint64_t moment_held_peak(const tarn_trace *trace, uint64_t *out_wanted) {
     if (way > 0) held += event->size;
     if (way < 0) held -= event->size < held ? event->size : held;
     raise_to(&peak, held);
-    if (event->kind != TARN_TRACE_OOM) continue;
+    if (event->kind != TARN_TRACE_OOM || event->size > refused_most) continue;
     bool fits = event->size <= UINT64_MAX - held;
     raise_to(&wanted, fits ? held + event->size : UINT64_MAX);
   }

@@ -53,8 +53,9 @@ bool moment_knows_spans(const tarn_trace *trace);
 span_list moment_spans(const tarn_trace *trace, moment when);
 
 // The most that it held at once, of the moments of the trace; |*out_wanted| is
-// what that would have been had it taken each request that it refused of the
-// device.
-uint64_t moment_held_peak(const tarn_trace *trace, uint64_t *out_wanted);
+// what that would have been had it taken each request of up to |refused_most|
+// bytes that it refused of the device.
+uint64_t moment_held_peak(const tarn_trace *trace, uint64_t refused_most,
+                          uint64_t *out_wanted);
 
 #endif  // TARN_TOOL_MOMENT_H_

@@ -5,21 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "load.h"
 
 // ---------------------------------------------------------------------------
 // Names and the end
 // ---------------------------------------------------------------------------
 
-// The number of the block in the trace, or of the event that was refused.
+// The number of the block in the trace.
 static const char *id_of(const plan_input *input, size_t index) {
   plan_trace *t = input->source;
-  if (trace_problem_is_refused(&t->buffers, index)) {
-    size_t refused = index - t->trace->block_count;
-    snprintf(t->id, sizeof t->id, "refused-%u", t->buffers.refused[refused]);
-  } else {
-    snprintf(t->id, sizeof t->id, "block-%zu", index);
-  }
+  snprintf(t->id, sizeof t->id, "block-%zu", index);
   return t->id;
 }
 
@@ -135,6 +131,24 @@ static tool_exit check_pools(plan_trace *t) {
   return options_pools_check(t->verb, &t->pools, try_pool, t);
 }
 
+static void say_refused(const plan_trace *t) {
+  char count_text[FORMAT_SIZE], bytes[FORMAT_SIZE];
+  uint64_t count = 0, largest = 0;
+  for (size_t i = 0; i < t->trace->event_count; i++) {
+    const tarn_trace_event *event = &t->trace->events[i];
+    if (event->kind != TARN_TRACE_OOM) continue;
+    count++;
+    if (event->size > largest) largest = event->size;
+  }
+  if (count == 0) return;
+  tool_say(t->verb,
+           "%s: %s request%s, of up to %s, that found no memory %s no part of "
+           "the plan; tarn why tells of %s",
+           t->trace->name, format_count(count_text, count),
+           count == 1 ? "" : "s", format_bytes(bytes, largest),
+           count == 1 ? "is" : "are", count == 1 ? "it" : "them");
+}
+
 static tool_exit load(const plan_input_options *options, plan_input *out) {
   plan_trace *t = out->source;
   tool_exit status = load_check(out->verb, out->path, &options->trace);
@@ -148,7 +162,8 @@ static tool_exit load(const plan_input_options *options, plan_input *out) {
   if (status != TOOL_DONE) return status;
   status = load_trace(out->verb, out->path, &options->trace, &t->trace);
   if (status != TOOL_DONE) return status;
-  t->buffers = trace_problem_make(t->trace, options->alignment);
+  t->buffers = trace_problem_make(t->trace, options->alignment, 0);
+  say_refused(t);
   out->problem = t->buffers.problem;
   return TOOL_DONE;
 }

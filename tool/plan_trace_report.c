@@ -42,14 +42,6 @@ static moved describe(const plan_input *input, owners *o, size_t buffer) {
   const plan_trace *t = input->source;
   const tarn_trace *trace = t->trace;
   moved m = {.id = input->kind->id(input, buffer)};
-  if (trace_problem_is_refused(&t->buffers, buffer)) {
-    uint32_t event = t->buffers.refused[buffer - trace->block_count];
-    m.frame = frame_of(o, trace, trace->events[event].stack, false);
-    m.tag = trace->tags[trace->events[event].tag];
-    m.bytes = trace->events[event].size;
-    m.born = m.died = event_of(event);
-    return m;
-  }
   const tarn_trace_block *block = &trace->blocks[buffer];
   m.frame = frame_of(o, trace, block->stack,
                      trace_problem_is_old(&t->buffers, buffer));

@@ -21,12 +21,15 @@ static uint64_t round_up(uint64_t size, uint64_t unit) {
   return size + (unit - over);
 }
 
-static size_t count_refused(const tarn_trace *trace) {
+static bool counts(const tarn_trace_event *event, uint64_t refused_most) {
+  return event->kind == TARN_TRACE_OOM && event->size > 0 &&
+         event->size <= refused_most;
+}
+
+static size_t count_refused(const tarn_trace *trace, uint64_t refused_most) {
   size_t count = 0;
-  for (size_t i = 0; i < trace->event_count; i++) {
-    const tarn_trace_event *event = &trace->events[i];
-    count += event->kind == TARN_TRACE_OOM && event->size > 0;
-  }
+  for (size_t i = 0; i < trace->event_count; i++)
+    count += counts(&trace->events[i], refused_most);
   return count;
 }
 
@@ -42,13 +45,12 @@ static void add_blocks(trace_problem *p, uint64_t alignment) {
   p->problem.count = trace->block_count;
 }
 
-static void add_refused(trace_problem *p, uint64_t alignment) {
+static void add_refused(trace_problem *p, uint64_t alignment,
+                        uint64_t refused_most) {
   const tarn_trace *trace = p->trace;
-  size_t count = 0;
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
-    if (event->kind != TARN_TRACE_OOM || event->size == 0) continue;
-    p->refused[count++] = (uint32_t)i;
+    if (!counts(event, refused_most)) continue;
     p->buffers[p->problem.count++] =
         (tarn_plan_buffer){.first = (uint64_t)i + 1,
                            .last = (uint64_t)i + 2,
@@ -57,14 +59,14 @@ static void add_refused(trace_problem *p, uint64_t alignment) {
   }
 }
 
-trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment) {
+trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment,
+                                 uint64_t refused_most) {
   trace_problem p = {.trace = trace};
-  size_t refused = count_refused(trace);
+  size_t refused = count_refused(trace, refused_most);
   if (alignment == 0) alignment = TRACE_PROBLEM_ALIGNMENT;
   p.buffers = tool_array(trace->block_count + refused + 1, sizeof *p.buffers);
-  p.refused = tool_array(refused + 1, sizeof *p.refused);
   add_blocks(&p, alignment);
-  add_refused(&p, alignment);
+  add_refused(&p, alignment, refused_most);
   p.problem.struct_size = sizeof p.problem;
   p.problem.buffers = p.buffers;
   return p;
@@ -72,12 +74,7 @@ trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment) {
 
 void trace_problem_deinit(trace_problem *p) {
   free(p->buffers);
-  free(p->refused);
   *p = (trace_problem){0};
-}
-
-bool trace_problem_is_refused(const trace_problem *p, size_t buffer) {
-  return buffer >= p->trace->block_count;
 }
 
 bool trace_problem_is_old(const trace_problem *p, size_t buffer) {

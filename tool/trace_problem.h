@@ -2,14 +2,16 @@
 //
 // Each block of the trace is a buffer, needed from its birth to its death;
 // what is older than the trace, or never freed in it, is needed up to that end.
-// A request that was refused is a buffer too, for the moment at which it was
-// asked for: a plan has to have room for it then, to be better.
+// A request that was refused is no buffer: nobody knows whether it would have
+// been made with less at hand, or how long it would have been kept. Whoever
+// asks whether a plan would have served it has it counted for the moment at
+// which it was asked for.
 //
 //       events        0   1   2   3
 //       steps       0 │ 1 │ 2 │ 3 │ 4        step k: after k events
 //       baseline    [===========)            freed at event 2
 //       a block         [===========...      taken at event 0, never freed
-//       refused             [===)            at event 1
+//       refused             [===)            at event 1, if it counts
 //
 // A buffer takes whole units of the alignment, as pools' blocks do, so that
 // what is left of the last unit is never counted as usable.
@@ -24,18 +26,16 @@
 typedef struct trace_problem {
   const tarn_trace *trace;    // borrowed
   tarn_plan_buffer *buffers;  // the trace's blocks, then what was refused
-  uint32_t *refused;          // events, of the buffers behind the blocks
   tarn_plan_problem problem;  // of |buffers|, without capacities
 } trace_problem;
 
-// |alignment| 0: TRACE_PROBLEM_ALIGNMENT.
+// |alignment| 0: TRACE_PROBLEM_ALIGNMENT. Refused requests of up to
+// |refused_most| bytes count; 0: none does.
 //
 // Cost: O(blocks + events).
-trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment);
+trace_problem trace_problem_make(const tarn_trace *trace, uint64_t alignment,
+                                 uint64_t refused_most);
 void trace_problem_deinit(trace_problem *p);
-
-// Whether a buffer is a request that was refused, and no block of the trace.
-bool trace_problem_is_refused(const trace_problem *p, size_t buffer);
 
 // Whether it is older than the trace.
 bool trace_problem_is_old(const trace_problem *p, size_t buffer);

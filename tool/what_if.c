@@ -29,6 +29,7 @@ typedef struct trial {
   tarn_device *device;
   uint64_t capacity;
   uint64_t needed;
+  uint64_t refused_most;   // bytes of a refused request that counts
   tarn_block *blocks;      // of each block of the trace; pool NULL: not out
   char error[ERROR_SIZE];  // why a strategy could not be had
 } trial;
@@ -57,9 +58,9 @@ static void give_back(trial *t, uint32_t block, outcome *out) {
 
 // What was refused when it was recorded: nobody knows how long it would have
 // been kept.
-static void ask(tarn_pool *pool, uint64_t size, outcome *out) {
+static void ask(const trial *t, tarn_pool *pool, uint64_t size, outcome *out) {
   tarn_block block = {0};
-  if (size == 0) return;
+  if (size == 0 || size > t->refused_most) return;
   tarn_status status = tarn_pool_alloc(pool, size, 0, NULL, &block);
   if (status == TARN_OK) status = tarn_pool_free(&block, NULL);
   out->refused += status != TARN_OK;
@@ -73,7 +74,7 @@ static void run_events(trial *t, tarn_pool *pool, outcome *out) {
     const tarn_trace_event *event = &trace->events[i];
     if (event->kind == TARN_TRACE_ALLOC) take(t, pool, event->block, out);
     if (event->kind == TARN_TRACE_FREE) give_back(t, event->block, out);
-    if (event->kind == TARN_TRACE_OOM) ask(pool, event->size, out);
+    if (event->kind == TARN_TRACE_OOM) ask(t, pool, event->size, out);
   }
 }
 
@@ -142,7 +143,7 @@ static bool run_row(trial *t, const char *strategy, what_if_row *row) {
 }
 
 static bool run_plan(trial *t, what_if_row *row) {
-  trace_problem p = trace_problem_make(t->trace, 0);
+  trace_problem p = trace_problem_make(t->trace, 0, t->refused_most);
   tarn_plan_options options = {.struct_size = sizeof options,
                                .node_limit = plan_nodes,
                                .time_limit = plan_seconds};
@@ -229,10 +230,10 @@ static void run_all(crew *c) {
 }
 
 static void add_recorded(const tarn_trace *trace, uint64_t capacity,
-                         what_if *out) {
+                         uint64_t refused_most, what_if *out) {
   if (!moment_knows_spans(trace)) return;
   uint64_t wanted = 0;
-  uint64_t held = moment_held_peak(trace, &wanted);
+  uint64_t held = moment_held_peak(trace, refused_most, &wanted);
   out->rows[out->count++] =
       (what_if_row){.strategy = "as recorded",
                     .reserved_bytes = held,
@@ -244,7 +245,7 @@ static uint64_t add_sizes(uint64_t a, uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static uint64_t count_needed(const tarn_trace *trace) {
+static uint64_t count_needed(const tarn_trace *trace, uint64_t refused_most) {
   uint64_t live = trace->baseline_bytes, needed = trace->live_peak_bytes;
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
@@ -252,7 +253,7 @@ static uint64_t count_needed(const tarn_trace *trace) {
       live += trace->blocks[event->block].size;
     if (event->kind == TARN_TRACE_FREE)
       live -= trace->blocks[event->block].size;
-    if (event->kind != TARN_TRACE_OOM) continue;
+    if (event->kind != TARN_TRACE_OOM || event->size > refused_most) continue;
     uint64_t then = add_sizes(live, event->size);
     if (then > needed) needed = then;
   }
@@ -291,14 +292,16 @@ static bool can_plan(const tool_verb *verb, const what_if_question *q) {
 
 bool what_if_run(const tool_verb *verb, const what_if_question *q,
                  what_if *out) {
-  *out = (what_if){.needed_bytes = count_needed(q->trace),
+  uint64_t refused_most = q->with_refused ? WHAT_IF_MOST : 0;
+  *out = (what_if){.needed_bytes = count_needed(q->trace, refused_most),
                    .asked = q->capacity > 0};
   out->rows = tool_array(q->pools->count + 2, sizeof *out->rows);
-  add_recorded(q->trace, q->capacity, out);
+  add_recorded(q->trace, q->capacity, refused_most, out);
   crew c = {.common = {.trace = q->trace,
                        .device = q->device,
                        .capacity = q->capacity,
-                       .needed = out->needed_bytes},
+                       .needed = out->needed_bytes,
+                       .refused_most = refused_most},
             .strategies = q->pools,
             .rows = &out->rows[out->count],
             .lock = PTHREAD_MUTEX_INITIALIZER};

@@ -23,7 +23,7 @@ typedef struct what_if {
   what_if_row *rows;
   size_t count;
   // Most that was needed at once: what was alive, and at a refused request
-  // that one too.
+  // that counts that one too.
   uint64_t needed_bytes;
   bool untried;  // too much was needed for strategies to be tried
   bool asked;    // for a capacity
@@ -48,18 +48,20 @@ typedef struct what_if_question {
   const options_list *pools;
   uint64_t capacity;  // 0: none was asked for
   bool with_plan;     // the last row is to be that of a plan
+  bool with_refused;  // what was refused is to be served, too
 } what_if_question;
 
 // Replays the trace once through each of the pools in a dry pool on the device:
-// no memory is asked for, streams count as one. A request that the recorded
-// allocator refused is asked for too, and given back at once: who ran out of
-// memory wants to know whether another would have served it.
+// no memory is asked for, streams count as one. With |with_refused|, a request
+// that the recorded allocator refused is asked for too, and given back at once:
+// who ran out of memory wants to know whether another would have served it. One
+// of more than WHAT_IF_MOST, such as malloc(-1), was never meant to be.
 //
 // What holds more than the capacity is replayed again with that as its limit,
 // and fits if every request is then served; |reserved_bytes| is of the run that
 // counts. The recorded allocator's own row comes first, if the trace tells of
 // its segments; it fits if all that it held does, and at each refused request
-// that one beside it.
+// that counts that one beside it.
 //
 // The row "plan" is what one would need who knew all requests beforehand: the
 // height of a plan as of trace_problem.h, made at once and not searched for
