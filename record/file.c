@@ -193,12 +193,13 @@ static bool make_on(int fd) {
   return true;
 }
 
-// A file that nothing can be written to is worse than none.
+// A file that nothing can be written to stays, empty: to the tool that is a
+// sign that there was something to record.
 static bool make(void) {
   int fd = create_any();
   if (fd < 0) return false;
   bool made = make_on(fd);
-  if (!made) unlink(file.path);
+  if (!made) (void)!ftruncate(fd, 0);
   close(fd);
   return made;
 }

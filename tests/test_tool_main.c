@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/json_check.h"
@@ -303,6 +304,31 @@ START_TEST(foreign_output_and_a_page) {
 }
 END_TEST
 
+// --- links that lead to no name --------------------------------------------
+
+// A page is moved to its place, which must not be that of a link: as root, that
+// would be /dev/stdout itself, where stdout has no name.
+START_TEST(links_stay) {
+  char link[512], target[512];
+  struct stat found;
+  snprintf(link, sizeof link, "%s", tool_file("link"));
+  snprintf(target, sizeof target, "%s", tool_file("nowhere"));
+  ck_assert_int_eq(symlink("/proc/self/fd/1", link), 0);
+  tool_output o = tool_run("view", "@bert-layer", "--html", link);
+  assert_done(o);
+  assert_contains(o.out, "</html>");
+  tool_output_free(&o);
+  ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
+  ck_assert_int_eq(unlink(link), 0);
+  ck_assert_int_eq(symlink(target, link), 0);
+  o = tool_run("view", "@bert-layer", "--html", link);
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "link: No such file or directory");
+  tool_output_free(&o);
+  ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
+}
+END_TEST
+
 // --- output that does not arrive ------------------------------------------
 
 static void assert_lost(tool_output o) {
@@ -366,6 +392,21 @@ START_TEST(full_disk) {
 }
 END_TEST
 
+// In a shell, since what Check writes in this process is limited, too.
+START_TEST(limit_on_files) {
+  int file = open(tool_file("result"), O_WRONLY | O_CREAT, 0600);
+  ck_assert_int_ge(file, 0);
+  tool_output o = tool_run_program(
+      "/bin/sh", file,
+      (const char *const[]){"sh", "-c", "ulimit -f 1; exec \"$0\" plan --help",
+                            TARN_TOOL, NULL});
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "could not be written to stdout: File too large");
+  tool_output_free(&o);
+  close(file);
+}
+END_TEST
+
 START_TEST(closed_pipe) {
   int ends[2];
   ck_assert_int_eq(pipe(ends), 0);
@@ -389,8 +430,10 @@ int main(void) {
   tcase_add_loop_test(output, foreign_output_goes_to_stderr, 0,
                       sizeof noisy / sizeof *noisy);
   tcase_add_test(output, foreign_output_and_a_page);
+  tcase_add_test(output, links_stay);
   tcase_add_loop_test(output, closed_output, 0, sizeof verbs / sizeof *verbs);
   tcase_add_loop_test(output, full_disk, 0, sizeof verbs / sizeof *verbs);
+  tcase_add_test(output, limit_on_files);
   tcase_add_test(output, closed_pipe);
   suite_add_tcase(suite, output);
   return run_suite(suite);

@@ -1,6 +1,9 @@
 // `tarn record`: how a recorded program runs and ends, and what is refused.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -208,6 +211,75 @@ START_TEST(nothing_else_is_finished) {
 }
 END_TEST
 
+// --- no room ---------------------------------------------------------------
+
+static void limit_files(rlim_t bytes) {
+  struct rlimit limit;
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+// The program runs as ever, its status is the tool's, and nobody says that
+// there was nothing to record.
+static void assert_unwritten(tool_output o, const char *why) {
+  limit_files(RLIM_INFINITY);
+  ck_assert_msg(o.status == 7, "exit %d: %s", o.status, o.err);
+  assert_contains(o.err, "tarn record: nothing was recorded");
+  assert_contains(o.err, why);
+  ck_assert_ptr_null(strstr(o.err, "no allocation of"));
+  ck_assert(!is_there(out));
+  tool_output_free(&o);
+}
+
+START_TEST(limit_on_files_is_said) {
+  limit_files(2000);
+  assert_unwritten(record("keep", "exit7"),
+                   "x.tarn could not be written: File too large");
+}
+END_TEST
+
+START_TEST(children_without_room_are_counted) {
+  limit_files(2000);
+  assert_unwritten(tool_run("record", "--out", out, "sh", "-c",
+                            "\"$0\" keep; \"$0\" keep; exit 7", TARN_PROGRAM),
+                   "of 2 processes: their files beside ");
+}
+END_TEST
+
+// A file system of 16 KiB with a file that takes all of it.
+static bool make_full(const char *folder) {
+  char path[600];
+  char bytes[4096] = "";
+  if (unshare(CLONE_NEWNS) != 0 ||
+      mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+      mount("none", folder, "tmpfs", 0, "size=16k") != 0) {
+    return false;
+  }
+  snprintf(path, sizeof path, "%s/rest", folder);
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ck_assert_int_ge(fd, 0);
+  while (write(fd, bytes, sizeof bytes) > 0) {
+  }
+  close(fd);
+  return true;
+}
+
+START_TEST(full_file_system_is_said) {
+  char folder[512];
+  snprintf(folder, sizeof folder, "%s", tool_file("full"));
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  if (!make_full(folder)) {
+    note_skipped("a full file system", "mounting one takes root");
+    return;
+  }
+  snprintf(out, sizeof out, "%.500s/x.tarn", folder);
+  assert_unwritten(record("keep", "exit7"),
+                   "x.tarn could not be written: No space left on device");
+  ck_assert_int_eq(umount(folder), 0);
+}
+END_TEST
+
 int main(void) {
   return RUN_RECORDED(
       "tool_record_run", status_is_the_programs,
@@ -217,5 +289,6 @@ int main(void) {
       missing_library_is_said, library_is_found_beside_the_tool,
       library_with_a_blank_is_refused, file_is_not_overwritten,
       file_that_cannot_be_made_is_refused, without_out_no_name_is_taken_twice,
-      static_program_is_said, nothing_else_is_finished, wrong_use);
+      static_program_is_said, nothing_else_is_finished, limit_on_files_is_said,
+      children_without_room_are_counted, full_file_system_is_said, wrong_use);
 }

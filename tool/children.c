@@ -130,6 +130,7 @@ static _Noreturn void become(const child_set *c, char *const *program,
   if (!hear_word(ends[1])) _exit(EXIT_FAILURE);
   give_back_signals(c);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   if (prepare(context)) {
     execvp(program[0], program);
     error = errno;

@@ -52,10 +52,10 @@ typedef bool children_prepare_fn(void *context);
 // Sets |name| in the environment, over what it may be there. For preparing.
 void children_set(const char *name, const char *value);
 
-// Starts |program|, found as execvp does, with SIGPIPE and the signals above as
-// the tool was started with; returns when it runs. 0, or why it does not: above
-// 0, what execvp said, as in errno; below, -errno of why there is no process;
-// CHILDREN_UNPREPARED: |prepare| has said so.
+// Starts |program|, found as execvp does, with SIGPIPE, SIGXFSZ and the signals
+// above as the tool was started with; returns when it runs. 0, or why it does
+// not: above 0, what execvp said, as in errno; below, -errno of why there is no
+// process; CHILDREN_UNPREPARED: |prepare| has said so.
 int children_start(child_set *c, char *const *program,
                    children_prepare_fn *prepare, void *context);
 #define CHILDREN_UNPREPARED INT_MIN

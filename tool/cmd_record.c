@@ -69,6 +69,8 @@ typedef struct command {
   symbols *symbols;
   size_t found;
   size_t finished;
+  size_t unwritten;  // files that had no room
+  int error;         // of the last of them, as in errno
   uint64_t most_peak;
   char *most;  // the finished file with that peak: the one to ask about
 } command;
@@ -123,6 +125,11 @@ static void note_finished(command *c, const char *path, uint64_t peak) {
 
 static void finish(command *c, const char *path) {
   uint64_t peak = 0;
+  if (recorded_is_unwritten(path, c->path)) {
+    c->unwritten++;
+    c->error = recorded_forget(path);
+    return;
+  }
   c->found++;
   if (recorded_is_open(path, c->path)) {
     tool_say(c->verb,
@@ -149,6 +156,21 @@ static void finish_all(command *c) {
   for (size_t i = 0; !taken && i < children.count; i++)
     finish(c, children.items[i]);
   options_list_free(&children);
+}
+
+static void say_unwritten(const command *c) {
+  const char *why = c->error != 0
+                        ? strerror(c->error)
+                        : "there was no room for it while it was wanted";
+  if (c->unwritten == 1) {
+    tool_say(c->verb, "nothing was recorded: %s could not be written: %s",
+             c->path, why);
+  } else {
+    tool_say(c->verb,
+             "nothing was recorded of %zu processes: their files beside %s "
+             "could not be written: %s",
+             c->unwritten, c->path, why);
+  }
 }
 
 static void say_nothing(const command *c) {
@@ -187,7 +209,8 @@ static void report(command *c, const child *end) {
   bool wants_symbols = !c->no_symbols && !c->no_stacks;
   if (wants_symbols) c->symbols = symbols_open();
   finish_all(c);
-  if (c->found == 0) say_nothing(c);
+  if (c->unwritten > 0) say_unwritten(c);
+  if (c->found + c->unwritten == 0) say_nothing(c);
   if (c->finished > 0 && wants_symbols && !symbols_are_read()) {
     tool_say(c->verb,
              "functions have no names: this tool was built without libdw");

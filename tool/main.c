@@ -114,6 +114,7 @@ int main(int argc, char **argv) {
   // A closed pipe is to be an error that is reported. (A verb that starts
   // another program has to give that one SIG_DFL again.)
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   fill_standard();
   return (int)finish_output(run(argc, argv));
 }

@@ -74,9 +74,18 @@ static void fill(const page *p, FILE *out) {
 // Files
 // ---------------------------------------------------------------------------
 
+// What is no regular file, or one that has no name any more, as stdout may be.
 static bool is_special(const char *path) {
   struct stat found;
-  return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+  return stat(path, &found) == 0 &&
+         (!S_ISREG(found.st_mode) || found.st_nlink == 0);
+}
+
+// What a link leads to is resolved by then: this one leads nowhere, and would
+// be replaced.
+static bool is_link(const char *path) {
+  struct stat found;
+  return lstat(path, &found) == 0 && S_ISLNK(found.st_mode);
 }
 
 // Where |path| leads, if it is a link: the link is to stay. Free it.
@@ -100,6 +109,8 @@ static mode_t mode_for(const char *path) {
 static int open_beside(const char *path, char **out_name) {
   size_t size = strlen(path) + sizeof ".XXXXXX";
   *out_name = tool_array(size, 1);
+  errno = ENOENT;
+  if (is_link(path)) return -1;
   if (access(path, F_OK) == 0 && access(path, W_OK) != 0) return -1;
   snprintf(*out_name, size, "%s.XXXXXX", path);
   int fd = mkstemp(*out_name);

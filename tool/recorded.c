@@ -144,6 +144,30 @@ bool recorded_is_in_use(const char *path) {
   return found;
 }
 
+static bool is_running(const char *process) {
+  char *path =
+      compose("/proc/%.*s", (int)strspn(process, "0123456789"), process);
+  bool running = access(path, F_OK) == 0;
+  free(path);
+  return running;
+}
+
+bool recorded_is_unwritten(const char *file, const char *path) {
+  struct stat found;
+  const char *process = number_of(last_part(file), last_part(path));
+  return stat(file, &found) == 0 && found.st_size == 0 &&
+         (process == NULL || !is_running(process));
+}
+
+int recorded_forget(const char *file) {
+  enum { LEAST = 8192 };  // a header and a page
+  int fd = open(file, O_WRONLY | O_CLOEXEC);
+  int error = fd < 0 ? errno : posix_fallocate(fd, 0, LEAST);
+  if (fd >= 0) close(fd);
+  (void)unlink(file);
+  return error;
+}
+
 void recorded_children(const char *path, options_list *out_paths) {
   char *folder = folder_of(path);
   DIR *entries = opendir(folder);

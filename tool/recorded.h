@@ -29,6 +29,14 @@ bool recorded_is_open(const char *child, const char *path);
 // Whether any process has the file mapped, as those that write it have.
 bool recorded_is_in_use(const char *path);
 
+// Whether |file|, |path| or a child's, is empty, and its process gone: there
+// was something to record, and no room for it.
+bool recorded_is_unwritten(const char *file, const char *path);
+
+// Removes such a file. Why nothing can be written to it, as in errno; 0: it
+// could be by now.
+int recorded_forget(const char *file);
+
 // Reads the file, names its frames by |table| (NULL: leaves them) and the whole
 // after |program|, puts the finished one in its place and says what it holds;
 // |*out_peak| is its live peak, 0 after a message. Where a trace has several
