@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "support/json_check.h"
+#include "support/log_file.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
@@ -140,6 +141,46 @@ START_TEST(what_cannot_be_read_or_written) {
 }
 END_TEST
 
+// Tags that take six bytes of JSON for each of their own, in events of a few
+// bytes.
+static void put_bomb(const char *path) {
+  log_file w;
+  char tag[65];
+  memset(tag, 1, 64);
+  tag[64] = '\0';
+  log_begin(&w);
+  log_page(&w, 1);
+  log_text(&w, 1, tag);
+  for (uint64_t i = 0; i < 10000; i++) {
+    log_put(&w,
+            (tarn__log_event){.kind = i % 2 ? TARN__LOG_FREE : TARN__LOG_ALLOC,
+                              .number = i,
+                              .address = 64,
+                              .size = 1,
+                              .tag = 1});
+  }
+  FILE *file = fopen(path, "wb");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_uint_eq(fwrite(w.bytes, 1, w.size, file), w.size);
+  ck_assert_int_eq(fclose(file), 0);
+  log_free(&w);
+}
+
+START_TEST(much_out_of_little_is_said) {
+  char from[512];
+  char to[512];
+  put_bomb(path_of(from, "bomb.tarn"));
+  tool_output o = tool_run("convert", from, path_of(to, "bomb.json"));
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.err, "bomb.json will have ");
+  assert_contains(o.err, " times as much as ");
+  tool_output_free(&o);
+  o = tool_run("convert", from, path_of(to, "bomb.pickle"));
+  assert_done(&o);
+  tool_output_free(&o);
+}
+END_TEST
+
 // A file may be converted onto itself: it is read before it is replaced.
 START_TEST(onto_itself) {
   char path[512];
@@ -190,6 +231,7 @@ int main(void) {
   tcase_add_test(all, formats_follow_each_other);
   tcase_add_test(all, which_device);
   tcase_add_test(all, what_cannot_be_read_or_written);
+  tcase_add_test(all, much_out_of_little_is_said);
   tcase_add_test(all, onto_itself);
   tcase_add_test(all, help);
   tcase_add_test(all, wrong_use);

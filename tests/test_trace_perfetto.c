@@ -59,7 +59,7 @@ START_TEST(all_kinds_are_shown) {
   write_it();
   ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
   ck_assert_uint_eq(count("{\"ph\":\"e\""), trace->block_count);
-  ck_assert_uint_eq(count("{\"ph\":\"i\""), 1);
+  ck_assert_uint_eq(count("\"s\":\"g\""), 1);
   assert_has(
       "\"s\":\"g\",\"name\":\"out of memory\",\"args\":{\"bytes\":"
       "1099511627776}}");
@@ -68,14 +68,19 @@ START_TEST(all_kinds_are_shown) {
   // By its tag, by its frame, by its size.
   assert_has(
       "\"id\":\"0x2\",\"name\":\"weights\",\"args\":{\"bytes\":4096,"
-      "\"address\":\"0x1000\",\"tag\":\"weights\",\"stack\":[\"forward "
+      "\"address\":\"0x1000\",\"tag\":\"weights\",\"stack\":0}}");
+  // A stack is written once, however many blocks have it.
+  assert_has(
+      "\"s\":\"t\",\"name\":\"stack 0\",\"args\":{\"stack\":[\"forward "
       "net.py:10\",\"<module> main.py:1\"]}}");
+  ck_assert_uint_eq(count("\"stack 0\""), 1);
+  assert_has(
+      "\"tid\":0,\"name\":\"thread_name\",\"args\":{\"name\":\"stacks\"");
   assert_has("\"name\":\"forward net.py:10\"");
   assert_has("\"name\":\"up to 2 KiB\"");
   // What is not Python's is left out in front of what is.
-  assert_has(
-      "\"bytes\":4097,\"address\":\"0x9000\",\"stack\":[\"<module> "
-      "main.py:1\"]");
+  assert_has("\"bytes\":4097,\"address\":\"0x9000\",\"stack\":1");
+  assert_has("\"stack 1\",\"args\":{\"stack\":[\"<module> main.py:1\"]");
   // 0x4000 at the end; the events took 0x4000 - 0x200 of it.
   assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":512}}");
   assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":16896}}");
@@ -146,6 +151,32 @@ START_TEST(deep_stacks_are_cut) {
   assert_has("\"name\":\"f b.py:50\"");
   assert_has("\"stack\":[\"f b.py:50\",\"f a.c:51\"");
   assert_has("\"f a.c:65\"]");
+  end();
+}
+END_TEST
+
+// A text of more than 64 bytes is written in full once.
+START_TEST(long_texts_are_cut) {
+  char function[101], file[201];
+  memset(function, 'f', sizeof function);
+  function[100] = '\0';
+  memset(file, 'd', sizeof file);
+  // The byte where it is cut is within a character.
+  snprintf(file + 200 - 66, 67, "\xe2\x82\xac%.60s.py",
+           "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd");
+  one_block("long",
+            &(tarn_trace_frame){.file = file, .function = function, .line = 7},
+            1, 1);
+  ck_assert_uint_eq(count("\"ph\":\"b\""), 1);
+  assert_has("\"name\":\"text 1\",\"args\":{\"text\":\"ffff");
+  assert_has("\"name\":\"text 2\",\"args\":{\"text\":\"dddd");
+  ck_assert_uint_eq(count(function), 1);
+  ck_assert_uint_eq(count(file), 1);
+  function[64] = '\0';
+  char want[512];
+  snprintf(want, sizeof want, "\"name\":\"%s... (text 1) (text 2) ...%s:7\"",
+           function, file + 200 - 63);
+  assert_has(want);
   end();
 }
 END_TEST
@@ -228,7 +259,8 @@ int main(void) {
   tcase_add_loop_test(loops, every_block_begins_and_ends, 0, 5);
   suite_add_tcase(suite, loops);
   ADD_CASE(suite, "events", all_kinds_are_shown, strange_texts_are_escaped,
-           names_of_what_is_known, deep_stacks_are_cut, time_never_goes_back,
-           sums_stay_within_bounds, nothing_is_json_too, no_memory);
+           names_of_what_is_known, deep_stacks_are_cut, long_texts_are_cut,
+           time_never_goes_back, sums_stay_within_bounds, nothing_is_json_too,
+           no_memory);
   return run_suite(suite);
 }

@@ -1,7 +1,9 @@
 // tarn convert: a trace into a file of another format.
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "format.h"
 #include "load.h"
 #include "options.h"
 
@@ -112,11 +114,37 @@ static tool_exit check_words(const command *c) {
   return tool_misuse(c->verb, "'%s' is too much", c->words[2]);
 }
 
+enum { LARGE = 100 };  // times the trace
+
+static tarn_status count_piece(void *context, const void *bytes, size_t size) {
+  (void)bytes;
+  *(uint64_t *)context += size;
+  return TARN_OK;
+}
+
+// JSON repeats what a trace says in a byte or two. Who gets far more than there
+// was is told before the disk is filled.
+static void say_if_large(const command *c, const tarn_trace *trace) {
+  char text[FORMAT_SIZE];
+  struct stat file;
+  uint64_t bytes = 0;
+  if (c->words[0][0] == '@' || stat(c->words[0], &file) != 0) return;
+  if (tarn_trace_write_to(trace, TARN_TRACE_FORMAT_PERFETTO, count_piece,
+                          &bytes) != TARN_OK ||
+      bytes / LARGE <= (uint64_t)file.st_size) {
+    return;
+  }
+  tool_say(c->verb, "%s will have %s, %llu times as much as %s", c->words[1],
+           format_bytes(text, bytes),
+           (unsigned long long)(bytes / (uint64_t)file.st_size), c->words[0]);
+}
+
 static tool_exit convert(const command *c, tarn_trace_format format) {
   tarn_trace *trace = NULL;
   tool_exit status =
       load_trace(c->verb, c->words[0], &c->trace_options, &trace);
   if (status != TOOL_DONE) return status;
+  if (format == TARN_TRACE_FORMAT_PERFETTO) say_if_large(c, trace);
   if (tarn_trace_write(trace, format, c->words[1]) != TARN_OK) {
     status = tool_fail(c->verb, "%s", tarn_last_error());
   }

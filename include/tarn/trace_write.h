@@ -15,8 +15,8 @@ typedef enum tarn_trace_format {
   // PyTorch's own viewers. A trace without segments gets those that its blocks
   // need; tags become a frame of file "tag" at the outer end of stacks.
   TARN_TRACE_FORMAT_PYTORCH = 2,
-  // JSON in the Chrome trace event format, for Perfetto: a span per block, and
-  // counters. Not read back.
+  // JSON in the Chrome trace event format, for Perfetto: a span per block,
+  // counters, and each stack and long text once. Not read back.
   TARN_TRACE_FORMAT_PERFETTO = 3,
 } tarn_trace_format;
 

@@ -2,16 +2,26 @@
 //
 //   {"displayTimeUnit": "ms", "traceEvents": [
 //     {"ph": "M", ...}    the process is the trace, its threads are streams
+//     {"ph": "i", ...}    on the thread "stacks": a stack or a long text, which
+//                         what follows refers to by its number
 //     {"ph": "b", ...}    a block is born; "id" is its number
 //     {"ph": "e", ...}    ... and dies
 //     {"ph": "C", ...}    counters: live bytes, and reserved bytes if known
 //     {"ph": "i", ...}]}  out of memory
 //
 // A block is named by its tag, or by the innermost of its frames that is
-// Python's, or by the innermost, or by its class of size. Its arguments hold
-// the frames from that one outwards, at most STACK_SHOWN of them: in most
-// stacks what is further in is the allocator's own, and a file that says all of
-// them for each block would be too large to be opened.
+// Python's, or by the innermost, or by its class of size. Its arguments have
+// the number of its stack. That shows the frames from the naming one outwards,
+// at most STACK_SHOWN of them: in most stacks what is further in is the
+// allocator's own.
+//
+// The format has no way to refer to a name, so that each event would repeat
+// it, and a file could become thousands of times as large as what it was made
+// of. So a stack is written once, and a text of more than TEXT_SHOWN bytes is
+// written in full once, and elsewhere cut: a file's name keeps its end, others
+// keep their begin.
+//
+//   "name": "forward (text 3) ...torch/nn/modules/module.py:1501"
 //
 // The clock never goes back: an event that says it is older than the one before
 // it is shown at that one's time. Without times an event's number is its time.
@@ -24,18 +34,32 @@
 #include "trace/utf8.h"
 #include "trace/write.h"
 
-enum { STACK_SHOWN = 16 };
+enum { STACK_SHOWN = 16, TEXT_SHOWN = 64, STACKS_THREAD = 0 };
+
+// A text of the trace, known by its address: a trace has each text once.
+typedef struct text_record {
+  const char *bytes;
+  size_t length;
+  uint32_t number;  // from 1 on, of those that are written once; 0: not yet
+} text_record;
 
 typedef struct writer {
   const tarn_trace *trace;
   tarn__sink *sink;
   tarn__budget budget;
+  tarn_status status;    // of what is kept; the sink's own shows at its end
   tarn__intern streams;  // strings of one uint64_t: numbered as they come
+  tarn__intern places;   // strings of one const char *: of |texts|
+  tarn__array texts;     // text_record
+  uint32_t long_texts;   // that are written
+  tarn__array named;     // uint32_t: of each stack the frame that names it + 1;
+                         // 0: it is not written yet
   uint64_t now;
   uint64_t live_bytes;
   uint64_t reserved_bytes;
   bool has_times;
   bool has_reserved;
+  bool has_definitions;
   bool is_first;  // nothing is in the list yet
 } writer;
 
@@ -50,15 +74,20 @@ static void put_escaped(tarn__sink *sink, char c) {
   }
 }
 
-// |text| as it stands between quotes; bytes that are no UTF-8 become U+FFFD.
-static void put_inner(tarn__sink *sink, const char *text) {
-  while (*text != '\0') {
+// What of |text| begins before |end|, as it stands between quotes; bytes that
+// are no UTF-8 become U+FFFD.
+static void put_part(tarn__sink *sink, const char *text, const char *end) {
+  while (text < end) {
     size_t length = tarn__utf8_character(text);
     if (length == 0) tarn__sink_text(sink, TARN__UTF8_UNKNOWN);
     if (length == 1) put_escaped(sink, *text);
     if (length > 1) tarn__sink_put(sink, text, length);
     text += length != 0 ? length : 1;
   }
+}
+
+static void put_inner(tarn__sink *sink, const char *text) {
+  put_part(sink, text, text + strlen(text));
 }
 
 static void open_event(writer *w, const char *kind, unsigned thread) {
@@ -72,11 +101,80 @@ static void put_time(writer *w) {
   tarn__sink_format(w->sink, ",\"ts\":%llu", (unsigned long long)w->now);
 }
 
+// --- texts -----------------------------------------------------------------
+
+// A text is looked at in full when it is met first, and never again.
+static text_record *find_text(writer *w, const char *text) {
+  void *fresh = NULL;
+  uint32_t place = 0;
+  if (w->status != TARN_OK) return NULL;
+  w->status =
+      tarn__intern_put(&w->places, &w->budget, &text, sizeof text, &place);
+  if (w->status == TARN_OK && place == w->texts.count) {
+    w->status = tarn__array_grow(&w->budget, &w->texts, 1, &fresh);
+    if (w->status == TARN_OK) {
+      *(text_record *)fresh =
+          (text_record){.bytes = text, .length = strlen(text)};
+    }
+  }
+  return w->status == TARN_OK ? (text_record *)w->texts.items + place : NULL;
+}
+
+// What later events refer to, by |what| and |number|; its arguments follow.
+static void open_definition(writer *w, const char *what, uint32_t number) {
+  w->has_definitions = true;
+  open_event(w, "i", STACKS_THREAD);
+  put_time(w);
+  tarn__sink_format(w->sink, ",\"s\":\"t\",\"name\":\"%s %u\",\"args\":{", what,
+                    number);
+}
+
+// Writes a text once, if it is one that is cut elsewhere.
+static void define_text(writer *w, const char *text) {
+  text_record *found = find_text(w, text);
+  if (found == NULL || found->length <= TEXT_SHOWN || found->number != 0) {
+    return;
+  }
+  found->number = ++w->long_texts;
+  open_definition(w, "text", found->number);
+  tarn__sink_text(w->sink, "\"text\":\"");
+  put_inner(w->sink, text);
+  tarn__sink_text(w->sink, "\"}}");
+}
+
+// A text that is defined, where it is repeated.
+static void put_text(writer *w, const char *text) {
+  const text_record *found = find_text(w, text);
+  if (found == NULL) return;
+  if (found->number == 0) {
+    put_part(w->sink, text, text + found->length);
+  } else {
+    put_part(w->sink, text, text + TEXT_SHOWN);
+    tarn__sink_format(w->sink, "... (text %u)", found->number);
+  }
+}
+
+static void put_file(writer *w, const char *text) {
+  const text_record *found = find_text(w, text);
+  if (found == NULL) return;
+  const char *end = text + found->length;
+  if (found->number == 0) {
+    put_part(w->sink, text, end);
+    return;
+  }
+  const char *begin = end - TEXT_SHOWN;
+  while (begin < end && ((unsigned char)*begin & 0xc0) == 0x80)
+    begin++;
+  tarn__sink_format(w->sink, "(text %u) ...", found->number);
+  put_part(w->sink, begin, end);
+}
+
 // --- names -----------------------------------------------------------------
 
-static bool is_python(const tarn_trace_frame *frame) {
-  size_t length = strlen(frame->file);
-  return length > 3 && strcmp(frame->file + length - 3, ".py") == 0;
+static bool is_python(writer *w, const tarn_trace_frame *frame) {
+  const text_record *file = find_text(w, frame->file);
+  return file != NULL && file->length > 3 &&
+         memcmp(file->bytes + file->length - 3, ".py", 3) == 0;
 }
 
 static const tarn_trace_frame *frame_at(const tarn_trace *trace,
@@ -86,20 +184,19 @@ static const tarn_trace_frame *frame_at(const tarn_trace *trace,
 }
 
 // The frame of |stack| that names it.
-static size_t naming_frame(const tarn_trace *trace,
-                           const tarn_trace_stack *stack) {
-  for (size_t i = 0; i < stack->count; i++) {
-    if (is_python(frame_at(trace, stack, i))) return i;
+static uint32_t naming_frame(writer *w, const tarn_trace_stack *stack) {
+  for (uint32_t i = 0; i < stack->count; i++) {
+    if (is_python(w, frame_at(w->trace, stack, i))) return i;
   }
   return 0;
 }
 
 // "function file:line", of what is known of it.
 static void put_frame(writer *w, const tarn_trace_frame *frame) {
-  put_inner(w->sink, frame->function);
+  put_text(w, frame->function);
   if (frame->file[0] == '\0') return;
   if (frame->function[0] != '\0') tarn__sink_byte(w->sink, ' ');
-  put_inner(w->sink, frame->file);
+  put_file(w, frame->file);
   if (frame->line != 0) tarn__sink_format(w->sink, ":%u", frame->line);
 }
 
@@ -114,20 +211,37 @@ static void put_size_class(writer *w, uint64_t size) {
                     units[power / 10]);
 }
 
-static const tarn_trace_stack *stack_of(const tarn_trace *trace,
-                                        uint32_t number) {
-  return number == TARN_TRACE_NO_STACK ? NULL : &trace->stacks[number];
+// --- stacks ----------------------------------------------------------------
+
+static size_t shown_end(const tarn_trace_stack *stack, size_t first) {
+  return stack->count - first < STACK_SHOWN ? stack->count
+                                            : first + STACK_SHOWN;
 }
 
-static void put_block_name(writer *w, const tarn_trace_block *block) {
-  const tarn_trace_stack *stack = stack_of(w->trace, block->stack);
-  if (block->tag != TARN_TRACE_NO_TAG) {
-    put_inner(w->sink, w->trace->tags[block->tag]);
-  } else if (stack != NULL) {
-    put_frame(w, frame_at(w->trace, stack, naming_frame(w->trace, stack)));
-  } else {
-    put_size_class(w, block->size);
+static void put_stack(writer *w, uint32_t number, size_t first) {
+  const tarn_trace_stack *stack = &w->trace->stacks[number];
+  open_definition(w, "stack", number);
+  tarn__sink_text(w->sink, "\"stack\":[");
+  for (size_t i = first; i < shown_end(stack, first); i++) {
+    tarn__sink_text(w->sink, i == first ? "\"" : ",\"");
+    put_frame(w, frame_at(w->trace, stack, i));
+    tarn__sink_byte(w->sink, '"');
   }
+  tarn__sink_text(w->sink, "]}}");
+}
+
+// Writes a stack once; the texts that it shows go first.
+static void define_stack(writer *w, uint32_t number) {
+  const tarn_trace_stack *stack = &w->trace->stacks[number];
+  uint32_t *named = (uint32_t *)w->named.items + number;
+  if (*named != 0) return;
+  uint32_t first = naming_frame(w, stack);
+  *named = first + 1;
+  for (size_t i = first; i < shown_end(stack, first); i++) {
+    define_text(w, frame_at(w->trace, stack, i)->function);
+    define_text(w, frame_at(w->trace, stack, i)->file);
+  }
+  put_stack(w, number, first);
 }
 
 // --- the process -----------------------------------------------------------
@@ -148,28 +262,43 @@ static void put_process(writer *w) {
   tarn__sink_text(w->sink, "\"}}");
 }
 
-static void put_streams(writer *w) {
+static void put_thread_name(writer *w, unsigned thread) {
+  open_event(w, "M", thread);
+  tarn__sink_text(w->sink, ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
+}
+
+static void put_threads(writer *w) {
   const uint64_t *streams = w->streams.bytes.items;
   for (size_t i = 0; i < w->streams.spans.count; i++) {
-    open_event(w, "M", (unsigned)i + 1);
-    tarn__sink_format(w->sink,
-                      ",\"name\":\"thread_name\",\"args\":{\"name\":\"stream "
-                      "%llu\"}}",
+    put_thread_name(w, (unsigned)i + 1);
+    tarn__sink_format(w->sink, "stream %llu\"}}",
                       (unsigned long long)streams[i]);
   }
+  if (!w->has_definitions) return;
+  put_thread_name(w, STACKS_THREAD);
+  tarn__sink_text(w->sink, "stacks\"}}");
 }
 
 // --- blocks ----------------------------------------------------------------
 
-static void put_stack(writer *w, const tarn_trace_stack *stack) {
-  size_t first = naming_frame(w->trace, stack);
-  tarn__sink_text(w->sink, ",\"stack\":[");
-  for (size_t i = first; i < stack->count && i < first + STACK_SHOWN; i++) {
-    tarn__sink_text(w->sink, i == first ? "\"" : ",\"");
-    put_frame(w, frame_at(w->trace, stack, i));
-    tarn__sink_byte(w->sink, '"');
+// Writes what a block's birth refers to.
+static void define_block(writer *w, const tarn_trace_block *block) {
+  if (block->tag != TARN_TRACE_NO_TAG) {
+    define_text(w, w->trace->tags[block->tag]);
   }
-  tarn__sink_byte(w->sink, ']');
+  if (block->stack != TARN_TRACE_NO_STACK) define_stack(w, block->stack);
+}
+
+static void put_block_name(writer *w, const tarn_trace_block *block) {
+  if (block->tag != TARN_TRACE_NO_TAG) {
+    put_text(w, w->trace->tags[block->tag]);
+  } else if (block->stack != TARN_TRACE_NO_STACK) {
+    uint32_t named = ((const uint32_t *)w->named.items)[block->stack];
+    const tarn_trace_stack *stack = &w->trace->stacks[block->stack];
+    put_frame(w, frame_at(w->trace, stack, named - 1));
+  } else {
+    put_size_class(w, block->size);
+  }
 }
 
 static void put_arguments(writer *w, const tarn_trace_block *block) {
@@ -181,29 +310,34 @@ static void put_arguments(writer *w, const tarn_trace_block *block) {
   }
   if (block->tag != TARN_TRACE_NO_TAG) {
     tarn__sink_text(w->sink, ",\"tag\":\"");
-    put_inner(w->sink, w->trace->tags[block->tag]);
+    put_text(w, w->trace->tags[block->tag]);
     tarn__sink_byte(w->sink, '"');
   }
-  const tarn_trace_stack *stack = stack_of(w->trace, block->stack);
-  if (stack != NULL) put_stack(w, stack);
+  if (block->stack != TARN_TRACE_NO_STACK) {
+    tarn__sink_format(w->sink, ",\"stack\":%u", block->stack);
+  }
   tarn__sink_byte(w->sink, '}');
 }
 
-// One end of a block's life.
+// One end of a block's life. The death has no name: its number says whose it
+// is.
 static tarn_status put_block(writer *w, uint32_t index, const char *end) {
   const tarn_trace_block *block = &w->trace->blocks[index];
   unsigned thread = 0;
   tarn_status status = thread_of(w, block->stream, &thread);
   if (status != TARN_OK) return status;
+  if (*end == 'b') define_block(w, block);
   open_event(w, end, thread);
   put_time(w);
-  tarn__sink_format(w->sink, ",\"cat\":\"block\",\"id\":\"0x%x\",\"name\":\"",
-                    index);
-  put_block_name(w, block);
-  tarn__sink_byte(w->sink, '"');
-  if (*end == 'b') put_arguments(w, block);
+  tarn__sink_format(w->sink, ",\"cat\":\"block\",\"id\":\"0x%x\"", index);
+  if (*end == 'b') {
+    tarn__sink_text(w->sink, ",\"name\":\"");
+    put_block_name(w, block);
+    tarn__sink_byte(w->sink, '"');
+    put_arguments(w, block);
+  }
   tarn__sink_byte(w->sink, '}');
-  return TARN_OK;
+  return w->status;
 }
 
 // --- counters --------------------------------------------------------------
@@ -339,7 +473,7 @@ static tarn_status put_all(writer *w) {
     status = put_event(w, &w->trace->events[i]);
   }
   if (status == TARN_OK) status = put_survivors(w);
-  put_streams(w);
+  put_threads(w);
   return status;
 }
 
@@ -347,12 +481,22 @@ tarn_status tarn__perfetto_write(const tarn_trace *trace, tarn__sink *sink) {
   writer w = {.trace = trace,
               .sink = sink,
               .budget = tarn__budget_unlimited(trace->name),
+              .texts = TARN__ARRAY_OF(text_record),
+              .named = TARN__ARRAY_OF(uint32_t),
               .is_first = true};
   tarn__intern_init(&w.streams);
-  look_at_trace(&w);
-  tarn__sink_text(sink, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-  tarn_status status = put_all(&w);
-  tarn__sink_text(sink, "\n]}\n");
+  tarn__intern_init(&w.places);
+  tarn_status status =
+      tarn__array_make(&w.budget, &w.named, trace->stack_count);
+  if (status == TARN_OK) {
+    look_at_trace(&w);
+    tarn__sink_text(sink, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    status = put_all(&w);
+    tarn__sink_text(sink, "\n]}\n");
+  }
+  tarn__array_free(&w.budget, &w.named);
+  tarn__array_free(&w.budget, &w.texts);
+  tarn__intern_deinit(&w.places, &w.budget);
   tarn__intern_deinit(&w.streams, &w.budget);
   return status;
 }
