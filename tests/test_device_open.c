@@ -151,6 +151,29 @@ START_TEST(sizes_have_their_stand_ins) {
 }
 END_TEST
 
+// What stands in for a missing size is as it is now, not as it was at first.
+START_TEST(stand_ins_of_sizes_are_current) {
+  fake.missing =
+      FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+  fake.capacity = (size_t)4 << 20;
+  tarn_device *device = open_fake();
+  tarn_device_info info = {.struct_size = sizeof info};
+  assert_ok(tarn_device_query(device, &info));
+  ck_assert_uint_eq(info.max_alloc, (size_t)4 << 20);
+  fake.capacity = (size_t)64 << 20;
+  assert_ok(tarn_device_query(device, &info));
+  ck_assert_uint_eq(info.max_alloc, (size_t)64 << 20);
+  ck_assert_uint_eq(info.max_chunk, (size_t)64 << 20);
+  ck_assert_uint_eq(info.init_size, (size_t)64 << 20);
+  ck_assert_uint_eq(info.realloc_size, (size_t)64 << 20);
+  ck_assert_uint_eq(info.functions & TARN_FN_MAX_ALLOC, 0);
+  ck_assert_uint_eq(tarn_device_functions(device), info.functions);
+  ck_assert_uint_eq(tarn_device_extensions(device), info.extensions);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 START_TEST(sizes_that_fail_have_an_answer_too) {
   fake.size_answer = C_ERROR;
   fake.capacity = 5000;
@@ -435,6 +458,7 @@ int main(void) {
   tcase_add_loop_test(sizes, min_chunk_becomes_a_power_of_two, 0,
                       sizeof chunks / sizeof chunks[0]);
   tcase_add_test(sizes, sizes_have_their_stand_ins);
+  tcase_add_test(sizes, stand_ins_of_sizes_are_current);
   tcase_add_test(sizes, sizes_that_fail_have_an_answer_too);
   tcase_add_test(sizes, info_of_callers_old_and_new);
   suite_add_tcase(suite, sizes);

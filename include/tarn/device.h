@@ -177,22 +177,47 @@ typedef struct tarn_device_info {
   int id;                // what the plug-in calls it
   uint32_t functions;    // tarn_device_function bits of what is its own
   bool host_accessible;  // the host can touch the device's own memory
-  size_t min_chunk;      // pools align blocks to it; a power of two
-  size_t max_chunk;      // what pools that cut memory up leave to the device
-                         // when it is larger; 0: they leave all to it
-  size_t max_alloc;      // largest single allocation
-  size_t padding;        // pools add it to each allocation of the device
-  size_t init_size;      // a pool's first allocation
-  size_t realloc_size;   // a pool's later allocations
-  uint32_t extensions;   // tarn_device_extension bits
-  size_t alignment;      // every address of the device's own memory is a
-                         // multiple of it; 1: nothing is promised
+
+  // Sizes, in bytes. A block of a pool takes its size and the padding, rounded
+  // up to a multiple of min_chunk; tarn_block.size is that, less the padding.
+  size_t min_chunk;     // a power of two; every size that a pool asks the
+                        // device for is a multiple of it
+  size_t max_chunk;     // blocks that take more than this are asked of the
+                        // device one by one, and go back when they are freed;
+                        // 0: all blocks are
+  size_t max_alloc;     // largest single allocation; without the plug-in's
+                        // function, the memory available now
+  size_t padding;       // part of each block that nobody uses
+  size_t init_size;     // of a pool's first allocation
+  size_t realloc_size;  // of a pool's later allocations
+
+  uint32_t extensions;  // tarn_device_extension bits
+  size_t alignment;     // every address of the device's own memory is a
+                        // multiple of it; 1: nothing is promised
 } tarn_device_info;
 
 // Fills |*out_info|. The text in it lives as long as the device is open.
-// Sizes were asked for when the device was opened.
+//
+// max_alloc, max_chunk, init_size and realloc_size are asked for in each call.
+// Without the plug-in's own function, |functions| lacks its bit: then max_alloc
+// is the memory available now, and the other three are max_alloc. The pools
+// (pool.h) obey max_chunk, init_size and realloc_size only where |functions|
+// has the bit, and only for the device's own memory: not for pinned and
+// unified memory. Where a size is missing, a pool decides by itself.
+//
+// If the driver cannot say how much memory there is, these four are as they
+// were when the device was opened.
+//
+// Cost: calls of the driver. The two functions below make none.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_device_query(tarn_device *device, tarn_device_info *out_info);
+
+// The |functions| and |extensions| of a device's info, which do not change
+// while it is open.
+//
+// Cost: none; the driver is not called.
+TARN_API uint32_t tarn_device_functions(const tarn_device *device);
+TARN_API uint32_t tarn_device_extensions(const tarn_device *device);
 
 // Memory of the device in bytes, as its driver says it now. What it says is
 // not trusted: a free count above the total is cut to the total.

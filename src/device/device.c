@@ -25,12 +25,14 @@ tarn_status tarn__device_select(tarn_device *device) {
 
 typedef C_Status size_query(C_Device device, size_t *size);
 
-// |fallback| where the plug-in cannot say: an error is an answer too.
+// |fallback| where the plug-in cannot say: an error is an answer too. It is
+// logged when the device is opened, and not each time that it is asked again.
 static size_t ask_size(tarn_device *device, const char *call, size_query *query,
                        size_t fallback) {
   size_t size = 0;
   C_Status result = query(&device->handle, &size);
   if (result == C_SUCCESS || result == C_WARNING) return size;
+  if (device->is_open) return fallback;
   tarn__log(TARN_LOG_WARN, "%s: %s answered %d; taken as %zu", device->name,
             call, (int)result, fallback);
   return fallback;
@@ -56,6 +58,7 @@ static size_t usable_min_chunk(tarn_device *device, size_t said, size_t total) {
 static size_t usable_max_alloc(tarn_device *device, size_t said,
                                size_t available) {
   if (said != 0 || available == 0) return said;
+  if (device->is_open) return available;
   tarn__log(TARN_LOG_WARN, "%s: max_alloc_size is 0; taken as %zu",
             device->name, available);
   return available;
@@ -90,6 +93,34 @@ static size_t ask_granularity(tarn_device *device) {
   return 0;
 }
 
+// Those that change while the device is open: what can be allocated, and what
+// stands in its place.
+static void ask_current_sizes(tarn_device *device, size_t available,
+                              tarn_device_info *info) {
+  const C_DeviceInterface *abi = device->abi;
+  uint32_t own = info->functions;
+  size_t most = available;
+  if ((own & TARN_FN_MAX_ALLOC) != 0) {
+    most = ask_size(device, "device_max_alloc_size", abi->device_max_alloc_size,
+                    available);
+    most = usable_max_alloc(device, most, available);
+  }
+  info->max_alloc = info->max_chunk = most;
+  info->init_size = info->realloc_size = most;
+  if ((own & TARN_FN_MAX_CHUNK) != 0) {
+    info->max_chunk = ask_size(device, "device_max_chunk_size",
+                               abi->device_max_chunk_size, 0);
+  }
+  if ((own & TARN_FN_INIT_SIZE) != 0) {
+    info->init_size = ask_size(device, "device_init_alloc_size",
+                               abi->device_init_alloc_size, most);
+  }
+  if ((own & TARN_FN_REALLOC_SIZE) != 0) {
+    info->realloc_size =
+        ask_size(device, "device_realloc_size", abi->device_realloc_size, most);
+  }
+}
+
 static tarn_status ask_sizes(tarn_device *device) {
   const C_DeviceInterface *abi = device->abi;
   tarn_device_info *info = &device->info;
@@ -100,19 +131,12 @@ static tarn_status ask_sizes(tarn_device *device) {
   size_t said =
       ask_size(device, "device_min_chunk_size", abi->device_min_chunk_size, 1);
   info->min_chunk = usable_min_chunk(device, said, total);
-  said = ask_size(device, "device_max_alloc_size", abi->device_max_alloc_size,
-                  available);
-  info->max_alloc = usable_max_alloc(device, said, available);
-  info->max_chunk =
-      ask_size(device, "device_max_chunk_size", abi->device_max_chunk_size, 0);
+  ask_current_sizes(device, available, info);
   info->alignment = ask_alignment(device);
   device->granularity = ask_granularity(device);
   info->padding = ask_size(device, "device_extra_padding_size",
                            abi->device_extra_padding_size, 0);
-  info->init_size = ask_size(device, "device_init_alloc_size",
-                             abi->device_init_alloc_size, info->max_alloc);
-  info->realloc_size = ask_size(device, "device_realloc_size",
-                                abi->device_realloc_size, info->max_alloc);
+  device->is_open = true;
   return TARN_OK;
 }
 
@@ -263,9 +287,23 @@ tarn_status tarn_device_query(tarn_device *device, tarn_device_info *out_info) {
   out_info->struct_size = size;
   tarn_status status = tarn__device_check(device);
   if (status != TARN_OK) return status;
-  memcpy(out_info, &device->info, size);
-  out_info->struct_size = size;
+  tarn_device_info info = device->info;
+  size_t total = 0;
+  size_t available = 0;
+  if (tarn_device_memory(device, &total, &available) == TARN_OK) {
+    ask_current_sizes(device, available, &info);
+  }
+  info.struct_size = size;
+  memcpy(out_info, &info, size);
   return TARN_OK;
+}
+
+uint32_t tarn_device_functions(const tarn_device *device) {
+  return device->info.functions;
+}
+
+uint32_t tarn_device_extensions(const tarn_device *device) {
+  return device->info.extensions;
 }
 
 tarn_status tarn_device_memory(tarn_device *device, size_t *out_total,

@@ -42,6 +42,7 @@ struct tarn_device {
   tarn_list node;     // in the registry's list of open devices
   tarn_device_info info;
   size_t granularity;  // of ranges; 0: the device has none
+  bool is_open;        // it has been asked for all of its sizes
 
   pthread_mutex_t lock;  // guards all below
   tarn__attachment attachments[TARN_SLOT_COUNT];

@@ -50,10 +50,9 @@ static uint32_t bit_of(tarn__rows_action action) {
 // that, and plain memory if not.
 static bool reaches_host(const tarn__carriage *c, tarn_device *device,
                          bool is_table) {
-  tarn_device_info info = {.struct_size = sizeof info};
-  return tarn_device_query(device, &info) == TARN_OK &&
-         (info.extensions & bit_of(c->action)) != 0 &&
-         (is_table || (info.functions & TARN_FN_HOST_MEMORY) != 0);
+  return (tarn_device_extensions(device) & bit_of(c->action)) != 0 &&
+         (is_table ||
+          (tarn_device_functions(device) & TARN_FN_HOST_MEMORY) != 0);
 }
 
 static bool reaches(const tarn__carriage *c, tarn_device *device,

@@ -21,6 +21,8 @@
   X(tarn_device_function_name)    \
   X(tarn_device_extension_name)   \
   X(tarn_device_query)            \
+  X(tarn_device_functions)        \
+  X(tarn_device_extensions)       \
   X(tarn_device_memory)           \
   X(tarn_device_synchronize)      \
   X(tarn_device_allocate)         \
