@@ -193,7 +193,7 @@ START_TEST(a_device_smaller_than_a_segment_is_used) {
   tarn_block b = take(p.pool, 500 * KIBIBYTE);
   refuse(p.pool, MIB, 0, TARN_FULL);
   refuse(p.pool, 3 * (size_t)MIB, 0, TARN_FULL);
-  assert_error_says("arena_pool: a segment of 3145728 bytes");
+  assert_error_says("3145728 bytes were refused");
   give(a);
   give(b);
   // All of it, once the rest is given back.

@@ -8,7 +8,7 @@
 #include "support/faults.h"
 #include "test_pool_kit.h"
 
-enum { SIZE = 5000 };
+enum { SIZE = 5120 };  // a multiple of the chunk
 
 static tarn_device *device;
 static tarn_pool *pool;

@@ -50,7 +50,7 @@ START_TEST(a_block_is_padded_and_rounded_up) {
     ck_assert_uint_eq(block.address % 256, 0);
     give(block);
   }
-  ck_assert_uint_eq(reserved(), MIB + 40);
+  ck_assert_uint_eq(reserved(), MIB);  // the padding is inside
   close_fake();
 }
 END_TEST
@@ -78,6 +78,7 @@ START_TEST(the_first_chunk_and_later_ones) {
 END_TEST
 
 START_TEST(sizes_are_the_devices_own) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
   open_fake("buddy_pool");
   tarn_block small = take(pool, 1);
   ck_assert_uint_eq(small.size, 256);

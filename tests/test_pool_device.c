@@ -358,10 +358,10 @@ START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
   assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
   assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
   assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
-  ck_assert_uint_eq(block.size, 8192);
-  ck_assert_uint_eq(fake_seen.live_bytes, 9192);
-  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 9192);
-  assert_ok(tarn_pool_limit(pool, 2 * 9192 - 1));
+  ck_assert_uint_eq(block.size, 8192 - 1000);
+  ck_assert_uint_eq(fake_seen.live_bytes, 8192);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 8192);
+  assert_ok(tarn_pool_limit(pool, 2 * 8192 - 1));
   tarn_block second;
   assert_status(tarn_pool_alloc(pool, 5000, 0, NULL, &second), TARN_FULL);
   assert_ok(tarn__front_check(pool));

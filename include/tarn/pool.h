@@ -30,6 +30,14 @@
 // means the host itself, whose uses are over when the call is made. Other
 // streams that use it meanwhile are named by tarn_block_use_on.
 //
+// Sizes. A block takes its size and the padding that the device wants of each
+// block, rounded up to the device's smallest chunk or to more, as its strategy
+// rounds; block.size is that, less the padding. What the device's plug-in says
+// of chunks (tarn_device_info) binds all strategies, and what it says of the
+// first allocation, later ones and the largest chunk all but no_pool and
+// async_pool: see tarn_device_query. Where it says nothing, a strategy takes as
+// much as suits what it holds, and no more than is available.
+//
 // Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
 //   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
 //                   the default: blocks are cut out of large pieces of memory
@@ -57,6 +65,7 @@
 //                   blocks are cut out of large chunks by halves, and halves
 //                   join again. The sizes are the device's own unless given;
 //                   blocks of more than |max| go to the device one by one.
+//                   Chunks whose size neither says grow with what is held.
 // and those that programs register: strategy.h.
 //
 // Threads:  everything here may be called from any thread at any time, but not
@@ -88,7 +97,8 @@ typedef uint32_t tarn_tag;
 typedef struct tarn_block {
   tarn_pool *pool;
   tarn_addr address;
-  size_t size;  // bytes that may be used: at least what was asked for
+  size_t size;  // bytes that may be used: at least what was asked for, rounded
+                // up as above
   uint32_t id;
   uint32_t generation;  // tells this block from earlier ones at the same id
 } tarn_block;

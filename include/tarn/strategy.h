@@ -46,8 +46,10 @@ typedef struct tarn_source {
   size_t struct_size;
   tarn_place place;  // of the pool
 
-  // At least |size| bytes at a multiple of |align|, a power of two. Only within
-  // take. TARN_FULL: the pool's limit or the device is used up.
+  // At least |size| bytes at a multiple of |align|, a power of two. Where the
+  // device's plug-in says how much is to be asked for, chunks are cut out of
+  // memory of these sizes. Only within take. TARN_FULL: the pool's limit or the
+  // device is used up.
   tarn_status (*grow)(const struct tarn_source *source, size_t size,
                       size_t align, tarn_chunk **out_chunk);
 
@@ -80,7 +82,8 @@ typedef struct tarn_strategy_options {
 } tarn_strategy_options;
 
 typedef struct tarn_request {
-  size_t size;      // at least 1
+  size_t size;      // at least 1; with the device's padding, and a multiple of
+                    // its smallest chunk
   size_t align;     // a power of two, at least the device's smallest chunk
   uint64_t stream;  // of the block's use; 0: the host
 } tarn_request;
@@ -88,7 +91,7 @@ typedef struct tarn_request {
 // Memory for one block: part of a chunk, or all of it.
 typedef struct tarn_stretch {
   tarn_addr address;
-  size_t size;      // that may be used
+  size_t size;      // the padding included
   uint64_t stream;  // of the last use; 0: none, or it is over
   void *own;        // the strategy's: give gets it back
 } tarn_stretch;

@@ -28,6 +28,8 @@ typedef struct tarn__arena {
   size_t slack;  // bytes over the live peak up to which holes keep their
                  // pages; TARN__ARENA_SLACK: what suits the peak
   size_t padding;
+  size_t direct;      // blocks that are out and were asked of the device one by
+                      // one: they have no extent
   size_t range_size;  // 0: the device has no ranges, or too little for them
   tarn__regions regions;
   tarn__segments segments;

@@ -119,24 +119,17 @@ tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
   return status;
 }
 
-// What small requests share: a step, or all that the device gives at once.
-static size_t segment_for(const tarn__arena *self, const tarn__extents *zone) {
-  size_t most = self->segments.largest;
-  most = most > self->padding ? most - self->padding : 0;
-  return (most < SEGMENT_STEP ? most : SEGMENT_STEP) & ~(zone->granule - 1);
-}
-
-// If there is no room for others besides, one for |size| alone may do.
 static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
                                size_t size, tarn__request *request) {
-  size_t shared = segment_for(self, zone);
-  tarn_status status = TARN_FULL;
-  if (size < shared) {
-    status =
-        tarn__segments_add(&self->segments, &self->base, request, zone, shared);
-  }
-  if (status != TARN_FULL) return status;
-  return tarn__segments_add(&self->segments, &self->base, request, zone, size);
+  const tarn__sizes *sizes = &self->base.pool->sizes;
+  tarn__growth growth = {
+      .first = sizes->first,
+      .later = sizes->later,
+      .own = tarn__chunk_growth(self->base.held, SEGMENT_STEP),
+      .least = size,
+      .unit = zone->granule};
+  return tarn__segments_add(&self->segments, &self->base, request, zone,
+                            &growth);
 }
 
 tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,

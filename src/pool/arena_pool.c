@@ -67,13 +67,6 @@ static tarn_status read_options(tarn__arena *self, tarn__options *options,
   return TARN_OK;
 }
 
-// Ranges are the device's own memory; the host's is the device's own.
-static bool can_have_ranges(const tarn_pool *pool,
-                            const tarn_device_info *info) {
-  bool own = pool->place.kind == TARN_PLACE_DEVICE || info->host_accessible;
-  return own && (info->extensions & TARN_EXTENSION_RANGES) != 0;
-}
-
 // Twice what the device has, since holes cost addresses only. One that has less
 // than the page of whoever asks for none is cut up by its own step.
 static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
@@ -98,14 +91,15 @@ static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
 static tarn_status adopt_device(tarn__arena *self, size_t *page) {
   tarn_pool *pool = self->base.pool;
   const tarn__supply *supply = &pool->supply;
-  tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = supply->calls->query(supply, &info);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
   self->regions.strategy = &self->base;
   self->regions.supply = supply;
   self->padding = pool->padding;
-  self->segments.largest = info.max_alloc;
-  if (can_have_ranges(pool, &info)) status = adopt_ranges(self, supply, page);
+  // What the device names is one size for all: blocks of all sizes share it.
+  if (pool->sizes.first != 0 || pool->sizes.later != 0) self->small = 0;
+  if ((pool->extensions & TARN_EXTENSION_RANGES) != 0) {
+    status = adopt_ranges(self, supply, page);
+  }
   self->regions.page = *page;
   return status;
 }
@@ -233,9 +227,38 @@ static bool find_elsewhere(tarn__arena *self, tarn__arena_need *need,
   return *out != NULL;
 }
 
+static tarn_status take_direct(tarn__arena *self, tarn__request *request,
+                               tarn__piece **out_piece) {
+  tarn__piece *piece = NULL;
+  tarn_status status =
+      tarn__source_grow(&self->base, request, request->size, &piece);
+  if (status != TARN_OK) return status;
+  for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++)
+    status = tarn__segments_check_piece(&self->zones[i], piece);
+  if (status != TARN_OK) {
+    (void)tarn__source_shrink(&self->base, piece);
+    return status;
+  }
+  self->direct++;
+  *out_piece = piece;
+  return TARN_OK;
+}
+
+static tarn_status give_direct(tarn__arena *self, tarn__piece *piece) {
+  self->direct--;
+  return tarn__source_shrink(&self->base, piece);
+}
+
+static bool is_direct(const tarn__piece *piece) {
+  return piece->base_size != 0;
+}
+
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   tarn__arena *self = self_of(strategy);
+  if (tarn__source_is_direct(strategy->pool, request->size)) {
+    return take_direct(self, request, out_piece);
+  }
   size_t size = 0;
   tarn_status status = round_size(self, request->size, &size);
   if (status != TARN_OK) return status;
@@ -297,6 +320,7 @@ static bool expect(tarn__strategy *strategy, tarn__piece *piece,
 }
 
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+  if (is_direct(piece)) return give_direct(self_of(strategy), piece);
   tarn__extent *hole = NULL;
   return open_block(strategy, piece, zone_of_piece(self_of(strategy), piece),
                     &hole);
@@ -304,11 +328,11 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- resizing --------------------------------------------------------------
 
-static tarn_status no_room(const tarn__extent *e, size_t size) {
+static tarn_status no_room(tarn_addr address, size_t size) {
   return tarn__fail(TARN_FULL,
                     "arena_pool: behind the block at 0x%llx there is no room "
                     "for %zu bytes in all",
-                    (unsigned long long)e->offset, size);
+                    (unsigned long long)address, size);
 }
 
 // Whatever lets go of the lock begins anew, or ends here. What is mapped behind
@@ -324,7 +348,7 @@ static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
     if (self->range_size != 0) {
       p = tarn__extents_plan_behind(zone, e, size, more.serial);
     }
-    if (p.bare == NULL) return no_room(e, size);
+    if (p.bare == NULL) return no_room(e->offset, size);
     need.size = more.size = size - e->size;
     tarn__extent *tail = NULL;
     uint64_t last = 0;
@@ -341,6 +365,11 @@ static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
 static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
                           tarn__piece *piece) {
   tarn__arena *self = self_of(strategy);
+  bool alone = is_direct(piece);
+  if (alone && request->size <= piece->size) return TARN_OK;
+  if (alone || tarn__source_is_direct(strategy->pool, request->size)) {
+    return no_room(piece->address, request->size);
+  }
   tarn__extents *zone = zone_of_piece(self, piece);
   tarn__extent *e = piece->home;
   size_t size = 0;
@@ -370,6 +399,7 @@ static bool frees_memory(const tarn__arena *self, const tarn__extent *hole) {
 
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__arena *self = self_of(strategy);
+  if (is_direct(piece)) return give_direct(self, piece);
   tarn__extent *hole = NULL;
   tarn_status given =
       open_block(strategy, piece, zone_of_piece(self, piece), &hole);
@@ -451,7 +481,7 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
     taken += tarn__extents_count_taken(&self->zones[i]);
   }
   if (status != TARN_OK) return status;
-  size_t should_be = strategy->live;
+  size_t should_be = strategy->live - self->direct;
   if (self->stage != NULL) should_be = should_be - live_on_stage(self) + 1;
   if (taken != should_be) return broken("extents taken", taken, should_be);
   size_t held = held_by(self);

@@ -26,12 +26,8 @@ static direct *self_of(tarn__strategy *strategy) {
 }
 
 static tarn_status init_where(tarn__strategy *strategy, uint32_t wanted) {
-  const tarn__supply *supply = &strategy->pool->supply;
-  tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = supply->calls->query(supply, &info);
-  bool own = supply->place.kind == TARN_PLACE_DEVICE || info.host_accessible;
-  strategy->ordered = own && (info.extensions & wanted) == wanted;
-  return status;
+  strategy->ordered = (strategy->pool->extensions & wanted) == wanted;
+  return TARN_OK;
 }
 
 static tarn_status init_async(tarn__strategy *strategy,

@@ -13,19 +13,21 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/chunk.h"
 #include "pool/front.h"
+#include "pool/stock.h"
 
 // A chunk as the strategy sees it, and what it was cut from.
 typedef struct held_chunk {
-  tarn_chunk seen;  // the first member
-  tarn__chunk chunk;
+  tarn_chunk seen;       // the first member
+  tarn__chunk chunk;     // what the device gave for it alone
+  tarn__extent *extent;  // its part of the stock; NULL: it is no part of that
   tarn_list node;
 } held_chunk;
 
 typedef struct bridge {
   tarn__strategy base;
   tarn_list chunks;
+  tarn__stock stock;
   _Alignas(max_align_t) unsigned char state[];
 } bridge;
 
@@ -66,6 +68,31 @@ static void note_text(const call *c) {
   if (c->spoke != NULL) *c->spoke = true;
 }
 
+static tarn_status grow_alone(bridge *self, tarn__request *request,
+                              held_chunk *held) {
+  tarn__piece *piece = NULL;
+  request->whole = true;
+  tarn_status status =
+      tarn__source_grow(&self->base, request, request->size, &piece);
+  if (status != TARN_OK) return status;
+  held->chunk = tarn__chunk_adopt(&self->base, piece);
+  held->seen.address = held->chunk.address;
+  held->seen.size = held->chunk.size;
+  return TARN_OK;
+}
+
+// What comes back to the stock here was waited for: it is nobody's.
+static tarn_status grow_from_stock(bridge *self, tarn__request *request,
+                                   held_chunk *held) {
+  uint64_t nobody = 0;
+  tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
+                                        request->size, &held->extent, &nobody);
+  if (status != TARN_OK) return status;
+  held->seen.address = held->extent->offset;
+  held->seen.size = held->extent->size;
+  return TARN_OK;
+}
+
 static tarn_status grow(const tarn_source *source, size_t size, size_t align,
                         tarn_chunk **out_chunk) {
   const call *c = call_of(source);
@@ -80,16 +107,15 @@ static tarn_status grow(const tarn_source *source, size_t size, size_t align,
   size_t natural = c->self->base.pool->natural_align;
   tarn__request request = {.size = size,
                            .align = align > natural ? align : natural};
-  tarn_status status =
-      tarn__chunk_take(&c->self->base, &request, size, &held->chunk);
+  tarn_status status = c->self->stock.serves
+                           ? grow_from_stock(c->self, &request, held)
+                           : grow_alone(c->self, &request, held);
   c->request->asked |= request.asked;
   if (status != TARN_OK) {
     note_text(c);
     tarn__host_free(held, sizeof *held);
     return status;
   }
-  held->seen.address = held->chunk.address;
-  held->seen.size = held->chunk.size;
   tarn_list_init(&held->seen.node);
   tarn_list_add_tail(&c->self->chunks, &held->node);
   *out_chunk = &held->seen;
@@ -100,16 +126,30 @@ static tarn_status wait_for(uint64_t serial) {
   return serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
 }
 
+static tarn_status give_alone(bridge *self, const held_chunk *held) {
+  tarn__chunk_begin_give(&self->base, &held->chunk);
+  tarn_status waited = wait_for(held->seen.stream);
+  return tarn__chunk_end_give(&self->base, &held->chunk, waited);
+}
+
+static tarn_status give_to_stock(const call *c, const held_chunk *held) {
+  tarn__stock *stock = &c->self->stock;
+  tarn__source_begin_ask(&c->self->base, 0, 0);
+  tarn_status waited = wait_for(held->seen.stream);
+  tarn__source_end_ask(&c->self->base, 0);
+  (void)tarn__stock_give(stock, held->extent, 0);
+  tarn_status given = tarn__stock_trim(stock, &c->self->base, c->target);
+  return given != TARN_OK ? given : waited;
+}
+
 static tarn_status shrink(const tarn_source *source, tarn_chunk *chunk) {
   const call *c = call_of(source);
   if (!c->locked) return out_of_turn(c, "shrink");
   if (chunk == NULL) return TARN_OK;
   held_chunk *held = (held_chunk *)(void *)chunk;
   tarn_list_del(&held->node);
-  tarn__chunk_begin_give(&c->self->base, &held->chunk);
-  tarn_status waited = wait_for(held->seen.stream);
   tarn_status status =
-      tarn__chunk_end_give(&c->self->base, &held->chunk, waited);
+      held->extent != NULL ? give_to_stock(c, held) : give_alone(c->self, held);
   tarn__host_free(held, sizeof *held);
   return status;
 }
@@ -170,7 +210,8 @@ static tarn_status option_size(const tarn_strategy_options *options,
 static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   bridge *self = self_of(strategy);
   tarn_list_init(&self->chunks);
-  if (table_of(self)->init == NULL) return TARN_OK;
+  tarn_status status = tarn__stock_init(&self->stock, strategy->pool);
+  if (status != TARN_OK || table_of(self)->init == NULL) return status;
   call c = call_for(strategy, NULL, false);
   reader r = {.seen = {.struct_size = sizeof r.seen, .size = option_size},
               .options = options};
@@ -185,6 +226,7 @@ static void deinit(tarn__strategy *strategy) {
     tarn_list_del(&held->node);
     tarn__host_free(held, sizeof *held);
   }
+  tarn__stock_deinit(&self->stock);
 }
 
 static tarn_status hand_back(bridge *self, const tarn_stretch *stretch) {
@@ -192,7 +234,8 @@ static tarn_status hand_back(bridge *self, const tarn_stretch *stretch) {
   return table_of(self)->give(self->state, &c.source, stretch);
 }
 
-static tarn_status check_stretch(const bridge *self, tarn__request *request,
+static tarn_status check_stretch(const bridge *self,
+                                 const tarn_request *request,
                                  const tarn_stretch *s) {
   const tarn__pieces *pieces = &self->base.pool->pieces;
   bool fits = s->address != 0 && (s->address & (request->align - 1)) == 0 &&
@@ -205,21 +248,44 @@ static tarn_status check_stretch(const bridge *self, tarn__request *request,
       request->size, request->align, fits ? ", where a block stands" : "");
 }
 
+// What the strategy is asked for has the padding in it, rounded up as the
+// device wants it.
+static tarn_status request_of(const bridge *self, const tarn__request *request,
+                              tarn_request *out) {
+  *out = (tarn_request){0, request->align, request->serial};
+  if (tarn__source_round(self->base.pool, request->size, &out->size)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_FULL, "%s: %zu bytes are more than there are",
+                    self->base.type->name, request->size);
+}
+
+static tarn_stretch stretch_of(const tarn__piece *piece, uint64_t serial) {
+  size_t size = piece->size + piece->owner->pool->padding;
+  return (tarn_stretch){piece->address, size, serial, piece->home};
+}
+
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   bridge *self = self_of(strategy);
+  if (tarn__source_is_direct(strategy->pool, request->size)) {
+    return tarn__source_grow(strategy, request, request->size, out_piece);
+  }
   call c = call_for(strategy, request, true);
-  tarn_request seen = {request->size, request->align, request->serial};
+  tarn_request seen;
+  tarn_status status = request_of(self, request, &seen);
+  if (status != TARN_OK) return status;
   tarn_stretch s = {0};
   bool spoke = false;
   c.spoke = &spoke;
-  tarn_status status = table_of(self)->take(self->state, &c.source, &seen, &s);
+  status = table_of(self)->take(self->state, &c.source, &seen, &s);
   if (status == TARN_FULL && !spoke) {
     return tarn__fail(status, "%s: has no room", strategy->type->name);
   }
-  if (status == TARN_OK) status = check_stretch(self, request, &s);
+  if (status == TARN_OK) status = check_stretch(self, &seen, &s);
   if (status != TARN_OK) return status;
-  tarn__piece *piece = tarn__source_carve(strategy, s.address, s.size);
+  size_t usable = s.size - strategy->pool->padding;
+  tarn__piece *piece = tarn__source_carve(strategy, s.address, usable);
   if (piece == NULL) {
     (void)hand_back(self, &s);
     return TARN_E_NOMEM;
@@ -230,13 +296,18 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return TARN_OK;
 }
 
+static bool is_direct(const tarn__piece *piece) {
+  return piece->base_size != 0;
+}
+
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn_stretch s = {piece->address, piece->size, piece->freed_on, piece->home};
+  if (is_direct(piece)) return tarn__source_shrink(strategy, piece);
+  tarn_stretch s = stretch_of(piece, piece->freed_on);
   tarn__source_join(strategy, piece);
   return hand_back(self_of(strategy), &s);
 }
 
-static bool is_resized(const tarn__piece *piece, const tarn__request *request,
+static bool is_resized(const tarn__piece *piece, const tarn_request *request,
                        const tarn_stretch *s) {
   return s->address == piece->address && s->size >= request->size &&
          s->size - 1 <= UINT64_MAX - s->address;
@@ -245,19 +316,21 @@ static bool is_resized(const tarn__piece *piece, const tarn__request *request,
 static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
                           tarn__piece *piece) {
   bridge *self = self_of(strategy);
-  if (table_of(self)->resize == NULL) {
+  if (table_of(self)->resize == NULL || is_direct(piece) ||
+      tarn__source_is_direct(strategy->pool, request->size)) {
     return request->size <= piece->size
                ? TARN_OK
                : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",
                             strategy->type->name);
   }
   call c = call_for(strategy, NULL, true);
-  tarn_request seen = {request->size, request->align, request->serial};
-  tarn_stretch s = {piece->address, piece->size, request->serial, piece->home};
-  tarn_status status =
-      table_of(self)->resize(self->state, &c.source, &seen, &s);
+  tarn_request seen;
+  tarn_stretch s = stretch_of(piece, request->serial);
+  tarn_status status = request_of(self, request, &seen);
   if (status != TARN_OK) return status;
-  if (!is_resized(piece, request, &s)) {
+  status = table_of(self)->resize(self->state, &c.source, &seen, &s);
+  if (status != TARN_OK) return status;
+  if (!is_resized(piece, &seen, &s)) {
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: resized %zu bytes at 0x%llx to %zu at 0x%llx for "
                       "%zu",
@@ -265,7 +338,7 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
                       (unsigned long long)piece->address, s.size,
                       (unsigned long long)s.address, request->size);
   }
-  piece->size = s.size;
+  piece->size = s.size - strategy->pool->padding;
   piece->home = s.own;
   return TARN_OK;
 }
@@ -312,15 +385,19 @@ static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
   const bridge *self = (const bridge *)(const void *)strategy;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->chunks) {
-    const tarn__chunk *chunk = &held_at(node)->chunk;
-    visit(context, chunk->base, chunk->base_size);
+    const held_chunk *held = held_at(node);
+    if (held->extent != NULL) continue;
+    visit(context, held->chunk.base, held->chunk.base_size);
   }
+  tarn__stock_visit(&self->stock, visit, context);
 }
 
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   bridge *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;  // what is free is no piece
+  tarn_status status = tarn__stock_check(&self->stock, &held);
+  if (status != TARN_OK) return status;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->chunks)
     held += held_at(node)->chunk.base_size;

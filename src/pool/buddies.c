@@ -358,6 +358,19 @@ tarn_addr tarn__buddies_take(tarn__buddies *buddies, size_t size, size_t align,
 
 // --- taking a space out ----------------------------------------------------
 
+bool tarn__buddies_is_unused(const tarn__buddies *buddies,
+                             const tarn__space *space) {
+  assert(space->taken == 0);
+  for (size_t at = 0; at < space->size;) {
+    const tarn__buddy *b =
+        tarn__buddies_at(buddies, space, space->address + at);
+    assert(b != NULL);
+    if (b->lane->serial != 0) return false;
+    at += bytes_of(b->order);
+  }
+  return true;
+}
+
 tarn__buddy *tarn__buddies_remove(tarn__buddies *buddies, tarn__space *space) {
   tarn__buddy *removed = NULL;
   assert(space->taken == 0);

@@ -91,6 +91,10 @@ void tarn__buddies_give(tarn__buddies *buddies, tarn__space *space,
 // What the stream with |serial| may still use, nobody uses any more.
 void tarn__buddies_settle(tarn__buddies *buddies, uint64_t serial);
 
+// Whether no stream may still use any of a space of which nothing is taken.
+bool tarn__buddies_is_unused(const tarn__buddies *buddies,
+                             const tarn__space *space);
+
 // Takes out a space of which nothing is taken. What it consisted of is listed
 // by |chain|, each with its |serial|, until it is forgotten.
 tarn__buddy *tarn__buddies_remove(tarn__buddies *buddies, tarn__space *space);

@@ -26,6 +26,9 @@
 // What separates two blocks at least, however fine the device would cut.
 static const size_t LEAST_UNIT = 64;
 
+// Without sizes of the device.
+static const size_t MOST_GROWTH = (size_t)32 << 20;
+
 typedef struct part {
   tarn__space space;  // the first member
   tarn__chunk chunk;
@@ -35,10 +38,9 @@ typedef struct part {
 typedef struct buddy {
   tarn__strategy base;
   size_t max;      // larger blocks are left to the device; 0: all
-  size_t first;    // bytes of the first chunk
+  size_t first;    // bytes of the first chunk; 0: what suits
   size_t later;    // and of those after
   size_t padding;  // of each block
-  bool started;    // the first chunk was asked for
   tarn__buddies buddies;
   tarn_list parts;
 } buddy;
@@ -54,18 +56,19 @@ static part *part_at(const tarn_list *node) {
 // --- beginning and end -----------------------------------------------------
 
 static tarn_status read_sizes(buddy *self, tarn__options *options,
-                              const tarn_device_info *info, size_t *out_unit) {
-  size_t natural = self->base.pool->natural_align;
+                              size_t *out_unit) {
+  const tarn_pool *pool = self->base.pool;
+  size_t natural = pool->natural_align;
   const struct {
     const char *key;
     size_t fallback;
     size_t *out;
   } sizes[] = {
       {"min", natural > LEAST_UNIT ? natural : LEAST_UNIT, out_unit},
-      {"max", info->max_chunk, &self->max},
-      {"init", info->init_size, &self->first},
-      {"realloc", info->realloc_size, &self->later},
-      {"padding", self->base.pool->padding, &self->padding},
+      {"max", pool->sizes.most, &self->max},
+      {"init", pool->sizes.first, &self->first},
+      {"realloc", pool->sizes.later, &self->later},
+      {"padding", pool->padding, &self->padding},
   };
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -86,10 +89,7 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   buddy *self = self_of(strategy);
   tarn_list_init(&self->parts);
   size_t unit = 0;
-  const tarn__supply *supply = &strategy->pool->supply;
-  tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = supply->calls->query(supply, &info);
-  if (status == TARN_OK) status = read_sizes(self, options, &info, &unit);
+  tarn_status status = read_sizes(self, options, &unit);
   if (status == TARN_OK) status = tarn__buddies_init(&self->buddies, unit);
   return status;
 }
@@ -114,22 +114,6 @@ static size_t power_above(size_t size) {
   return power;
 }
 
-// Half as much each time that |wanted| is refused, down to |least|. Blocks are
-// aligned to more than the unit where they are cut out.
-static tarn_status ask(buddy *self, tarn__request *request, size_t wanted,
-                       size_t least, tarn__chunk *out) {
-  tarn__request plain = {.size = request->size, .align = self->buddies.unit};
-  tarn_status status = TARN_FULL;
-  size_t size = wanted;
-  for (bool last = false; status == TARN_FULL && !last; size = size / 2) {
-    last = size <= least;
-    size = last ? least : size & ~(self->buddies.unit - 1);
-    status = tarn__chunk_take(&self->base, &plain, size, out);
-  }
-  request->asked |= plain.asked;
-  return status;
-}
-
 static tarn_status add(buddy *self, const tarn__request *request,
                        tarn__chunk chunk) {
   part *p = tarn__host_alloc(sizeof *p);
@@ -149,25 +133,14 @@ static tarn_status add(buddy *self, const tarn__request *request,
   return TARN_OK;
 }
 
-// A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
-// free: nobody else has been here since.
-static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
-  tarn__chunk chunk = {0};
-  bool first = !self->started;
-  size_t wanted = first ? self->first : self->later;
-  self->started = true;
-  tarn_status status = ask(self, request, wanted, least, &chunk);
-  if (status == TARN_OK) return add(self, request, chunk);
-  if (first) self->started = false;
-  return status;
-}
-
-// A part of which nothing is out; NULL if there is none.
-static part *find_idle(const buddy *self) {
+// A part of which nothing is out; NULL if there is none. |unused|: and that no
+// stream may still be at work in.
+static part *find_idle(const buddy *self, bool unused) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->parts) {
     part *p = part_at(node);
-    if (p->space.taken == 0) return p;
+    if (p->space.taken != 0) continue;
+    if (!unused || tarn__buddies_is_unused(&self->buddies, &p->space)) return p;
   }
   return NULL;
 }
@@ -193,16 +166,47 @@ static tarn_status give_back(buddy *self, part *p) {
   return status;
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
-  buddy *self = self_of(strategy);
-  const size_t *held = &strategy->pool->stats.reserved_bytes;
+static tarn_status give_idle(buddy *self, size_t target, bool unused) {
+  const size_t *held = &self->base.pool->stats.reserved_bytes;
   tarn_status first = TARN_OK;
   part *p = NULL;
-  while (*held > target && (p = find_idle(self)) != NULL) {
+  while (*held > target && (p = find_idle(self, unused)) != NULL) {
     tarn_status status = give_back(self, p);
     if (first == TARN_OK) first = status;
   }
   return first;
+}
+
+static tarn_status trim(tarn__strategy *strategy, size_t target) {
+  return give_idle(self_of(strategy), target, false);
+}
+
+// Chunks in which the request found no room make room for a new one, where
+// nobody has to wait for that.
+static void make_way(buddy *self, size_t size) {
+  size_t held = self->base.pool->stats.reserved_bytes;
+  if (tarn__front_keeps(self->base.pool)) return;
+  (void)give_idle(self, held > size ? held - size : 0, true);
+}
+
+// A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
+// free: nobody else has been here since.
+static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
+  tarn__growth growth = {
+      .first = self->first,
+      .later = self->later,
+      .own = tarn__chunk_growth(self->base.held, MOST_GROWTH),
+      .least = least,
+      .unit = self->buddies.unit,
+      .halves = true};
+  // Blocks are aligned to more than the unit where they are cut out.
+  tarn__request plain = {.size = request->size, .serial = request->serial};
+  tarn__piece *piece = NULL;
+  if (self->later == 0) make_way(self, least > growth.own ? least : growth.own);
+  tarn_status status = tarn__chunk_grow(&self->base, &plain, &growth, &piece);
+  request->asked |= plain.asked;
+  if (status != TARN_OK) return status;
+  return add(self, request, tarn__chunk_adopt(&self->base, piece));
 }
 
 // --- blocks ----------------------------------------------------------------

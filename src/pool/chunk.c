@@ -3,6 +3,9 @@
 
 #include "pool/front.h"
 
+static const size_t LEAST_GROWTH = (size_t)1 << 20;
+enum { HELD_PARTS = 8 };
+
 tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__chunk chunk = {.base = piece->base,
                        .base_size = piece->base_size,
@@ -13,14 +16,50 @@ tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece) {
   return chunk;
 }
 
-tarn_status tarn__chunk_take(tarn__strategy *strategy, tarn__request *request,
-                             size_t size, tarn__chunk *out_chunk) {
-  tarn__piece *piece = NULL;
-  *out_chunk = (tarn__chunk){0};
-  tarn_status status = tarn__source_grow(strategy, request, size, &piece);
-  if (status != TARN_OK) return status;
-  *out_chunk = tarn__chunk_adopt(strategy, piece);
-  return TARN_OK;
+size_t tarn__chunk_growth(size_t held, size_t most) {
+  size_t size = LEAST_GROWTH;
+  while (size < most && size < held / HELD_PARTS)
+    size *= 2;
+  return size;
+}
+
+// |own|, or what the device can give now if that is less. Not to ask for more
+// saves calls, and some drivers end the process when they are asked for more.
+static size_t within_reach(tarn__strategy *strategy, size_t own) {
+  const tarn__supply *supply = &strategy->pool->supply;
+  tarn_device_info info = {.struct_size = sizeof info};
+  tarn__source_begin_ask(strategy, 0, 0);
+  tarn_status status = supply->calls->query(supply, &info);
+  tarn__source_end_ask(strategy, 0);
+  return status == TARN_OK && info.max_alloc < own ? info.max_alloc : own;
+}
+
+static size_t wanted_of(tarn__strategy *strategy, const tarn__growth *growth,
+                        bool first) {
+  size_t named = first ? growth->first : growth->later;
+  if (named != 0) return named;
+  return growth->own > growth->least ? within_reach(strategy, growth->own) : 0;
+}
+
+tarn_status tarn__chunk_grow(tarn__strategy *strategy, tarn__request *request,
+                             const tarn__growth *growth,
+                             tarn__piece **out_piece) {
+  tarn__request whole = *request;
+  bool first = !strategy->started;
+  tarn_status status = TARN_FULL;
+  whole.whole = true;
+  if (whole.align < growth->unit) whole.align = growth->unit;
+  strategy->started = true;
+  size_t size = wanted_of(strategy, growth, first);
+  for (bool last = false; status == TARN_FULL && !last;
+       size = growth->halves ? size / 2 : 0) {
+    last = size <= growth->least;
+    size = last ? growth->least : size & ~(growth->unit - 1);
+    status = tarn__source_grow(strategy, &whole, size, out_piece);
+  }
+  request->asked |= whole.asked;
+  if (status != TARN_OK && first) strategy->started = false;
+  return status;
 }
 
 void tarn__chunk_begin_give(tarn__strategy *strategy,

@@ -12,17 +12,32 @@ typedef struct tarn__chunk {
   size_t size;
 } tarn__chunk;
 
-// At least |size| bytes, aligned as |request| asks. The lock is let go
-// meanwhile.
+// How much is asked for.
+typedef struct tarn__growth {
+  size_t first;  // by a strategy that has asked for nothing yet, and after; 0:
+  size_t later;  // |own|, or as much as the device can give now
+  size_t own;
+  size_t least;  // with which the request can be served
+  size_t unit;   // the address is a multiple of it; sizes above |least| are too
+  bool halves;   // what is refused is asked for by half, and so on; else the
+                 // least is asked for
+} tarn__growth;
+
+// What suits a strategy that holds |held| bytes: an eighth of that, so that
+// there are few calls and little is held in vain. From 1 MiB up to |most|, a
+// power of two.
+size_t tarn__chunk_growth(size_t held, size_t most);
+
+// A piece to be cut up: as much as is wanted, or less, if the device or the
+// limit refuses that. The lock is let go meanwhile.
 //
 // TARN_FULL  the limit or the device is used up.
-TARN_MUST_CHECK tarn_status tarn__chunk_take(tarn__strategy *strategy,
+TARN_MUST_CHECK tarn_status tarn__chunk_grow(tarn__strategy *strategy,
                                              tarn__request *request,
-                                             size_t size,
-                                             tarn__chunk *out_chunk);
+                                             const tarn__growth *growth,
+                                             tarn__piece **out_piece);
 
-// The same for a piece that is there: what the device gave is a piece for a
-// moment, as of any strategy, and then held.
+// Makes a piece that the device gave a chunk: it is held from then on.
 tarn__chunk tarn__chunk_adopt(tarn__strategy *strategy, tarn__piece *piece);
 
 // Gives it back in two steps. From the first on the lock is let go, for waiting

@@ -15,6 +15,24 @@
 
 // --- making and ending -----------------------------------------------------
 
+// Where there are ranges, memory comes by pages, not in large pieces. What a
+// graph was captured with must not go back when it is freed, so that no block
+// of such a pool is asked for by itself.
+static tarn__sizes sizes_of(tarn_place_kind kind, uint32_t flags,
+                            const tarn_device_info *info) {
+  tarn__sizes sizes = {.chunk = 1, .most = SIZE_MAX};
+  uint32_t own = kind == TARN_PLACE_DEVICE ? info->functions : 0;
+  if (kind == TARN_PLACE_DEVICE) sizes.chunk = info->min_chunk;
+  if ((info->extensions & TARN_EXTENSION_RANGES) == 0) {
+    if ((own & TARN_FN_INIT_SIZE) != 0) sizes.first = info->init_size;
+    if ((own & TARN_FN_REALLOC_SIZE) != 0) sizes.later = info->realloc_size;
+  }
+  if ((own & TARN_FN_MAX_CHUNK) != 0 && (flags & TARN_POOL_DEFER) == 0) {
+    sizes.most = info->max_chunk;
+  }
+  return sizes;
+}
+
 static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
                                 const tarn_pool_options *options) {
   tarn_device *device = NULL;
@@ -31,6 +49,10 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
   pool->natural_align = info.min_chunk;
   pool->aligns = SIZE_MAX;
   pool->padding = place.kind == TARN_PLACE_DEVICE ? info.padding : 0;
+  if (place.kind == TARN_PLACE_DEVICE || info.host_accessible) {
+    pool->extensions = info.extensions;
+  }
+  pool->sizes = sizes_of(place.kind, options->flags, &info);
   if (status != TARN_OK) return status;
   if ((options->flags & TARN_POOL_DRY) != 0) {
     return tarn__supply_init_dry(&pool->supply, place, device, options->limit);

@@ -38,16 +38,28 @@ typedef enum tarn__capture_state {
   TARN__CAPTURE_STATES,
 } tarn__capture_state;
 
+// What the device's plug-in wants of pools, as tarn_device_info says. Of memory
+// that is not the device's own nothing is wanted.
+typedef struct tarn__sizes {
+  size_t chunk;  // all that the device is asked for is a multiple of it
+  size_t most;   // blocks that take more are asked of the device one by one
+  size_t first;  // of the first memory that is to be cut up, and of what is
+  size_t later;  // asked for after that; 0: the strategy decides
+} tarn__sizes;
+
 struct tarn_pool {
   tarn_place place;
   tarn__supply supply;
   uint32_t flags;      // TARN_POOL_...
   bool own;            // somebody's own; else the place's, which all share
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
-  uint32_t generation;    // of the process that made it
-  size_t natural_align;   // the device's min_chunk
-  size_t padding;         // what the device wants behind each allocation
-  tarn_list known;        // guarded by the registry of whose.h
+  uint32_t generation;   // of the process that made it
+  size_t natural_align;  // the device's min_chunk
+  size_t padding;        // bytes of each block that nobody uses
+  tarn__sizes sizes;
+  uint32_t extensions;  // what the device has beyond the ABI for memory of the
+                        // place's kind: its own, which the host's is too
+  tarn_list known;      // guarded by the registry of whose.h
   uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
   _Atomic(tarn__debug *) debug;

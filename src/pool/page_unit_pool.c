@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
+#include "pool/stock.h"
 
 enum {
   DEFAULT_PAGE = 4096,
@@ -33,7 +34,7 @@ typedef struct shelf {
 
 // Stays where it is for as long as the strategy: pieces point to it.
 typedef struct size_class {
-  size_t size;  // rounded
+  size_t size;  // that the device is asked for: the padding included, rounded
   size_t align;
   shelf *shelves;
   size_t shelf_count;
@@ -46,6 +47,7 @@ typedef struct page_unit {
   size_class **classes;  // open addressing; NULL: an empty slot
   size_t class_slots;    // a power of two, or 0
   size_t class_count;
+  tarn__stock stock;
 } page_unit;
 
 static page_unit *self_of(tarn__strategy *strategy) {
@@ -116,12 +118,52 @@ static tarn_status class_of(page_unit *self, size_t size, size_t align,
   return *out != NULL ? TARN_OK : add_class(self, size, align, out);
 }
 
+// Sizes that come no more leave nothing behind. Without host memory for a
+// smaller table the present one stays.
+static void drop_unused_classes(page_unit *self) {
+  size_t used = 0;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
+  }
+  if (used == self->class_count) return;
+  page_unit shrunk = *self;
+  shrunk.class_slots = FIRST_CLASSES;
+  while (shrunk.class_slots < used * 4)
+    shrunk.class_slots *= 2;
+  shrunk.classes = tarn__host_array(shrunk.class_slots, sizeof(size_class *));
+  if (shrunk.classes == NULL) return;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = self->classes[i];
+    if (c == NULL) continue;
+    if (c->pieces > 0) {
+      *slot_of(&shrunk, c->size, c->align) = c;
+    } else {
+      free_class(c);
+    }
+  }
+  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  self->classes = shrunk.classes;
+  self->class_slots = shrunk.class_slots;
+  self->class_count = used;
+}
+
 // --- shelves ---------------------------------------------------------------
+
+// The mark of a piece that is on a shelf, and then of one that is to leave it
+// for the stock; in its |zone|.
+enum { OUT, ON_SHELF, LEAVING };
+
+static void push(shelf *s, tarn__piece *piece) {
+  piece->next = s->first;
+  piece->zone = ON_SHELF;
+  s->first = piece;
+}
 
 static tarn__piece *pop(shelf *s) {
   tarn__piece *piece = s->first;
   s->first = piece->next;
   piece->next = NULL;
+  piece->zone = OUT;
   return piece;
 }
 
@@ -167,8 +209,7 @@ static void move_to_host(size_class *c, shelf *from) {
     tarn__piece *piece = rest;
     rest = piece->next;
     piece->freed_on = 0;
-    piece->next = host->first;
-    host->first = piece;
+    push(host, piece);
   }
 }
 
@@ -199,6 +240,99 @@ static shelf *make_shelf(size_class *c, uint64_t serial) {
   return shelf_of(c, serial);
 }
 
+// --- the stock -------------------------------------------------------------
+
+// Gives the bytes of |piece|, which is on no shelf, back to the stock.
+static tarn__extent *join_stock(page_unit *self, tarn__extent *e,
+                                tarn__piece *piece) {
+  uint64_t serial = piece->freed_on;
+  tarn__source_join(&self->base, piece);
+  return tarn__stock_give(&self->stock, e, serial);
+}
+
+static tarn__piece *piece_at(const page_unit *self, const tarn__extent *e) {
+  return e->kind == TARN__EXTENT_TAKEN
+             ? tarn__pieces_find(&self->base.pool->pieces, e->offset)
+             : NULL;
+}
+
+// Marks the pieces of the segment that begins with |e| if none of it is out.
+// Returns its bytes, or 0.
+static size_t mark_segment(const page_unit *self, const tarn__extent *e) {
+  const tarn__extent *first = e;
+  size_t size = 0;
+  for (; e->kind != TARN__EXTENT_OUTSIDE && (e == first || !e->wall);
+       e = e->after) {
+    const tarn__piece *piece = piece_at(self, e);
+    bool idle = e->kind == TARN__EXTENT_OPEN ||
+                (piece != NULL && piece->zone == ON_SHELF);
+    if (!idle) return 0;
+    size += e->size;
+  }
+  for (const tarn__extent *end = e; first != end; first = first->after) {
+    tarn__piece *piece = piece_at(self, first);
+    if (piece != NULL) piece->zone = LEAVING;
+  }
+  return size;
+}
+
+static void clear_shelf(size_class *c, shelf *s) {
+  tarn__piece *rest = s->first;
+  s->first = NULL;
+  while (rest != NULL) {
+    tarn__piece *piece = rest;
+    rest = piece->next;
+    if (piece->zone == LEAVING) {
+      c->pieces--;
+      piece->next = NULL;
+    } else {
+      push(s, piece);
+    }
+  }
+}
+
+static void clear_shelves(page_unit *self) {
+  for (size_t i = 0; i < self->class_slots; i++) {
+    size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
+      clear_shelf(c, &c->shelves[j]);
+  }
+}
+
+// Segments of which no piece is out lose their pieces, until |enough| bytes can
+// be given back.
+static void vacate(page_unit *self, size_t enough) {
+  size_t found = 0;
+  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
+    if (e->wall && found < enough) found += mark_segment(self, e);
+  }
+  clear_shelves(self);
+  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
+    tarn__piece *piece = piece_at(self, e);
+    if (piece != NULL && piece->zone == LEAVING) e = join_stock(self, e, piece);
+  }
+}
+
+static tarn_status trim_stock(page_unit *self, size_t target) {
+  size_t held = self->base.pool->stats.reserved_bytes;
+  if (held <= target) return TARN_OK;
+  vacate(self, held - target);
+  drop_unused_classes(self);
+  return tarn__stock_trim(&self->stock, &self->base, target);
+}
+
+// For what is kept no more: it goes back to the device, or to the stock, whose
+// segment goes when nothing of it is out.
+static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
+  page_unit *self = self_of(strategy);
+  if (piece->base_size != 0) return tarn__source_shrink(strategy, piece);
+  tarn__extent *e = self->stock.zone.first;
+  while (e->offset != piece->address)
+    e = e->after;
+  (void)join_stock(self, e, piece);
+  return trim_stock(self, 0);
+}
+
 // --- the strategy ----------------------------------------------------------
 
 static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
@@ -211,7 +345,7 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
                       "page_unit_pool: page=%zu is no power of two",
                       self->page);
   }
-  return TARN_OK;
+  return tarn__stock_init(&self->stock, strategy->pool);
 }
 
 static void deinit(tarn__strategy *strategy) {
@@ -219,13 +353,40 @@ static void deinit(tarn__strategy *strategy) {
   for (size_t i = 0; i < self->class_slots; i++)
     free_class(self->classes[i]);
   tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  tarn__stock_deinit(&self->stock);
+}
+
+// A piece of |size| bytes, the padding included.
+static tarn_status make_piece(page_unit *self, tarn__request *request,
+                              size_t size, tarn__piece **out_piece) {
+  size_t usable = size - self->base.pool->padding;
+  if (!self->stock.serves) {
+    return tarn__source_grow(&self->base, request, usable, out_piece);
+  }
+  tarn__extent *e = NULL;
+  uint64_t last = 0;
+  tarn_status status =
+      tarn__stock_take(&self->stock, &self->base, request, size, &e, &last);
+  if (status != TARN_OK) return status;
+  *out_piece = tarn__source_carve(&self->base, e->offset, usable);
+  if (*out_piece == NULL) {
+    (void)tarn__stock_give(&self->stock, e, last);
+    return TARN_E_NOMEM;
+  }
+  (*out_piece)->freed_on = last;
+  return TARN_OK;
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   page_unit *self = self_of(strategy);
+  const tarn_pool *pool = strategy->pool;
   size_t rounded = 0;
-  if (!tarn_size_align_up(request->size, self->page, &rounded)) {
+  if (tarn__source_is_direct(pool, request->size)) {
+    return tarn__source_grow(strategy, request, request->size, out_piece);
+  }
+  if (!tarn__source_round(pool, request->size, &rounded) ||
+      !tarn_size_align_up(rounded, self->page, &rounded)) {
     return tarn__fail(TARN_E_INVALID,
                       "page_unit_pool: %zu bytes rounded up to pages of %zu "
                       "overflow",
@@ -237,7 +398,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   *out_piece = find_idle(c, request->serial, request->own_only);
   if (*out_piece != NULL) return TARN_OK;
   c->pieces++;  // now, since a trim meanwhile must not take the class away
-  status = tarn__source_grow(strategy, request, rounded, out_piece);
+  status = make_piece(self, request, rounded, out_piece);
   if (status == TARN_OK) {
     (*out_piece)->home = c;
   } else {
@@ -260,15 +421,15 @@ static bool expect(tarn__strategy *strategy, tarn__piece *piece,
 // Only a shelf for a stream that is new to the class can fail; then the memory
 // goes back to the device.
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  size_class *c = piece->home;
+  size_class *c = piece->home;  // NULL: asked of the device by itself
+  if (c == NULL) return tarn__source_shrink(strategy, piece);
   shelf *s = reach_shelf(c, piece->freed_on);
-  if (s == NULL) {
-    c->pieces--;
-    return tarn__source_shrink(strategy, piece);
+  if (s != NULL) {
+    push(s, piece);
+    return TARN_OK;
   }
-  piece->next = s->first;
-  s->first = piece;
-  return TARN_OK;
+  c->pieces--;
+  return let_go(strategy, piece);
 }
 
 // Idle pieces that are to be given back.
@@ -305,37 +466,9 @@ static void collect(page_unit *self, collection *out) {
   }
 }
 
-// Sizes that come no more leave nothing behind. Without host memory for a
-// smaller table the present one stays.
-static void drop_unused_classes(page_unit *self) {
-  size_t used = 0;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
-  }
-  if (used == self->class_count) return;
-  page_unit shrunk = *self;
-  shrunk.class_slots = FIRST_CLASSES;
-  while (shrunk.class_slots < used * 4)
-    shrunk.class_slots *= 2;
-  shrunk.classes = tarn__host_array(shrunk.class_slots, sizeof(size_class *));
-  if (shrunk.classes == NULL) return;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
-    if (c == NULL) continue;
-    if (c->pieces > 0) {
-      *slot_of(&shrunk, c->size, c->align) = c;
-    } else {
-      free_class(c);
-    }
-  }
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
-  self->classes = shrunk.classes;
-  self->class_slots = shrunk.class_slots;
-  self->class_count = used;
-}
-
 static tarn_status trim(tarn__strategy *strategy, size_t target) {
   page_unit *self = self_of(strategy);
+  if (self->stock.serves) return trim_stock(self, target);
   size_t held = strategy->pool->stats.reserved_bytes;
   collection idle = {.enough = held > target ? held - target : 0};
   collect(self, &idle);
@@ -346,22 +479,26 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
 // Whose a piece is makes no difference: any stream's is taken.
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
   const page_unit *self = self_of(strategy);
+  for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next)
+    out->idle += b->bytes;
   for (size_t i = 0; i < self->class_slots; i++) {
     const size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const tarn__piece *p = c->shelves[j].first;
       if (p != NULL && c->size > out->largest) out->largest = c->size;
       for (; p != NULL; p = p->next)
-        out->idle += p->base_size;
+        out->idle += p->base_size != 0 ? p->base_size : c->size;
     }
   }
 }
 
 static tarn_status check_idle(const page_unit *self, const size_class *c,
                               const shelf *s, const tarn__piece *piece) {
-  bool right = !piece->live && piece->owner == &self->base &&
-               piece->home == c && piece->size == c->size &&
-               piece->freed_on == s->serial && piece->size % self->page == 0;
+  bool right = !piece->live && piece->zone == ON_SHELF &&
+               piece->owner == &self->base && piece->home == c &&
+               c->size % self->page == 0 &&
+               piece->size == c->size - self->base.pool->padding &&
+               piece->freed_on == s->serial;
   if (right) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,
                     "page_unit_pool: piece %u on a shelf that is not its own",
@@ -370,7 +507,15 @@ static tarn_status check_idle(const page_unit *self, const size_class *c,
 
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   const page_unit *self = self_of(strategy);
+  size_t held = 0;
   *out_idle = 0;
+  tarn_status stocked = tarn__stock_check(&self->stock, &held);
+  if (stocked != TARN_OK) return stocked;
+  if (held != strategy->held) {
+    return tarn__fail(TARN_E_CORRUPT,
+                      "page_unit_pool: holds %zu bytes, says %zu", held,
+                      strategy->held);
+  }
   for (size_t i = 0; i < self->class_slots; i++) {
     const size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
@@ -385,6 +530,12 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   return TARN_OK;
 }
 
+static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
+                         void *context) {
+  const page_unit *self = (const page_unit *)(const void *)strategy;
+  tarn__stock_visit(&self->stock, visit, context);
+}
+
 const tarn__strategy_type tarn__page_unit_pool = {
     .name = "page_unit_pool",
     .size = sizeof(page_unit),
@@ -392,9 +543,10 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .deinit = deinit,
     .take = take,
     .give = give,
-    .let_go = tarn__source_shrink,
+    .let_go = let_go,
     .expect = expect,
     .trim = trim,
     .survey = survey,
+    .visit_memory = visit_memory,
     .check = check,
 };

@@ -7,50 +7,33 @@
 
 // --- taking ----------------------------------------------------------------
 
-// Segments begin at the granule, whatever the request wants.
-static tarn_status grow(tarn__strategy *strategy, tarn__request *request,
-                        const tarn__extents *zone, size_t size,
-                        tarn__piece **out_piece) {
-  tarn__request whole = *request;
-  if (whole.align < zone->granule) whole.align = zone->granule;
-  tarn_status status = tarn__source_grow(strategy, &whole, size, out_piece);
-  request->asked = whole.asked;
-  return status;
-}
-
-// A device that gives out what it has given already must not be believed: two
-// blocks would be cut out of the same bytes.
-static tarn_status check_piece(const tarn__extents *zone,
-                               const tarn__piece *piece) {
+tarn_status tarn__segments_check_piece(const tarn__extents *zone,
+                                       const tarn__piece *piece) {
+  const char *name = piece->owner->type->name;
   unsigned long long address = piece->address;
   if (tarn__extents_is_outside(zone, piece->address, piece->size)) {
     return TARN_OK;
   }
   if (!tarn__extents_reach(piece->address, piece->size)) {
-    return tarn__fail(TARN_E_DEVICE, "arena_pool: addresses from 0x%llx on",
+    return tarn__fail(TARN_E_DEVICE, "%s: addresses from 0x%llx on", name,
                       address);
   }
   return tarn__fail(TARN_E_DEVICE,
-                    "arena_pool: the device gave %zu bytes at 0x%llx, part of "
-                    "which it had given before",
-                    piece->size, address);
+                    "%s: the device gave %zu bytes at 0x%llx, part of which it "
+                    "had given before",
+                    name, piece->size, address);
 }
 
 tarn_status tarn__segments_add(tarn__segments *segments,
                                tarn__strategy *strategy, tarn__request *request,
-                               tarn__extents *zone, size_t size) {
-  if (size > segments->largest) {
-    return tarn__fail(TARN_FULL,
-                      "arena_pool: a segment of %zu bytes is more than the %zu "
-                      "that the device gives at once",
-                      size, segments->largest);
-  }
+                               tarn__extents *zone,
+                               const tarn__growth *growth) {
   tarn__segment *segment = tarn__host_alloc(sizeof *segment);
   if (segment == NULL) return TARN_E_NOMEM;
   tarn__piece *piece = NULL;
-  tarn_status status = grow(strategy, request, zone, size, &piece);
+  tarn_status status = tarn__chunk_grow(strategy, request, growth, &piece);
   if (status == TARN_OK) {
-    status = check_piece(zone, piece);
+    status = tarn__segments_check_piece(zone, piece);
     if (!tarn__extents_reserve(zone, 0)) status = TARN_E_NOMEM;
     if (status != TARN_OK) (void)tarn__source_shrink(strategy, piece);
   }
@@ -59,6 +42,7 @@ tarn_status tarn__segments_add(tarn__segments *segments,
     return status;
   }
   segment->chunk = tarn__chunk_adopt(strategy, piece);
+  segment->chunk.size &= ~(zone->granule - 1);
   segment->next = segments->first;
   segments->first = segment;
   tarn__extents_add(zone, segment->chunk.address, segment->chunk.size,

@@ -15,18 +15,24 @@ typedef struct tarn__segment {
 
 typedef struct tarn__segments {
   tarn__segment *first;
-  size_t largest;  // that the device gives
 } tarn__segments;
 
-// A segment of at least |size| bytes of the granule of |zone|, all of it open
-// there. The lock is let go meanwhile.
+// A segment as |growth| says, all of it open in |zone|, whose granule is the
+// unit. The lock is let go meanwhile.
 //
-// TARN_FULL  the limit or the device is used up, or |size| is too large.
+// TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__segments *segments,
                                                tarn__strategy *strategy,
                                                tarn__request *request,
                                                tarn__extents *zone,
-                                               size_t size);
+                                               const tarn__growth *growth);
+
+// A device that gives out what it has given already must not be believed: two
+// blocks would have the same bytes.
+//
+// TARN_E_DEVICE  some of |piece| is in |zone| already.
+TARN_MUST_CHECK tarn_status
+tarn__segments_check_piece(const tarn__extents *zone, const tarn__piece *piece);
 
 // Gives segments of |zone| back of which nothing is taken, until the pool holds
 // at most |target| bytes. The lock is let go meanwhile.

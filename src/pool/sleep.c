@@ -78,6 +78,13 @@ static tarn_status refuse_dressed(const tarn__piece *piece) {
                     (unsigned long long)piece->address);
 }
 
+static tarn_status refuse_direct(const tarn__piece *piece) {
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "sleep: the block at 0x%llx exceeds the device's largest "
+                    "chunk and was asked of the device by itself",
+                    (unsigned long long)piece->address);
+}
+
 static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
   const tarn__piece *piece = NULL;
   if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
@@ -85,6 +92,7 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
     tarn_status status = tarn__front_check_rest("sleep", piece);
     if (status != TARN_OK) return status;
     if (piece->marks != 0) return refuse_dressed(piece);
+    if (piece->base_size != 0) return refuse_direct(piece);
     if (piece->sleeper == NULL && piece->owner != pool->current) {
       return refuse_strategy(piece->owner);
     }

@@ -112,7 +112,13 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
   }
   if (status != TARN_OK) return status;
   piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
-  return TARN_OK;
+  if (tarn__pieces_find(&pool->pieces, piece->address) == NULL) return TARN_OK;
+  unsigned long long address = piece->address;
+  (void)return_unfit(pool, request->serial, piece);
+  return tarn__fail(TARN_E_DEVICE,
+                    "%s: the device gave %zu bytes at 0x%llx, part of which it "
+                    "had given before",
+                    piece->owner->type->name, size, address);
 }
 
 void tarn__source_charge(tarn__strategy *strategy, size_t size) {
@@ -191,19 +197,33 @@ static void commit_grow(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
   tarn__pieces_enter(&pool->pieces, piece);
 }
 
+static bool round_up(const tarn_pool *pool, size_t size, size_t padding,
+                     size_t *out_size) {
+  return tarn_size_add(size, padding, out_size) &&
+         tarn_size_align_up(*out_size, pool->sizes.chunk, out_size);
+}
+
+bool tarn__source_round(const tarn_pool *pool, size_t size, size_t *out_size) {
+  return round_up(pool, size, pool->padding, out_size);
+}
+
+bool tarn__source_is_direct(const tarn_pool *pool, size_t size) {
+  size_t rounded = 0;
+  return tarn__source_round(pool, size, &rounded) && rounded > pool->sizes.most;
+}
+
 tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
                               size_t size, tarn__piece **out_piece) {
   tarn_pool *pool = strategy->pool;
+  size_t padding = request->whole ? 0 : pool->padding;
   size_t padded = 0;
   *out_piece = NULL;
-  if (!tarn_size_add(size, pool->padding, &padded)) {
-    return over_limit(pool, size);
-  }
+  if (!round_up(pool, size, padding, &padded)) return over_limit(pool, size);
   if (!within_limit(pool, padded)) return over_limit(pool, padded);
   tarn__piece *piece = tarn__pieces_take(&pool->pieces);
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;
-  piece->size = size;
+  piece->size = padded - padding;
   request->asked = true;
 
   strategy->inside++;

@@ -25,6 +25,7 @@ struct tarn__strategy {
   size_t held;     // bytes of the device that it has besides its pieces'
   size_t steps;    // blocks of the largest step that is learned; 0: none
   bool ordered;    // the source takes and gives in the order of streams
+  bool started;    // memory that is cut up was asked for
 };
 
 struct tarn__request {
@@ -34,6 +35,8 @@ struct tarn__request {
   bool asked;       // the device was asked
   bool lacks;       // of a resize: refused for want of memory, not of a place
   size_t guard;     // bytes of |size| that the block does not get
+  bool whole;       // of the source: blocks that are cut out of the memory have
+                    // the padding inside, so that it has none itself
   bool own_only;    // memory that another stream used last will not do
 };
 
@@ -136,7 +139,17 @@ struct tarn__strategy_type {
 
 // --- the source: memory of the device --------------------------------------
 
-// A new piece of |size| bytes for |request|. The lock is let go meanwhile.
+// What a block of |size| bytes takes of the device: with the padding, rounded
+// up to the device's chunk. False: it overflows.
+TARN_MUST_CHECK bool tarn__source_round(const tarn_pool *pool, size_t size,
+                                        size_t *out_size);
+
+// Whether the device wants a block of |size| bytes to be asked for by itself,
+// and to come back when it is freed.
+bool tarn__source_is_direct(const tarn_pool *pool, size_t size);
+
+// A new piece of at least |size| bytes for |request|: with the padding, it is
+// what the device was asked for. The lock is let go meanwhile.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,

@@ -18,6 +18,7 @@ fake_habits fake = {
     .devices = 2,
     .capacity = (size_t)1 << 40,
     .min_chunk = 256,
+    .max_alloc = (size_t)1 << 20,
     .query_answer = C_WARNING,
 };
 fake_ledger fake_seen;
@@ -351,7 +352,9 @@ void *fake_take(size_t size, size_t align, size_t misalign) {
 }
 
 static C_Status allocate_locked(void **ptr, size_t size) {
-  *ptr = take_locked(size, 4096, fake.misalign);
+  bool is_power = fake.min_chunk != 0 && tarn_is_power_of_two(fake.min_chunk);
+  size_t align = is_power && fake.min_chunk > 4096 ? fake.min_chunk : 4096;
+  *ptr = take_locked(size, align, fake.misalign);
   return *ptr != NULL ? C_SUCCESS : no_memory(ptr);
 }
 
@@ -450,10 +453,27 @@ static C_Status padding(const C_Device device, size_t *size) {
   return fake.size_answer;
 }
 
-static C_Status some_size(const C_Device device, size_t *size) {
-  if (struck(device)) return C_INTERNAL_ERROR;
-  *size = (size_t)1 << 20;
-  return fake.size_answer;
+#define SIZE_QUERY(name)                                            \
+  static C_Status say_##name(const C_Device device, size_t *size) { \
+    if (struck(device)) return C_INTERNAL_ERROR;                    \
+    *size = fake.name;                                              \
+    return fake.size_answer;                                        \
+  }
+
+SIZE_QUERY(max_alloc)
+SIZE_QUERY(max_chunk)
+SIZE_QUERY(init_size)
+SIZE_QUERY(realloc_size)
+
+// Sizes of 0 that no answer goes with are missing.
+static uint64_t missing_sizes(void) {
+  uint64_t bits = 0;
+  if (fake.size_answer != C_SUCCESS) return 0;
+  if (fake.max_alloc == 0) bits |= FAKE_MISSES(device_max_alloc_size);
+  if (fake.max_chunk == 0) bits |= FAKE_MISSES(device_max_chunk_size);
+  if (fake.init_size == 0) bits |= FAKE_MISSES(device_init_alloc_size);
+  if (fake.realloc_size == 0) bits |= FAKE_MISSES(device_realloc_size);
+  return bits;
 }
 
 // --- the table -------------------------------------------------------------
@@ -496,11 +516,11 @@ static const C_DeviceInterface complete = {
     .get_device_list = get_device_list,
     .device_memory_stats = memory_stats,
     .device_min_chunk_size = min_chunk,
-    .device_max_chunk_size = some_size,
-    .device_max_alloc_size = some_size,
+    .device_max_chunk_size = say_max_chunk,
+    .device_max_alloc_size = say_max_alloc,
     .device_extra_padding_size = padding,
-    .device_init_alloc_size = some_size,
-    .device_realloc_size = some_size,
+    .device_init_alloc_size = say_init_size,
+    .device_realloc_size = say_realloc_size,
 };
 
 enum { FUNCTIONS_END = offsetof(C_DeviceInterface, beyond) / 8 };
@@ -509,8 +529,9 @@ enum { FUNCTIONS_END = offsetof(C_DeviceInterface, beyond) / 8 };
 static void fill_table(C_DeviceInterface *table) {
   void *const *from = (void *const *)(const void *)&complete;
   void **to = (void **)(void *)table;
+  uint64_t missing = fake.missing | missing_sizes();
   for (size_t i = 1; i < FUNCTIONS_END; i++) {
-    bool has = from[i] != NULL && (fake.missing & (UINT64_C(1) << i)) == 0;
+    bool has = from[i] != NULL && (missing & (UINT64_C(1) << i)) == 0;
     if (has) to[i] = from[i];
   }
 }

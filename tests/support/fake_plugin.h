@@ -25,6 +25,10 @@ typedef struct fake_habits {
   size_t capacity;        // bytes of each device; asking for more is C_FAILED
   size_t min_chunk;       // 256
   size_t padding;         // 0
+  size_t max_alloc;       // 1 MiB; 0: the function is missing, as below
+  size_t max_chunk;       // 0
+  size_t init_size;       // 0
+  size_t realloc_size;    // 0
   size_t misalign;        // added to every address that it gives
   int id_offset;          // init_device adds it to the id
   bool null_handles;      // streams and events stay NULL

@@ -1,0 +1,84 @@
+// The stock: segments of the sizes that the device names, cut up and joined.
+#include "pool/stock.h"
+
+#include "pool/front.h"
+
+static const size_t LEAST_GRANULE = 64;
+
+tarn_status tarn__stock_init(tarn__stock *stock, const tarn_pool *pool) {
+  size_t granule =
+      pool->natural_align > LEAST_GRANULE ? pool->natural_align : LEAST_GRANULE;
+  stock->serves = pool->sizes.first != 0 || pool->sizes.later != 0;
+  if (!stock->serves) return TARN_OK;
+  return tarn__extents_init(&stock->zone, granule, granule);
+}
+
+void tarn__stock_deinit(tarn__stock *stock) {
+  if (!stock->serves) return;
+  tarn__extents_deinit(&stock->zone);
+  tarn__segments_deinit(&stock->segments);
+}
+
+static tarn__extent *find(tarn__stock *stock, const tarn__request *request,
+                          size_t size, uint64_t *out_serial) {
+  tarn__extent *e = tarn__extents_take(&stock->zone, size, request->align,
+                                       request->serial, out_serial);
+  if (e != NULL || request->own_only) return e;
+  return tarn__extents_take_any(&stock->zone, size, request->align, out_serial);
+}
+
+// What lets go of the lock begins anew.
+tarn_status tarn__stock_take(tarn__stock *stock, tarn__strategy *strategy,
+                             tarn__request *request, size_t size,
+                             tarn__extent **out, uint64_t *out_serial) {
+  const tarn__sizes *sizes = &strategy->pool->sizes;
+  tarn__growth growth = {.first = sizes->first,
+                         .later = sizes->later,
+                         .own = size,
+                         .least = size,
+                         .unit = stock->zone.granule};
+  for (;;) {
+    if (!tarn__extents_reserve(&stock->zone, request->serial)) {
+      return TARN_E_NOMEM;
+    }
+    *out = find(stock, request, size, out_serial);
+    if (*out != NULL) return TARN_OK;
+    tarn_status status = tarn__segments_add(&stock->segments, strategy, request,
+                                            &stock->zone, &growth);
+    if (status != TARN_OK) return status;
+  }
+}
+
+// Without host memory to note whose they are, they have to be nobody's.
+tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
+                               uint64_t serial) {
+  if (!tarn__extents_reserve(&stock->zone, serial)) {
+    (void)!tarn_stream_join(NULL, serial);
+    serial = 0;
+  }
+  return tarn__extents_give(&stock->zone, extent, serial);
+}
+
+tarn_status tarn__stock_trim(tarn__stock *stock, tarn__strategy *strategy,
+                             size_t target) {
+  if (!stock->serves) return TARN_OK;
+  return tarn__segments_trim(&stock->segments, strategy, &stock->zone, target);
+}
+
+void tarn__stock_visit(const tarn__stock *stock, tarn__memory_fn *visit,
+                       void *context) {
+  for (const tarn__segment *s = stock->segments.first; s != NULL; s = s->next)
+    visit(context, s->chunk.base, s->chunk.base_size);
+}
+
+static void add_size(void *context, tarn_addr address, size_t size) {
+  (void)address;
+  *(size_t *)context += size;
+}
+
+tarn_status tarn__stock_check(const tarn__stock *stock, size_t *out_held) {
+  *out_held = 0;
+  if (!stock->serves) return TARN_OK;
+  tarn__stock_visit(stock, add_size, out_held);
+  return tarn__extents_check(&stock->zone);
+}

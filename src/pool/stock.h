@@ -1,0 +1,52 @@
+// stock.h - memory in the sizes that a device names, for strategies that take
+// it in other sizes.
+//
+//   segments of the device   [ init            ] [ realloc ] [ realloc ]
+//   what a strategy takes    [ 4K | 64K | open ] [ 8K | .. ] [ open    ]
+//
+// Where a plug-in says how much a pool is to ask for, strategies that ask for
+// memory block by block are served out of segments of those sizes.
+#ifndef TARN_POOL_STOCK_H_
+#define TARN_POOL_STOCK_H_
+
+#include "pool/segments.h"
+
+typedef struct tarn__stock {
+  bool serves;  // the device names sizes; else all below is empty
+  tarn__extents zone;
+  tarn__segments segments;
+} tarn__stock;
+
+TARN_MUST_CHECK tarn_status tarn__stock_init(tarn__stock *stock,
+                                             const tarn_pool *pool);
+void tarn__stock_deinit(tarn__stock *stock);
+
+// |size| bytes, aligned as |request| asks. The lock is let go meanwhile.
+// |*out_serial| is whose they were.
+//
+// TARN_FULL  the limit or the device is used up.
+TARN_MUST_CHECK tarn_status tarn__stock_take(tarn__stock *stock,
+                                             tarn__strategy *strategy,
+                                             tarn__request *request,
+                                             size_t size, tarn__extent **out,
+                                             uint64_t *out_serial);
+
+// Takes them back; the stream with |serial| may still use them. Returns what
+// they are part of now.
+tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
+                               uint64_t serial);
+
+// Gives segments of which nothing is taken back to the device, until the pool
+// holds at most |target| bytes. The lock is let go meanwhile.
+tarn_status tarn__stock_trim(tarn__stock *stock, tarn__strategy *strategy,
+                             size_t target);
+
+// Tells of each segment.
+void tarn__stock_visit(const tarn__stock *stock, tarn__memory_fn *visit,
+                       void *context);
+
+// Walks all; |*out_held| is what the device has given.
+TARN_MUST_CHECK tarn_status tarn__stock_check(const tarn__stock *stock,
+                                              size_t *out_held);
+
+#endif  // TARN_POOL_STOCK_H_

@@ -1,0 +1,539 @@
+// Sizes of devices, and what each strategy makes of them: the chunk and the
+// padding, the first allocation and later ones, the largest chunk, and what a
+// pool does where a device names none.
+#include "support/fake_extension.h"
+#include "support/fake_plugin.h"
+#include "tarn/capture.h"
+#include "tarn/strategy.h"
+#include "test_pool_kit.h"
+
+static tarn_device *device;
+
+static void open_fake(void) {
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &device));
+}
+
+static void close_fake(void) {
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+}
+
+static tarn_pool *pool_with(tarn_place place, const char *strategy,
+                            uint32_t flags) {
+  tarn_pool_options options = {sizeof options, strategy, 0, flags};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+static tarn_pool *device_pool(const char *strategy) {
+  return pool_with(tarn_place_on(device), strategy, 0);
+}
+
+static void end(tarn_pool *pool) {
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+}
+
+static size_t reserved(tarn_pool *pool) {
+  assert_ok(tarn__front_check(pool));
+  return stats_of(pool).reserved_bytes;
+}
+
+static bool manages(const char *strategy) {
+  return strcmp(strategy, "no_pool") != 0 &&
+         strcmp(strategy, "async_pool") != 0;
+}
+
+// Calls |test| with each strategy there is, a registered one among them.
+static void with_each(void (*test)(const char *strategy)) {
+  tarn_status status = tarn_pool_register(TarnPoolStrategy());
+  ck_assert(status == TARN_OK || status == TARN_E_STATE);
+  const char *name = NULL;
+  for (size_t i = 0; (name = tarn_pool_strategy_name(i)) != NULL; i++)
+    test(name);
+}
+
+// --- the chunk and the padding ---------------------------------------------
+
+static void check_chunk(const char *strategy) {
+  static const size_t sizes[] = {1, 1000, 65436, 65437, 200000};
+  tarn_pool *pool = device_pool(strategy);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    tarn_block block = take(pool, sizes[i]);
+    size_t chunks = (sizes[i] + 100 + 65535) / 65536 * 65536;
+    bool is_exact = strcmp(strategy, "power_pool") != 0;
+    if (is_exact) ck_assert_uint_eq(block.size, chunks - 100);
+    ck_assert_uint_ge(block.size, chunks - 100);
+    ck_assert_uint_eq((block.size + 100) % 65536, 0);
+    ck_assert_uint_eq(block.address % 65536, 0);
+    give(block);
+  }
+  end(pool);
+}
+
+static void check_asked(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 1000);
+  // Two of them take more than they need, so that others fit in too.
+  bool shares = strcmp(strategy, "arena_pool") == 0 ||
+                strcmp(strategy, "buddy_pool") == 0;
+  ck_assert_msg(fake_seen.live_bytes == (shares ? MIB : 65536), "%s: %zu",
+                strategy, fake_seen.live_bytes);
+  ck_assert_uint_eq(reserved(pool), fake_seen.live_bytes);
+  tarn_block second = take(pool, 70000);
+  ck_assert_uint_eq(fake_seen.live_bytes % 65536, 0);
+  ck_assert_uint_eq(reserved(pool), fake_seen.live_bytes);
+  give(block);
+  give(second);
+  end(pool);
+}
+
+START_TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
+  with_each(check_chunk);
+  with_each(check_asked);
+  close_fake();
+}
+END_TEST
+
+static void check_dry(const char *strategy) {
+  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DRY);
+  tarn_block block = take(pool, 1000);
+  ck_assert_uint_eq(block.size, 65436);
+  ck_assert_uint_eq(reserved(pool) % 65536, 0);
+  give(block);
+  end(pool);
+}
+
+START_TEST(dry_pools_round_up_as_well) {
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
+  with_each(check_dry);
+  ck_assert_uint_eq(fake_seen.allocations, 0);
+  close_fake();
+}
+END_TEST
+
+// --- the first allocation, later ones, and the largest chunk ---------------
+
+enum { BLOCKS = 13, BLOCK = 500 * KIB };
+
+static void name_sizes(void) {
+  fake.init_size = 6 * MIB;
+  fake.realloc_size = 3 * MIB;
+  fake.max_chunk = MIB;
+  fake.max_alloc = 0;
+}
+
+static void check_named(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  ck_assert_msg(reserved(pool) == 6 * MIB, "%s: %zu", strategy, reserved(pool));
+  tarn_block blocks[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++)
+    blocks[i] = take(pool, BLOCK);
+  ck_assert_msg(reserved(pool) == 9 * MIB, "%s: %zu", strategy, reserved(pool));
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 2);
+
+  tarn_block large = take(pool, MIB + MIB / 4);
+  ck_assert_uint_eq(reserved(pool), 10 * MIB + MIB / 4);
+  ck_assert_uint_eq(fake_seen.live_bytes, reserved(pool));
+  give(large);
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  tarn_block whole = take(pool, MIB);  // the largest that is not direct
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  give(whole);
+  ck_assert_uint_eq(fake_seen.live_bytes, 9 * MIB);
+
+  give(small);
+  for (size_t i = 0; i < BLOCKS; i++)
+    give(blocks[i]);
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  assert_ok(tarn_pool_trim(pool, 8 * MIB));
+  ck_assert_uint_le(reserved(pool), 6 * MIB);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(pool), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  end(pool);
+}
+
+START_TEST(sizes_that_a_plug_in_names_bind) {
+  name_sizes();
+  open_fake();
+  with_each(check_named);
+  close_fake();
+}
+END_TEST
+
+static void check_largest(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  size_t direct = manages(strategy) ? 0 : 1;
+  tarn_block first = take(pool, MIB - 100);
+  size_t asked = stats_of(pool).device_allocs;
+  tarn_block second = take(pool, MIB - 100);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, asked + direct);
+  tarn_block third = take(pool, MIB - 99);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, asked + direct + 1);
+  ck_assert_uint_eq(third.size, MIB + 256 - 100);
+  ck_assert_uint_eq(fake_seen.live_bytes, reserved(pool));
+  give(first);
+  give(second);
+  give(third);
+  end(pool);
+}
+
+START_TEST(the_padding_is_inside) {
+  name_sizes();
+  fake.padding = 100;
+  open_fake();
+  with_each(check_largest);
+  close_fake();
+}
+END_TEST
+
+static void check_replaced(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  tarn_block other = take(pool, 2000);
+  tarn_block large = take(pool, 2 * MIB);
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  give(other);
+  ck_assert_uint_eq(reserved(pool), 8 * MIB);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  give(small);
+  ck_assert_uint_eq(reserved(pool), 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
+  end(pool);
+}
+
+START_TEST(replaced_strategies_give_their_chunks_back) {
+  name_sizes();
+  open_fake();
+  with_each(check_replaced);
+  close_fake();
+}
+END_TEST
+
+// Memory comes back to the stock of a pool whose classes are many, is joined,
+// and serves other sizes.
+static void check_many(const char *strategy) {
+  if (!manages(strategy)) return;
+  enum { MANY = 200 };
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block blocks[MANY];
+  for (size_t round = 0; round < 3; round++) {
+    for (size_t i = 0; i < MANY; i++)
+      blocks[i] = take(pool, (i * 37 + round) % 50 * 1000 + 1);
+    for (size_t i = 0; i < MANY; i++)
+      give(blocks[i * 73 % MANY]);
+    assert_ok(tarn_pool_trim(pool, round == 1 ? 4 * MIB : 0));
+    assert_ok(tarn__front_check(pool));
+  }
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(many_sizes_out_of_few_chunks) {
+  name_sizes();
+  fake.padding = 40;
+  open_fake();
+  with_each(check_many);
+  close_fake();
+}
+END_TEST
+
+static void check_streams(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_stream *a = NULL;
+  tarn_stream *b = NULL;
+  assert_ok(tarn_stream_create(device, &a));
+  assert_ok(tarn_stream_create(device, &b));
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block first = take_on(pool, 5000, a);
+  tarn_block second = take_on(pool, 7000, b);
+  give_on(first, a);
+  give_on(second, b);
+  tarn_block third = take_on(pool, 300 * KIB, b);
+  ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  give_on(third, b);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_stream_destroy(b));
+}
+
+START_TEST(chunks_of_several_streams) {
+  name_sizes();
+  open_fake();
+  with_each(check_streams);
+  close_fake();
+}
+END_TEST
+
+static void check_resize(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 2 * MIB);
+  assert_ok(tarn_pool_resize(&block, MIB, NULL));
+  ck_assert_uint_ge(block.size, MIB);
+  assert_status(tarn_pool_resize(&block, 3 * MIB, NULL), TARN_FULL);
+  tarn_block small = take(pool, 1000);
+  assert_status(tarn_pool_resize(&small, 2 * MIB, NULL), TARN_FULL);
+  give(block);
+  give(small);
+  end(pool);
+}
+
+START_TEST(blocks_do_not_grow_beyond_the_largest_chunk) {
+  name_sizes();
+  open_fake();
+  with_each(check_resize);
+  close_fake();
+}
+END_TEST
+
+static void check_other_places(const char *strategy) {
+  for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
+    if (kind == TARN_PLACE_DEVICE) continue;
+    tarn_place place = {device, (tarn_place_kind)kind};
+    tarn_pool *pool = pool_with(place, strategy, 0);
+    tarn_block small = take(pool, 1000);
+    ck_assert_uint_le(reserved(pool), 2 * MIB);
+    give(small);
+    end(pool);
+  }
+}
+
+START_TEST(pinned_and_unified_memory_are_not_bound) {
+  name_sizes();
+  fake.padding = 100;
+  open_fake();
+  with_each(check_other_places);
+  close_fake();
+}
+END_TEST
+
+// With ranges memory comes by pages; what exceeds the largest chunk is direct
+// all the same.
+static void check_ranges(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  ck_assert_msg(reserved(pool) <= MIB, "%s: %zu", strategy, reserved(pool));
+  size_t before = reserved(pool);
+  tarn_block large = take(pool, 2 * MIB);
+  ck_assert_uint_eq(reserved(pool), before + 2 * MIB);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), before);
+  give(small);
+  end(pool);
+}
+
+START_TEST(with_ranges_only_the_largest_chunk_binds) {
+  name_sizes();
+  fake_ext.there = true;
+  open_fake();
+  with_each(check_ranges);
+  close_fake();
+}
+END_TEST
+
+START_TEST(direct_blocks_do_not_sleep) {
+  name_sizes();
+  fake_ext.there = true;
+  open_fake();
+  tarn_pool *pool = device_pool("arena_pool");
+  tarn_block large = take_tagged(pool, 2 * MIB, tag_of("large"));
+  assert_status(tarn_pool_sleep(pool, tag_of("large"), TARN_SLEEP_SAVE),
+                TARN_E_UNSUPPORTED);
+  assert_error_says("largest chunk");
+  give(large);
+  end(pool);
+  close_fake();
+}
+END_TEST
+
+// What a graph was captured with stays the pool's when it is freed.
+static void check_capture(const char *strategy) {
+  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DEFER);
+  tarn_block large = take(pool, 2 * MIB);
+  size_t held = reserved(pool);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), held);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  end(pool);
+}
+
+START_TEST(pools_for_captures_keep_large_blocks) {
+  name_sizes();
+  open_fake();
+  check_capture("arena_pool");
+  check_capture("page_unit_pool");
+  close_fake();
+}
+END_TEST
+
+// A device that says 0 wants nothing to be kept.
+static void check_nothing_kept(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  give(take(pool, 1000));
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(with_a_largest_chunk_of_0_nothing_is_kept) {
+  fake.size_answer = C_ERROR;
+  open_fake();
+  with_each(check_nothing_kept);
+  close_fake();
+}
+END_TEST
+
+// Steps are learned of what the pool keeps; the rest is direct in each.
+START_TEST(direct_blocks_are_no_part_of_a_learned_step) {
+  name_sizes();
+  open_fake();
+  tarn_pool *pool = device_pool("arena_pool");
+  for (size_t step = 0; step < 20; step++) {
+    tarn_block blocks[8];
+    size_t asked = stats_of(pool).device_allocs;
+    for (size_t i = 0; i < 8; i++)
+      blocks[i] = take(pool, i == 3 ? 2 * MIB : 10000 + i * 1000);
+    if (step > 0) {
+      ck_assert_uint_eq(stats_of(pool).device_allocs, asked + 1);
+    }
+    for (size_t i = 0; i < 8; i++)
+      give(blocks[i]);
+    assert_ok(tarn__front_check(pool));
+    ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  }
+  end(pool);
+}
+END_TEST
+
+// --- without sizes ---------------------------------------------------------
+
+static void name_nothing(void) {
+  fake.missing =
+      FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
+      FAKE_MISSES(device_extra_padding_size) |
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+}
+
+static void check_modest(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 1000);
+  ck_assert_msg(reserved(pool) <= 2 * MIB, "%s: %zu", strategy, reserved(pool));
+  give(block);
+  end(pool);
+}
+
+START_TEST(without_sizes_little_is_taken_for_little) {
+  name_nothing();
+  open_fake();
+  with_each(check_modest);
+  close_fake();
+  assert_ok(tarn_device_open("cpu:0", &device));
+  with_each(check_modest);
+  assert_ok(tarn_device_close(device));
+  assert_ok(tarn_device_open("sim:0", &device));
+  with_each(check_modest);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// Nothing more than there is, is asked for: some drivers end the process then.
+static void check_all_there_is(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 40000);
+  ck_assert_uint_le(stats_of(pool).device_allocs, 1);
+  give(block);
+  end(pool);
+}
+
+START_TEST(growth_ends_at_what_is_available) {
+  name_nothing();
+  fake.capacity = 65536;
+  open_fake();
+  with_each(check_all_there_is);
+  close_fake();
+}
+END_TEST
+
+static void check_first_request(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 1000);
+  give(block);
+  end(pool);
+}
+
+START_TEST(the_first_request_is_served_with_padding) {
+  name_nothing();
+  fake.missing &= ~FAKE_MISSES(device_extra_padding_size);
+  fake.padding = 100;
+  fake.capacity = 16 * MIB;
+  open_fake();
+  with_each(check_first_request);
+  close_fake();
+}
+END_TEST
+
+static void check_now(const char *strategy) {
+  fake.capacity = 4 * MIB;
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block;
+  assert_status(tarn_pool_alloc(pool, 20 * MIB, 0, NULL, &block), TARN_FULL);
+  fake.capacity = 64 * MIB;
+  block = take(pool, 20 * MIB);
+  give(block);
+  end(pool);
+}
+
+START_TEST(what_is_available_is_asked_for_anew) {
+  name_nothing();
+  fake.capacity = 4 * MIB;
+  open_fake();
+  with_each(check_now);
+  close_fake();
+}
+END_TEST
+
+START_TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
+  open_fake();
+  tarn_device_info info = {.struct_size = sizeof info};
+  fake.max_alloc = 3 * MIB;
+  assert_ok(tarn_device_query(device, &info));
+  ck_assert_uint_eq(info.max_alloc, 3 * MIB);
+  ck_assert_uint_eq(info.init_size, 3 * MIB);
+  close_fake();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: sizes");
+  ADD_CASE(suite, "chunk", blocks_are_padded_and_rounded_up_to_the_chunk,
+           dry_pools_round_up_as_well);
+  ADD_CASE(suite, "named", sizes_that_a_plug_in_names_bind,
+           the_padding_is_inside, replaced_strategies_give_their_chunks_back,
+           many_sizes_out_of_few_chunks, chunks_of_several_streams,
+           blocks_do_not_grow_beyond_the_largest_chunk,
+           pinned_and_unified_memory_are_not_bound,
+           with_ranges_only_the_largest_chunk_binds, direct_blocks_do_not_sleep,
+           pools_for_captures_keep_large_blocks,
+           with_a_largest_chunk_of_0_nothing_is_kept,
+           direct_blocks_are_no_part_of_a_learned_step);
+  ADD_CASE(suite, "unnamed", without_sizes_little_is_taken_for_little,
+           growth_ends_at_what_is_available,
+           the_first_request_is_served_with_padding,
+           what_is_available_is_asked_for_anew,
+           a_largest_allocation_that_changes_is_asked_for_anew);
+  return run_pool_suite(suite);
+}
