@@ -479,6 +479,32 @@ START_TEST(another_device) {
 }
 END_TEST
 
+// A device with the functions of PaddlePaddle's document and nothing else has
+// no ranges, and names no sizes. What is held there over what is alive.
+START_TEST(a_device_without_ranges) {
+  static const struct {
+    const char *trace;
+    double arena;
+    double buddy;
+  } held[] = {{"@bert-layer", 1.15, 2.0},
+              {"@resnet50-b8", 1.06, 1.3},
+              {"@resnet50-b32", 1.03, 1.3},
+              {"@kv-decode", 1.35, 2.0},
+              {"@random", 1.6, 3.2}};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+    tool_output o = tool_run("replay", held[i].trace, "--plugin",
+                             TARN_PLAIN_PLUGIN, "--device", "plain:0", "--pool",
+                             "arena_pool,buddy_pool", "-o", "json");
+    assert_done(&o);
+    ck_assert_double_le(result_at(o.out, 0, "reserved_over_live"),
+                        held[i].arena);
+    ck_assert_double_le(result_at(o.out, 1, "reserved_over_live"),
+                        held[i].buddy);
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
 // 64 MiB do not hold what page_unit_pool keeps of 32 images.
 START_TEST(a_device_too_small) {
   tool_output o = tool_run("replay", "@resnet50-b32", "--plugin",
@@ -512,8 +538,8 @@ int main(void) {
            csv_has_a_row_per_iteration, touching_writes_to_each_page,
            list_names_workloads_and_pools, a_strategy_is_loaded,
            a_dry_run_is_true, a_dry_table_compares_no_times, the_limit_holds);
-  ADD_CASE(suite, "devices", another_device, a_device_too_small,
-           touching_leaves_room);
+  ADD_CASE(suite, "devices", another_device, a_device_without_ranges,
+           a_device_too_small, touching_leaves_room);
   TCase *files = tcase_create("files");
   tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
   tcase_set_timeout(files, 240);

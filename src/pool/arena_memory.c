@@ -14,7 +14,7 @@
 #include "pool/front.h"
 #include "pool/strips.h"
 
-static const size_t SEGMENT_STEP = (size_t)2 << 20;
+static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
 static const size_t LEAST_SLACK = (size_t)2 << 20;
 enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
 
@@ -119,15 +119,57 @@ tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
   return status;
 }
 
+// Makes nobody's what streams used last whose work is done. The lock is let go
+// meanwhile; if others freed something, it may be behind newer work.
+static void settle_done(tarn__arena *self) {
+  tarn__strategy *strategy = &self->base;
+  const tarn_pool *pool = strategy->pool;
+  tarn__survey found = {.idle = 0};
+  tarn__waits done = {.count = 0};
+  uint64_t frees = pool->stats.frees;
+  uint64_t cuts = pool->cuts;
+  strategy->type->survey(strategy, &found);
+  if (found.streams.count == 0) return;
+  tarn__source_begin_ask(strategy, 0, 0);
+  for (size_t i = 0; i < found.streams.count && i < TARN__WAITS; i++) {
+    uint64_t serial = found.streams.serials[i];
+    if (tarn__stream_is_idle(serial)) tarn__waits_add(&done, serial);
+  }
+  tarn__source_end_ask(strategy, 0);
+  if (pool->stats.frees != frees || pool->cuts != cuts) return;
+  for (size_t i = 0; i < done.count; i++)
+    strategy->type->settle(strategy, done.serials[i]);
+}
+
+// Segments in which the request found no room go back before one more comes, as
+// far as the pool would hold more than its live peak and the slack, and nobody
+// has to wait for it.
+static void make_way(tarn__arena *self, size_t wanted, size_t size) {
+  if (tarn__arena_may_grow(self, wanted, size)) return;
+  if (tarn__front_keeps(self->base.pool)) return;
+  settle_done(self);
+  size_t bound = bound_of(self, wanted);
+  size_t target = bound > size ? bound - size : 0;
+  for (int i = TARN__ARENA_ZONES - 1; i >= 0; i--) {
+    (void)tarn__segments_trim(&self->segments, &self->base, &self->zones[i],
+                              target, true);
+  }
+}
+
+// A segment that blocks share grows with its zone. A block that would take more
+// than half of one has a segment of its own size: it fits, and when the block
+// is freed nothing else keeps it.
 static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
                                size_t size, tarn__request *request) {
   const tarn__sizes *sizes = &self->base.pool->sizes;
-  tarn__growth growth = {
-      .first = sizes->first,
-      .later = sizes->later,
-      .own = tarn__chunk_growth(self->base.held, SEGMENT_STEP),
-      .least = size,
-      .unit = zone->granule};
+  size_t own = tarn__chunk_growth(zone->taken_bytes, MOST_SHARED);
+  if (size > own / 2) own = size;
+  if (sizes->later == 0) make_way(self, request->size, own);
+  tarn__growth growth = {.first = sizes->first,
+                         .later = sizes->later,
+                         .own = own,
+                         .least = size,
+                         .unit = zone->granule};
   return tarn__segments_add(&self->segments, &self->base, request, zone,
                             &growth);
 }
@@ -245,7 +287,7 @@ tarn_status tarn__arena_trim(tarn__arena *self, size_t target) {
       self->range_size != 0 ? trim_ranges(self, target) : TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     tarn_status status = tarn__segments_trim(&self->segments, &self->base,
-                                             &self->zones[i], target);
+                                             &self->zones[i], target, false);
     if (first == TARN_OK) first = status;
   }
   return first;

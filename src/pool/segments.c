@@ -72,30 +72,53 @@ static void take_out(tarn__extents *zone, tarn__segment *segment,
   }
 }
 
-// The first free segment of |zone|, which is no more among the others.
-static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone) {
+// Whether nothing of |segment|, which begins with |e|, is taken; |unused|: and
+// no stream may still be at work in it. What nobody uses is one extent.
+static bool is_idle(const tarn__segment *segment, const tarn__extent *e,
+                    bool unused) {
+  if (unused) return e->size == segment->chunk.size && e->bins->serial == 0;
+  return tarn__extents_run(e).to == e->offset + segment->chunk.size;
+}
+
+// The smallest that is enough, else the largest.
+static bool is_better(size_t size, size_t best, size_t enough) {
+  return best < enough ? size > best : size >= enough && size < best;
+}
+
+// The free segment of |zone| that is best given back, which is no more among
+// the others.
+static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone,
+                               size_t enough, bool unused) {
+  tarn__segment **best = NULL;
+  tarn__extent *first = NULL;
   for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
     if (!e->wall || e->kind != TARN__EXTENT_OPEN) continue;
     tarn__segment **link = find(segments, e->offset);
-    tarn__segment *segment = *link;
-    if (segment == NULL) continue;
-    if (tarn__extents_run(e).to != e->offset + segment->chunk.size) continue;
-    *link = segment->next;
-    take_out(zone, segment, e);
-    return segment;
+    if (*link == NULL || !is_idle(*link, e, unused)) continue;
+    size_t size = (*link)->chunk.base_size;
+    size_t found = best != NULL ? (*best)->chunk.base_size : 0;
+    if (!is_better(size, found, enough)) continue;
+    best = link;
+    first = e;
   }
-  return NULL;
+  if (best == NULL) return NULL;
+  tarn__segment *segment = *best;
+  *best = segment->next;
+  take_out(zone, segment, first);
+  return segment;
 }
 
 // All at once, in a list of their own: those that others free meanwhile are
 // not for this call, or it might never end.
 static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone,
-                               size_t enough, size_t *out_size,
+                               size_t enough, bool unused, size_t *out_size,
                                size_t *out_count) {
   tarn__segment *all = NULL;
   tarn__segment *segment = NULL;
   *out_size = *out_count = 0;
-  while (*out_size < enough && (segment = take_one(segments, zone)) != NULL) {
+  while (*out_size < enough) {
+    segment = take_one(segments, zone, enough - *out_size, unused);
+    if (segment == NULL) break;
     segment->next = all;
     all = segment;
     *out_size += segment->chunk.base_size;
@@ -127,12 +150,13 @@ static void free_all(tarn__segment *segment) {
 
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
-                                size_t target) {
+                                size_t target, bool unused) {
   size_t held = strategy->pool->stats.reserved_bytes;
   size_t size = 0;
   size_t count = 0;
   if (held <= target) return TARN_OK;
-  tarn__segment *all = take_all(segments, zone, held - target, &size, &count);
+  tarn__segment *all =
+      take_all(segments, zone, held - target, unused, &size, &count);
   if (count == 0) return TARN_OK;
   for (const tarn__segment *s = all; s != NULL; s = s->next) {
     tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK,

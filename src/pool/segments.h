@@ -35,10 +35,12 @@ TARN_MUST_CHECK tarn_status
 tarn__segments_check_piece(const tarn__extents *zone, const tarn__piece *piece);
 
 // Gives segments of |zone| back of which nothing is taken, until the pool holds
-// at most |target| bytes. The lock is let go meanwhile.
+// at most |target| bytes: as few bytes as possible beyond. |unused|: only those
+// in which no stream may still be at work, so that nobody waits. The lock is
+// let go meanwhile.
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
-                                size_t target);
+                                size_t target, bool unused);
 
 // Whether |run| is all of a segment.
 bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run);

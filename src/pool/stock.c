@@ -62,7 +62,8 @@ tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
 tarn_status tarn__stock_trim(tarn__stock *stock, tarn__strategy *strategy,
                              size_t target) {
   if (!stock->serves) return TARN_OK;
-  return tarn__segments_trim(&stock->segments, strategy, &stock->zone, target);
+  return tarn__segments_trim(&stock->segments, strategy, &stock->zone, target,
+                             false);
 }
 
 void tarn__stock_visit(const tarn__stock *stock, tarn__memory_fn *visit,
