@@ -46,7 +46,8 @@
 //                   default, or the device's own), and idle pages move to where
 //                   they are needed, but only to keep what is held within
 //                   |slack| of the live peak (2% of it, but at least 2M, by
-//                   default); elsewhere it comes in segments. Blocks of up to
+//                   default); elsewhere it comes in segments, of which idle
+//                   ones go back within the same bound. Blocks of up to
 //                   |small| bytes, 64K by default, stay apart from larger ones.
 //                   A program that asks for the same blocks in the same order
 //                   again and again, as in each step of training, is noticed:
