@@ -9,6 +9,7 @@
 // PLAIN_INIT_SIZE, PLAIN_REALLOC_SIZE, PLAIN_MAX_CHUNK, PLAIN_MAX_ALLOC. A
 // size that is not set leaves its function NULL, except for PLAIN_MIN_CHUNK.
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,9 +46,12 @@ SIZE_QUERY(say_max_alloc, max_alloc)
 
 // --- memory ----------------------------------------------------------------
 
+// Addresses are multiples of the chunk, as on devices.
 static C_Status take(void **out, size_t size) {
-  size_t whole = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  *out = aligned_alloc(ALIGNMENT, whole);
+  bool is_power = (min_chunk & (min_chunk - 1)) == 0;
+  size_t align = is_power && min_chunk > ALIGNMENT ? min_chunk : ALIGNMENT;
+  size_t whole = (size + align - 1) / align * align;
+  *out = aligned_alloc(align, whole);
   return *out != NULL ? C_SUCCESS : C_FAILED;
 }
 
