@@ -4,6 +4,7 @@
 
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "tarn/strategy.h"
 #include "test_pool_kit.h"
 
 enum { BLOCKS = 14 };
@@ -22,6 +23,10 @@ static struct {
   size_t live_bytes;
   size_t objections;  // of the driver to what was given back all the same
 } run;
+
+// The strategies that it begins and ends with.
+static const char *first_strategy = "page_unit_pool";
+static const char *last_strategy = "page_unit_pool:page=16K";
 
 // Made before any fault: a tag is a number from 0 to 40.
 enum { TAGS = 41 };
@@ -130,8 +135,8 @@ static void use_pool(void) {
   drop(2, true);
   assert_ok(tarn_pool_limit(run.pool, 1));
   try_take(7000, 0, 4, 0);
-  assert_ok(tarn_pool_limit(run.pool, 256 * KIB));
-  try_use("page_unit_pool:page=16K");
+  assert_ok(tarn_pool_limit(run.pool, 512 * KIB));
+  try_use(last_strategy);
   try_take(100 * KIB, 0, 5, 1);
   drop(1, false);
   try_take(200 * KIB, 0, 5, 2);
@@ -146,7 +151,7 @@ static void use_device(void) {
     }
   }
   if (tarn_pool_of(place, &run.pool) == TARN_OK) {
-    try_use("page_unit_pool");
+    try_use(first_strategy);
     use_pool();
   } else {
     ck_assert_ptr_null(run.pool);
@@ -175,6 +180,7 @@ static void scenario(void *context) {
 static void prepare(void) {
   faults_install();
   fake_add();
+  assert_ok(tarn_pool_register(TarnPoolStrategy()));
   for (int i = 1; i < TAGS; i++) {
     char name[16];
     snprintf(name, sizeof name, "tag %d", i);
@@ -211,6 +217,19 @@ START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
   prepare();
   fake.strikes = true;
   ck_assert_uint_gt(sweep("a driver that does not align"), 1000);
+}
+END_TEST
+
+// Memory in the sizes that the plug-in names, and blocks beyond the largest.
+START_TEST(nothing_is_lost_of_sizes_that_are_named) {
+  static const char *const strategies[] = {"page_unit_pool", "arena_pool",
+                                           "buddy_pool", "power_pool"};
+  first_strategy = last_strategy = strategies[_i];
+  fake.padding = 100;
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * KIB;
+  prepare();
+  fake.strikes = true;
+  ck_assert_uint_gt(sweep(strategies[_i]), 1000);
 }
 END_TEST
 
@@ -277,6 +296,8 @@ int main(void) {
   ADD_CASE(suite, "sweeps", nothing_is_lost_without_host_memory,
            nothing_is_lost_when_the_driver_fails,
            nothing_is_lost_when_addresses_are_not_aligned);
+  add_looped_case(suite, "sizes", nothing_is_lost_of_sizes_that_are_named, 0,
+                  4);
   ADD_CASE(suite, "host", a_host_pool_survives_a_lack_of_host_memory,
            a_tag_without_memory_is_no_tag);
   return run_pool_suite(suite);

@@ -300,11 +300,17 @@ static void clear_shelves(page_unit *self) {
 }
 
 // Segments of which no piece is out lose their pieces, until |enough| bytes can
-// be given back.
+// be given back. A strategy that was replaced keeps no piece at all.
 static void vacate(page_unit *self, size_t enough) {
+  bool keeps = self->base.pool->current == &self->base;
   size_t found = 0;
   for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
-    if (e->wall && found < enough) found += mark_segment(self, e);
+    tarn__piece *piece = piece_at(self, e);
+    if (keeps) {
+      if (e->wall && found < enough) found += mark_segment(self, e);
+    } else if (piece != NULL && piece->zone == ON_SHELF) {
+      piece->zone = LEAVING;
+    }
   }
   clear_shelves(self);
   for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
