@@ -65,9 +65,9 @@ static tarn_status sum_of(const net_meter *meter, tarn_pool_stats *out_sum) {
 
 // A buffer of one byte: with the first that is at a place, its pool and the
 // synced buffers make books, and keep them.
-static tarn_status use_once(tarn_place place, tarn_device *cpu) {
+static tarn_status use_once(tarn_place place, tarn_device *device) {
   const tarn_synced_options options = {.struct_size = sizeof options,
-                                       .device = cpu};
+                                       .device = device};
   tarn_synced *buffer = NULL;
   tarn_access access;
   tarn_status status = tarn_synced_create(1, &options, &buffer);
@@ -81,19 +81,25 @@ static tarn_status use_once(tarn_place place, tarn_device *cpu) {
 
 // A fresh strategy, with the books of one buffer, and nothing reserved.
 static tarn_status refresh(tarn_pool *pool, void *context) {
-  tarn_device *cpu = context;
+  tarn_device *cpu = context;  // NULL: home is another device
   tarn_place place = tarn_pool_place(pool);
   tarn_status status = tarn_pool_remove(place);
-  if (status == TARN_OK) status = use_once(place, cpu);
+  if (status == TARN_OK)
+    status = use_once(place, place.device != NULL ? place.device : cpu);
   if (status == TARN_OK) status = tarn_pool_trim(pool, 0);
   return status == TARN_OK ? tarn_pool_reset_peaks(pool) : status;
 }
 
+static tarn_status refresh_all(const net_meter *meter) {
+  bool at_host = meter->place_count == 1;
+  return each_pool(meter, refresh, at_host ? meter->places[0].device : NULL);
+}
+
 tarn_status net_meter_begin(net_meter *meter, tarn_place home) {
-  *meter = (net_meter){.places = {TARN_HOST, home}, .place_count = 2};
+  const tarn_place pinned = {home.device, TARN_PLACE_HOST};
+  *meter = (net_meter){.places = {home, pinned, TARN_HOST}, .place_count = 3};
   if (tarn_place_equal(home, TARN_HOST)) meter->place_count = 1;
-  tarn_status status = tarn_device_open("cpu:0", &meter->cpu);
-  if (status == TARN_OK) status = each_pool(meter, refresh, meter->cpu);
+  tarn_status status = refresh_all(meter);
   meter->books = tarn_host_memory();
   return status;
 }
@@ -115,15 +121,9 @@ tarn_status net_meter_peak(const net_meter *meter, size_t *out_bytes) {
 tarn_status net_meter_left(const net_meter *meter, size_t *out_bytes) {
   tarn_pool_stats sum;
   tarn_status status = sum_of(meter, &sum);
-  if (status == TARN_OK) status = each_pool(meter, refresh, meter->cpu);
+  if (status == TARN_OK) status = refresh_all(meter);
   size_t books = tarn_host_memory();
   *out_bytes = sum.live_bytes;
   if (books > meter->books) *out_bytes += books - meter->books;
   return status;
-}
-
-tarn_status net_meter_end(net_meter *meter) {
-  tarn_device *cpu = meter->cpu;
-  meter->cpu = NULL;
-  return cpu == NULL ? TARN_OK : tarn_device_close(cpu);
 }

@@ -13,8 +13,8 @@
 #include <tarn/tarn.h>
 
 typedef struct net_meter {
-  tarn_device *cpu;      // the host as a device, as layers know it
-  tarn_place places[2];  // the host, and home if it is another
+  tarn_place places[3];  // home; and, if that is not the host, the host memory
+                         // that its device pins, and the host
   size_t place_count;
   size_t books;  // bytes that the library had at first
 } net_meter;
@@ -39,7 +39,5 @@ TARN_MUST_CHECK tarn_status net_meter_peak(const net_meter *meter,
 // once, since the books of pools, which are kept for the next, do not count.
 TARN_MUST_CHECK tarn_status net_meter_left(const net_meter *meter,
                                            size_t *out_bytes);
-
-tarn_status net_meter_end(net_meter *meter);
 
 #endif  // TARN_EXAMPLES_NETS_METER_H_

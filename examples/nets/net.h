@@ -72,9 +72,8 @@ struct net {
   size_t work_count;  // elements that the largest convolution works in
   tarn_block work;    // and where they are
   net_real *work_at;
-  tarn_place home;     // where everything is
-  tarn_place compute;  // zero, or the host, where layers work
-  net_score score;     // of the last pass forward
+  tarn_place home;  // where everything is; layers work at the host
+  net_score score;  // of the last pass forward
 };
 
 // --- describing (describe.c) -----------------------------------------------

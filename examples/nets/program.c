@@ -119,7 +119,6 @@ static int open_and_work(run *r) {
     return fail(r);
   int status = work(r);
   (void)net_end(&r->n);
-  (void)net_meter_end(&r->meter);
   if (tarn_device_close(r->device) != TARN_OK) return fail(r);
   return status;
 }

@@ -5,29 +5,20 @@
 
 // --- memory ----------------------------------------------------------------
 
-// cpu:0 has the host's memory, by the name of a device.
-static tarn_status host_as_compute(tarn_place home, tarn_place *out_place) {
-  *out_place = TARN_HOST;
-  if (tarn_place_equal(home, TARN_HOST)) return TARN_OK;
-  tarn_device *cpu = NULL;
-  tarn_status status = tarn_device_open("cpu:0", &cpu);
-  if (status == TARN_OK) *out_place = tarn_place_on(cpu);
-  return status;
-}
-
-static void close_compute(tarn_place compute) {
-  if (compute.device != NULL) (void)tarn_device_close(compute.device);
+// Layers work at the host. Beside a home on a device that is memory which the
+// device pins.
+static tarn_place host_beside(tarn_place home) {
+  if (tarn_place_equal(home, TARN_HOST)) return TARN_HOST;
+  return (tarn_place){home.device, TARN_PLACE_HOST};
 }
 
 tarn_status net_plan(net *n, tarn_place home, tarn_model_mode mode) {
-  tarn_model_plan_options options = {
-      .struct_size = sizeof options, .mode = mode, .home = home};
+  const tarn_model_plan_options options = {.struct_size = sizeof options,
+                                           .mode = mode,
+                                           .home = home,
+                                           .compute = host_beside(home)};
   n->home = home;
-  tarn_status status = host_as_compute(home, &options.compute);
-  if (status != TARN_OK) return status;
-  status = tarn_model_plan(n->model, &options);
-  n->compute = options.compute;
-  return status;
+  return tarn_model_plan(n->model, &options);
 }
 
 // What convolutions work in is no tensor of the model: a block of the host's
@@ -54,7 +45,6 @@ tarn_status net_end(net *n) {
     tarn_status freed = tarn_pool_free(&n->work, NULL);
     if (status == TARN_OK) status = freed;
   }
-  close_compute(n->compute);
   *n = (net){0};
   return status;
 }
