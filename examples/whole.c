@@ -80,16 +80,15 @@ static bool children_succeeded(void) {
 int main(void) {
   row batch[WANTED];
   tarn_whole_tensor table;
-  tarn_whole *whole;
   tarn_comm *comm = meet();
   size_t rank = tarn_comm_rank(comm), first, count;
-  tarn_whole_options options = {.struct_size = sizeof options,
-                                .type = TARN_WHOLE_CONTINUOUS,
-                                .place = TARN_HOST,
-                                .size = ROWS * sizeof(row),
-                                .granularity = sizeof(row)};
-  check(tarn_whole_create(comm, &options, &whole));
-  check(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, ROWS, WIDTH, &table));
+  tarn_whole_table_options options = {.struct_size = sizeof options,
+                                      .type = TARN_WHOLE_CONTINUOUS,
+                                      .place = TARN_HOST,
+                                      .dtype = TARN_DTYPE_F32,
+                                      .rows = ROWS,
+                                      .width = WIDTH};
+  check(tarn_whole_table_create(comm, &options, &table));
   check(tarn_whole_tensor_rows(&table, rank, &first, &count));
   fill(&table, first, count);
   check(tarn_comm_barrier(comm));  // until all have written theirs
@@ -99,7 +98,7 @@ int main(void) {
   printf("rank %zu of %zu owns %zu rows from %zu on, and got %g, %g and %g\n",
          rank, tarn_comm_size(comm), count, first, batch[0][0], batch[1][0],
          batch[2][0]);
-  check(tarn_whole_destroy(whole));
+  check(tarn_whole_destroy(table.whole));
   check(tarn_comm_destroy(comm));
   return right && children_succeeded() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -51,7 +51,7 @@ static void ask_for_nonsense(void) {
   o.granularity = 1;
   must_be_refused(&o, TARN_E_INVALID, "overflow");
   o = sensible();
-  o.tag = "";
+  o.name = "";
   must_be_refused(&o, TARN_E_INVALID, "");
 }
 
@@ -272,7 +272,7 @@ static void see_the_charge(void) {
   MUST_BE(tarn_pool_tag("rows of a table", &tag), TARN_OK);
   o.place = place;
   o.size = 12 * KIT_MIB;
-  o.tag = "rows of a table";
+  o.name = "rows of a table";
   for (size_t t = 0; t < TYPES; t++) {
     tarn_whole *whole = NULL;
     tarn_whole_info info = {.struct_size = sizeof info};

@@ -16,7 +16,7 @@
 #include "tarn/sim.h"
 #include "tarn/whole.h"
 
-enum { MOST_RANKS = 7 };
+enum { MOST_RANKS = 8 };
 
 // Pools have all of their books after so many blocks.
 enum { WARM_UP = 3 };

@@ -251,25 +251,23 @@ typedef struct scene {
 static inline void raise_scene(scene *c, tarn_whole_type type) {
   const shape *s = c->s;
   size_t width = s->width > 0 ? s->width : 1;
-  size_t row = width * tarn_dtype_size(s->table);
   tarn_whole_part part;
-  tarn_whole_options options = {.struct_size = sizeof options,
-                                .type = type,
-                                .place = c->place,
-                                .size = s->rows * row,
-                                .granularity = row,
-                                .partition = s->partition};
-  MUST_BE(tarn_whole_create(my.comm, &options, &c->whole), TARN_OK);
-  MUST_BE(
-      tarn_whole_tensor_make(c->whole, s->table, s->rows, s->width, &c->tensor),
-      TARN_OK);
+  tarn_whole_table_options options = {.struct_size = sizeof options,
+                                      .type = type,
+                                      .place = c->place,
+                                      .dtype = s->table,
+                                      .rows = s->rows,
+                                      .width = s->width,
+                                      .partition = s->partition};
+  MUST_BE(tarn_whole_table_create(my.comm, &options, &c->tensor), TARN_OK);
+  c->whole = c->tensor.whole;
   if (s->trim > 0) {
     size_t columns = s->width > 0 ? s->trim : 0;
     MUST_BE(tarn_whole_tensor_sub(&c->tensor, s->trim, s->rows - s->trim,
                                   columns, width - columns, &c->tensor),
             TARN_OK);
   }
-  c->model_size = options.size;
+  c->model_size = s->rows * width * tarn_dtype_size(s->table);
   c->model = fill_model(s, s->rows * width);
   MUST_BE(tarn_whole_local(c->whole, &part), TARN_OK);
   poke(c->place, part.address, c->model + part.offset, part.size);

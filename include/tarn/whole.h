@@ -16,16 +16,15 @@
 // byte, on the device as on the host. Parts are cut at blocks, which
 // granularity gives the bytes of: no block has two owners.
 //
-//   tarn_whole_options options = {.struct_size = sizeof options,
-//                                 .type = TARN_WHOLE_CHUNKED,
-//                                 .place = tarn_place_on(gpu),
-//                                 .size = rows * 256, .granularity = 256};
-//   tarn_whole *whole;
-//   tarn_whole_create(comm, &options, &whole);           // all ranks
+//   tarn_whole_table_options options = {.struct_size = sizeof options,
+//                                       .type = TARN_WHOLE_CHUNKED,
+//                                       .place = tarn_place_on(gpu),
+//                                       .dtype = TARN_DTYPE_F32,
+//                                       .rows = rows, .width = 64};
 //   tarn_whole_tensor table;
-//   tarn_whole_tensor_make(whole, TARN_DTYPE_F32, rows, 64, &table);
+//   tarn_whole_table_create(comm, &options, &table);     // all ranks
 //   tarn_whole_gather(&table, &request, NULL);
-//   tarn_whole_destroy(whole);                           // all ranks
+//   tarn_whole_destroy(table.whole);                     // all ranks
 //
 // What was obtained: memory is zero and there before anyone gets its address.
 // A shortage is TARN_FULL, and not a signal, for mapped memory of cpu and of
@@ -92,12 +91,14 @@ typedef struct tarn_whole_options {
                        // host alone. The kind is the same at all ranks, the
                        // type of device too, its number may differ.
   size_t size;         // bytes; 0: a whole of nothing
-  size_t granularity;  // bytes of a block, which |size| is a multiple of;
-                       // 0: 1
+  size_t granularity;  // bytes of a block, which |size| is a multiple of.
+                       // 0: 1, so that ranks may meet anywhere: for tensors
+                       // use tarn_whole_table_create, or set it to the bytes
+                       // of a row
   const size_t *partition;  // blocks of each rank, with the sum of all;
                             // NULL: as tarn_whole_partition. A rank may have 0
-  const char *tag;          // under which the pool of the place accounts for
-                            // what is this rank's; NULL: "whole"
+  const char *name;         // the tag under which the pool of the place
+                            // accounts for this rank's memory; NULL: "whole"
 } tarn_whole_options;
 
 // Makes one. Collective. It is zeros.
@@ -229,11 +230,36 @@ typedef struct tarn_whole_tensor {
 //
 // TARN_E_INVALID  it does not fit; the bytes of a row (of a vector: of an
 //                 element) are no multiple of a block, nor a block of them; or
-//                 ranks meet within a row. It never does where granularity is
-//                 the bytes of a row.
+//                 ranks meet within a row. Ranks never meet within a row where
+//                 the granularity is the bytes of a row.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype, size_t rows,
                        size_t width, tarn_whole_tensor *out_tensor);
+
+typedef struct tarn_whole_table_options {
+  size_t struct_size;
+  tarn_whole_type type;
+  tarn_place place;  // as in tarn_whole_options
+  tarn_dtype dtype;
+  size_t rows;   // 0: a table of nothing
+  size_t width;  // elements of a row; 0: a vector, whose rows are its elements
+  const size_t *partition;  // rows of each rank, with the sum |rows|;
+                            // NULL: as tarn_whole_partition. A rank may have 0
+  const char *name;         // as in tarn_whole_options
+} tarn_whole_table_options;
+
+// Makes a whole and the tensor that fills it. Collective. The granularity is
+// the bytes of a row, of a vector those of an element: so ranks never meet
+// within a row, however many there are.
+//
+// Lifetime: until tarn_whole_destroy(out_tensor->whole).
+// TARN_E_INVALID  no such dtype; the table is larger than a size_t can say;
+//                 dtype, rows or width differ between ranks. The text names the
+//                 values.
+// Besides as of tarn_whole_create.
+TARN_API TARN_MUST_CHECK tarn_status tarn_whole_table_create(
+    tarn_comm *comm, const tarn_whole_table_options *options,
+    tarn_whole_tensor *out_tensor);
 
 // Rows [row_begin, row_end) and columns [column_begin, column_end) of |tensor|;
 // an end of TARN_WHOLE_END is that of the tensor.

@@ -24,8 +24,8 @@ static tarn_status take_options(const tarn_whole_options *given,
   size_t size = 0;
   if (given == NULL) return tarn__fail(TARN_E_INVALID, "whole options: NULL");
   if (!tarn__struct_size(given->struct_size,
-                         TARN__SIZE_UP_TO(tarn_whole_options, tag), sizeof *out,
-                         &size)) {
+                         TARN__SIZE_UP_TO(tarn_whole_options, name),
+                         sizeof *out, &size)) {
     return tarn__fail(TARN_E_INVALID, "whole options: struct_size is %zu",
                       given->struct_size);
   }
@@ -126,10 +126,10 @@ static tarn_status read_pieces(size_t ranks, tarn__order *order) {
                     options->size, order->piece);
 }
 
-tarn_status tarn__order_read(const tarn_whole_options *given, size_t ranks,
+tarn_status tarn__order_read(const tarn__wish *wish, size_t ranks,
                              tarn__order *out) {
-  *out = (tarn__order){.piece = 0};
-  tarn_status status = take_options(given, &out->options);
+  *out = (tarn__order){.dtype = wish->dtype, .width = wish->width};
+  tarn_status status = take_options(wish->options, &out->options);
   if (status == TARN_OK) status = check_numbers(&out->options);
   if (status == TARN_OK) status = check_place(out->options.place);
   if (status != TARN_OK) return status;
@@ -146,10 +146,27 @@ typedef struct likeness {
   size_t size;
   size_t granularity;
   size_t piece;
+  size_t dtype;
+  size_t width;
   char kind[sizeof(((tarn__order *)NULL)->kind)];
 } likeness;
 
 _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
+
+static void say(const tarn__order *order, char *out, size_t out_size) {
+  size_t size = order->options.size;
+  size_t granularity = order->options.granularity;
+  if (order->dtype == TARN_DTYPE_NONE) {
+    snprintf(out, out_size,
+             "a whole that is %s, %zu bytes in blocks of %zu, pieces of %zu",
+             order->kind, size, granularity, order->piece);
+  } else {
+    snprintf(out, out_size,
+             "a table that is %s, %zu rows of %zu x %s, pieces of %zu",
+             order->kind, size / granularity, order->width,
+             tarn_dtype_name(order->dtype), order->piece);
+  }
+}
 
 tarn_status tarn__order_compare(tarn_comm *comm, const tarn__order *order) {
   char words[192];
@@ -158,9 +175,9 @@ tarn_status tarn__order_compare(tarn_comm *comm, const tarn__order *order) {
   mine.size = order->options.size;
   mine.granularity = order->options.granularity;
   mine.piece = order->piece;
+  mine.dtype = (size_t)order->dtype;
+  mine.width = order->width;
   snprintf(mine.kind, sizeof mine.kind, "%s", order->kind);
-  snprintf(words, sizeof words,
-           "a whole that is %s, %zu bytes in blocks of %zu, pieces of %zu",
-           order->kind, mine.size, mine.granularity, mine.piece);
+  say(order, words, sizeof words);
   return tarn_comm_same(comm, &mine, sizeof mine, words);
 }

@@ -84,8 +84,11 @@ static tarn_status check_owners(const tarn__tensor *tensor) {
     if (row < tensor->rows) {
       return tarn__fail(TARN_E_INVALID,
                         "whole tensor: row %zu, of %zu bytes, has two owners: "
-                        "rank %zu begins in it; blocks are of %zu bytes",
-                        row, tensor->row_bytes, r, whole->granularity);
+                        "rank %zu begins in it; blocks are of %zu bytes: make "
+                        "the whole with a granularity of %zu, or by "
+                        "tarn_whole_table_create",
+                        row, tensor->row_bytes, r, whole->granularity,
+                        tensor->row_bytes);
     }
   }
   return TARN_OK;

@@ -97,16 +97,16 @@ static tarn_status make_arrays(tarn_whole *whole) {
   return TARN_OK;
 }
 
-static tarn_status find_pool(tarn_whole *whole, const char *tag) {
+static tarn_status find_pool(tarn_whole *whole, const char *name) {
   tarn_status status = tarn_device_open("cpu:0", &whole->host);
   if (status == TARN_OK) status = tarn_pool_of(whole->place, &whole->pool);
   if (status != TARN_OK) return status;
-  return tarn_pool_tag(tag != NULL ? tag : "whole", &whole->tag);
+  return tarn_pool_tag(name != NULL ? name : "whole", &whole->tag);
 }
 
 static tarn_status fill(tarn_whole *whole, const tarn__order *order) {
   tarn_status status = make_arrays(whole);
-  if (status == TARN_OK) status = find_pool(whole, order->options.tag);
+  if (status == TARN_OK) status = find_pool(whole, order->options.name);
   if (status != TARN_OK) return status;
   status = tarn__anchor_drop(whole->place.device);
   whole->anchored = status == TARN_OK;
@@ -147,12 +147,10 @@ static tarn_status begin(tarn_comm *comm, const tarn__order *order,
   return status;
 }
 
-static tarn_status prepare(tarn_comm *comm, const tarn_whole_options *options,
-                           tarn_whole **out_whole, tarn__order *out_order,
-                           tarn_whole **out_made) {
-  if (out_whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
-  tarn_status status =
-      tarn__order_read(options, tarn_comm_size(comm), out_order);
+static tarn_status prepare(tarn_comm *comm, const tarn__wish *wish,
+                           tarn__order *out_order, tarn_whole **out_made) {
+  if (wish->refused != TARN_OK) return wish->refused;
+  tarn_status status = tarn__order_read(wish, tarn_comm_size(comm), out_order);
   return status == TARN_OK ? begin(comm, out_order, out_made) : status;
 }
 
@@ -255,16 +253,14 @@ static tarn_status give_up(tarn_whole *whole, tarn_status status) {
   return tarn__failure_tell(&failure);
 }
 
-tarn_status tarn_whole_create(tarn_comm *comm,
-                              const tarn_whole_options *options,
-                              tarn_whole **out_whole) {
+tarn_status tarn__whole_create(tarn_comm *comm, const tarn__wish *wish,
+                               tarn_whole **out_whole) {
   tarn__order order;
   tarn_whole *made = NULL;
-  if (out_whole != NULL) *out_whole = NULL;
   if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  status = prepare(comm, options, out_whole, &order, &made);
+  status = prepare(comm, wish, &order, &made);
   status = tarn_comm_agree(comm, status);
   if (made == NULL) return status;
   if (status == TARN_OK) status = tarn__order_compare(comm, &order);
@@ -273,6 +269,20 @@ tarn_status tarn_whole_create(tarn_comm *comm,
   refer(made);
   *out_whole = made;
   return TARN_OK;
+}
+
+tarn_status tarn_whole_create(tarn_comm *comm,
+                              const tarn_whole_options *options,
+                              tarn_whole **out_whole) {
+  tarn_whole *made = NULL;
+  tarn__wish wish = {.options = options};
+  if (out_whole != NULL) *out_whole = NULL;
+  if (out_whole == NULL) {
+    wish.refused = tarn__fail(TARN_E_INVALID, "whole: NULL");
+  }
+  tarn_status status = tarn__whole_create(comm, &wish, &made);
+  if (out_whole != NULL) *out_whole = made;
+  return status;
 }
 
 // --- the end ---------------------------------------------------------------

@@ -10,6 +10,7 @@
 //   anchor.c     keeps devices open that wholes are on
 //   address.c    where bytes are
 //   tensor.c     rows of elements
+//   table.c      memory and its tensor, made together
 //   query.c      what was obtained
 //   rows.h       rows by index, on mapped types and between ranks
 //
@@ -143,6 +144,20 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
   return whole->offsets[rank + 1] - whole->offsets[rank];
 }
 
+// What a rank asks for. A rank whose arguments are wrong asks all the same:
+// otherwise the others would wait for it.
+typedef struct tarn__wish {
+  tarn_status refused;  // with the last error; TARN_OK: |options| can be read
+  const tarn_whole_options *options;
+  tarn_dtype dtype;  // of the tensor to come; TARN_DTYPE_NONE: none is known
+  size_t width;      // elements of its rows, 0 if it is a vector
+} tarn__wish;
+
+// tarn_whole_create. |*out_whole| is set on success only.
+TARN_MUST_CHECK tarn_status tarn__whole_create(tarn_comm *comm,
+                                               const tarn__wish *wish,
+                                               tarn_whole **out_whole);
+
 // ---------------------------------------------------------------------------
 // partition.c: numbers only
 // ---------------------------------------------------------------------------
@@ -185,16 +200,18 @@ static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
 typedef struct tarn__order {
   tarn_whole_options options;
   bool on_device;
-  bool mapped;    // CONTINUOUS or CHUNKED
-  size_t piece;   // what memory is cut at
+  bool mapped;       // CONTINUOUS or CHUNKED
+  size_t piece;      // what memory is cut at
+  tarn_dtype dtype;  // as in the wish
+  size_t width;
   char kind[96];  // "continuous on sim", "distributed on the host": texts
 } tarn__order;
 
-// Whether |given| can be made here, with |ranks| ranks. The partition is not
+// Whether |wish| can be made here, with |ranks| ranks. The partition is not
 // looked at.
 //
 // TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_DEVICE  as tarn_whole_create.
-TARN_MUST_CHECK tarn_status tarn__order_read(const tarn_whole_options *given,
+TARN_MUST_CHECK tarn_status tarn__order_read(const tarn__wish *wish,
                                              size_t ranks, tarn__order *out);
 
 // Whether all ranks ask for the same, but for the partition. Collective.

@@ -156,16 +156,14 @@ static tarn_whole_rows rows_of(picked *some) {
 }
 
 // Each rank adds ones to the same rows, which then have as many.
-static void move_rows(scene_part *part, tarn_whole *whole) {
+static void move_rows(scene_part *part, const tarn_whole_tensor *table) {
   static picked some;
-  tarn_whole_tensor table;
   tarn_whole_rows rows = rows_of(&some);
   for (int i = 0; i < PICKED * WIDTH; i++)
     some.rows[i] = 1;
-  assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, ROWS, WIDTH, &table));
-  if (!SCENE_OK(part, tarn_whole_scatter_add(&table, &rows, NULL))) return;
+  if (!SCENE_OK(part, tarn_whole_scatter_add(table, &rows, NULL))) return;
   if (!SCENE_OK(part, tarn_comm_barrier(part->comm))) return;
-  if (!SCENE_OK(part, tarn_whole_gather(&table, &rows, NULL))) return;
+  if (!SCENE_OK(part, tarn_whole_gather(table, &rows, NULL))) return;
   float sum = (float)tarn_comm_size(part->comm);
   for (int i = 0; i < PICKED * WIDTH; i++)
     require(some.rows[i] == sum);
@@ -173,16 +171,18 @@ static void move_rows(scene_part *part, tarn_whole *whole) {
 }
 
 static void make_whole(const scene *it, scene_part *part) {
-  tarn_whole_options options = {.struct_size = sizeof options,
-                                .type = it->type,
-                                .place = part->place,
-                                .size = (size_t)ROWS * WIDTH * 4,
-                                .granularity = (size_t)WIDTH * 4};
-  tarn_whole *whole = NULL;
-  bool good = SCENE_OK(part, tarn_whole_create(part->comm, &options, &whole));
-  require((whole != NULL) == good);
-  if (good) move_rows(part, whole);
-  if (whole != NULL) (void)SCENE_OK(part, tarn_whole_destroy(whole));
+  tarn_whole_table_options options = {.struct_size = sizeof options,
+                                      .type = it->type,
+                                      .place = part->place,
+                                      .dtype = TARN_DTYPE_F32,
+                                      .rows = ROWS,
+                                      .width = WIDTH};
+  tarn_whole_tensor table;
+  bool good =
+      SCENE_OK(part, tarn_whole_table_create(part->comm, &options, &table));
+  require((table.whole != NULL) == good);
+  if (good) move_rows(part, &table);
+  if (good) (void)SCENE_OK(part, tarn_whole_destroy(table.whole));
 }
 
 // --- all of them -----------------------------------------------------------
