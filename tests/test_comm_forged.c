@@ -236,7 +236,8 @@ static void look_for_way(tarn_rendezvous *meeting, way *out) {
 static _Noreturn void be_rank(tarn_rendezvous *meeting, size_t rank,
                               outcome *found, size_t descriptors) {
   tarn_comm *comm = NULL;
-  tarn_comm_options options = {sizeof options, (uint64_t)LIMIT_S * 1000};
+  tarn_comm_options options = {.struct_size = sizeof options,
+                               .timeout_ms = (uint64_t)LIMIT_S * 1000};
   signal(SIGALRM, SIG_DFL);  // Check's would end the test
   alarm(LIMIT_S);
   found->status = tarn_comm_join(meeting, rank, &options, &comm);

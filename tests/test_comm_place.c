@@ -11,6 +11,58 @@
 #include "support/ranks.h"
 #include "support/run.h"
 
+// Outside of a test, where nothing can be asserted. 98: it did not exit.
+static int status_of(pid_t child) {
+  int end = 0;
+  if (waitpid(child, &end, 0) != child || !WIFEXITED(end)) return 98;
+  return WEXITSTATUS(end);
+}
+
+// A program that a rank starts has the rank's environment. |as| is its mode.
+static int run_child(const char *as) {
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "test_comm_place", as, (char *)NULL);
+    _exit(99);
+  }
+  return status_of(child);
+}
+
+// What the environment says does not count for who is alone, not even twice.
+static int be_alone(void) {
+  const tarn_comm_options options = {.struct_size = sizeof options,
+                                     .flags = TARN_COMM_ALONE};
+  for (int i = 0; i < 2; i++) {
+    tarn_comm *comm = NULL;
+    if (tarn_comm_from_environment(&options, &comm) != TARN_OK) return 20;
+    if (tarn_comm_rank(comm) != 0 || tarn_comm_size(comm) != 1) return 21;
+    if (tarn_comm_destroy(comm) != TARN_OK) return 22;
+  }
+  return 0;
+}
+
+// A rank whose children are none.
+static int be_parent(void) {
+  tarn_comm *comm = NULL;
+  if (tarn_comm_from_environment(NULL, &comm) != TARN_OK) return 10;
+  if (getenv("TARN_COMM") == NULL) return 11;
+  if (run_child("--child") != 0) return 12;
+  if (run_child("--alone") != 0) return 13;
+  pid_t child = fork();
+  if (child == 0) _exit(be_alone());
+  if (status_of(child) != 0) return 14;
+  if (tarn_comm_barrier(comm) != TARN_OK) return 15;
+  return tarn_comm_destroy(comm) == TARN_OK ? 0 : 16;
+}
+
+static int be_child(void) {
+  tarn_comm *comm = NULL;
+  if (tarn_comm_from_environment(NULL, &comm) != TARN_E_STATE) return 30;
+  if (strstr(tarn_last_error(), "the place is its parent's") == NULL) return 31;
+  if (strstr(tarn_last_error(), "TARN_COMM_ALONE") == NULL) return 32;
+  return comm == NULL && tarn_host_memory() == 0 ? 0 : 33;
+}
+
 // This program, started as a rank by the tests below: how it ends tells.
 static int be_program(void) {
   tarn_comm *comm = NULL;
@@ -41,10 +93,13 @@ static void keep_nothing(void) {
   ck_assert_int_eq(close_range(3, ~0u, CLOSE_RANGE_CLOEXEC), 0);
 }
 
+static const char *mode = "--rank";
+
 static _Noreturn void become(char *variable) {
   static char name[] = "test_comm_place";
-  static char option[] = "--rank";
+  char option[16];
   char *const arguments[] = {name, option, NULL};
+  snprintf(option, sizeof option, "%s", mode);
   char *const environment[] = {variable, NULL};
   execve("/proc/self/exe", arguments, environment);
   _exit(99);
@@ -124,8 +179,6 @@ START_TEST(a_wrong_variable_is_refused) {
       "TARN_COMM=0:257:0:00112233445566778899aabbccddeeff",
       "TARN_COMM=-1:1:0:00112233445566778899aabbccddeeff",
       "TARN_COMM=0:1:9999999999:00112233445566778899aabbccddeeff",
-      "TARN_COMM=0:1:0:00112233445566778899aabbccddeeff",
-      "TARN_COMM=0:1:999:00112233445566778899aabbccddeeff",
       "TARN_COMM_TIMEOUT_MS=soon",
       "TARN_COMM_TIMEOUT_MS=0",
       "TARN_COMM_TIMEOUT_MS=-1",
@@ -133,6 +186,70 @@ START_TEST(a_wrong_variable_is_refused) {
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(end_with(wrong[i]) == 100 - TARN_E_INVALID, "%s", wrong[i]);
+}
+END_TEST
+
+// No memory of ranks is behind the descriptor, or nothing at all.
+START_TEST(a_place_that_was_not_inherited_is_the_parents) {
+  static const char *const wrong[] = {
+      "TARN_COMM=0:1:0:00112233445566778899aabbccddeeff",
+      "TARN_COMM=0:1:999:00112233445566778899aabbccddeeff",
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    ck_assert_msg(end_with(wrong[i]) == 100 - TARN_E_STATE, "%s", wrong[i]);
+}
+END_TEST
+
+START_TEST(children_of_ranks_are_no_ranks) {
+  tarn_rendezvous *meeting = NULL;
+  pid_t children[3];
+  mode = "--parent";
+  assert_ok(tarn_rendezvous_create(3, &meeting));
+  for (size_t rank = 0; rank < 3; rank++)
+    children[rank] = start(meeting, rank);
+  tarn_rendezvous_destroy(meeting);
+  for (size_t rank = 0; rank < 3; rank++)
+    ck_assert_int_eq(end_of(children[rank]), 0);
+}
+END_TEST
+
+// --- other launchers -------------------------------------------------------
+
+static const char *const launchers[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+
+static int end_under(const char *launcher, const char *size) {
+  char variable[128];
+  snprintf(variable, sizeof variable, "%s=%s", launcher, size);
+  return end_with(variable);
+}
+
+START_TEST(nobody_is_alone_among_ranks_of_another_launcher) {
+  static const char *const alone[] = {"1", "0", "", "01", "000"};
+  static const char *const several[] = {
+      "2",    "4",  "10", "011", "99999999999999999999999999",
+      "four", "-1", " 1", "1 ",  "1e3"};
+  for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+    ck_assert_int_eq(end_under(launchers[_i], alone[i]), 0);
+  for (size_t i = 0; i < sizeof several / sizeof *several; i++)
+    ck_assert_int_eq(end_under(launchers[_i], several[i]), 100 - TARN_E_STATE);
+  mode = "--alone";
+  ck_assert_int_eq(end_under(launchers[_i], "4"), 0);
+}
+END_TEST
+
+START_TEST(the_text_says_what_to_do) {
+  tarn_comm *comm = NULL;
+  setenv("WORLD_SIZE", "4", 1);
+  assert_status(tarn_comm_from_environment(NULL, &comm), TARN_E_STATE);
+  assert_error_says("WORLD_SIZE is '4'");
+  assert_error_says("tarn run -n N");
+  assert_error_says("TARN_COMM_ALONE");
+  // Nothing was taken.
+  unsetenv("WORLD_SIZE");
+  assert_ok(tarn_comm_from_environment(NULL, &comm));
+  assert_ok(tarn_comm_destroy(comm));
 }
 END_TEST
 
@@ -163,7 +280,7 @@ START_TEST(what_is_not_all_there_is_refused) {
   assert_ok(tarn_rendezvous_create(1, &meeting));
   for (int spoil = 0; spoil < 3; spoil++) {
     ck_assert_int_eq(end_of(start_spoilt(meeting, spoil)),
-                     100 - TARN_E_INVALID);
+                     100 - (spoil == 1 ? TARN_E_INVALID : TARN_E_STATE));
   }
   // It has done no harm: the place is still to be had.
   ck_assert_int_eq(end_of(start(meeting, 0)), 0);
@@ -213,7 +330,8 @@ START_TEST(another_process_may_have_taken_it) {
   size_t held = tarn_host_memory();
   pid_t child = fork();
   if (child == 0) {
-    const tarn_comm_options options = {sizeof options, 1};
+    const tarn_comm_options options = {.struct_size = sizeof options,
+                                       .timeout_ms = 1};
     _exit(tarn_comm_join(meeting, 0, &options, &comm) == TARN_E_TIMEOUT ? 0
                                                                         : 1);
   }
@@ -232,7 +350,7 @@ END_TEST
 START_TEST(the_environment_says_how_long) {
   tarn_rendezvous *meeting = NULL;
   tarn_comm *comm = NULL;
-  tarn_comm_options options = {sizeof options, 0};
+  tarn_comm_options options = {.struct_size = sizeof options};
   for (int given = 0; given < 3; given++) {
     static const uint64_t expected[] = {30000, 1234, 777};
     if (given == 1) setenv("TARN_COMM_TIMEOUT_MS", "1234", 1);
@@ -248,9 +366,12 @@ END_TEST
 
 START_TEST(options_of_no_size_are_refused) {
   tarn_comm *comm = NULL;
-  const tarn_comm_options options = {.struct_size = 4};
+  tarn_comm_options options = {.struct_size = 4};
   assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
   assert_error_says("struct_size 4");
+  options = (tarn_comm_options){.struct_size = sizeof options, .flags = 2};
+  assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
+  assert_error_says("flags 0x2");
 }
 END_TEST
 
@@ -288,6 +409,9 @@ END_TEST
 
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--rank") == 0) return be_program();
+  if (argc == 2 && strcmp(argv[1], "--parent") == 0) return be_parent();
+  if (argc == 2 && strcmp(argv[1], "--child") == 0) return be_child();
+  if (argc == 2 && strcmp(argv[1], "--alone") == 0) return be_alone();
   Suite *suite = suite_create("comm_place");
   TCase *sizes = tcase_create("sizes");
   tcase_set_timeout(sizes, 240);
@@ -295,7 +419,13 @@ int main(int argc, char **argv) {
   suite_add_tcase(suite, sizes);
   ADD_CASE(suite, "programs", a_place_is_taken_once,
            without_a_launcher_there_is_one, a_wrong_variable_is_refused,
-           what_is_not_all_there_is_refused, a_place_needs_room_for_its_name);
+           a_place_that_was_not_inherited_is_the_parents,
+           children_of_ranks_are_no_ranks, what_is_not_all_there_is_refused,
+           a_place_needs_room_for_its_name);
+  add_looped_case(suite, "launchers",
+                  nobody_is_alone_among_ranks_of_another_launcher, 0,
+                  LAUNCHERS);
+  ADD_CASE(suite, "words", the_text_says_what_to_do);
   ADD_CASE(suite, "process", a_process_takes_one_place,
            another_process_may_have_taken_it, the_environment_says_how_long,
            options_of_no_size_are_refused);

@@ -67,20 +67,39 @@ typedef struct tarn_comm tarn_comm;
 // Beginning and end
 // ---------------------------------------------------------------------------
 
+// This process is rank 0 of 1, whatever the environment says. No place is
+// taken: other calls of tarn_comm_from_environment are as if this one had not
+// been.
+#define TARN_COMM_ALONE (UINT32_C(1) << 0)
+
 typedef struct tarn_comm_options {
   size_t struct_size;
   uint64_t timeout_ms;  // how long a collective waits for a rank, but for time
                         // in which this one was stopped itself;
                         // 0: TARN_COMM_TIMEOUT_MS of the environment, or 30000
+  uint32_t flags;       // TARN_COMM_ALONE or 0; tarn_comm_join takes 0 only
 } tarn_comm_options;
 
-// The rank that `tarn run` has started this process as. In a process that it
-// has not started: rank 0 of 1. Once per process: the place is then taken.
+// The rank that `tarn run` has started this process as. In a process that no
+// launcher has started: rank 0 of 1. Once per process: the place is then taken.
+//
+// Other launchers hand no place over, and a process that took itself for rank 0
+// of 1 would work on a table of its own. So without a place it is an error if
+// WORLD_SIZE (torchrun, Ray), OMPI_COMM_WORLD_SIZE, PMI_SIZE (MPI) or
+// SLURM_STEP_NUM_TASKS (srun) is neither empty nor a number of at most 1. Not
+// every launcher sets one of these: a process of Python's multiprocessing is
+// rank 0 of 1 unless it forks after tarn_rendezvous_create and joins.
+//
+// TARN_COMM, which names the place, stays in the environment. A program that a
+// rank starts inherits the variable but not the place.
 //
 // Cost:             returns when all ranks have come.
-// TARN_E_STATE      the place was taken before, in this process or another.
-// TARN_E_INVALID    the environment names a place, but what was inherited is
-//                   not that; or |options| are wrong.
+// TARN_E_STATE      the place was taken before, in this process or another; the
+//                   place is the parent's; or another launcher says that there
+//                   are several ranks, as above. The text says what to do. None
+//                   of these with TARN_COMM_ALONE.
+// TARN_E_INVALID    TARN_COMM is malformed, or its place was inherited in part
+//                   only; or |options| are wrong.
 // TARN_E_TIMEOUT    a rank has not come; the text names it.
 // TARN_E_PEER_LOST  a rank ended before it had come.
 // TARN_E_IO         a rank has no descriptors or no memory for it: at all ranks

@@ -40,10 +40,14 @@ static size_t front_of(size_t ranks) {
   return (front + page - 1) / page * page;
 }
 
+static size_t bytes_of(size_t ranks) {
+  return front_of(ranks) + 2 * slot_of(ranks) * ranks;
+}
+
 static tarn_status map(int fd, size_t ranks, tarn__area *out_area) {
   size_t front = front_of(ranks);
   size_t slot = slot_of(ranks);
-  size_t bytes = front + 2 * slot * ranks;
+  size_t bytes = bytes_of(ranks);
   unsigned char *base = tarn__os_map_shared(fd, bytes);
   if (base == NULL) {
     return tarn__fail(TARN_E_IO, "comm: shared memory cannot be mapped: %s",
@@ -75,7 +79,7 @@ static tarn_status set_up(tarn__area *area) {
 }
 
 tarn_status tarn__area_create(size_t ranks, int *out_fd, tarn__area *out_area) {
-  size_t bytes = front_of(ranks) + 2 * slot_of(ranks) * ranks;
+  size_t bytes = bytes_of(ranks);
   *out_area = (tarn__area){0};
   *out_fd = tarn__os_shared_file(AREA_NAME, bytes);
   if (*out_fd < 0) {
@@ -97,10 +101,13 @@ static bool is_set_up(const tarn__area *area) {
          head->slot == area->slot;
 }
 
+bool tarn__area_is_behind(int fd, size_t ranks) {
+  return tarn__os_is_memory_file(fd, AREA_NAME, bytes_of(ranks));
+}
+
 tarn_status tarn__area_map(int fd, size_t ranks, tarn__area *out_area) {
-  size_t bytes = front_of(ranks) + 2 * slot_of(ranks) * ranks;
   *out_area = (tarn__area){0};
-  if (!tarn__os_is_memory_file(fd, AREA_NAME, bytes)) {
+  if (!tarn__area_is_behind(fd, ranks)) {
     return tarn__fail(TARN_E_INVALID,
                       "comm: descriptor %d is no memory of %zu ranks", fd,
                       ranks);

@@ -68,6 +68,9 @@ typedef struct tarn__area {
 TARN_MUST_CHECK tarn_status tarn__area_create(size_t ranks, int *out_fd,
                                               tarn__area *out_area);
 
+// Whether |fd| is memory of an area for |ranks| ranks, of whatever version.
+bool tarn__area_is_behind(int fd, size_t ranks);
+
 // Maps the area behind |fd|, which stays open.
 //
 // TARN_E_INVALID  it is none of |ranks| ranks.

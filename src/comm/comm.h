@@ -73,8 +73,12 @@ size_t tarn__comm_index_of(const size_t *ranks, size_t rank);
 
 const char *tarn__collective_name(uint32_t call);
 
-// Reads |options|, which may be NULL.
-TARN_MUST_CHECK tarn_status tarn__comm_timeout(const tarn_comm_options *options,
-                                               uint64_t *out_ms);
+// Reads |given|, which may be NULL: |out->timeout_ms| is set.
+//
+// TARN_E_INVALID  a field, or TARN_COMM_TIMEOUT_MS, is wrong; or there are
+//                 other flags than |flags|.
+TARN_MUST_CHECK tarn_status tarn__comm_options(const tarn_comm_options *given,
+                                               uint32_t flags,
+                                               tarn_comm_options *out);
 
 #endif  // TARN_COMM_COMM_H_

@@ -110,20 +110,25 @@ static tarn_status timeout_of_environment(uint64_t *out_ms) {
                     text);
 }
 
-tarn_status tarn__comm_timeout(const tarn_comm_options *options,
-                               uint64_t *out_ms) {
-  tarn_comm_options known = {0};
+tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
+                               tarn_comm_options *out) {
   size_t size = 0;
-  if (options != NULL) {
-    if (!tarn__struct_size(options->struct_size, sizeof known, sizeof known,
-                           &size)) {
+  *out = (tarn_comm_options){.struct_size = sizeof *out};
+  if (given != NULL) {
+    if (!tarn__struct_size(given->struct_size,
+                           TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
+                           sizeof *out, &size)) {
       return tarn__fail(TARN_E_INVALID, "comm: struct_size %zu of options",
-                        options->struct_size);
+                        given->struct_size);
     }
-    memcpy(&known, options, size);
+    memcpy(out, given, size);
   }
-  *out_ms = known.timeout_ms;
-  return known.timeout_ms != 0 ? TARN_OK : timeout_of_environment(out_ms);
+  if ((out->flags & ~flags) != 0) {
+    return tarn__fail(TARN_E_INVALID, "comm: flags 0x%x of options",
+                      (unsigned)out->flags);
+  }
+  if (out->timeout_ms != 0) return TARN_OK;
+  return timeout_of_environment(&out->timeout_ms);
 }
 
 // --- a place of a launcher -------------------------------------------------
@@ -131,6 +136,18 @@ tarn_status tarn__comm_timeout(const tarn_comm_options *options,
 static tarn_status not_inherited(const char *what) {
   return tarn__fail(TARN_E_INVALID,
                     VARIABLE " names a place, but %s was not inherited", what);
+}
+
+// What is behind the descriptor now is another file, or none: a program that a
+// rank starts has the rank's variable, but a rank's descriptors are closed on
+// exec.
+static tarn_status is_of_the_parent(tarn__place_named place) {
+  return tarn__fail(TARN_E_STATE,
+                    "tarn_comm_from_environment: " VARIABLE
+                    " names rank %zu of %zu, which this process has not "
+                    "inherited: the place is its parent's. To be alone, pass "
+                    "TARN_COMM_ALONE",
+                    place.rank, place.size);
 }
 
 static bool knows_token(const tarn__area *area, const unsigned char *token) {
@@ -183,11 +200,14 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
     return tarn__fail(TARN_E_INVALID, VARIABLE " is '%s', which is no place",
                       text);
   }
+  if (!tarn__area_is_behind(place.fd, place.size)) {
+    return is_of_the_parent(place);
+  }
   tarn_status status = tarn__area_map(place.fd, place.size, &area);
   if (status != TARN_OK) return status;
   status = knows_token(&area, token)
                ? join_sockets(place, area, timeout_ms, out_taken, out_comm)
-               : not_inherited("its memory");
+               : is_of_the_parent(place);
   if (*out_taken) {
     tarn__os_close(place.fd);
   } else {
@@ -196,38 +216,80 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
   return status;
 }
 
-// Without a launcher: a meeting of one.
-static tarn_status join_alone(uint64_t timeout_ms, bool *out_taken,
-                              tarn_comm **out_comm) {
+// --- without a place -------------------------------------------------------
+
+// What other launchers say of the number of ranks.
+static const char *const LAUNCHERS[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+
+// 0, 1, or nothing. What is no number says nothing that could be relied on.
+static bool is_at_most_one(const char *text) {
+  size_t zeros = strspn(text, "0");
+  const char *rest = text + zeros;
+  return *rest == '\0' || strcmp(rest, "1") == 0;
+}
+
+static tarn_status check_launchers(void) {
+  for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++) {
+    const char *text = secure_getenv(LAUNCHERS[i]);
+    if (text == NULL || is_at_most_one(text)) continue;
+    return tarn__fail(TARN_E_STATE,
+                      "tarn_comm_from_environment: %s is '%.20s', but that "
+                      "launcher hands no place over: start the ranks by 'tarn "
+                      "run -n N -- PROGRAM', or pass TARN_COMM_ALONE if each "
+                      "process is to be rank 0 of 1",
+                      LAUNCHERS[i], text);
+  }
+  return TARN_OK;
+}
+
+// A meeting of one.
+static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
   tarn_rendezvous *meeting = NULL;
-  tarn_comm_options options = {sizeof options, timeout_ms};
+  tarn_comm_options options = {.struct_size = sizeof options,
+                               .timeout_ms = timeout_ms};
   tarn_status status = tarn_rendezvous_create(1, &meeting);
   if (status != TARN_OK) return status;
   status = tarn_comm_join(meeting, 0, &options, out_comm);
   tarn_rendezvous_destroy(meeting);
+  return status;
+}
+
+// --- the call --------------------------------------------------------------
+
+static tarn_status take_place(uint64_t timeout_ms, bool *out_taken,
+                              tarn_comm **out_comm) {
+  const char *text = secure_getenv(VARIABLE);
+  if (text != NULL) return join_named(text, timeout_ms, out_taken, out_comm);
+  tarn_status status = check_launchers();
+  if (status == TARN_OK) status = join_alone(timeout_ms, out_comm);
   *out_taken = status == TARN_OK;
   return status;
 }
 
-tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
-                                       tarn_comm **out_comm) {
+static tarn_status take_place_once(uint64_t timeout_ms, tarn_comm **out_comm) {
   static atomic_bool taken_before;
-  uint64_t timeout_ms = 0;
   bool taken = false;
-  if (out_comm == NULL) {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_from_environment: NULL");
-  }
-  *out_comm = NULL;
-  tarn_status status = tarn__comm_timeout(options, &timeout_ms);
-  if (status != TARN_OK) return status;
   if (atomic_exchange(&taken_before, true)) {
     return tarn__fail(TARN_E_STATE,
                       "tarn_comm_from_environment: this process, or the one "
                       "that it was forked from, has taken its place");
   }
-  const char *text = secure_getenv(VARIABLE);
-  status = text == NULL ? join_alone(timeout_ms, &taken, out_comm)
-                        : join_named(text, timeout_ms, &taken, out_comm);
+  tarn_status status = take_place(timeout_ms, &taken, out_comm);
   atomic_store(&taken_before, taken);
   return status;
+}
+
+tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
+                                       tarn_comm **out_comm) {
+  tarn_comm_options known;
+  if (out_comm == NULL) {
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_from_environment: NULL");
+  }
+  *out_comm = NULL;
+  tarn_status status = tarn__comm_options(options, TARN_COMM_ALONE, &known);
+  if (status != TARN_OK) return status;
+  return (known.flags & TARN_COMM_ALONE) != 0
+             ? join_alone(known.timeout_ms, out_comm)
+             : take_place_once(known.timeout_ms, out_comm);
 }

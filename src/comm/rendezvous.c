@@ -122,16 +122,16 @@ static void let_go(tarn_rendezvous *rendezvous) {
 tarn_status tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
                            const tarn_comm_options *options,
                            tarn_comm **out_comm) {
-  uint64_t timeout_ms = 0;
+  tarn_comm_options known;
   bool taken = false;
   if (out_comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: NULL");
   *out_comm = NULL;
   tarn_status status = check_place("tarn_comm_join", rendezvous, rank);
-  if (status == TARN_OK) status = tarn__comm_timeout(options, &timeout_ms);
+  if (status == TARN_OK) status = tarn__comm_options(options, 0, &known);
   if (status != TARN_OK) return status;
   tarn__sockets sockets = {rendezvous->sends, rendezvous->receives};
-  status =
-      tarn__join(rendezvous->area, sockets, rank, timeout_ms, &taken, out_comm);
+  status = tarn__join(rendezvous->area, sockets, rank, known.timeout_ms, &taken,
+                      out_comm);
   if (taken) let_go(rendezvous);
   return status;
 }

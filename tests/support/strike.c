@@ -56,7 +56,8 @@ static bool is_victim(const strike *plan) {
 
 static void join(const strike *plan, tarn_rendezvous *meeting,
                  scene_part *part) {
-  tarn_comm_options options = {sizeof options, plan->timeout_ms};
+  tarn_comm_options options = {.struct_size = sizeof options,
+                               .timeout_ms = plan->timeout_ms};
   (void)SCENE_OK(part, tarn_comm_join(meeting, my_rank, &options, &part->comm));
   tarn_rendezvous_destroy(meeting);
 }
