@@ -91,7 +91,8 @@ typedef struct conform_subject {
 extern const conform_subject conform_loading, conform_devices, conform_sizes,
     conform_memory, conform_host_memory, conform_copies, conform_streams,
     conform_queued, conform_events, conform_two_devices, conform_threads,
-    conform_exhaustion, conform_extension, conform_ranges, conform_rows;
+    conform_exhaustion, conform_extension, conform_ranges, conform_handles,
+    conform_rows;
 
 const conform_check *conform_at(size_t index);
 

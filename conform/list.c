@@ -8,7 +8,8 @@ static const conform_subject *const subjects[] = {
     &conform_memory,      &conform_host_memory, &conform_copies,
     &conform_streams,     &conform_queued,      &conform_events,
     &conform_two_devices, &conform_threads,     &conform_exhaustion,
-    &conform_extension,   &conform_ranges,      &conform_rows,
+    &conform_extension,   &conform_ranges,      &conform_handles,
+    &conform_rows,
 };
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 

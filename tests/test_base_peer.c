@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -331,6 +332,64 @@ START_TEST(forged_letters_are_dropped) {
 }
 END_TEST
 
+// --- leases and files of other processes -----------------------------------
+
+START_TEST(leases_end_with_their_holders) {
+  int watch = -1;
+  int hold = -1;
+  size_t before = ranks_descriptors();
+  ck_assert(tarn__os_lease(&watch, &hold));
+  ck_assert(!tarn__os_lease_ended(watch, 0));
+  pid_t child = fork();
+  if (child == 0) {
+    (void)write(hold, "x", 1);  // what is written says nothing
+    pause();
+    _exit(0);
+  }
+  tarn__os_close(hold);
+  ck_assert(!tarn__os_lease_ended(watch, 20000000));
+  ck_assert_int_eq(kill(child, SIGKILL), 0);
+  ck_assert(tarn__os_lease_ended(watch, UINT64_MAX));
+  ck_assert_int_eq(waitpid(child, NULL, 0), child);
+  tarn__os_close(watch);
+  ck_assert_uint_eq(ranks_descriptors(), before);
+}
+END_TEST
+
+START_TEST(files_are_opened_by_name_while_they_are_there) {
+  tarn__os_file_name name;
+  tarn__os_file_name none;
+  int file = tarn__os_memory_file("tarn-test", 8192);
+  ck_assert_int_ge(file, 3);
+  ck_assert(tarn__os_name_file(file, &name));
+  ck_assert(!tarn__os_name_file(9999, &none));
+  pid_t child = fork();
+  if (child == 0) {
+    tarn__os_close(file);
+    int again = tarn__os_open_named(&name);
+    _exit(again >= 3 && tarn__os_is_memory_file(again, "tarn-test", 8192) ? 0
+                                                                          : 1);
+  }
+  int end = 0;
+  ck_assert_int_eq(waitpid(child, &end, 0), child);
+  ck_assert_int_eq(end, 0);
+  for (int i = 0; i < 4; i++) {
+    none = name;
+    if (i == 0) none.inode++;
+    if (i == 1) none.device++;
+    if (i == 2) none.fd = 9999;
+    if (i == 3) none.process = 0;
+    ck_assert_int_eq(tarn__os_open_named(&none), -1);
+  }
+  // Another file has the number.
+  tarn__os_close(file);
+  ck_assert_int_eq(tarn__os_open_named(&name), -1);
+  int other = tarn__os_memory_file("tarn-test", 8192);
+  ck_assert_int_eq(tarn__os_open_named(&name), -1);
+  tarn__os_close(other);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("base_peer");
   ADD_CASE(suite, "inboxes", messages_stay_apart, what_is_no_inbox_is_told,
@@ -341,6 +400,8 @@ int main(void) {
            ends_show_where_few_descriptors_are_allowed);
   ADD_CASE(suite, "memory", shared_memory_keeps_its_size, sleepers_are_woken,
            random_bytes_differ);
+  ADD_CASE(suite, "leases", leases_end_with_their_holders,
+           files_are_opened_by_name_while_they_are_there);
   ADD_CASE(suite, "letters", forged_letters_are_dropped);
   return run_suite(suite);
 }

@@ -12,12 +12,13 @@ static bool has_no_extension(const outcome *o) {
 
 static bool has_all(const outcome *o) {
   return bytes_came(o) && o->info[0].alignment == 256 &&
-         o->info[0].extensions == TARN_EXTENSION_RETAINS - 1;
+         o->info[0].extensions ==
+             2 * TARN_EXTENSION_HANDLES - 1 - TARN_EXTENSION_RETAINS;
 }
 
 static bool unknown_flags_are_left(const outcome *o) {
   return bytes_came(o) &&
-         o->info[0].extensions == 2 * TARN_EXTENSION_RETAINS - 1;
+         o->info[0].extensions == 2 * TARN_EXTENSION_HANDLES - 1;
 }
 
 static bool has_no_ranges(const outcome *o) {
@@ -59,6 +60,9 @@ static const variant variants[] = {
     EXT_HALF(deallocate_async),
     EXT_HALF(host_register),
     EXT_HALF(host_unregister),
+    EXT_HALF(allocation_export),
+    EXT_HALF(allocation_import),
+    EXT_HALF(allocation_close),
     NOT_LOADED("extension: sharing without ranges", "ext,ext.without.ranges",
                "range_map"),
 
@@ -131,6 +135,15 @@ static const variant variants[] = {
             "file descriptor -1", bytes_came),
     REFUSED("extension: imports memory 0", "ext,gives.memory_import=0", RANGE,
             TARN_E_DEVICE, "memory 0", bytes_came),
+    REFUSED("extension: imports an allocation at 0",
+            "ext,gives.allocation_import=0", RANGE, TARN_E_DEVICE, "address 0",
+            bytes_came),
+    REFUSED("extension: exporting answers 99",
+            "ext,answer.allocation_export=99", RANGE, TARN_E_DEVICE,
+            "no answer of a slot", bytes_came),
+    REFUSED("extension: an import does not go back",
+            "ext,answer.allocation_close=-4", RANGE, TARN_E_DEVICE,
+            "allocation_close", bytes_came),
     REFUSED("extension: a pointer of no kind", "ext,pointer.kind=9", KNOWN,
             TARN_E_DEVICE, "answered kind 9", bytes_came),
     REFUSED("extension: a pointer that is not in what it belongs to",

@@ -276,6 +276,8 @@ static const char *const sim_functions[] = {
     "gather",
     "scatter",
     "scatter_add",
+    "allocation_export",
+    "allocation_import",
 };
 enum { SIM_FUNCTIONS = sizeof sim_functions / sizeof sim_functions[0] };
 

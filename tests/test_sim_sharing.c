@@ -84,6 +84,101 @@ static void end_child(pid_t child) {
 
 // --- two processes ---------------------------------------------------------
 
+// --- handles ---------------------------------------------------------------
+
+typedef struct handle {
+  unsigned char bytes[TARN_EXT_HANDLE_SIZE];
+} handle;
+
+enum { BLOCK = 100000 };  // no multiple of a page
+
+static bool send_handle(const handle *h) {
+  return write(line, h, sizeof *h) == sizeof *h;
+}
+
+static bool receive_handle(handle *h) {
+  return read(line, h, sizeof *h) == sizeof *h;
+}
+
+static void open_and_answer(void) {
+  char text[6] = "";
+  uint64_t there = 0;
+  handle h;
+  ext_init(0);
+  want(receive_handle(&h));
+  want(ext->allocation_import(1, h.bytes, BLOCK + 1, &there) == TARN_E_INVALID);
+  want(ext->allocation_import(1, h.bytes, BLOCK, &there) == TARN_OK);
+  want(ext_free_memory(1) == CAPACITY);  // it is the maker's
+  ext_read(1, text, there + BLOCK - 6, 6);
+  want(strcmp(text, "hello") == 0);
+  ext_write(1, there + 5000, "moin", 5);
+  want(send_handle(&h));
+  want(receive_handle(&h));  // the maker has given it back
+  ext_read(1, text, there + BLOCK - 6, 6);
+  want(strcmp(text, "hello") == 0);
+  struct C_Device_st one = {1};
+  want(table.device_memory_deallocate(&one, (void *)(uintptr_t)there, BLOCK) ==
+       C_ERROR);
+  want(ext->allocation_close(1, there + 1, BLOCK) == TARN_E_INVALID);
+  want(ext->allocation_close(1, there, BLOCK) == TARN_OK);
+  want(ext->allocation_close(1, there, BLOCK) == TARN_E_INVALID);
+  want(ext->allocation_import(1, h.bytes, BLOCK, &there) == TARN_E_INVALID);
+  want(table.finalize() == C_SUCCESS);
+}
+
+START_TEST(two_processes_share_a_block) {
+  char text[5] = "";
+  uint64_t block = 0;
+  handle h;
+  handle again;
+  pid_t child = start_child(open_and_answer);
+  ext_init(0);
+  ck_assert_int_eq(ext->allocate_aligned(0, BLOCK, 1, &block), TARN_OK);
+  ext_write(0, block + BLOCK - 6, "hello", 6);
+  ck_assert_int_eq(ext->allocation_export(0, block, BLOCK, h.bytes), TARN_OK);
+  ck_assert_int_eq(ext->allocation_export(0, block, BLOCK, again.bytes),
+                   TARN_OK);
+  ck_assert_int_eq(memcmp(&h, &again, sizeof h), 0);
+  size_t free_now = ext_free_memory(0);
+  ck_assert(send_handle(&h));
+  ck_assert(receive_handle(&h));
+  ext_read(0, text, block + 5000, 5);
+  ck_assert_str_eq(text, "moin");
+  struct C_Device_st zero = {0};
+  ck_assert_int_eq(
+      table.device_memory_deallocate(&zero, (void *)(uintptr_t)block, BLOCK),
+      C_SUCCESS);
+  ck_assert_uint_gt(ext_free_memory(0), free_now);
+  ck_assert(send_handle(&h));
+  end_child(child);
+}
+END_TEST
+
+START_TEST(what_is_no_block_has_no_handle) {
+  uint64_t block = 0;
+  uint64_t small = 0;
+  uint64_t there = 1;
+  handle h = {{0}};
+  ext_init(0);
+  ck_assert_int_eq(ext->allocate_aligned(0, BLOCK, 1, &block), TARN_OK);
+  ck_assert_int_eq(ext->allocate_aligned(0, 65535, 1, &small), TARN_OK);
+  ck_assert_int_eq(ext->allocation_export(0, block + 1, BLOCK, h.bytes),
+                   TARN_E_INVALID);
+  ck_assert_int_eq(ext->allocation_export(0, block, BLOCK - 1, h.bytes),
+                   TARN_E_INVALID);
+  ck_assert_int_eq(ext->allocation_export(0, small, 65535, h.bytes),
+                   TARN_E_UNSUPPORTED);
+  ck_assert_int_eq(ext->allocation_import(0, h.bytes, BLOCK, &there),
+                   TARN_E_INVALID);
+  ck_assert_uint_eq(there, 0);
+  // One's own may be opened, too.
+  ck_assert_int_eq(ext->allocation_export(0, block, BLOCK, h.bytes), TARN_OK);
+  ck_assert_int_eq(ext->allocation_import(1, h.bytes, BLOCK, &there), TARN_OK);
+  ck_assert_int_eq(ext->allocation_close(1, there, BLOCK), TARN_OK);
+  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+}
+END_TEST
+
 static uint64_t import_and_map(int fd, size_t size, uint64_t *out_memory) {
   uint64_t range = 0;
   want(ext->memory_import(1, fd, size, out_memory) == TARN_OK);
@@ -264,6 +359,8 @@ int main(void) {
   Suite *suite = suite_create("sim sharing");
   ADD_CASE(suite, "processes", two_processes_share_memory,
            memory_outlives_its_maker);
+  ADD_CASE(suite, "handles", two_processes_share_a_block,
+           what_is_no_block_has_no_handle);
   ADD_CASE(suite, "one process", an_import_is_the_same_memory,
            wrong_files_are_refused, imports_can_be_too_many);
   return run_suite(suite);

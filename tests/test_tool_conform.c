@@ -189,13 +189,14 @@ END_TEST
 
 // A slot that this one device cannot serve is as good as none.
 START_TEST(unable_is_not_wrong) {
-  tool_output o =
-      tool_run("conform", TARN_UNABLE_PLUGIN, "--only",
-               "extension,ranges,sharing,rows", "--no-measure", "-o", "json");
+  tool_output o = tool_run("conform", TARN_UNABLE_PLUGIN, "--only",
+                           "extension,ranges,sharing,handles,rows",
+                           "--no-measure", "-o", "json");
   assert_passed("unable", &o);
   assert_result(o.out, "extension.allocate_aligned_refuses", "skip");
   assert_result(o.out, "ranges.reserve", "skip");
   assert_result(o.out, "sharing.export_refuses", "skip");
+  assert_result(o.out, "handles.import_refuses", "skip");
   assert_result(o.out, "rows.bad_index_is_refused", "skip");
   assert_contains(o.out, "gather answered TARN_E_UNSUPPORTED");
   tool_output_free(&o);
@@ -298,6 +299,12 @@ static const struct {
      "fault"},
     {"promises_all", "exhaustion.until_full", "of 8388608 bytes", "fault"},
     {"never_free", "exhaustion.all_comes_back", "the second time", "fault"},
+    {"import_is_a_copy", "handles.export_and_import",
+     "memory, written by who imported", "fault"},
+    {"import_takes_anything", "handles.import_refuses",
+     "a handle of zeros is answered TARN_OK", "fault"},
+    {"import_keeps_output", "handles.import_refuses", "0x1000 after a refusal",
+     "fault"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
@@ -478,7 +485,8 @@ START_TEST(junit) {
                   "message=\"");
   assert_contains(o.out, " type=\"fault\">");
   assert_contains(o.out, "table-&gt;device_memory_set(&amp;d,");
-  assert_contains(o.out, "<skipped message=\"there is no extension");
+  assert_contains(o.out,
+                  "<skipped message=\"alignment is not in its extension");
   tool_output_free(&o);
 }
 END_TEST

@@ -144,9 +144,12 @@ static void have_an_unable_device(void) {
   MUST_BE(tarn_plugin_load(TARN_UNABLE_PLUGIN), TARN_OK);
   MUST_BE(tarn_device_open("faulty:0", &device), TARN_OK);
   tarn_whole_options options =
-      options_of(tarn_place_on(device), TARN_WHOLE_CHUNKED, 4096);
+      options_of(tarn_place_on(device), TARN_WHOLE_CONTINUOUS, 4096);
   must_fail(&options, TARN_E_UNSUPPORTED);
   MUST_SAY("'ranges'");
+  options.type = TARN_WHOLE_CHUNKED;
+  must_fail(&options, TARN_E_UNSUPPORTED);
+  MUST_SAY("allocation_export");
   options.place.kind = TARN_PLACE_HOST;
   must_fail(&options, TARN_E_UNSUPPORTED);
   MUST_SAY("host_register");

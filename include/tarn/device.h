@@ -164,6 +164,7 @@ typedef enum tarn_device_extension {
   TARN_EXTENSION_SCATTER = 1 << 9,
   TARN_EXTENSION_SCATTER_ADD = 1 << 10,
   TARN_EXTENSION_RETAINS = 1 << 11,  // the driver keeps freed memory
+  TARN_EXTENSION_HANDLES = 1 << 12,  // allocations for other processes
 } tarn_device_extension;
 
 // "alignment", "ranges", ...; NULL if |bit| is not one.
@@ -285,6 +286,52 @@ tarn_device_allocate_on(tarn_stream *stream, size_t size, tarn_addr *out_addr);
 //                 counts as gone.
 TARN_API tarn_status tarn_device_deallocate_on(tarn_stream *stream,
                                                tarn_addr addr, size_t size);
+
+// By which another process reaches an allocation: bytes, to be sent by whatever
+// way there is.
+#define TARN_DEVICE_HANDLE_SIZE 64
+typedef struct tarn_device_handle {
+  unsigned char bytes[TARN_DEVICE_HANDLE_SIZE];
+} tarn_device_handle;
+
+// A handle for the device's own memory at |addr|, of |size| bytes: all of what
+// one call of tarn_device_allocate has taken. Nothing may use the memory during
+// the call. Devices with TARN_EXTENSION_SHARING share memory without an address
+// instead (range.h).
+//
+// Lifetime: the handle is of use while this process runs and has the memory.
+//           Give that back when every process that imported it has closed it or
+//           has ended: before, it is undefined what they find there.
+// TARN_E_UNSUPPORTED  no TARN_EXTENSION_HANDLES; or less than 64 KiB, where the
+//                     device would have to share other memory with it.
+// TARN_E_INVALID      address or size 0, or no allocation of that size is
+// there. TARN_E_NOMEM, TARN_E_DEVICE  the driver has no resources for it, or
+// failed.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_export(tarn_device *device, tarn_addr addr, size_t size,
+                   tarn_device_handle *out_handle);
+
+// The address at which |device|, of this process, reaches the |size| bytes of
+// memory that another process has exported.
+//
+// Lifetime: until tarn_device_import_close; a device cannot be closed before.
+// TARN_E_UNSUPPORTED  no TARN_EXTENSION_HANDLES; or this process has exported
+// it
+//                     itself, and the driver cannot open it there too.
+// TARN_E_INVALID      size 0; or the handle is none, is of another type of
+//                     device, or names no memory of that size that is there.
+// TARN_FULL           the device has no addresses left.
+// TARN_E_NOMEM, TARN_E_DEVICE  as above.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_device_import(tarn_device *device, const tarn_device_handle *handle,
+                   size_t size, tarn_addr *out_addr);
+
+// Lets go of it. Nothing queued may still use it.
+//
+// TARN_E_INVALID  nothing was imported there.
+// TARN_E_DEVICE   the driver refused; it counts as gone.
+TARN_API tarn_status tarn_device_import_close(tarn_device *device,
+                                              tarn_addr addr, size_t size);
 
 // Pins |size| bytes of the program's own memory at |ptr|, which makes copies
 // faster, and lets the device reach them at that address. Copies from and to

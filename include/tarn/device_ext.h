@@ -49,6 +49,9 @@ extern "C" {
 // memory_create: the memory can be exported.
 #define TARN_EXT_MEMORY_SHAREABLE (UINT32_C(1) << 0)
 
+// Bytes of a handle of allocation_export.
+#define TARN_EXT_HANDLE_SIZE 64
+
 // range_set_access: what a device may do with mapped bytes.
 typedef enum tarn_ext_access {
   TARN_EXT_ACCESS_NONE = 0,
@@ -182,6 +185,32 @@ typedef struct tarn_device_ext {
   tarn_status (*gather)(int id, void *stream, const tarn_rows *rows);
   tarn_status (*scatter)(int id, void *stream, const tarn_rows *rows);
   tarn_status (*scatter_add)(int id, void *stream, const tarn_rows *rows);
+
+  // --- plain allocations of other processes: all of these three or none ----
+  // For devices without ranges, as CUDA's IPC handles are. A handle is
+  // TARN_EXT_HANDLE_SIZE bytes that mean something to this plug-in in any
+  // process of the same user on this machine, as long as the allocation is
+  // there.
+
+  // Fills |out_handle| for the allocation of device_memory_allocate at |addr|,
+  // of |size| bytes. Nothing may use it meanwhile. TARN_E_INVALID: no
+  // allocation begins there, or not of that size. TARN_E_UNSUPPORTED: it is
+  // smaller than 64 KiB, and others would be shared with it. The owner gives
+  // the memory back when all who imported it have closed it or have ended; a
+  // plug-in need not stand it earlier.
+  tarn_status (*allocation_export)(int id, uint64_t addr, size_t size,
+                                   void *out_handle);
+
+  // The address of the whole allocation in this process. TARN_E_INVALID: the
+  // handle is not of this plug-in, names nothing that is there, or something of
+  // another size. TARN_E_UNSUPPORTED: this process has exported it itself, and
+  // the driver cannot open it there too.
+  tarn_status (*allocation_import)(int id, const void *handle, size_t size,
+                                   uint64_t *out_addr);
+
+  // Takes the address back. What is queued must not use it any more.
+  // device_memory_deallocate does not take it.
+  tarn_status (*allocation_close)(int id, uint64_t addr, size_t size);
 } tarn_device_ext;
 
 // What the plug-in exports; NULL means that there is no extension after all.

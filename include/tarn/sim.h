@@ -28,6 +28,8 @@ typedef struct tarn_sim_options {
                         // from and between devices
   const char *faults;   // TARN_SIM_FAULTS: a plan as there; "": none
   const char *report;   // TARN_SIM_REPORT: a file; "": none
+  size_t no_ranges;     // TARN_SIM_NO_RANGES: 1: they have no address ranges,
+                        // and share allocations by handles
 } tarn_sim_options;
 
 // Says what simulated devices are to be like. The struct is copied. NULL: as

@@ -8,7 +8,8 @@
 //              range of addresses    part                  by exchange
 //   DEVICE     a range is reserved   each rank makes its   each rank makes its
 //              at each rank, memory  own, which the        own, which nobody
-//              of each mapped in it  others map            maps
+//              of each mapped in it  others map, or open   maps
+//                                    by a handle
 //   HOST       the first rank makes it, all map it, and    the same
 //              each puts memory behind its own part first
 //
@@ -117,8 +118,9 @@ typedef struct tarn_whole_options {
 //                     the text names the value.
 // TARN_E_UNSUPPORTED  the device lacks what the type needs, which the text
 //                     names: TARN_EXTENSION_RANGES and _SHARING for mapped
-//                     types on DEVICE, _REGISTER for those on HOST; or ranks
-//                     cannot pass descriptors (tarn_comm_share).
+//                     types on DEVICE, of which CHUNKED may have _HANDLES
+//                     instead; _REGISTER for those on HOST; or ranks cannot
+//                     pass descriptors (tarn_comm_share).
 // TARN_FULL           a rank has no memory left for its part; the text says
 //                     which.
 // TARN_E_IO           a rank has no descriptors left.
@@ -128,7 +130,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 
 // Ends it. Collective: what a rank has made goes when no rank uses it any more.
 // On a communicator that is broken it waits for nobody and frees what is this
-// rank's. What is queued on streams must not use it any more.
+// rank's. But where ranks have opened allocations by handles, it waits until
+// the others have let go of this rank's or have ended, at most for the timeout;
+// if they have not, the allocation stays, and the device cannot be closed. What
+// is queued on streams must not use it any more.
 //
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT  it has ended here all the same.
 // TARN_E_DEVICE                     likewise; a driver refused some of it.
@@ -147,7 +152,7 @@ typedef struct tarn_whole_info {
   size_t rank;
   size_t ranks;
   size_t piece_granularity;  // what pieces of memory were cut at; 0: one file,
-                             // or not mapped
+                             // an allocation of each rank, or not mapped
   size_t page_size;   // of the pages behind this rank's part, the smallest; 0:
                       // it has none, or they cannot be told
   int numa_node;      // of the first of them; -1: likewise

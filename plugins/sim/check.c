@@ -47,6 +47,9 @@ tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
   tarn__sim_extent *extent =
       tarn__sim_extents_find(&device->blocks[kind], address);
   if (extent == NULL || extent->asked == 0) return find_gone(device, address);
+  if (kind == TARN__SIM_DEVICE && tarn__sim_is_import(device, address)) {
+    return (tarn__sim_finding){.verdict = TARN__SIM_NOWHERE};
+  }
   if (extent->record != NULL) return finding_of(TARN__SIM_GONE, extent);
   if (extent->address != address) return finding_of(TARN__SIM_INSIDE, extent);
   bool fits = extent->asked == size;

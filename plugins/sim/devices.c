@@ -178,6 +178,10 @@ tarn__sim_device *tarn__sim_nth(size_t number) {
 
 // --- time ------------------------------------------------------------------
 
+bool tarn__sim_lacks_ranges(void) {
+  return sim.options.no_ranges != 0;
+}
+
 bool tarn__sim_is_slow(void) {
   return sim.options.latency_ns != 0 || sim.options.bandwidth != 0;
 }

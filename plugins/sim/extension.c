@@ -82,6 +82,9 @@ static const tarn_device_ext ext = {
     .gather = tarn__sim_gather,
     .scatter = tarn__sim_scatter,
     .scatter_add = tarn__sim_scatter_add,
+    .allocation_export = tarn__sim_allocation_export,
+    .allocation_import = tarn__sim_allocation_import,
+    .allocation_close = tarn__sim_allocation_close,
 };
 
 const tarn_device_ext *TarnDeviceExt(void) {

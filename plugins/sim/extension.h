@@ -87,6 +87,35 @@ tarn_status tarn__sim_memory_export(int id, uint64_t memory, int *out_fd);
 tarn_status tarn__sim_memory_import(int id, int fd, size_t size,
                                     uint64_t *out_memory);
 
+// --- share.c ---------------------------------------------------------------
+
+// Blocks of fewer bytes stand on pages with others.
+static const size_t TARN__SIM_OWNS_PAGES = (size_t)64 << 10;
+
+// What is known of a shared block. Guarded by the device's lock.
+typedef struct tarn__sim_shared {
+  int file;       // behind its bytes of the mirror
+  bool imported;  // another process has made it
+} tarn__sim_shared;
+
+// Whether another process has made the block at |address|. Caller holds the
+// device's lock, as for the next two.
+bool tarn__sim_is_import(const tarn__sim_device *device, uint64_t address);
+
+// Puts private bytes where a file is, if |block| is shared. False if the system
+// refuses: then nobody else may have the bytes.
+TARN_MUST_CHECK bool tarn__sim_unshare(tarn__sim_device *device,
+                                       const tarn__sim_extent *block);
+
+// Closes all files; the mirror itself goes next.
+void tarn__sim_shared_close(tarn__sim_device *device);
+
+tarn_status tarn__sim_allocation_export(int id, uint64_t addr, size_t size,
+                                        void *out_handle);
+tarn_status tarn__sim_allocation_import(int id, const void *handle, size_t size,
+                                        uint64_t *out_addr);
+tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size);
+
 // --- the other functions of the extension ----------------------------------
 
 tarn_status tarn__sim_alignment(int id, size_t *out_align);

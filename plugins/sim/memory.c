@@ -106,6 +106,7 @@ static void unmap_blocks(tarn__sim_extents *blocks) {
 void tarn__sim_memory_close(tarn__sim_device *device) {
   unmap_blocks(&device->blocks[TARN__SIM_HOST]);
   unmap_blocks(&device->blocks[TARN__SIM_UNIFIED]);
+  tarn__sim_shared_close(device);
   tarn__sim_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
   tarn__sim_extents_clear(&device->registered);
   tarn__sim_extents_clear(&device->ranges);
@@ -130,18 +131,40 @@ static C_Status begin_take(tarn__sim_call call, const C_Device device,
                           ptr == NULL ? "nowhere to put it" : "no bytes");
 }
 
-static uint64_t take_block_locked(tarn__sim_device *device, size_t size,
-                                  size_t align) {
+// What a block of |size| bytes is counted as; 0 if that overflows.
+static size_t counted(size_t size) {
   size_t whole = 0;
-  if (!tarn_size_align_up(size, BLOCK_ALIGN, &whole)) return 0;
-  if (whole > device->capacity - device->used) return 0;
+  return tarn_size_align_up(size, BLOCK_ALIGN, &whole) ? whole : 0;
+}
+
+// Large blocks have their pages for themselves, so that they can be shared.
+static const tarn__sim_extent *take_extent(tarn__sim_device *device,
+                                           size_t size, size_t align) {
+  size_t page = tarn__os_page();
+  bool owns_pages = size >= TARN__SIM_OWNS_PAGES;
+  size_t whole = owns_pages ? whole_pages(size) : counted(size);
+  if (whole == 0) return NULL;
+  if (owns_pages && align < page) align = page;
   const tarn__sim_extent *taken =
       tarn__sim_extents_take(&device->blocks[TARN__SIM_DEVICE], whole, align,
                              size, device->serial + 1);
+  if (taken != NULL) device->serial++;
+  return taken;
+}
+
+static uint64_t take_block_locked(tarn__sim_device *device, size_t size,
+                                  size_t align) {
+  size_t count = counted(size);
+  if (count == 0 || count > device->capacity - device->used) return 0;
+  const tarn__sim_extent *taken = take_extent(device, size, align);
   if (taken == NULL) return 0;
-  device->serial++;
-  device->used += whole;
+  device->used += count;
   return taken->address;
+}
+
+uint64_t tarn__sim_take_import(tarn__sim_device *device, size_t size) {
+  const tarn__sim_extent *taken = take_extent(device, size, BLOCK_ALIGN);
+  return taken != NULL ? taken->address : 0;
 }
 
 uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
@@ -254,10 +277,27 @@ static void give_run_locked(tarn__sim_device *device,
   discard_pages(device, run, room);
 }
 
-static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
+// Where the kernel does not take a file back, the bytes stay taken until the
+// device is closed: nobody else's may be shared with another process.
+static void give_unshared_locked(tarn__sim_device *device,
+                                 tarn__sim_extent *extent) {
   remember(device, extent);
-  device->used -= extent->size;
-  give_run_locked(device, extent);
+  if (tarn__sim_unshare(device, extent)) {
+    give_run_locked(device, extent);
+  } else {
+    extent->asked = 0;
+  }
+}
+
+static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
+  device->used -= counted(extent->asked);
+  give_unshared_locked(device, extent);
+}
+
+void tarn__sim_give_import(tarn__sim_device *device, uint64_t address) {
+  tarn__sim_extent *extent =
+      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  if (extent != NULL) give_unshared_locked(device, extent);
 }
 
 void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,

@@ -58,6 +58,7 @@ static const number_rule rules[] = {
      "a number of nanoseconds up to a minute", NULL},
     {"TARN_SIM_BANDWIDTH", FIELD(bandwidth), 0, SIZE_MAX,
      "a number of bytes per second", WITH_UNITS},
+    {"TARN_SIM_NO_RANGES", FIELD(no_ranges), 0, 1, "0 or 1", NULL},
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -200,6 +201,7 @@ static tarn_status wish_numbers(const tarn_sim_options *o, wishes *out) {
   out->options.capacity = o->capacity;
   out->options.latency_ns = o->latency_ns;
   out->options.bandwidth = o->bandwidth;
+  out->options.no_ranges = o->no_ranges;
   for (size_t i = 0; i < RULES; i++) {
     size_t number = number_at(&out->options, &rules[i]);
     if (number == 0 || is_within(&rules[i], number)) continue;

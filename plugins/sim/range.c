@@ -100,8 +100,13 @@ tarn_status tarn__sim_range_granularity(int id, size_t *out_size) {
   *out_size = 0;
   tarn_status status =
       tarn__sim_admit(TARN__SIM_range_granularity, id, &device);
-  if (status == TARN_OK) *out_size = TARN__SIM_GRANULE;
-  return status;
+  if (status != TARN_OK) return status;
+  if (tarn__sim_lacks_ranges()) {
+    return tarn__text_fail(&tarn__sim_text, TARN_E_UNSUPPORTED,
+                           "sim:%d: was asked to have no ranges", id);
+  }
+  *out_size = TARN__SIM_GRANULE;
+  return TARN_OK;
 }
 
 static tarn_status check_reserve(const tarn__sim_device *device, size_t size,

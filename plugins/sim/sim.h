@@ -16,6 +16,7 @@
 //                a call failed
 //   range.c      addresses without memory, and what is mapped there
 //   physical.c   memory without an address, and other processes'
+//   share.c      blocks of other processes
 //   allocate.c   blocks at alignments, and in the order of a stream
 //   register.c   memory of the host that a device knows
 //   pointer.c    what an address belongs to
@@ -87,6 +88,9 @@
   X(range_set_access)          \
   X(memory_export)             \
   X(memory_import)             \
+  X(allocation_export)         \
+  X(allocation_import)         \
+  X(allocation_close)          \
   X(allocate_async)            \
   X(deallocate_async)          \
   X(host_register)             \
@@ -128,6 +132,7 @@ typedef struct tarn__sim_options {
   size_t capacity;      // bytes of each device
   uint64_t latency_ns;  // of each copy and set
   size_t bandwidth;     // bytes per second to and from a device; 0: no limit
+  size_t no_ranges;     // 1: devices say that they have no address ranges
   tarn__sim_plan plan;
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
@@ -199,6 +204,8 @@ typedef struct tarn__sim_device {
   // stream will give the block back.
   tarn__sim_extents blocks[TARN__SIM_KINDS];
   tarn__sim_extents registered;  // memory of the host
+  tarn__sim_extents shared;      // blocks that other processes reach, and those
+                                 // of others; |record|: a tarn__sim_shared
   size_t used;                   // of |capacity|
   uint64_t serial;               // of the newest block
   tarn__sim_freed freed[TARN__SIM_FREED_KEPT];
@@ -247,6 +254,9 @@ tarn__sim_device *tarn__sim_owner(const void *ptr);
 // The device of that number; NULL if there are not as many.
 tarn__sim_device *tarn__sim_nth(size_t number);
 
+// True if devices are to have no address ranges.
+bool tarn__sim_lacks_ranges(void);
+
 // True if copies take time on purpose.
 bool tarn__sim_is_slow(void);
 
@@ -267,6 +277,12 @@ void tarn__sim_memory_close(tarn__sim_device *device);
 // there is no room.
 uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
                               size_t align);
+
+// |size| bytes of addresses with whole pages of the mirror behind them, which
+// do not count; usable as a block is. 0 if there is no room. Caller holds the
+// device's lock, as for the next one, which takes them back.
+uint64_t tarn__sim_take_import(tarn__sim_device *device, size_t size);
+void tarn__sim_give_import(tarn__sim_device *device, uint64_t address);
 
 // The block at |address| goes, if it is number |serial|.
 void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,

@@ -18,6 +18,34 @@
 // As tarn__os_memory_file, and the memory is there: touching it cannot fail.
 TARN_MUST_CHECK int tarn__os_shared_file(const char *name, size_t size);
 
+// --- files of other processes ----------------------------------------------
+
+// A file in memory that a process of this user has open: numbers, which mean
+// the same to any other process on the machine that sees the same /proc.
+typedef struct tarn__os_file_name {
+  uint64_t device;
+  uint64_t inode;
+  int32_t process;
+  int32_t fd;
+} tarn__os_file_name;
+
+// Names |fd|, of this process. False if it is not open.
+TARN_MUST_CHECK bool tarn__os_name_file(int fd, tarn__os_file_name *out);
+
+// A descriptor of this process for that file. -1 if it is not there any more,
+// is no plain file, or may not be opened. Close it with tarn__os_close.
+TARN_MUST_CHECK int tarn__os_open_named(const tarn__os_file_name *name);
+
+// --- leases ----------------------------------------------------------------
+
+// Something that others hold, by a descriptor each, until they let go of it or
+// end: |*out_hold| is to be sent to them, |*out_watch| tells who waits for it.
+// Both are closed with tarn__os_close. False: no descriptors are left.
+TARN_MUST_CHECK bool tarn__os_lease(int *out_watch, int *out_hold);
+
+// Whether nobody holds it any more; waits for at most |ns|.
+bool tarn__os_lease_ended(int watch, uint64_t ns);
+
 // --- sockets ---------------------------------------------------------------
 
 // An inbox: what is put in at |*out_send| comes out at |*out_receive|, message

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,69 @@ bool tarn__os_is_process(int fd, int64_t pid) {
   if (line == NULL) return false;
   long long told = strtoll(line + strlen("\nPid:"), NULL, 10);
   return told == pid || told == -1;
+}
+
+// --- files of other processes ----------------------------------------------
+
+bool tarn__os_name_file(int fd, tarn__os_file_name *out) {
+  struct stat info;
+  memset(out, 0, sizeof *out);
+  if (fstat(fd, &info) != 0) return false;
+  *out = (tarn__os_file_name){.device = info.st_dev,
+                              .inode = info.st_ino,
+                              .process = (int32_t)getpid(),
+                              .fd = fd};
+  return true;
+}
+
+static bool is_named(const struct stat *info, const tarn__os_file_name *name) {
+  return S_ISREG(info->st_mode) && info->st_dev == name->device &&
+         info->st_ino == name->inode;
+}
+
+// The file is looked at before it is opened, for opening some kinds has
+// effects, and after, for the number may have become another file's.
+int tarn__os_open_named(const tarn__os_file_name *name) {
+  struct stat info;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", name->process, name->fd);
+  if (stat(path, &info) != 0) return -1;
+  errno = ENOENT;
+  if (!is_named(&info, name)) return -1;
+  int fd = tarn__os_above_standard(open(path, O_RDWR | O_CLOEXEC));
+  if (fd < 0) return -1;
+  if (fstat(fd, &info) == 0 && is_named(&info, name)) return fd;
+  tarn__os_close(fd);
+  errno = ENOENT;
+  return -1;
+}
+
+// --- leases ----------------------------------------------------------------
+
+// A pipe: the kernel closes the ends of a process that ends.
+bool tarn__os_lease(int *out_watch, int *out_hold) {
+  int ends[2];
+  *out_watch = *out_hold = -1;
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  *out_watch = tarn__os_above_standard(ends[0]);
+  *out_hold = tarn__os_above_standard(ends[1]);
+  if (*out_watch >= 0 && *out_hold >= 0) return true;
+  if (*out_watch >= 0) tarn__os_close(*out_watch);
+  if (*out_hold >= 0) tarn__os_close(*out_hold);
+  *out_watch = *out_hold = -1;
+  return false;
+}
+
+bool tarn__os_lease_ended(int watch, uint64_t ns) {
+  uint64_t now = tarn__os_now_ns();
+  uint64_t end = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+  for (;;) {
+    struct pollfd look = {.fd = watch, .events = 0};
+    struct timespec left = tarn__os_timespec(end - now);
+    if (ppoll(&look, 1, &left, NULL) > 0) return true;
+    now = tarn__os_now_ns();
+    if (now >= end) return false;
+  }
 }
 
 enum { AT_ONCE = 8 };  // descriptors of one look

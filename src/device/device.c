@@ -227,12 +227,13 @@ static tarn_status check_unused(tarn_device *device) {
   char text[TARN__TEXT_SIZE / 2];
   pthread_mutex_lock(&device->lock);
   size_t used = device->streams + device->events + device->allocations +
-                device->ranges + device->memories + device->registrations;
+                device->ranges + device->memories + device->registrations +
+                device->imports;
   snprintf(text, sizeof text,
            "%zu streams, %zu events, %zu allocations, %zu ranges, %zu memory "
-           "handles and %zu registrations",
+           "handles, %zu registrations and %zu imports",
            device->streams, device->events, device->allocations, device->ranges,
-           device->memories, device->registrations);
+           device->memories, device->registrations, device->imports);
   pthread_mutex_unlock(&device->lock);
   if (used == 0) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "%s: cannot close: in use are %s",

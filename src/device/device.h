@@ -53,6 +53,7 @@ struct tarn_device {
   size_t ranges;
   size_t memories;       // handles of tarn_memory_create and _import
   size_t registrations;  // of host memory
+  size_t imports;        // allocations of other processes
   tarn__aligned aligned;
   tarn__staging staging;
 };

@@ -27,6 +27,7 @@ static const slot sets[][SET_ROOM] = {
     {SLOT(memory_export), SLOT(memory_import)},
     {SLOT(allocate_async), SLOT(deallocate_async)},
     {SLOT(host_register), SLOT(host_unregister)},
+    {SLOT(allocation_export), SLOT(allocation_import), SLOT(allocation_close)},
 };
 enum { SET_COUNT = sizeof sets / sizeof sets[0] };
 
@@ -112,6 +113,8 @@ static const struct {
     {TARN_EXTENSION_SCATTER, "scatter", offsetof(tarn_device_ext, scatter)},
     {TARN_EXTENSION_SCATTER_ADD, "scatter_add",
      offsetof(tarn_device_ext, scatter_add)},
+    {TARN_EXTENSION_HANDLES, "handles",
+     offsetof(tarn_device_ext, allocation_export)},
     {TARN_EXTENSION_RETAINS, "retains", 0},
 };
 enum { EXTENSION_COUNT = sizeof extensions / sizeof extensions[0] };

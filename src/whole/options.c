@@ -64,16 +64,30 @@ static tarn_status check_place(tarn_place place) {
 static tarn_status check_extension(const tarn_device_info *info,
                                    const tarn__order *order,
                                    tarn_device_extension bit) {
+  bool chunks = order->on_device && order->options.type == TARN_WHOLE_CHUNKED;
   if ((info->extensions & bit) != 0) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "%s: a whole that is %s needs the extension '%s', which "
+                    "%s: a whole that is %s needs the extension '%s'%s, which "
                     "the device has not",
-                    info->name, order->kind, tarn_device_extension_name(bit));
+                    info->name, order->kind, tarn_device_extension_name(bit),
+                    chunks ? " or 'handles'" : "");
+}
+
+static bool has(const tarn_device_info *info, uint32_t bits) {
+  return (info->extensions & bits) == bits;
+}
+
+// Chunks need no range of addresses that they stand in.
+static bool goes_by_handles(const tarn_device_info *info,
+                            const tarn__order *order) {
+  return order->options.type == TARN_WHOLE_CHUNKED && order->on_device &&
+         !has(info, TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING) &&
+         has(info, TARN_EXTENSION_HANDLES);
 }
 
 static tarn_status check_device(const tarn_device_info *info,
                                 const tarn__order *order) {
-  if (!order->mapped) return TARN_OK;
+  if (!order->mapped || order->by_handles) return TARN_OK;
   if (!order->on_device) {
     return check_extension(info, order, TARN_EXTENSION_REGISTER);
   }
@@ -86,7 +100,8 @@ static void say_kind(const char *device_type, tarn__order *order) {
   const tarn_place place = order->options.place;
   const char *type = tarn_whole_type_name(order->options.type);
   if (order->on_device) {
-    snprintf(order->kind, sizeof order->kind, "%s on %s", type, device_type);
+    snprintf(order->kind, sizeof order->kind, "%s on %s%s", type, device_type,
+             order->by_handles ? " by handles" : "");
   } else if (place.device != NULL) {
     snprintf(order->kind, sizeof order->kind, "%s on the host for %s", type,
              device_type);
@@ -104,6 +119,7 @@ static tarn_status read_device(tarn__order *order) {
   }
   tarn_status status = tarn_device_query(device, &info);
   if (status != TARN_OK) return status;
+  order->by_handles = goes_by_handles(&info, order);
   say_kind(info.type, order);
   return check_device(&info, order);
 }
@@ -115,6 +131,8 @@ static tarn_status read_pieces(size_t ranks, tarn__order *order) {
   size_t least = tarn__os_page();
   size_t rounded = 0;
   if (!order->mapped) return TARN_OK;
+  order->piece = 1;
+  if (order->by_handles) return TARN_OK;
   if (order->on_device) {
     tarn_status status = tarn_range_granularity(options->place.device, &least);
     if (status != TARN_OK) return status;

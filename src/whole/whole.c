@@ -65,6 +65,7 @@ tarn_status tarn__whole_discharge(tarn_whole *whole) {
 
 static const tarn__backing *backing_of(const tarn__order *order) {
   if (!order->mapped) return &tarn__backing_block;
+  if (order->by_handles) return &tarn__backing_handles;
   return order->on_device ? &tarn__backing_segments : &tarn__backing_hostfile;
 }
 
@@ -136,7 +137,7 @@ static tarn_status begin(tarn_comm *comm, const tarn__order *order,
   made->comm = comm;
   made->rank = tarn_comm_rank(comm);
   made->ranks = tarn_comm_size(comm);
-  made->fd = -1;
+  made->fd = made->lease = -1;
   take_order(made, order);
   tarn_status status = fill(made, order);
   if (status == TARN_OK) {
@@ -209,12 +210,20 @@ static void close_all(tarn_whole *whole) {
   }
 }
 
-static tarn_status meet(tarn_whole *whole) {
+static tarn_status send_around(tarn_whole *whole) {
   tarn_status status = TARN_OK;
-  if (whole->backing->meet == NULL) return TARN_OK;
-  if (whole->ranks > 1) {
-    status = tarn_comm_share(whole->comm, whole->fd, whole->fds);
+  if (whole->ranks == 1) return TARN_OK;
+  if (whole->handles != NULL) {
+    status = tarn_comm_allgather(whole->comm, &whole->handles[whole->rank],
+                                 sizeof *whole->handles, whole->handles);
   }
+  if (status != TARN_OK) return status;
+  return tarn_comm_share(whole->comm, whole->fd, whole->fds);
+}
+
+static tarn_status meet(tarn_whole *whole) {
+  if (whole->backing->meet == NULL) return TARN_OK;
+  tarn_status status = send_around(whole);
   if (status != TARN_OK) return status;
   status = tarn_comm_agree(whole->comm, whole->backing->meet(whole));
   close_all(whole);
@@ -304,7 +313,9 @@ static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
   tarn__exchange_end(whole, false);
   tarn__failure_note(&first, whole->backing->leave(whole));
   if (met == TARN_OK && whole->backing->meet != NULL) {
-    tarn__failure_note(&first, tarn_comm_barrier(whole->comm));
+    tarn_status left = tarn_comm_barrier(whole->comm);
+    whole->all_left = left == TARN_OK;
+    tarn__failure_note(&first, left);
   }
   tarn__failure_note(&first, whole->backing->end(whole));
   release(whole);

@@ -5,6 +5,7 @@
 //   options.c    what may be asked for, and whether all ranks ask the same
 //   whole.c      create and destroy: the steps that ranks take together
 //   segments.c   backing of mapped types on devices
+//   handles.c    the same of chunked ones, where devices have no ranges
 //   hostfile.c   backing of mapped types on the host
 //   block.c      backing of distributed ones
 //   anchor.c     keeps devices open that wholes are on
@@ -66,6 +67,7 @@ typedef struct tarn__backing {
 } tarn__backing;
 
 extern const tarn__backing tarn__backing_segments;
+extern const tarn__backing tarn__backing_handles;
 extern const tarn__backing tarn__backing_hostfile;
 extern const tarn__backing tarn__backing_block;
 
@@ -107,6 +109,13 @@ struct tarn_whole {
   tarn__segment *segments;  // what each rank has made
   tarn__addresses *ranges;  // that they are mapped in
   size_t range_count;
+
+  // handles.c
+  tarn_device_handle *handles;  // of what each rank has made; NULL: none go
+                                // round
+  int *leases;    // ranks: by which this rank holds what others have made
+  int lease;      // tells that nobody holds this rank's any more; -1: none
+  bool all_left;  // all ranks have said that they have let go of it
 
   // hostfile.c
   unsigned char *mapping;  // NULL: none
@@ -201,7 +210,8 @@ typedef struct tarn__order {
   tarn_whole_options options;
   bool on_device;
   bool mapped;       // CONTINUOUS or CHUNKED
-  size_t piece;      // what memory is cut at
+  bool by_handles;   // CHUNKED on a device without ranges
+  size_t piece;      // what memory is cut at; 1: parts are cut alone
   tarn_dtype dtype;  // as in the wish
   size_t width;
   char kind[96];  // "continuous on sim", "distributed on the host": texts

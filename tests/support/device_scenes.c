@@ -129,6 +129,35 @@ static void use_order_aligned(stage *s) {
   use_order(s, true);
 }
 
+enum { SHARED = 64 << 10 };
+
+// A device need not open in this process what it has exported here.
+static void use_handle(stage *s, tarn_addr addr) {
+  tarn_device *device = s->device;
+  tarn_device_handle handle;
+  tarn_addr again = 0;
+  bool can = (s->info.extensions & TARN_EXTENSION_HANDLES) != 0;
+  bool exported =
+      expect_or(CALL(tarn_device_export)(device, addr, SHARED, &handle),
+                TARN_E_UNSUPPORTED);
+  if (can && !exported) return;
+  bool imported =
+      expect_or(CALL(tarn_device_import)(device, &handle, SHARED, &again),
+                TARN_E_UNSUPPORTED);
+  require(imported == (again != 0));
+  if (can && !imported) return;
+  (void)expect_or(CALL(tarn_device_import_close)(device, again, SHARED),
+                  TARN_E_UNSUPPORTED);
+}
+
+static void use_handles(stage *s) {
+  tarn_place place = tarn_place_on(s->device);
+  tarn_addr addr = 0;
+  if (!expect(CALL(tarn_device_allocate)(place, SHARED, &addr))) return;
+  use_handle(s, addr);
+  (void)expect(CALL(tarn_device_deallocate)(place, addr, SHARED));
+}
+
 static void use_registration(stage *s) {
   tarn_device *device = s->device;
   if (expect_or(CALL(tarn_device_host_register)(device, s->bytes, SIZE),
@@ -465,7 +494,7 @@ static const struct {
     {"load and list", false, {load, list}},
     {"open and ask", false, {open_again, ask, attach}},
     {"memory", false, {use_kinds, use_aligned}},
-    {"what is known", false, {use_registration, use_pointer}},
+    {"what is known", false, {use_registration, use_pointer, use_handles}},
     {"copies", false, {copy_now, set}},
     {"copies between devices", false, {copy_between}},
     {"rows", false, {rows_now}},
@@ -527,6 +556,7 @@ void scene_play_random(uint64_t seed, size_t steps, const scene_place *place) {
       use_order_aligned,
       use_registration,
       use_pointer,
+      use_handles,
       copy_now,
       copy_queued,
       copy_between,

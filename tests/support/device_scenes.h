@@ -30,6 +30,9 @@
   X(tarn_device_deallocate)       \
   X(tarn_device_allocate_on)      \
   X(tarn_device_deallocate_on)    \
+  X(tarn_device_export)           \
+  X(tarn_device_import)           \
+  X(tarn_device_import_close)     \
   X(tarn_device_host_register)    \
   X(tarn_device_host_unregister)  \
   X(tarn_device_pointer_query)    \

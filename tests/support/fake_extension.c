@@ -260,6 +260,37 @@ static tarn_status memory_import(int id, int fd, size_t size,
   return add_memory(size, out_memory);
 }
 
+// A handle is the address, and an import is the same memory again.
+static tarn_status allocation_export(int id, uint64_t addr, size_t size,
+                                     void *out_handle) {
+  mood m = enter(id, FAKE_SLOT(allocation_export));
+  memset(out_handle, 0x77, TARN_EXT_HANDLE_SIZE);  // nobody may look at it
+  (void)size;
+  if (m != WORKS) return answer(m);
+  memcpy(out_handle, &addr, sizeof addr);
+  return TARN_OK;
+}
+
+static tarn_status allocation_import(int id, const void *handle, size_t size,
+                                     uint64_t *out_addr) {
+  mood m = enter(id, FAKE_SLOT(allocation_import));
+  *out_addr = 0;
+  (void)size;
+  if (m != WORKS) return answer(m);
+  memcpy(out_addr, handle, sizeof *out_addr);
+  fake_ext_seen.imports++;
+  return TARN_OK;
+}
+
+static tarn_status allocation_close(int id, uint64_t addr, size_t size) {
+  mood m = enter(id, FAKE_SLOT(allocation_close));
+  (void)addr;
+  (void)size;
+  if (m == REFUSES) return answer(m);
+  fake_ext_seen.imports--;
+  return answer(m);
+}
+
 // --- what is known ---------------------------------------------------------
 
 static tarn_status host_register(int id, void *ptr, size_t size) {
@@ -338,6 +369,9 @@ static const tarn_device_ext complete = {
     .gather = gather,
     .scatter = scatter,
     .scatter_add = scatter_add,
+    .allocation_export = allocation_export,
+    .allocation_import = allocation_import,
+    .allocation_close = allocation_close,
 };
 
 static tarn_device_ext offered;

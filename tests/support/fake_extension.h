@@ -27,6 +27,10 @@
    FAKE_SLOT(range_set_access))
 #define FAKE_SLOTS_SHARING (FAKE_SLOT(memory_export) | FAKE_SLOT(memory_import))
 
+#define FAKE_SLOTS_HANDLES                                       \
+  (FAKE_SLOT(allocation_export) | FAKE_SLOT(allocation_import) | \
+   FAKE_SLOT(allocation_close))
+
 typedef struct fake_ext_habits {
   bool there;          // it has an extension at all
   uint64_t missing;    // slots that are NULL
@@ -52,6 +56,7 @@ typedef struct fake_ext_ledger {
   size_t memories;         // handles now
   size_t mappings;         // now
   size_t registered;       // now
+  size_t imports;          // now
   size_t wrong;            // releases, unmaps, ... of what there is not
   uint64_t called;         // slots that were called
   size_t align;            // of the last range_reserve or allocate_aligned

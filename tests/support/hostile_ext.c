@@ -185,6 +185,34 @@ static tarn_status memory_import(int id, int fd, size_t size,
   END("memory_import");
 }
 
+static tarn_status allocation_export(int id, uint64_t addr, size_t size,
+                                     void *out_handle) {
+  (void)id;
+  (void)size;
+  BEGIN("allocation_export");
+  memcpy(out_handle, &addr, sizeof addr);
+  END("allocation_export");
+}
+
+static tarn_status allocation_import(int id, const void *handle, size_t size,
+                                     uint64_t *out_addr) {
+  uint64_t addr = 0;
+  (void)id;
+  (void)size;
+  BEGIN("allocation_import");
+  memcpy(&addr, handle, sizeof addr);
+  *out_addr = gives("allocation_import", addr);
+  END("allocation_import");
+}
+
+static tarn_status allocation_close(int id, uint64_t addr, size_t size) {
+  (void)id;
+  (void)addr;
+  (void)size;
+  BEGIN("allocation_close");
+  END("allocation_close");
+}
+
 // --- what is known ---------------------------------------------------------
 
 static tarn_status pointer_query(int id, uint64_t addr, tarn_ext_pointer *out) {
@@ -276,7 +304,10 @@ static tarn_status scatter_add(int id, void *stream, const tarn_rows *rows) {
   X(error_text)        \
   X(gather)            \
   X(scatter)           \
-  X(scatter_add)
+  X(scatter_add)       \
+  X(allocation_export) \
+  X(allocation_import) \
+  X(allocation_close)
 
 #define FILL(slot) \
   if (!hostile_given(hostile_joined("ext.without.", #slot))) ext.slot = slot;

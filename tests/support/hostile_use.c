@@ -212,6 +212,16 @@ static void use_known(outcome *o, tarn_device *device) {
   }
 }
 
+static void use_handle(outcome *o, tarn_device *device) {
+  tarn_device_handle handle;
+  tarn_addr again = 0;
+  if (!has(o, TARN_EXTENSION_HANDLES)) return;
+  if (!step(o, RANGE, tarn_device_export(device, 4096, SIZE, &handle))) return;
+  if (!step(o, RANGE, tarn_device_import(device, &handle, SIZE, &again)))
+    return;
+  (void)step(o, RANGE, tarn_device_import_close(device, again, SIZE));
+}
+
 static void use_mapping(outcome *o, tarn_device *device, tarn_addr range,
                         size_t size, tarn_memory memory) {
   if (step(o, RANGE, tarn_range_map(device, range, size, memory))) {
@@ -328,6 +338,7 @@ static void use_devices(outcome *o) {
     use_aligned(o, devices[0]);
     use_known(o, devices[0]);
     use_ranges(o, devices[0]);
+    use_handle(o, devices[0]);
     use_rows(o, devices[0], NULL);
     use_pool(o, devices[0]);
     o->rounds++;

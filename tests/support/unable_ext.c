@@ -96,6 +96,19 @@ static tarn_status unable_rows(int id, void *stream, const tarn_rows *rows) {
   return TARN_E_UNSUPPORTED;
 }
 
+static tarn_status unable_allocation_export(int id, uint64_t address,
+                                            size_t size, void *out) {
+  (void)id, (void)address, (void)size, (void)out;
+  return TARN_E_UNSUPPORTED;
+}
+
+static tarn_status unable_allocation_import(int id, const void *handle,
+                                            size_t size, uint64_t *out) {
+  (void)id, (void)handle, (void)size;
+  *out = 0;
+  return TARN_E_UNSUPPORTED;
+}
+
 const tarn_device_ext *TarnDeviceExt(void);
 const tarn_device_ext *TarnDeviceExt(void) {
   static const tarn_device_ext ext = {
@@ -122,6 +135,9 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .gather = unable_rows,
       .scatter = unable_rows,
       .scatter_add = unable_rows,
+      .allocation_export = unable_allocation_export,
+      .allocation_import = unable_allocation_import,
+      .allocation_close = unable_run,
   };
   return &ext;
 }
