@@ -334,6 +334,104 @@ START_TEST(a_letter_of_another_process) {
 }
 END_TEST
 
+// --- lengths ---------------------------------------------------------------
+
+// Rank 1 says of its stream, or of another's, what cannot be, and then comes to
+// every round, so that it is never late.
+enum { TALKERS = 3, LIAR = 1 };
+
+typedef struct lie {
+  const char *name;
+  size_t of;  // whose marks
+  uint64_t marks[TALKERS + 1];
+  bool with_data;  // not in the exchange of sizes, but in that of the bytes
+} lie;
+
+#define HUGE_MARK (UINT64_C(1) << 62)
+
+static const lie *told;
+
+// Rank 0 can have written its marks, and then it has arrived.
+static void await_rank(const tarn__local *local, size_t rank) {
+  while (!tarn__area_has_arrived(&local->area, rank, local->round + 1))
+    usleep(1000);
+}
+
+static tarn_status tell_lie(void *self, const void *send, const size_t *sizes,
+                            const size_t *offsets, void *receive,
+                            const size_t *receive_sizes,
+                            const size_t *receive_offsets) {
+  static bool honest_once;
+  tarn__local *local = self;
+  if (told->with_data && !honest_once) {
+    honest_once = true;
+    return tarn__local_alltoallv(self, send, sizes, offsets, receive,
+                                 receive_sizes, receive_offsets);
+  }
+  if (told->of != LIAR) {
+    uint64_t own[TALKERS + 1] = {16, 0, 8, 16};  // for 2, then for 0
+    memcpy(tarn__local_slot(local), own, sizeof own);
+    await_rank(local, told->of);
+  }
+  memcpy(tarn__area_slot(&local->area, told->of, local->round + 1), told->marks,
+         sizeof told->marks);
+  for (;;) {
+    tarn_status status = tarn__local_round(local);
+    if (status != TARN_OK) return status;
+  }
+}
+
+static void be_lied_to(tarn_comm *comm, void *context) {
+  static unsigned char bytes[TALKERS * 100];
+  static unsigned char room[TALKERS * 100];
+  size_t sizes[TALKERS];
+  size_t offsets[TALKERS];
+  (void)context;
+  for (size_t r = 0; r < TALKERS; r++) {
+    sizes[r] = 100;
+    offsets[r] = r * 100;
+  }
+  alarm(LIMIT_S);
+  if (tarn_comm_rank(comm) == LIAR) comm->ops.alltoallv = tell_lie;
+  for (int i = 0; i < 2; i++) {
+    assert_status(
+        tarn_comm_alltoallv(comm, bytes, sizes, offsets, room, sizes, offsets),
+        TARN_E_CORRUPT);
+    assert_error_says(told->of == 0 ? "what rank 0 has in the shared memory"
+                                    : "what rank 1 has in the shared memory");
+  }
+  assert_status(tarn_comm_barrier(comm), TARN_E_CORRUPT);
+}
+
+// In the exchange of sizes each rank sends 8 bytes to each; rank 1 writes those
+// for rank 2 first, then those for rank 0.
+static const lie lies[] = {
+    {"marks fall", LIAR, {4, 0, 8, 4}, false},
+    {"a length beyond the last mark", LIAR, {16, 0, 8, HUGE_MARK}, false},
+    {"a length below the last mark", LIAR, {16, 0, 8, 0}, false},
+    {"a huge part for rank 2",
+     LIAR,
+     {HUGE_MARK, 0, HUGE_MARK - 8, HUGE_MARK},
+     false},
+    {"a huge part for rank 0", LIAR, {HUGE_MARK, 0, 8, HUGE_MARK}, false},
+    {"nothing for anybody", LIAR, {0, 0, 0, 0}, false},
+    {"marks fall where bytes go", LIAR, {4, 0, 100, 4}, true},
+    {"a length beyond the bytes", LIAR, {200, 0, 100, HUGE_MARK}, true},
+    {"a huge part where bytes go", LIAR, {HUGE_MARK, 0, 100, HUGE_MARK}, true},
+    {"a huge part of rank 0 for rank 1",
+     0,
+     {0, HUGE_MARK, HUGE_MARK + 8, HUGE_MARK + 8},
+     false},
+};
+enum { LIES = sizeof lies / sizeof *lies };
+
+START_TEST(a_lie_about_lengths) {
+  told = &lies[_i];
+  ranks_run(&(ranks_plan){
+      .size = TALKERS, .body = be_lied_to, .timeout_ms = LIMIT_S * 1000});
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("comm: forged letters");
   TCase *tests = tcase_create("letters");
@@ -341,5 +439,6 @@ int main(void) {
   tcase_add_loop_test(tests, a_forged_letter, 0, FORGERIES);
   suite_add_tcase(suite, tests);
   ADD_CASE(suite, "after joining", a_letter_of_another_process);
+  add_looped_case(suite, "lengths", a_lie_about_lengths, 0, LIES);
   return run_suite(suite);
 }

@@ -29,6 +29,8 @@
 //   TARN_E_PEER_LOST  a rank has ended, or become another program by exec, or
 //                     has given this communicator up.
 //   TARN_E_TIMEOUT    a rank has not come within the timeout of the options.
+//   TARN_E_CORRUPT    what a rank has in the memory that ranks share is no
+//                     message: a rank has written where it must not.
 // From then on the communicator is broken: every collective on it answers the
 // same at every rank, with the same text as far as that rank knows it, and
 // nobody waits any more. What can be done is to destroy it, and all that was

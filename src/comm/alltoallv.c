@@ -41,13 +41,46 @@ static mark mark_of(const tarn__local *local, size_t rank, size_t index) {
   return value;
 }
 
-static mark longest_stream(const tarn__local *local) {
-  mark longest = 0;
-  for (size_t rank = 0; rank < local->size; rank++) {
-    mark length = mark_of(local, rank, local->size);
-    if (length > longest) longest = length;
+// What one direction of a rank is to be, by rank.
+typedef struct agreed {
+  const size_t *send_sizes;
+  const size_t *receive_sizes;
+} agreed;
+
+// Reads the marks of |rank|, each once, and sees whether they can be: none is
+// below the one before, the last is the length, and what this rank sends to
+// others or receives is as was agreed. Every rank looks at its own marks too,
+// so that whatever stands there, some rank that is in order finds out.
+static bool read_marks(const tarn__local *local, size_t rank,
+                       const agreed *sizes, mark *out_end, mark *out_length) {
+  mark before = 0;
+  for (size_t i = 1; i < local->size; i++) {
+    size_t to = behind(local, rank, i);
+    mark end = mark_of(local, rank, to);
+    if (end < before) return false;
+    mark size = end - before;
+    if (rank == local->rank && size != sizes->send_sizes[to]) return false;
+    if (to == local->rank && size != sizes->receive_sizes[rank]) return false;
+    if (to == local->rank) *out_end = end;
+    before = end;
   }
-  return longest;
+  *out_length = mark_of(local, rank, local->size);
+  return *out_length == before;
+}
+
+// |ends[r]|: where in the stream of rank r the bytes for this rank end.
+static tarn_status read_all_marks(tarn__local *local, const agreed *sizes,
+                                  mark *ends, mark *out_longest) {
+  *out_longest = 0;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    mark length = 0;
+    if (!read_marks(local, rank, sizes, &ends[rank], &length)) {
+      tarn__area_break(&local->area, TARN__GARBLED, rank, 0);
+      return tarn__local_state(local);
+    }
+    if (length > *out_longest) *out_longest = length;
+  }
+  return TARN_OK;
 }
 
 // What both have: |*io_begin| to |*io_end|, and the window of a slot that
@@ -75,10 +108,9 @@ static void put_window(tarn__local *local, mark window, const void *send,
   }
 }
 
-// |ends[r]|: where in the stream of rank r the bytes for this rank end.
 static void take_window(tarn__local *local, mark window, void *receive,
                         const size_t *sizes, const size_t *offsets,
-                        const size_t *ends) {
+                        const mark *ends) {
   for (size_t rank = 0; rank < local->size; rank++) {
     if (rank == local->rank) continue;
     mark first = ends[rank] - sizes[rank];
@@ -96,14 +128,14 @@ tarn_status tarn__local_alltoallv(void *self, const void *send,
                                   const size_t *receive_sizes,
                                   const size_t *receive_offsets) {
   tarn__local *local = self;
-  size_t ends[TARN_COMM_MOST_RANKS] = {0};
+  const agreed sizes = {send_sizes, receive_sizes};
+  mark ends[TARN_COMM_MOST_RANKS] = {0};
+  mark longest = 0;
   tell_marks(local, send_sizes);
   tarn_status status = tarn__local_round(local);
+  if (status == TARN_OK) status = read_all_marks(local, &sizes, ends, &longest);
   if (status != TARN_OK) return status;
-  mark length = longest_stream(local);
-  for (size_t rank = 0; rank < local->size; rank++)
-    ends[rank] = mark_of(local, rank, local->rank);
-  for (mark window = 0; window < length; window += local->area.slot) {
+  for (mark window = 0; window < longest; window += local->area.slot) {
     put_window(local, window, send, send_sizes, send_offsets);
     status = tarn__local_round(local);
     if (status != TARN_OK) return status;

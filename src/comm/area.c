@@ -213,6 +213,11 @@ tarn_status tarn__area_fail(const tarn__area *area) {
       return tarn__fail(TARN_E_TIMEOUT,
                         "comm: rank %zu has not come within %" PRIu64 " ms",
                         rank, note >> MS_SHIFT);
+    case TARN__GARBLED:
+      return tarn__fail(TARN_E_CORRUPT,
+                        "comm: what rank %zu has in the shared memory is no "
+                        "message",
+                        rank);
     case TARN__ENDED:
     case TARN__WHOLE:
       break;

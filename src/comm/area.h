@@ -27,10 +27,11 @@ enum { TARN__TOKEN = 16 };  // bytes that name an area, and nobody can guess
 // Why an area is broken.
 typedef enum tarn__breakage {
   TARN__WHOLE,
-  TARN__ENDED,   // a rank's process has ended
-  TARN__LEFT,    // it has left the communicator
-  TARN__ABSENT,  // it has ended, or given up, before it had come
-  TARN__LATE,    // it has not come in time
+  TARN__ENDED,    // a rank's process has ended
+  TARN__LEFT,     // it has left the communicator
+  TARN__ABSENT,   // it has ended, or given up, before it had come
+  TARN__LATE,     // it has not come in time
+  TARN__GARBLED,  // what stands in its slot is no message
 } tarn__breakage;
 
 typedef struct tarn__seat {
