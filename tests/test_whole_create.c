@@ -151,7 +151,9 @@ static void end_another(void) {
   MUST_BE(tarn_whole_create(my.comm, &o, &wholes[0]), TARN_OK);
   MUST_BE(tarn_whole_create(my.comm, &o, &wholes[1]), TARN_OK);
   MUST_BE(tarn_whole_destroy(wholes[first]), TARN_E_INVALID);
-  MUST_SAY("the end of whole");
+  MUST_SAY(
+      "rank 0 calls tarn_whole_destroy of whole 1, rank 1 "
+      "tarn_whole_destroy of whole 2");
   MUST_BE(tarn_whole_destroy(wholes[0]), TARN_OK);
   MUST_BE(tarn_whole_destroy(wholes[1]), TARN_OK);
   MUST_BE(tarn_whole_destroy(NULL), TARN_OK);

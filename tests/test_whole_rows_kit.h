@@ -258,7 +258,8 @@ static inline void raise_scene(scene *c, tarn_whole_type type) {
                                       .dtype = s->table,
                                       .rows = s->rows,
                                       .width = s->width,
-                                      .partition = s->partition};
+                                      .partition = s->partition,
+                                      .name = "a table"};
   MUST_BE(tarn_whole_table_create(my.comm, &options, &c->tensor), TARN_OK);
   c->whole = c->tensor.whole;
   if (s->trim > 0) {

@@ -64,6 +64,17 @@ static bool is_together(tarn_whole_type type, action a) {
   return type == TARN_WHOLE_DISTRIBUTED || a == SCATTER_ADD;
 }
 
+// Nothing but what the program itself knows of.
+static void must_name_the_call(action a) {
+  static const char *const calls[] = {
+      [GATHER] = "tarn_whole_gather of whole ",
+      [SCATTER] = "tarn_whole_scatter of whole ",
+      [SCATTER_ADD] = "tarn_whole_scatter_add of whole "};
+  MUST_SAY(calls[a]);
+  MUST_SAY(" 'a table': rows: index ");
+  MUST(strstr(tarn_last_error(), "answered") == NULL);
+}
+
 static void ask_badly(scene *c, tarn_whole_type type, action a, int64_t bad) {
   char words[128];
   tarn_whole_rows rows = sensible();
@@ -75,6 +86,7 @@ static void ask_badly(scene *c, tarn_whole_type type, action a, int64_t bad) {
   snprintf(words, sizeof words, "index %lld at position 3 is not in 0..%d",
            (long long)bad, ROWS - 1);
   if (refused) MUST_SAY(words);
+  if (refused) must_name_the_call(a);
   if (!is_together(type, a)) return;
   MUST_SAY("rank 1");
   must_be_untouched(c);
@@ -230,8 +242,8 @@ static void differ(tarn_whole_type type) {
               &c.tensor, &rows, NULL),
           type == TARN_WHOLE_DISTRIBUTED ? TARN_E_INVALID : TARN_OK);
   if (type == TARN_WHOLE_DISTRIBUTED) {
-    MUST_SAY("a scatter of whole");
-    MUST_SAY("a scatter_add of whole");
+    MUST_SAY("rank 0 calls tarn_whole_scatter_add of whole ");
+    MUST_SAY(" 'a table', rank 2 tarn_whole_scatter of whole ");
     must_be_untouched(&c);
   }
   if (odd) rows.dense_dtype = TARN_DTYPE_F64;
@@ -499,6 +511,61 @@ static void fork_after_an_exchange(void) {
   strike_scene(&c);
 }
 
+// --- calls in another order ------------------------------------------------
+
+// Only calls that the program has made are named, with the names of tables.
+static void mix_calls_up(void) {
+  tarn_whole_table_options o = {.struct_size = sizeof o,
+                                .type = TARN_WHOLE_DISTRIBUTED,
+                                .place = TARN_HOST,
+                                .dtype = TARN_DTYPE_F32,
+                                .rows = ROWS,
+                                .width = WIDTH,
+                                .name = "users"};
+  tarn_whole_tensor users;
+  tarn_whole_tensor items;
+  tarn_whole_rows rows = sensible();
+  bool odd = my.rank == 1;
+  rows.index_count = 0;
+  MUST_BE(tarn_whole_table_create(my.comm, &o, &users), TARN_OK);
+  o.name = "items";
+  MUST_BE(tarn_whole_table_create(my.comm, &o, &items), TARN_OK);
+
+  MUST_BE(
+      odd ? tarn_comm_barrier(my.comm) : tarn_whole_gather(&users, &rows, NULL),
+      TARN_E_INVALID);
+  MUST_SAY("rank 0 calls tarn_whole_gather of whole ");
+  MUST_SAY(" 'users', rank 1 tarn_comm_barrier");
+  MUST_BE(tarn_whole_gather(odd ? &items : &users, &rows, NULL),
+          TARN_E_INVALID);
+  MUST_SAY(" 'users', rank 1 tarn_whole_gather of whole ");
+  MUST_SAY(" 'items'");
+  MUST_BE(odd ? tarn_whole_destroy(items.whole)
+              : tarn_whole_scatter(&users, &rows, NULL),
+          TARN_E_INVALID);
+  MUST_SAY("rank 1 tarn_whole_destroy of whole ");
+  tarn_whole_tensor none;
+  o.name = "new";
+  MUST_BE(odd ? tarn_whole_gather(&items, &rows, NULL)
+              : tarn_whole_table_create(my.comm, &o, &none),
+          TARN_E_INVALID);
+  MUST_SAY("rank 0 calls tarn_whole_table_create of 'new', rank 1 ");
+  MUST_BE(odd ? tarn_comm_agree(my.comm, TARN_OK) : tarn_comm_barrier(my.comm),
+          TARN_E_INVALID);
+  MUST_SAY("rank 0 calls tarn_comm_barrier, rank 1 tarn_comm_agree");
+
+  // Nothing has happened.
+  MUST_BE(tarn_whole_gather(&users, &rows, NULL), TARN_OK);
+  MUST_BE(tarn_whole_destroy(users.whole), TARN_OK);
+  MUST_BE(tarn_whole_destroy(items.whole), TARN_OK);
+}
+
+START_TEST(calls_in_another_order) {
+  run_ranks(2, "another order", mix_calls_up);
+  run_ranks(5, "another order", mix_calls_up);
+}
+END_TEST
+
 START_TEST(children_of_ranks) {
   run_ranks(2, "a child", fork_after_an_exchange);
 }
@@ -509,7 +576,7 @@ int main(void) {
   add_looped_case(suite, "indices", bad_indices, 0, GROUNDS);
   ADD_CASE(suite, "far", a_bad_index_far_behind);
   ADD_CASE(suite, "arguments", nonsense, bools_are_not_added,
-           different_arguments);
+           different_arguments, calls_in_another_order);
   ADD_CASE(suite, "streams", streams_that_have_failed);
   ADD_CASE(suite, "accesses", accesses);
   ADD_CASE(suite, "hostile", hostile_lists);

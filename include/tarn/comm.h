@@ -40,7 +40,10 @@
 // Agreement. A collective first sees whether all ranks mean the same: the same
 // function with the same sizes, root and so on. If not, all of them get
 // TARN_E_INVALID, whose text names the difference and the rank, nothing was
-// exchanged, and the communicator is as it was.
+// exchanged, and the communicator is as it was. Where ranks are in different
+// calls, it names what the program has called at each, of wholes (whole.h) with
+// number and name: "rank 0 calls tarn_whole_gather of whole 3 'users', rank 1
+// tarn_comm_barrier".
 //
 // Threads:  one thread at a time per communicator; several communicators do not
 //           meet.

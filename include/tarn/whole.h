@@ -98,8 +98,9 @@ typedef struct tarn_whole_options {
                        // of a row
   const size_t *partition;  // blocks of each rank, with the sum of all;
                             // NULL: as tarn_whole_partition. A rank may have 0
-  const char *name;         // the tag under which the pool of the place
-                            // accounts for this rank's memory; NULL: "whole"
+  const char *name;         // what texts call it, up to 47 bytes, and the tag
+                            // under which the pool of the place accounts for
+                            // this rank's memory; NULL: no name, and "whole"
 } tarn_whole_options;
 
 // Makes one. Collective. It is zeros.

@@ -251,17 +251,10 @@ static size_t find_other(const tarn_comm *comm, size_t size) {
   return rank;
 }
 
-// Half of a text each.
 static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
-  char texts[2][TARN__ERROR_TEXT / 2] = {"", ""};
-  for (int i = 0; i < 2; i++) {
-    size_t root = i == 0 ? 0 : rank;
-    if (comm->rank == root) strncpy(texts[i], what, sizeof texts[i] - 1);
-    tarn_status status = tarn__comm_note(
-        comm, comm->ops.broadcast(comm->self, root, texts[i], sizeof texts[i]));
-    if (status != TARN_OK) return status;
-    texts[i][sizeof texts[i] - 1] = '\0';
-  }
+  tarn__half_text texts[2];
+  tarn_status status = tarn__comm_hear_both(comm, rank, what, texts);
+  if (status != TARN_OK) return status;
   return tarn__fail(TARN_E_INVALID,
                     "ranks differ: rank 0 has %s, rank %zu has %s", texts[0],
                     rank, texts[1]);

@@ -82,6 +82,10 @@ void tarn__comm_release(tarn_comm *comm) {
   comm->held--;
 }
 
+void tarn__comm_call_for(tarn_comm *comm, const tarn__caller *caller) {
+  comm->caller = caller;
+}
+
 // --- state -----------------------------------------------------------------
 
 tarn_status tarn__comm_state(tarn_comm *comm) {

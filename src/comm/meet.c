@@ -23,13 +23,40 @@ const char *tarn__collective_name(uint32_t call) {
 
 // --- what differs ----------------------------------------------------------
 
-static tarn_status tell_difference(const tarn_comm *comm, size_t rank) {
+tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
+                                 tarn__half_text *out_texts) {
+  memset(out_texts, 0, 2 * sizeof *out_texts);
+  for (int i = 0; i < 2; i++) {
+    char *text = out_texts[i];
+    size_t root = i == 0 ? 0 : rank;
+    if (comm->rank == root) snprintf(text, sizeof *out_texts, "%s", own);
+    tarn_status status = tarn__comm_note(
+        comm, comm->ops.broadcast(comm->self, root, text, sizeof *out_texts));
+    if (status != TARN_OK) return status;
+    text[sizeof *out_texts - 1] = '\0';
+  }
+  return TARN_OK;
+}
+
+static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
+  tarn__half_text own;
+  tarn__half_text texts[2];
+  snprintf(own, sizeof own, "%s", tarn__collective_name(call));
+  if (comm->caller != NULL) {
+    comm->caller->say(comm->caller->subject, own, sizeof own);
+  }
+  tarn_status status = tarn__comm_hear_both(comm, rank, own, texts);
+  if (status != TARN_OK) return status;
+  return tarn__fail(TARN_E_INVALID, "comm: rank 0 calls %s, rank %zu %s",
+                    texts[0], rank, texts[1]);
+}
+
+static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
   const tarn__card *first = &comm->cards[0];
   const tarn__card *other = &comm->cards[rank];
   const char *name = tarn__collective_name(first->call);
-  if (first->call != other->call) {
-    return tarn__fail(TARN_E_INVALID, "comm: rank 0 calls %s, rank %zu %s",
-                      name, rank, tarn__collective_name(other->call));
+  if (first->call != other->call || first->caller != other->caller) {
+    return tell_calls(comm, rank, comm->cards[comm->rank].call);
   }
   if (first->root != other->root) {
     return tarn__fail(TARN_E_INVALID,
@@ -44,7 +71,8 @@ static tarn_status tell_difference(const tarn_comm *comm, size_t rank) {
 }
 
 static bool differ(const tarn__card *a, const tarn__card *b) {
-  return a->call != b->call || a->root != b->root || a->size != b->size;
+  return a->call != b->call || a->caller != b->caller || a->root != b->root ||
+         a->size != b->size;
 }
 
 static size_t find_different(const tarn_comm *comm) {
@@ -90,6 +118,7 @@ tarn_status tarn__comm_meet(tarn_comm *comm, tarn__collective call,
   }
   comm->own.call = (uint32_t)call;
   comm->own.status = status;
+  comm->own.caller = comm->caller != NULL ? comm->caller->number : 0;
   tarn_status met =
       tarn__comm_note(comm, comm->ops.allgather(comm->self, &comm->own,
                                                 sizeof comm->own, comm->cards));

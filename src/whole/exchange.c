@@ -77,17 +77,8 @@ static tarn_status look(tarn_whole *whole, const tarn__rows_order *order) {
                                   whole->exchange->sorted.indices, TARN__PIECE);
 }
 
-static const char *name_of(tarn__rows_action action) {
-  static const char *const names[] = {[TARN__ROWS_GATHER] = "gather",
-                                      [TARN__ROWS_SCATTER] = "scatter",
-                                      [TARN__ROWS_SCATTER_ADD] = "scatter_add"};
-  return names[action];
-}
-
 // What must be the same at all ranks, without a byte that is not set.
 typedef struct likeness {
-  uint64_t whole;
-  uint64_t action;
   uint64_t table_dtype;
   uint64_t dense_dtype;
   uint64_t rows;
@@ -101,20 +92,21 @@ _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 static tarn_status compare(const tarn_whole *whole,
                            const tarn__rows_order *order) {
   char words[256];
+  char call[128];
   const tarn__tensor *table = &order->table;
-  const likeness mine = {.whole = whole->serial,
-                         .action = (uint64_t)order->action,
-                         .table_dtype = (uint64_t)table->dtype,
+  const likeness mine = {.table_dtype = (uint64_t)table->dtype,
                          .dense_dtype = (uint64_t)order->rows.dense_dtype,
                          .rows = table->rows,
                          .width = table->width,
                          .stride = table->stride,
                          .offset = table->offset};
+  tarn__whole_subject subject =
+      tarn__whole_subject_of((tarn__whole_call)order->action, whole);
+  tarn__whole_say(&subject, call, sizeof call);
   snprintf(words, sizeof words,
-           "a %s of whole %llu: %zu rows of %zu x %s, %zu bytes apart, %zu "
-           "from the beginning, and dense ones of %s",
-           name_of(order->action), (unsigned long long)whole->serial,
-           table->rows, table->width, tarn_dtype_name(table->dtype),
+           "%s: %zu rows of %zu x %s, %zu bytes apart, %zu from the "
+           "beginning, and dense ones of %s",
+           call, table->rows, table->width, tarn_dtype_name(table->dtype),
            table->stride, table->offset,
            tarn_dtype_name(order->rows.dense_dtype));
   return tarn_comm_same(whole->comm, &mine, sizeof mine, words);
@@ -122,9 +114,8 @@ static tarn_status compare(const tarn_whole *whole,
 
 // --- together --------------------------------------------------------------
 
-tarn_status tarn__exchange_run(tarn_whole *whole, const tarn__rows_order *order,
-                               tarn_status status) {
-  if (status == TARN_OK) status = look(whole, order);
+static tarn_status run(tarn_whole *whole, const tarn__rows_order *order,
+                       tarn_status status) {
   status = tarn_comm_agree(whole->comm, status);
   if (status == TARN_OK) status = compare(whole, order);
   if (status != TARN_OK) return status;
@@ -134,4 +125,17 @@ tarn_status tarn__exchange_run(tarn_whole *whole, const tarn__rows_order *order,
   }
   tarn__sorted_look_at(&whole->exchange->sorted, &order->table);
   return tarn__exchange_go(whole, order);
+}
+
+tarn_status tarn__exchange_run(tarn_whole *whole, const tarn__rows_order *order,
+                               tarn_status status) {
+  tarn__whole_subject subject =
+      tarn__whole_subject_of((tarn__whole_call)order->action, whole);
+  tarn__caller caller = tarn__whole_caller(&subject);
+  if (status == TARN_OK) status = look(whole, order);
+  status = tarn__rows_say_call(&subject, status);
+  tarn__comm_call_for(whole->comm, &caller);
+  status = run(whole, order, status);
+  tarn__comm_call_for(whole->comm, NULL);
+  return status;
 }

@@ -3,6 +3,7 @@
 // in which ranks may meet, go to exchange.c.
 #include "whole/rows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/convert.h"
@@ -103,6 +104,16 @@ static tarn_status read_order(tarn__rows_action action,
   return status;
 }
 
+tarn_status tarn__rows_say_call(const tarn__whole_subject *subject,
+                                tarn_status status) {
+  char call[128];
+  char text[TARN__ERROR_TEXT];
+  if (status != TARN_E_INVALID) return status;
+  tarn__whole_say(subject, call, sizeof call);
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  return tarn__fail(status, "%s: %s", call, text);
+}
+
 // --- mapped types ----------------------------------------------------------
 
 static tarn_status move_mapped(const tarn__rows_order *order) {
@@ -118,6 +129,22 @@ static tarn_status move_mapped(const tarn__rows_order *order) {
   return tarn__rows_carry(&carriage, order->stream);
 }
 
+// A device says in words of its own what is wrong with an index, or does not
+// say it.
+static tarn_status explain(const tarn__rows_order *order, tarn_status status) {
+  enum { SOME = 256 };
+  int64_t room[SOME];
+  tarn_rows rows = order->rows;
+  tarn__failure failure = tarn__failure_of(status);
+  if (status != TARN_E_INVALID || order->stream != NULL) return status;
+  rows.table_count = order->table.rows;
+  if (tarn__rows_check_indices(order->place, &rows, room, SOME) !=
+      TARN_E_INVALID) {
+    return tarn__failure_tell(&failure);
+  }
+  return status;
+}
+
 // --- the calls -------------------------------------------------------------
 
 static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
@@ -128,6 +155,7 @@ static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
 static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
                        const tarn_whole_rows *rows, tarn_stream *stream) {
   tarn__rows_order order;
+  tarn__whole_subject subject;
   if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
   tarn_status status = tarn__whole_check(table->whole);
   if (status != TARN_OK) return status;
@@ -135,7 +163,10 @@ static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
   if (!is_alone(action, table->whole)) {
     return tarn__exchange_run(table->whole, &order, status);
   }
-  return status == TARN_OK ? move_mapped(&order) : status;
+  if (status == TARN_OK) status = explain(&order, move_mapped(&order));
+  if (status == TARN_OK) return TARN_OK;
+  subject = tarn__whole_subject_of((tarn__whole_call)action, table->whole);
+  return tarn__rows_say_call(&subject, status);
 }
 
 tarn_status tarn_whole_gather(const tarn_whole_tensor *table,

@@ -68,6 +68,7 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
                               .name = table.name};
   if (status == TARN_OK) status = measure(&table, &bytes);
   const tarn__wish wish = {.refused = status,
+                           .call = TARN__WHOLE_TABLE_CREATE,
                            .options = &bytes,
                            .dtype = table.dtype,
                            .width = table.width};

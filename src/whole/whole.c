@@ -45,6 +45,42 @@ tarn_comm *tarn_whole_comm(const tarn_whole *whole) {
   return whole != NULL ? whole->comm : NULL;
 }
 
+// --- calls in words --------------------------------------------------------
+
+tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
+                                           const tarn_whole *whole) {
+  return (tarn__whole_subject){call, whole->serial, whole->name};
+}
+
+void tarn__whole_say(const void *subject, char *out, size_t out_size) {
+  static const char *const calls[] = {
+      [TARN__WHOLE_GATHER] = "tarn_whole_gather",
+      [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
+      [TARN__WHOLE_SCATTER_ADD] = "tarn_whole_scatter_add",
+      [TARN__WHOLE_CREATE] = "tarn_whole_create",
+      [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
+      [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
+  };
+  const tarn__whole_subject *s = subject;
+  char number[32] = "";
+  char name[64] = "";
+  if (s->serial != 0) {
+    snprintf(number, sizeof number, " whole %llu",
+             (unsigned long long)s->serial);
+  }
+  if (s->name[0] != '\0') snprintf(name, sizeof name, " '%.47s'", s->name);
+  bool either = number[0] != '\0' || name[0] != '\0';
+  snprintf(out, out_size, "%s%s%s%s", calls[s->call], either ? " of" : "",
+           number, name);
+}
+
+tarn__caller tarn__whole_caller(const tarn__whole_subject *subject) {
+  return (tarn__caller){.number = subject->serial * TARN__WHOLE_CALLS +
+                                  (uint64_t)subject->call + 1,
+                        .say = tarn__whole_say,
+                        .subject = subject};
+}
+
 // --- the pool's account ----------------------------------------------------
 
 tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
@@ -74,6 +110,9 @@ static void take_order(tarn_whole *whole, const tarn__order *order) {
   whole->place = order->options.place;
   whole->on_device = order->on_device;
   whole->size = order->options.size;
+  if (order->options.name != NULL) {
+    snprintf(whole->name, sizeof whole->name, "%s", order->options.name);
+  }
   whole->granularity = order->options.granularity;
   whole->piece = order->piece;
   whole->backing = backing_of(order);
@@ -262,14 +301,13 @@ static tarn_status give_up(tarn_whole *whole, tarn_status status) {
   return tarn__failure_tell(&failure);
 }
 
-tarn_status tarn__whole_create(tarn_comm *comm, const tarn__wish *wish,
-                               tarn_whole **out_whole) {
+static tarn_status create(tarn_comm *comm, const tarn__wish *wish,
+                          tarn__whole_subject *subject,
+                          tarn_whole **out_whole) {
   tarn__order order;
   tarn_whole *made = NULL;
-  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
-  status = prepare(comm, wish, &order, &made);
+  tarn_status status = prepare(comm, wish, &order, &made);
+  if (made != NULL) subject->name = made->name;
   status = tarn_comm_agree(comm, status);
   if (made == NULL) return status;
   if (status == TARN_OK) status = tarn__order_compare(comm, &order);
@@ -280,11 +318,24 @@ tarn_status tarn__whole_create(tarn_comm *comm, const tarn__wish *wish,
   return TARN_OK;
 }
 
+tarn_status tarn__whole_create(tarn_comm *comm, const tarn__wish *wish,
+                               tarn_whole **out_whole) {
+  tarn__whole_subject subject = {.call = wish->call, .name = ""};
+  tarn__caller caller = tarn__whole_caller(&subject);
+  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  tarn__comm_call_for(comm, &caller);
+  status = create(comm, wish, &subject, out_whole);
+  tarn__comm_call_for(comm, NULL);
+  return status;
+}
+
 tarn_status tarn_whole_create(tarn_comm *comm,
                               const tarn_whole_options *options,
                               tarn_whole **out_whole) {
   tarn_whole *made = NULL;
-  tarn__wish wish = {.options = options};
+  tarn__wish wish = {.call = TARN__WHOLE_CREATE, .options = options};
   if (out_whole != NULL) *out_whole = NULL;
   if (out_whole == NULL) {
     wish.refused = tarn__fail(TARN_E_INVALID, "whole: NULL");
@@ -295,15 +346,6 @@ tarn_status tarn_whole_create(tarn_comm *comm,
 }
 
 // --- the end ---------------------------------------------------------------
-
-// Whether all ranks mean this one.
-static tarn_status meet_to_end(const tarn_whole *whole) {
-  char words[64];
-  snprintf(words, sizeof words, "the end of whole %llu",
-           (unsigned long long)whole->serial);
-  return tarn_comm_same(whole->comm, &whole->serial, sizeof whole->serial,
-                        words);
-}
 
 // What others have of this rank's goes before this rank gives it back, so that
 // it is gone when the call returns. Why ranks did not meet says more than what
@@ -332,7 +374,14 @@ tarn_status tarn_whole_destroy(tarn_whole *whole) {
   }
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  status = meet_to_end(whole);
-  bool undone = status != TARN_OK && tarn__comm_state(whole->comm) == TARN_OK;
-  return undone ? status : take_apart(whole, status);
+  tarn_comm *comm = whole->comm;
+  tarn__whole_subject subject =
+      tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);
+  tarn__caller caller = tarn__whole_caller(&subject);
+  tarn__comm_call_for(comm, &caller);
+  status = tarn_comm_barrier(comm);
+  bool undone = status != TARN_OK && tarn__comm_state(comm) == TARN_OK;
+  if (!undone) status = take_apart(whole, status);
+  tarn__comm_call_for(comm, NULL);
+  return status;
 }

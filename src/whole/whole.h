@@ -21,6 +21,8 @@
 #define TARN_WHOLE_WHOLE_H_
 
 #include "base/os.h"
+#include "base/rows.h"
+#include "comm/comm.h"
 #include "tarn/pool.h"
 #include "tarn/range.h"
 #include "tarn/whole.h"
@@ -83,6 +85,7 @@ struct tarn_whole {
   tarn_device *host;  // cpu:0
   tarn_pool *pool;    // of the place
   tarn_tag tag;
+  char name[48];       // for texts, cut; "": it has none
   size_t size;         // bytes
   size_t granularity;  // of a block, in bytes
   size_t piece;        // what memory is cut at
@@ -140,6 +143,31 @@ struct tarn_whole {
 // TARN_E_STATE    a parent's, or called from a stream's callback.
 TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 
+// What the program calls, together with all ranks.
+typedef enum tarn__whole_call {
+  TARN__WHOLE_GATHER = TARN__ROWS_GATHER,
+  TARN__WHOLE_SCATTER = TARN__ROWS_SCATTER,
+  TARN__WHOLE_SCATTER_ADD = TARN__ROWS_SCATTER_ADD,
+  TARN__WHOLE_CREATE,
+  TARN__WHOLE_TABLE_CREATE,
+  TARN__WHOLE_DESTROY,
+  TARN__WHOLE_CALLS
+} tarn__whole_call;
+
+// A call in words: "tarn_whole_gather of whole 3 'emb'".
+typedef struct tarn__whole_subject {
+  tarn__whole_call call;
+  uint64_t serial;   // 0: it has none yet
+  const char *name;  // "": none
+} tarn__whole_subject;
+
+tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
+                                           const tarn_whole *whole);
+void tarn__whole_say(const void *subject, char *out, size_t out_size);
+
+// By which ranks know that they mean the same call. |subject| lives as long.
+tarn__caller tarn__whole_caller(const tarn__whole_subject *subject);
+
 // Charges |bytes| that this rank is about to make to the pool of the place; all
 // of it is discharged at once. Not for blocks of the pool.
 //
@@ -157,6 +185,7 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
 // otherwise the others would wait for it.
 typedef struct tarn__wish {
   tarn_status refused;  // with the last error; TARN_OK: |options| can be read
+  tarn__whole_call call;
   const tarn_whole_options *options;
   tarn_dtype dtype;  // of the tensor to come; TARN_DTYPE_NONE: none is known
   size_t width;      // elements of its rows, 0 if it is a vector
