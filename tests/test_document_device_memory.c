@@ -12,7 +12,8 @@
 #include "support/run.h"
 #include "tarn/pool.h"
 
-enum { BYTES = 100000, KIB = 1 << 10, MIB = 1 << 20 };
+enum { BYTES = 100000 };
+static const size_t MIB = (size_t)1 << 20;
 
 static unsigned char source[BYTES];
 static unsigned char target[BYTES];

@@ -1,6 +1,8 @@
 // Segments: taken whole, cut up by others, given back whole.
 #include "pool/segments.h"
 
+#include <assert.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/front.h"
@@ -64,6 +66,7 @@ static void take_out(tarn__extents *zone, tarn__segment *segment,
                      tarn__extent *e) {
   segment->waits.count = 0;
   for (size_t left = segment->chunk.size; left > 0;) {
+    assert(e != NULL);
     tarn__extent *next = e->after;
     left -= e->size;
     tarn__waits_add(&segment->waits, e->bins->serial);
