@@ -42,6 +42,7 @@ static void small_snapshot(int protocol) {
     if (i == 0) {
       pickle_open_list(&w);
       pickle_frame(&w, "model.py", 12, "forward");
+      pickle_frame(&w, "tag", 0, "weights");
       pickle_close_list(&w);
       pickle_put(&w, 0);
     } else {
