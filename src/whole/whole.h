@@ -75,13 +75,12 @@ extern const tarn__backing tarn__backing_block;
 
 struct tarn_whole {
   uint32_t generation;  // of forks
-  uint64_t serial;      // the same at all ranks; rank 0 has no other of it
-  tarn_comm *comm;      // held
+  tarn_whole_type type;
+  uint64_t serial;  // the same at all ranks; rank 0 has no other of it
+  tarn_comm *comm;  // held
   size_t rank;
   size_t ranks;
-  tarn_whole_type type;
   tarn_place place;
-  bool on_device;     // location: else it is on the host
   tarn_device *host;  // cpu:0
   tarn_pool *pool;    // of the place
   tarn_tag tag;
@@ -103,10 +102,15 @@ struct tarn_whole {
   tarn_reference reference;
   size_t ends[2];  // 0, size: the offsets of a reference of one chunk
 
-  size_t charged;  // bytes of the pool that are this rank's
-  bool anchored;   // see tarn__anchor_drop
-  int fd;          // for the others, until they have it; -1: none
-  int *fds;        // ranks: of the others, meanwhile; -1: none
+  size_t charged;   // bytes of the pool that are this rank's
+  bool on_device;   // location: else it is on the host
+  bool anchored;    // see tarn__anchor_drop
+  bool registered;  // hostfile.c: with the device of the place
+  bool all_left;    // handles.c: all ranks have said that they let go of it
+  int lease;        // handles.c: tells that nobody holds this rank's any more;
+                    // -1: none
+  int fd;           // for the others, until they have it; -1: none
+  int *fds;         // ranks: of the others, meanwhile; -1: none
 
   // segments.c
   tarn__segment *segments;  // what each rank has made
@@ -116,14 +120,11 @@ struct tarn_whole {
   // handles.c
   tarn_device_handle *handles;  // of what each rank has made; NULL: none go
                                 // round
-  int *leases;    // ranks: by which this rank holds what others have made
-  int lease;      // tells that nobody holds this rank's any more; -1: none
-  bool all_left;  // all ranks have said that they have let go of it
+  int *leases;  // ranks: by which this rank holds what others have made
 
   // hostfile.c
   unsigned char *mapping;  // NULL: none
   size_t mapping_size;
-  bool registered;  // with the device of the place
 
   // block.c
   tarn_block block;  // pool NULL: none
