@@ -21,16 +21,16 @@ enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
 // --- getting some ----------------------------------------------------------
 
 static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
-                             size_t size) {
+                             size_t size, size_t align) {
   size_t page = self->regions.page;
   size_t least = 0;
   tarn__region *region = NULL;
   if (!tarn_size_align_up(size, page, &least)) {
-    return tarn__fail(TARN_FULL, "arena_pool: no addresses for %zu bytes",
-                      size);
+    return tarn__fail(TARN_FULL, "this is more than can be addressed");
   }
   size_t most = self->range_size > least ? self->range_size : least;
-  tarn_status status = tarn__regions_add(&self->regions, most, least, &region);
+  tarn_status status =
+      tarn__regions_add(&self->regions, most, least, align, &region);
   if (status != TARN_OK) return status;
   assert(region != NULL);
   if (!tarn__extents_is_outside(zone, region->base, region->size)) {
@@ -177,7 +177,7 @@ static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
 tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
                             tarn__request *request) {
   if (self->range_size == 0) return add_segment(self, zone, size, request);
-  return add_range(self, zone, size + request->align);
+  return add_range(self, zone, size, request->align);
 }
 
 // --- giving it back ----------------------------------------------------

@@ -9,13 +9,14 @@
 
 // --- addresses -------------------------------------------------------------
 
-// At a multiple of the page, which may be more than the device's own steps.
+// The page may be more than the device's own steps.
 static tarn_status reserve(tarn__regions *regions, tarn__region *region,
-                           size_t size) {
+                           size_t size, size_t align) {
+  if (align < regions->page) align = regions->page;
   region->size = size;
   tarn__source_begin_ask(regions->strategy, 0, 0);
-  tarn_status status = regions->supply->calls->reserve(
-      regions->supply, size, regions->page, &region->base);
+  tarn_status status = regions->supply->calls->reserve(regions->supply, size,
+                                                       align, &region->base);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
 }
@@ -30,12 +31,12 @@ static tarn_status release(tarn__regions *regions, const tarn__region *region) {
 
 static tarn_status reserve_what_can_be(tarn__regions *regions,
                                        tarn__region *region, size_t size,
-                                       size_t least) {
-  tarn_status status = reserve(regions, region, size);
+                                       size_t least, size_t align) {
+  tarn_status status = reserve(regions, region, size, align);
   while (status == TARN_FULL && size > least) {
     size = size / 2 & ~(regions->page - 1);
     if (size < least) size = least;
-    status = reserve(regions, region, size);
+    status = reserve(regions, region, size, align);
   }
   if (status != TARN_OK || tarn__extents_reach(region->base, size)) {
     return status;
@@ -46,11 +47,11 @@ static tarn_status reserve_what_can_be(tarn__regions *regions,
 }
 
 tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
-                              tarn__region **out_region) {
+                              size_t align, tarn__region **out_region) {
   *out_region = NULL;
   tarn__region *region = tarn__host_alloc(sizeof *region);
   if (region == NULL) return TARN_E_NOMEM;
-  tarn_status status = reserve_what_can_be(regions, region, size, least);
+  tarn_status status = reserve_what_can_be(regions, region, size, least, align);
   if (status != TARN_OK) {
     tarn__host_free(region, sizeof *region);
     return status;
@@ -59,12 +60,6 @@ tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
   regions->first = region;
   *out_region = region;
   return TARN_OK;
-}
-
-static void free_region(tarn__region *region) {
-  tarn__host_free_array(region->pages, region->page_room,
-                        sizeof *region->pages);
-  tarn__host_free(region, sizeof *region);
 }
 
 // One by one: some of them may not be mapped.
@@ -85,45 +80,23 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
   *link = region->next;
   unmap_lost(regions, lost);
   tarn_status status = release(regions, region);
-  free_region(region);
+  tarn__host_free(region, sizeof *region);
   return status;
-}
-
-static tarn__region *region_of(const tarn__regions *regions, uint64_t addr) {
-  tarn__region *region = regions->first;
-  while (addr - region->base >= region->size)
-    region = region->next;
-  return region;
 }
 
 void tarn__regions_deinit(tarn__regions *regions) {
   while (regions->first != NULL) {
     tarn__region *region = regions->first;
     regions->first = region->next;
-    free_region(region);
+    tarn__host_free(region, sizeof *region);
   }
+  tarn__pages_deinit(&regions->pages);
   tarn__host_free_array(regions->spares, regions->spare_room,
                         sizeof *regions->spares);
   *regions = (tarn__regions){.first = NULL};
 }
 
 // --- handles ---------------------------------------------------------------
-
-// Room for handles up to that of the page before |to|.
-static bool reserve_pages(tarn__regions *regions, uint64_t to) {
-  tarn__region *region = region_of(regions, to - 1);
-  size_t need = (size_t)(to - region->base) / regions->page;
-  size_t room = region->page_room != 0 ? region->page_room : 64;
-  if (need <= region->page_room) return true;
-  while (room < need)
-    room *= 2;
-  tarn_memory *pages =
-      tarn__host_resize(region->pages, region->page_room, room, sizeof *pages);
-  if (pages == NULL) return false;
-  region->pages = pages;
-  region->page_room = room;
-  return true;
-}
 
 // Room for |more| spares beside those that there are or may come of others.
 static bool reserve_spares(tarn__regions *regions, size_t more) {
@@ -140,15 +113,8 @@ static bool reserve_spares(tarn__regions *regions, size_t more) {
   return true;
 }
 
-static tarn_memory *handle_of(const tarn__regions *regions, uint64_t addr) {
-  tarn__region *region = region_of(regions, addr);
-  return &region->pages[(addr - region->base) / regions->page];
-}
-
 bool tarn__regions_has(const tarn__regions *regions, uint64_t addr) {
-  const tarn__region *region = region_of(regions, addr);
-  size_t page = (size_t)(addr - region->base) / regions->page;
-  return page < region->page_room && region->pages[page] != 0;
+  return tarn__pages_get(&regions->pages, addr / regions->page) != 0;
 }
 
 // --- moving memory ---------------------------------------------------------
@@ -198,7 +164,8 @@ static void collect(tarn__regions *regions, const tarn__stripped *stripped,
   for (; stripped != NULL; stripped = stripped->next) {
     const tarn__extent *e = stripped->extent;
     for (size_t offset = 0; offset < e->size; offset += regions->page)
-      t->handles[at++] = *handle_of(regions, e->offset + offset);
+      t->handles[at++] = tarn__pages_get(&regions->pages,
+                                         (e->offset + offset) / regions->page);
   }
 }
 
@@ -276,10 +243,10 @@ static void note_mapped(const tarn__regions *regions, const transit *t,
 static void forget_stripped(tarn__regions *regions,
                             const tarn__stripped *stripped) {
   for (; stripped != NULL; stripped = stripped->next) {
-    const tarn__extent *e = stripped->extent;
-    for (size_t offset = 0; offset < e->size; offset += regions->page)
-      *handle_of(regions, e->offset + offset) = 0;
-    regions->mapped -= pages_in(regions, stripped);
+    uint64_t first = stripped->extent->offset / regions->page;
+    size_t count = pages_in(regions, stripped);
+    tarn__pages_clear(&regions->pages, first, first + count);
+    regions->mapped -= count;
   }
 }
 
@@ -336,10 +303,11 @@ static tarn_status ask_device(const tarn__regions *regions,
 
 // What is mapped gets its place, all else is spare.
 static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
+  uint64_t first = from / regions->page;
   size_t i = 0;
   note_mapped(regions, t, from);
   for (; i < t->mapped; i++)
-    *handle_of(regions, from + i * regions->page) = t->handles[i];
+    tarn__pages_set(&regions->pages, first + i, t->handles[i]);
   regions->mapped += t->mapped;
   for (; i < t->count; i++)
     regions->spares[regions->spare_count++] = t->handles[i];
@@ -363,9 +331,15 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
         tarn__source_check_limit(regions->strategy->pool, more);
     if (allowed != TARN_OK) return allowed;
   }
-  if (!reserve_pages(regions, to)) return TARN_E_NOMEM;
+  uint64_t first = from / regions->page;
+  if (!tarn__pages_prepare(&regions->pages, first, first + wanted)) {
+    return TARN_E_NOMEM;
+  }
   tarn_status status = prepare(regions, &t, stripped_count + wanted);
-  if (status != TARN_OK) return status;
+  if (status != TARN_OK) {
+    tarn__pages_end(&regions->pages, first, first + wanted);
+    return status;
+  }
   collect(regions, stripped, &t, wanted);
   request->asked = true;
   tarn__source_begin_ask(regions->strategy, more, more / regions->page);
@@ -375,6 +349,7 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
   note_stripped(regions, stripped);
   forget_stripped(regions, stripped);
   deliver(regions, &t, from);
+  tarn__pages_end(&regions->pages, first, first + wanted);
   return status;
 }
 
@@ -433,13 +408,12 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
 static void visit_region(const tarn__regions *regions, const tarn__region *r,
                          tarn__memory_fn *visit, void *context) {
   size_t page = regions->page;
-  for (size_t i = 0; i < r->page_room;) {
-    size_t from = i;
-    while (i < r->page_room && r->pages[i] != 0)
-      i++;
-    if (i > from) visit(context, r->base + from * page, (i - from) * page);
-    while (i < r->page_room && r->pages[i] == 0)
-      i++;
+  uint64_t from = r->base / page;
+  uint64_t end = from + r->size / page;
+  uint64_t to = 0;
+  while ((to = tarn__pages_run(&regions->pages, &from, end)) != 0) {
+    visit(context, from * page, (size_t)(to - from) * page);
+    from = to;
   }
 }
 
@@ -454,11 +428,7 @@ void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
 // --- the invariants --------------------------------------------------------
 
 tarn_status tarn__regions_check(const tarn__regions *regions) {
-  size_t mapped = 0;
-  for (const tarn__region *r = regions->first; r != NULL; r = r->next) {
-    for (size_t i = 0; i < r->page_room; i++)
-      mapped += r->pages[i] != 0;
-  }
+  size_t mapped = tarn__pages_check(&regions->pages);
   if (mapped == regions->mapped && regions->promised == 0) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,
                     "arena_pool: %zu pages are mapped and %zu promised, says "

@@ -12,6 +12,7 @@
 #define TARN_POOL_REGION_H_
 
 #include "pool/extents.h"
+#include "pool/pages.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
 
@@ -19,8 +20,6 @@ typedef struct tarn__region {
   struct tarn__region *next;
   tarn_addr base;
   size_t size;
-  tarn_memory *pages;  // by number, |page_room| of them; 0: bare
-  size_t page_room;
 } tarn__region;
 
 // The regions of one strategy, and what it keeps for them.
@@ -29,6 +28,7 @@ typedef struct tarn__regions {
   const tarn__supply *supply;  // the pool's
   size_t page;                 // a multiple of the device's granularity
   tarn__region *first;
+  tarn__pages pages;  // of all regions; what has no handle is bare
   tarn_memory *spares;
   size_t spare_count;
   size_t spare_room;
@@ -54,11 +54,13 @@ typedef struct tarn__stripped {
 } tarn__stripped;
 
 // Reserves |size| bytes, or half as many, and so on, as there are addresses
-// for, but not under |least|.
+// for, but not under |least|. They begin at a multiple of |align| and of the
+// page.
 //
 // TARN_FULL  there are none left.
 TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
                                               size_t size, size_t least,
+                                              size_t align,
                                               tarn__region **out_region);
 
 // Whether there is memory in the page at |addr|, which is in a region.
