@@ -146,9 +146,10 @@ START_TEST(a_limit_is_checked_before_the_device_is_asked) {
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 10 * 4096);
   tarn_block a = take(pool, 4 * 4096);
   tarn_block b = take(pool, 6 * 4096);
-  assert_full(pool, 1, 0, "limit of 40960");
+  assert_full(pool, 1, 0, "limit of 40.00 KiB (40960 bytes)");
   give(b);
-  assert_full(pool, 6 * 4096 + 1, 0, "28672 bytes more");
+  assert_full(pool, 6 * 4096 + 1, 0,
+              "this would exceed the limit of 40.00 KiB (40960 bytes)");
   b = take(pool, 6 * 4096);
   give(a);
   give(b);
@@ -159,10 +160,10 @@ END_TEST
 START_TEST(a_limit_counts_rounded_sizes) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 4095));
-  assert_full(pool, 1, 0, "limit of 4095");
+  assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
   assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
   tarn_block block = take(pool, 4095);
-  assert_full(pool, 1, 0, "limit of 4095");
+  assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
   give(block);
 }
 END_TEST
@@ -194,7 +195,7 @@ START_TEST(a_lower_limit_only_stops_growth) {
   tarn_block again = take(pool, MIB);  // held already: no growth
   ck_assert_uint_eq(again.address, b.address);
   give(again);
-  assert_full(pool, 4096, 0, "limit of 4096");
+  assert_full(pool, 4096, 0, "limit of 4.00 KiB (4096 bytes)");
   give(a);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
   tarn_block small = take(pool, 4096);  // in the room of what was idle

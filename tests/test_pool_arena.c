@@ -193,7 +193,7 @@ START_TEST(a_device_smaller_than_a_segment_is_used) {
   tarn_block b = take(p.pool, 500 * KIBIBYTE);
   refuse(p.pool, MIB, 0, TARN_FULL);
   refuse(p.pool, 3 * (size_t)MIB, 0, TARN_FULL);
-  assert_error_says("3145728 bytes were refused");
+  assert_error_says("there are only 2.00 MiB (2097152 bytes)");
   give(a);
   give(b);
   // All of it, once the rest is given back.
@@ -225,7 +225,7 @@ START_TEST(a_limit_counts_pages) {
   tarn_block a = take(p.pool, SIM_PAGE);
   tarn_block b = take(p.pool, 1000);
   refuse(p.pool, 2 * SIM_PAGE, 0, TARN_FULL);
-  assert_error_says("limit of 6291456");
+  assert_error_says("limit of 6.00 MiB (6291456 bytes)");
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 2 * SIM_PAGE);
   give(a);
   // Its page moves, and only one more comes.

@@ -121,16 +121,16 @@ START_TEST(charges_count_against_the_limit) {
     tarn_block block;
     assert_ok(tarn_pool_charge(pool, MIBS(12), whole));
     assert_status(tarn_pool_alloc(pool, MIBS(5), 0, NULL, &block), TARN_FULL);
-    assert_error_says("12582912 charged besides");
-    assert_error_says("12582912 bytes whole (0, 12582912 charged)");
+    assert_error_says("12.00 MiB (12582912 bytes) charged besides");
+    assert_error_says("most: whole (0)");
     assert_zero_block(block);
     assert_ok(tarn_pool_discharge(pool, MIBS(12), whole));
     block = take(pool, MIBS(5));
     assert_ok(tarn__front_check(pool));
     tarn_pool_stats before = stats_of(pool);
     assert_status(tarn_pool_charge(pool, MIBS(12), whole), TARN_FULL);
-    assert_error_says("no room for 12582912 bytes for whole");
-    assert_error_says("limit of 16777216");
+    assert_error_says("no room for 12.00 MiB (12582912 bytes) for whole");
+    assert_error_says("limit of 16.00 MiB (16777216 bytes)");
     ck_assert_uint_eq(stats_of(pool).failures, before.failures + 1);
     ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
     ck_assert_uint_eq(charged_under(pool, whole), 0);
@@ -194,8 +194,7 @@ START_TEST(a_pool_with_charges_cannot_end) {
   tarn_tag tag = tag_of("table");
   assert_ok(tarn_pool_charge(pool, 4096, tag));
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
-  assert_error_says("4096 charged besides");
-  assert_error_says("4096 bytes table (0, 4096 charged)");
+  assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
   assert_ok(tarn_pool_destroy(pool));
 }
@@ -209,7 +208,7 @@ START_TEST(a_device_with_charges_cannot_close) {
   assert_ok(tarn_pool_charge(pool, 4096, tag));
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("sim:0: cannot close");
-  assert_error_says("4096 bytes table (0, 4096 charged)");
+  assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
   assert_ok(tarn_device_close(device));
 }

@@ -1,4 +1,6 @@
 // No room: the function of a program that is called then, and what is said.
+#include "tarn/account.h"
+#include "tarn/sim.h"
 #include "tarn/strategy.h"
 #include "test_pool_kit.h"
 
@@ -130,21 +132,112 @@ END_TEST
 
 START_TEST(its_no_is_final) {
   listener l = {.answer = true, .calls_with_no = 3};
-  tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
+  tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
+  tarn_block kept = take(pool, PAGE);
   refuse_here(pool, 2 * PAGE);
   ck_assert_uint_eq(l.calls, 3);
   ck_assert_uint_eq(stats_of(pool).failures, 1);
+  give(kept);
   end_pool(pool);
 }
 END_TEST
 
 START_TEST(it_is_not_called_for_ever) {
   listener l = {.answer = true};
-  tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
+  tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
+  tarn_block kept = take(pool, PAGE);
   refuse_here(pool, 2 * PAGE);
   ck_assert_uint_eq(l.calls, 16);
-  assert_error_says("limit of 4096");
+  ck_assert(l.need.can_fit);
+  assert_error_says("limit of 8.00 KiB (8192 bytes)");
+  give(kept);
   end_pool(pool);
+}
+END_TEST
+
+// --- what no freeing can make room for -------------------------------------
+
+START_TEST(more_than_the_limit_is_told_once) {
+  listener l = {.answer = true};
+  tarn_pool *pool = full_pool(all_strategies[_i], (size_t)64 * MIB, &l);
+  tarn_block kept = take(pool, MIB);
+  refuse_here(pool, (size_t)100 * MIB);
+  ck_assert_uint_eq(l.calls, 1);
+  ck_assert(!l.need.can_fit);
+  ck_assert_uint_eq(l.need.struct_size, sizeof l.need);
+  assert_error_says("limit of 64.00 MiB (67108864 bytes)");
+  give(kept);
+  end_pool(pool);
+}
+END_TEST
+
+START_TEST(charges_cannot_be_freed) {
+  listener l = {.answer = true};
+  tarn_pool *pool = full_pool("arena_pool", (size_t)64 * MIB, &l);
+  assert_ok(tarn_pool_charge(pool, (size_t)40 * MIB, 0));
+  refuse_here(pool, (size_t)30 * MIB);
+  ck_assert_uint_eq(l.calls, 1);
+  ck_assert(!l.need.can_fit);
+  l.calls = 0;
+  assert_status(tarn_pool_charge(pool, (size_t)65 * MIB, 0), TARN_FULL);
+  ck_assert_uint_eq(l.calls, 1);
+  ck_assert(!l.need.can_fit);
+  assert_ok(tarn_pool_discharge(pool, (size_t)40 * MIB, 0));
+  end_pool(pool);
+}
+END_TEST
+
+START_TEST(more_than_the_device_has_is_told_once) {
+  listener l = {.answer = true};
+  tarn_pool *pool = full_pool(all_strategies[_i], 0, &l);
+  tarn_block kept = take(pool, MIB);
+  refuse_here(pool, (size_t)1 << 45);
+  ck_assert_uint_eq(l.calls, 1);
+  ck_assert(!l.need.can_fit);
+  give(kept);
+  end_pool(pool);
+}
+END_TEST
+
+// The limit is raised, but not enough, and then not at all.
+START_TEST(a_higher_limit_is_another_try) {
+  listener l = {.answer = true, .raises = 2 * PAGE};
+  tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
+  give(take(pool, 9 * PAGE));
+  ck_assert_uint_eq(l.calls, 4);
+  ck_assert(!l.need.can_fit);
+  l.raises = 0;
+  l.calls = 0;
+  refuse_here(pool, 10 * PAGE);
+  ck_assert_uint_eq(l.calls, 1);
+  end_pool(pool);
+}
+END_TEST
+
+static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
+                             void *context) {
+  tarn_addr *others = context;
+  require(!need->can_fit);
+  tarn_place place = tarn_pool_place(pool);
+  require(tarn_device_deallocate(place, *others, (size_t)60 * MIB) == TARN_OK);
+  *others = 0;
+  return true;
+}
+
+START_TEST(memory_that_comes_free_elsewhere_is_another_try) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = (size_t)64 * MIB};
+  tarn_device *device = NULL;
+  tarn_addr others = 0;
+  assert_ok(tarn_sim_configure(&options));
+  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_place place = tarn_place_on(device);
+  assert_ok(tarn_device_allocate(place, (size_t)60 * MIB, &others));
+  tarn_pool *pool = pool_at(place);
+  assert_ok(tarn_pool_on_full(pool, give_others_back, &others));
+  give(take(pool, (size_t)30 * MIB));
+  ck_assert_uint_eq(others, 0);
+  assert_ok(tarn_device_close(device));
 }
 END_TEST
 
@@ -152,7 +245,7 @@ START_TEST(its_own_requests_go_without_it) {
   listener l = {.answer = false, .takes = 3 * PAGE};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
   refuse_here(pool, 2 * PAGE);
-  assert_error_says("no room for 8192 bytes");
+  assert_error_says("no room for 8.00 KiB (8192 bytes)");
   ck_assert_uint_eq(l.calls, 1);
   ck_assert_uint_eq(stats_of(pool).failures, 2);
   end_pool(pool);
@@ -213,21 +306,50 @@ START_TEST(the_text_says_all_of_it) {
                 TARN_FULL);
   ck_assert_str_eq(
       tarn_last_error(),
-      "pool of host: no room for 20480 bytes aligned to 65536 for gradients: "
-      "pool: 20480 bytes more would exceed the limit of 40960: 28672 are "
-      "reserved, 20587 of them live; 28672 reserved, 20587 live, 0 idle, "
-      "largest hole 0, 0% fragmented; most: 12288 bytes activations (1), 8192 "
-      "bytes weights (2), 100 bytes untagged (1)");
+      "pool of host: no room for 20.00 KiB (20480 bytes) aligned to 64.00 KiB "
+      "(65536 bytes) for gradients: this would exceed the limit of 40.00 KiB "
+      "(40960 bytes); 28.00 KiB (28672 bytes) reserved, 20.10 KiB (20587 "
+      "bytes) live, nothing idle; most: 12.00 KiB (12288 bytes) activations "
+      "(1), 8.00 KiB (8192 bytes) weights (2), 100 bytes untagged (1)");
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
     give(blocks[i]);
   assert_status(tarn_pool_alloc(pool, 11 * PAGE, 0, NULL, &none), TARN_FULL);
   ck_assert_str_eq(
       tarn_last_error(),
-      "pool of host: no room for 45056 bytes: pool: 45056 bytes more would "
-      "exceed the limit of 40960: 28672 are reserved, 0 of them live; 28672 "
-      "reserved, 0 live, 28672 idle, largest hole 12288, 57% fragmented");
+      "pool of host: no room for 44.00 KiB (45056 bytes): this would exceed "
+      "the limit of 40.00 KiB (40960 bytes); 28.00 KiB (28672 bytes) reserved, "
+      "all of it idle, the largest hole 12.00 KiB (12288 bytes), 57% "
+      "fragmented");
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_trim(pool, 0));
+}
+END_TEST
+
+static size_t count_of(const char *text, const char *part) {
+  size_t count = 0;
+  for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+    count++;
+  return count;
+}
+
+// Also where the limit, what is reserved and what one tag holds are the same.
+START_TEST(each_figure_is_there_once) {
+  for (size_t i = 0; i < 5; i++) {
+    tarn_pool *pool = host_pool(all_strategies[i]);
+    assert_ok(tarn_pool_limit(pool, (size_t)64 * MIB));
+    refuse_here(pool, (size_t)100 * MIB);
+    const char *text = tarn_last_error();
+    ck_assert_uint_eq(count_of(text, "100.00 MiB (104857600 bytes)"), 1);
+    ck_assert_uint_eq(count_of(text, "64.00 MiB (67108864 bytes)"), 1);
+    ck_assert_uint_eq(count_of(text, "104857600"), 1);
+    ck_assert_uint_eq(count_of(text, "67108864"), 1);
+    tarn_block kept = take(pool, (size_t)64 * MIB);
+    refuse_here(pool, (size_t)64 * MIB);
+    ck_assert_uint_eq(count_of(tarn_last_error(), "67108864"), 1);
+    give(kept);
+    assert_ok(tarn_pool_limit(pool, 0));
+    assert_ok(tarn_pool_trim(pool, 0));
+  }
 }
 END_TEST
 
@@ -246,8 +368,8 @@ START_TEST(long_names_cut_the_end_only) {
                                        NULL, tag_of(name), &none),
                 TARN_FULL);
   ck_assert_uint_le(strlen(tarn_last_error()), 511);
-  assert_error_says("would exceed the limit of 16384: 12288 are reserved");
-  assert_error_says("12288 reserved, 303 live, 0 idle, largest hole 0, 0%");
+  assert_error_says("would exceed the limit of 16.00 KiB (16384 bytes)");
+  assert_error_says("12.00 KiB (12288 bytes) reserved, 303 bytes live");
   assert_error_says("102 bytes cccccccccccccccccccccccccccccccccccccccc (1)");
   for (int i = 0; i < 3; i++)
     give(blocks[i]);
@@ -278,7 +400,7 @@ START_TEST(a_strategy_that_cannot_say_is_unknown) {
   refuse_here(pool, 100);
   ck_assert_str_eq(tarn_last_error(),
                    "pool of host: no room for 100 bytes: silent_pool: has no "
-                   "room; 0 reserved, 0 live, idle and largest hole unknown");
+                   "room; nothing reserved");
   ck_assert_uint_eq(l.need.idle_bytes, TARN_POOL_UNKNOWN);
   ck_assert_uint_eq(l.need.largest_hole, TARN_POOL_UNKNOWN);
   end_pool(pool);
@@ -289,13 +411,17 @@ int main(void) {
   Suite *suite = suite_create("pool: a function for when there is no room");
   TCase *loops = tcase_create("each strategy");
   tcase_add_loop_test(loops, it_makes_room, 0, 5);
+  tcase_add_loop_test(loops, more_than_the_limit_is_told_once, 0, 5);
+  tcase_add_loop_test(loops, more_than_the_device_has_is_told_once, 0, 5);
   suite_add_tcase(suite, loops);
   ADD_CASE(suite, "the program's function", it_is_told_what_is_needed,
            it_may_raise_the_limit_even_above_the_request,
            it_is_not_called_where_there_is_room, its_no_is_final,
            it_is_not_called_for_ever, its_own_requests_go_without_it,
-           it_cannot_be_exchanged_from_within, it_may_exchange_the_strategy);
-  ADD_CASE(suite, "texts", the_text_says_all_of_it, long_names_cut_the_end_only,
-           a_strategy_that_cannot_say_is_unknown);
+           it_cannot_be_exchanged_from_within, it_may_exchange_the_strategy,
+           charges_cannot_be_freed, a_higher_limit_is_another_try,
+           memory_that_comes_free_elsewhere_is_another_try);
+  ADD_CASE(suite, "texts", the_text_says_all_of_it, each_figure_is_there_once,
+           long_names_cut_the_end_only, a_strategy_that_cannot_say_is_unknown);
   return run_pool_suite(suite);
 }

@@ -163,12 +163,12 @@ START_TEST(blocks_that_are_out_keep_it) {
   tarn_block block = take_tagged(pool, 5000, tag_of("activations"));
   tarn_block plain = take(pool, 300);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
-  assert_error_says("2 blocks of 5300 bytes are out");
-  assert_error_says("5000 bytes activations");
+  assert_error_says("2 blocks of 5.17 KiB (5300 bytes) are out");
+  assert_error_says("4.88 KiB (5000 bytes) activations");
   assert_error_says("sim:0");
   give(block);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
-  assert_error_says("300 bytes untagged");
+  assert_error_says("1 blocks of 300 bytes are out: untagged (1)");
   give(plain);
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);

@@ -219,7 +219,7 @@ START_TEST(a_limit_holds_for_what_is_added) {
   tarn_block a = take(p.pool, SIM_PAGE);
   assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
   assert_status(tarn_pool_resize(&a, 4 * SIM_PAGE, NULL), TARN_FULL);
-  assert_error_says("limit of 6291456");
+  assert_error_says("limit of 6.00 MiB (6291456 bytes)");
   ck_assert_uint_eq(a.size, SIM_PAGE);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
   resize_to(&a, 3 * SIM_PAGE, NULL);

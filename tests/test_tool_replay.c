@@ -191,10 +191,43 @@ START_TEST(a_dry_run_holds_nothing) {
   tool_output_free(&o);
   o = tool_run("replay", path, "--dry", "--limit", "54G", "-o", "json");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "would exceed the limit of 57982058496");
+  assert_contains(o.err,
+                  "would exceed the limit of 54.00 GiB (57982058496 bytes)");
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);  // iterations
   ck_assert_double_eq(result_at(o.out, 0, "reserved_peak_bytes"),
                       (double)((uint64_t)50 << 30));
+  tool_output_free(&o);
+}
+END_TEST
+
+static void assert_refused_by_all(tool_output *o) {
+  ck_assert_int_eq(o->status, 1);
+  ck_assert_int_lt(o->peak_kib, 1 << 20);
+  assert_contains(o->err, "no room for 32.00 TiB (35184372088832 bytes): ");
+  assert_contains(o->err, "there are only ");
+  for (int pool = 0; pool < 5; pool++) {
+    ck_assert_double_eq(result_at(o->out, pool, "failed"), 2);
+    ck_assert_double_eq(result_at(o->out, pool, "reserved_peak_bytes"), 0);
+  }
+  tool_output_free(o);
+}
+
+// A small file can ask for more than any machine has.
+START_TEST(what_no_machine_has_is_refused_at_once) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 0x10000, UINT64_C(1) << 45);
+  char path[512];
+  snprintf(path, sizeof path, "%s", write_snapshot("hostile.pickle"));
+  static const char *const pools =
+      "arena_pool,page_unit_pool,no_pool,buddy_pool,async_pool";
+  tool_output o = tool_run("replay", path, "-o", "json", "--pool", pools);
+  assert_refused_by_all(&o);
+  o = tool_run("replay", path, "-o", "json", "--pool", pools, "--dry");
+  assert_refused_by_all(&o);
+  o = tool_run("why", path);
+  assert_contains(o.err, "32.00 TiB were needed at once");
   tool_output_free(&o);
 }
 END_TEST
@@ -546,6 +579,7 @@ int main(void) {
   tcase_add_test(files, iterations_start_alike);
   tcase_add_test(files, refused_requests_are_counted);
   tcase_add_test(files, a_dry_run_holds_nothing);
+  tcase_add_test(files, what_no_machine_has_is_refused_at_once);
   tcase_add_test(files, a_trace_of_nothing);
   tcase_add_test(files, no_alloc_no_figures);
   tcase_add_test(files, no_history_is_told);

@@ -166,8 +166,9 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 
 // A dry run: blocks have addresses and are counted as ever, but there is no
 // memory, and nothing may touch them. The device is asked for no memory;
-// |limit| is what it pretends to have. The addresses are none that a process
-// can have, and those of two dry pools may be the same.
+// |limit| is what it pretends to have (0: 1 TiB, or what the device has if that
+// is more). The addresses are none that a process can have, and those of two
+// dry pools may be the same.
 //
 // With either flag a pool cannot debug, nor its blocks sleep:
 // TARN_E_UNSUPPORTED, and TARN_POOL_DEBUG is not looked at.
@@ -215,11 +216,15 @@ TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 // minimum). Bytes are not cleared.
 //
 // Lifetime:       give it back with tarn_pool_free before the device closes.
-// Cost:           O(1); calls of the device when the pool grows or moves pages,
-//                 an event when the block comes from another stream.
+// Cost:           O(1); calls of the device when the pool grows or moves pages
+//                 (among them, now and then, what it has free), an event when
+//                 the block comes from another stream.
 // TARN_FULL       no room, and none could be made: free, or ask for less. The
 //                 text says what the strategy or the device said, what is idle,
-//                 how large the largest hole is, and which tags hold most.
+//                 how large the largest hole is, and which tags hold most. What
+//                 is more than the limit less charges, or than what the device
+//                 has free together with the pool's idle memory, is refused at
+//                 once: nothing is reserved, mapped or given back for it.
 // TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
 // TARN_E_STATE    a captured graph uses the pool (tarn/capture.h).
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
@@ -378,11 +383,19 @@ typedef struct tarn_pool_need {
   size_t idle_bytes;     // held, and in no block; or TARN_POOL_UNKNOWN
   size_t largest_hole;   // of them in one piece; likewise
   size_t charged_bytes;  // as in tarn_pool_stats
+  bool can_fit;  // the request could be served if all blocks of the pool
+                 // were freed; false: no freeing helps
 } tarn_pool_need;
 
 // Makes room for a request: frees blocks, trims, raises the limit. True: the
 // request is to be tried again, and if there is still no room all of this
 // begins anew. False: it is TARN_FULL.
+//
+// A request with |can_fit| false is larger than the limit less charges, or than
+// what the device has free together with all that the pool holds. The function
+// is called once for it. If it returns true, the request is tried again only if
+// the limit less charges has risen, or the request can fit by then, since other
+// memory of the device came free; otherwise it is TARN_FULL.
 //
 // Called on the thread of the request, with no lock held, so several threads
 // may be in it at once. It may use the pool as any other code. Requests of its

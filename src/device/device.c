@@ -307,21 +307,33 @@ uint32_t tarn_device_extensions(const tarn_device *device) {
   return device->info.extensions;
 }
 
-tarn_status tarn_device_memory(tarn_device *device, size_t *out_total,
-                               size_t *out_free) {
-  *out_total = *out_free = 0;
+static tarn_status ask_memory(tarn_device *device, size_t *out_total,
+                              size_t *out_free) {
   tarn_status status = tarn__device_check(device);
   if (status == TARN_OK) status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
+  C_Status result =
+      device->abi->device_memory_stats(&device->handle, out_total, out_free);
+  return tarn__device_result(device, "device_memory_stats", 0, result);
+}
+
+tarn_status tarn_device_memory(tarn_device *device, size_t *out_total,
+                               size_t *out_free) {
   size_t total = 0;
   size_t available = 0;
-  C_Status result =
-      device->abi->device_memory_stats(&device->handle, &total, &available);
-  status = tarn__device_result(device, "device_memory_stats", 0, result);
-  if (status != TARN_OK) return status;
-  *out_total = total;
-  *out_free = available < total ? available : total;
-  return TARN_OK;
+  tarn_status status = ask_memory(device, &total, &available);
+  bool known = status == TARN_OK;
+  *out_total = known ? total : 0;
+  *out_free = !known ? 0 : available < total ? available : total;
+  return status;
+}
+
+tarn_status tarn__device_room(tarn_device *device, size_t *out_total,
+                              size_t *out_free) {
+  *out_total = *out_free = 0;
+  tarn_status status = ask_memory(device, out_total, out_free);
+  if (*out_free > *out_total) *out_free = SIZE_MAX;
+  return status;
 }
 
 static const char *const function_names[] = {

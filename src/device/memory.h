@@ -9,6 +9,12 @@
 TARN_MUST_CHECK tarn_status tarn__place_device(tarn_place place,
                                                tarn_device **out_device);
 
+// As tarn_device_memory, but |*out_free| is SIZE_MAX, for unknown, where the
+// plug-in has more free than it has in all.
+TARN_MUST_CHECK tarn_status tarn__device_room(tarn_device *device,
+                                              size_t *out_total,
+                                              size_t *out_free);
+
 // What follows is not counted: a pool gives all of it back when the device
 // closes. Otherwise it is as the public functions that it is named after, with
 // tarn__device_give taking back what either of the first two gave.

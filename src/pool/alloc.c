@@ -9,6 +9,7 @@
 #include "device/memory.h"
 #include "pool/capture.h"
 #include "pool/ladder.h"
+#include "pool/room.h"
 
 // --- counting --------------------------------------------------------------
 
@@ -75,15 +76,25 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-// The strategy has refused, and is asked again as long as room can be made.
+// What cannot have room changes nothing. |counted|: under |tag|.
+static tarn_status try_take(tarn_pool *pool, tarn__request *request,
+                            tarn_tag tag, bool counted,
+                            tarn__piece **out_piece) {
+  tarn_status status = tarn__room_check(pool, request->size);
+  request->beyond = status == TARN_FULL;
+  if (status == TARN_OK && counted) status = tarn__front_prepare_tag(pool, tag);
+  return status == TARN_OK ? ask_strategy(pool, request, out_piece) : status;
+}
+
+// There was no room, and it is tried again as long as room can be made.
 __attribute__((cold, noinline)) static tarn_status make_room(
-    tarn_pool *pool, tarn__request *request, tarn_tag tag,
+    tarn_pool *pool, tarn__request *request, tarn_tag tag, bool counted,
     tarn__piece **out_piece) {
   tarn__ladder ladder;
   tarn_status status = TARN_FULL;
   tarn__ladder_begin(&ladder, pool, request, tag);
   while (status == TARN_FULL && tarn__ladder_climb(&ladder))
-    status = ask_strategy(pool, request, out_piece);
+    status = try_take(pool, request, tag, counted, out_piece);
   return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
 }
 
@@ -103,9 +114,12 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
   // As it is now: it may be switched while the lock is let go.
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = tarn__capture_admit(pool, request);
-  if (status == TARN_OK && counted) status = tarn__front_prepare_tag(pool, tag);
-  if (status == TARN_OK) status = ask_strategy(pool, request, out_piece);
-  if (status == TARN_FULL) status = make_room(pool, request, tag, out_piece);
+  if (status == TARN_OK) {
+    status = try_take(pool, request, tag, counted, out_piece);
+  }
+  if (status == TARN_FULL) {
+    status = make_room(pool, request, tag, counted, out_piece);
+  }
   if (request->asked) pool->stats.misses++;
   if (status != TARN_OK) return fail(pool, request, tag, status);
   if (!request->asked) pool->stats.hits++;

@@ -73,8 +73,11 @@ static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
                                 size_t *page) {
   size_t granularity = 0;
   size_t total = 0;
+  size_t available = 0;
   tarn_status status = tarn_range_granularity(supply->device, &granularity);
-  if (status == TARN_OK) status = supply->calls->memory(supply, &total);
+  if (status == TARN_OK) {
+    status = supply->calls->memory(supply, &total, &available);
+  }
   if (status != TARN_OK || granularity > total) return status;
   if (*page < granularity) *page = granularity;
   if (*page > total && *page <= DEFAULT_PAGE) *page = granularity;

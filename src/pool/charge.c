@@ -6,6 +6,7 @@
 //     put on the books
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
@@ -15,8 +16,9 @@ void tarn__front_describe_charges(const tarn_pool *pool,
                                   char out[TARN__CHARGES_SIZE]) {
   out[0] = '\0';
   if (pool->stats.charged_bytes == 0) return;
-  snprintf(out, TARN__CHARGES_SIZE, ", %zu charged besides",
-           pool->stats.charged_bytes);
+  char text[TARN__BYTES_TEXT];
+  snprintf(out, TARN__CHARGES_SIZE, ", %s charged besides",
+           tarn__bytes_text(pool->stats.charged_bytes, text));
 }
 
 static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
@@ -63,7 +65,8 @@ static tarn_status charge(tarn_pool *pool, const tarn__request *request,
 tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
   tarn_status status = check(pool, tag);
   if (status != TARN_OK || size == 0) return status;
-  tarn__request request = {.size = size, .align = pool->natural_align};
+  tarn__request request = {
+      .size = size, .align = pool->natural_align, .charge = true};
   tarn__refusal refusal = {.size = size, .tag = tag, .noted = true};
   tarn__front_enter(pool);
   status = charge(pool, &request, tag);
@@ -77,10 +80,12 @@ tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
 static tarn_status discharge(tarn_pool *pool, size_t size, tarn_tag tag) {
   size_t charged = tag < pool->tag_count ? pool->tags[tag].charged_bytes : 0;
   if (size > charged) {
+    char wanted[TARN__BYTES_TEXT];
+    char text[TARN__BYTES_TEXT];
     return tarn__fail(TARN_E_INVALID,
-                      "pool: %zu bytes to discharge, and under '%s' %zu are "
-                      "charged",
-                      size, tarn_pool_tag_name(tag), charged);
+                      "pool: %s to discharge, and under '%s' %s are charged",
+                      tarn__bytes_text(size, wanted), tarn_pool_tag_name(tag),
+                      tarn__bytes_text(charged, text));
   }
   pool->tags[tag].charged_bytes -= size;
   pool->stats.charged_bytes -= size;

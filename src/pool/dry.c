@@ -6,11 +6,13 @@
 // The addresses are those that no process has, so whatever is touched there by
 // mistake faults, and no block of another pool stands at one. An arena deals
 // them out, so that they are used again and a run never comes to their end.
-// Memory has no address to tell it from other memory: all handles are one.
+// Memory has no address to tell it from other memory: a handle is its size.
 //
-// How much there is, is for the pool's limit to say, which is checked before
-// anything is asked for here.
+// How much there is the pool's limit says. Without one it is more than any one
+// device has, for traces of devices larger than the one at hand. The pool
+// compares before it asks; here only addresses can be lacking.
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/hostmem.h"
 #include "pool/supply.h"
@@ -22,12 +24,14 @@ static const size_t SPACE = (size_t)1 << 55;
 // As well aligned as any driver aligns, since addresses cost nothing.
 static const size_t STEP = (size_t)2 << 20;
 
-static const tarn_memory HANDLE = 1;
+// What there is without a limit, if the device has less.
+static const size_t UNLIMITED = (size_t)1 << 40;
 
 typedef struct tarn__dry {
   pthread_mutex_t lock;  // guards |arena|
   tarn_arena *arena;     // of the addresses, less BASE
   size_t total;          // bytes that the device is said to have
+  atomic_size_t given;   // of them, and not yet given back
 } tarn__dry;
 
 // --- what the device is like -----------------------------------------------
@@ -42,9 +46,22 @@ static tarn_status query(const tarn__supply *supply,
   return status;
 }
 
-static tarn_status memory(const tarn__supply *supply, size_t *out_total) {
-  *out_total = supply->dry->total;
+static tarn_status memory(const tarn__supply *supply, size_t *out_total,
+                          size_t *out_free) {
+  tarn__dry *dry = supply->dry;
+  size_t given = atomic_load_explicit(&dry->given, memory_order_relaxed);
+  size_t all = dry->total > UNLIMITED ? dry->total : UNLIMITED;
+  *out_total = dry->total;
+  *out_free = given < all ? all - given : 0;
   return TARN_OK;
+}
+
+static void count_given(tarn__dry *dry, size_t size) {
+  atomic_fetch_add_explicit(&dry->given, size, memory_order_relaxed);
+}
+
+static void count_back(tarn__dry *dry, size_t size) {
+  atomic_fetch_sub_explicit(&dry->given, size, memory_order_relaxed);
 }
 
 // --- addresses -------------------------------------------------------------
@@ -74,12 +91,15 @@ static tarn_status release(const tarn__supply *supply, tarn_addr addr,
 static tarn_status take(const tarn__supply *supply, uint64_t serial,
                         size_t size, tarn_addr *out_addr) {
   (void)serial;
-  return reserve(supply, size, 0, out_addr);
+  tarn_status status = reserve(supply, size, 0, out_addr);
+  if (status == TARN_OK) count_given(supply->dry, size);
+  return status;
 }
 
 static tarn_status give(const tarn__supply *supply, uint64_t serial,
                         tarn_addr addr, size_t size) {
   (void)serial;
+  count_back(supply->dry, size);
   return release(supply, addr, size);
 }
 
@@ -87,23 +107,23 @@ static tarn_status give(const tarn__supply *supply, uint64_t serial,
 
 static tarn_status create(const tarn__supply *supply, size_t size,
                           tarn_memory *out_memory) {
-  (void)supply;
-  (void)size;
-  *out_memory = HANDLE;
+  count_given(supply->dry, size);
+  *out_memory = size;
   return TARN_OK;
 }
 
 static tarn_status destroy(const tarn__supply *supply, tarn_memory handle) {
-  (void)supply;
-  (void)handle;
+  count_back(supply->dry, (size_t)handle);
   return TARN_OK;
 }
 
 static tarn_status map(const tarn__supply *supply, tarn_addr addr, size_t size,
                        tarn_memory handle) {
+  (void)supply;
   (void)addr;
   (void)size;
-  return destroy(supply, handle);
+  (void)handle;
+  return TARN_OK;
 }
 
 static tarn_status do_nothing(const tarn__supply *supply, tarn_addr addr,

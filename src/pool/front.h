@@ -72,6 +72,7 @@ struct tarn_pool {
   tarn__recorder recorder;
   size_t aligns;     // to what the device has aligned all that it gave so far
   size_t pending;    // bytes that are on their way from or to the device
+  size_t credit;     // bytes to grow by before the device is asked what it has
   size_t returning;  // pieces that are on their way to the device
   pthread_cond_t returned;  // one of them has arrived
   tarn_pool_stats stats;
@@ -288,8 +289,8 @@ bool tarn__tag_is_known(tarn_tag tag);
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size);
 
-// ", 4096 charged besides", or nothing. The lock is held.
-enum { TARN__CHARGES_SIZE = 48 };
+// ", 4.00 KiB (4096 bytes) charged besides", or nothing. The lock is held.
+enum { TARN__CHARGES_SIZE = 80 };
 void tarn__front_describe_charges(const tarn_pool *pool,
                                   char out[TARN__CHARGES_SIZE]);
 

@@ -16,11 +16,14 @@
 #include "pool/ladder.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
 #include "pool/on_full.h"
+#include "pool/room.h"
 
 enum {
   ROUNDS = 16,
@@ -150,6 +153,8 @@ static bool call_program(tarn__ladder *ladder) {
   const tarn_pool_stats *stats = &pool->stats;
   tarn__survey found;
   if (ladder->refused || !tarn__on_full_is_set(pool)) return false;
+  bool can_fit = tarn__room_can_fit(pool, ladder->request);
+  size_t limit = tarn__front_limit(pool);
   bool known = survey(pool, &found);
   tarn_pool_need need = {
       .struct_size = sizeof need,
@@ -163,10 +168,15 @@ static bool call_program(tarn__ladder *ladder) {
       .idle_bytes = known ? found.idle : TARN_POOL_UNKNOWN,
       .largest_hole = known ? found.largest : TARN_POOL_UNKNOWN,
       .charged_bytes = stats->charged_bytes,
+      .can_fit = can_fit,
   };
   tarn__front_leave(pool);
   bool again = tarn__on_full_call(pool, &need);
   tarn__front_enter(pool);
+  if (again && !can_fit) {
+    again = tarn__front_limit(pool) > limit ||
+            tarn__room_can_fit(pool, ladder->request);
+  }
   ladder->refused = !again;
   return again;
 }
@@ -193,11 +203,12 @@ void tarn__ladder_begin(tarn__ladder *ladder, tarn_pool *pool,
       (tarn__ladder){.pool = pool, .request = request, .tag = tag, .rounds = 1};
 }
 
-// Whatever comes free the limit does not allow it; the program may raise that.
-// And in a capture nothing may be waited for, nor given back.
+// Idle memory would not be enough, even if all of it came free: only the
+// program can help. And in a capture nothing may be waited for, nor given back.
 static bool is_hopeless(const tarn__ladder *ladder) {
-  return tarn__front_keeps(ladder->pool) ||
-         ladder->request->size > tarn__front_limit(ladder->pool);
+  const tarn_pool *pool = ladder->pool;
+  return tarn__front_keeps(pool) || ladder->request->beyond ||
+         ladder->request->size > tarn__front_limit(pool);
 }
 
 // Another round, if the last one has helped.
@@ -225,51 +236,111 @@ bool tarn__ladder_climb(tarn__ladder *ladder) {
 
 // --- what is said ----------------------------------------------------------
 
+// Whether |text| has |number| in it, as a number of its own.
+static bool mentions(const char *text, size_t number) {
+  static const char digits[] = "0123456789";
+  char wanted[24];
+  size_t length = (size_t)snprintf(wanted, sizeof wanted, "%zu", number);
+  for (text += strcspn(text, digits); *text != '\0';
+       text += strcspn(text, digits)) {
+    size_t found = strspn(text, digits);
+    if (found == length && strncmp(text, wanted, length) == 0) return true;
+    text += found;
+  }
+  return false;
+}
+
+// The reason is the strategy's or the device's, in its own words: a figure that
+// it gives is not repeated.
+static void describe_request(const tarn__ladder *ladder, char *out,
+                             size_t out_size) {
+  const tarn__request *request = ladder->request;
+  char size[TARN__BYTES_TEXT];
+  char align[TARN__BYTES_TEXT];
+  bool said = mentions(ladder->reason, request->size);
+  bool aligned = request->align > ladder->pool->natural_align;
+  snprintf(out, out_size, "%s%s%s%s%.40s",
+           said ? tarn__bytes_short(request->size, size)
+                : tarn__bytes_text(request->size, size),
+           aligned ? " aligned to " : "",
+           aligned ? tarn__bytes_text(request->align, align) : "",
+           ladder->tag != 0 ? " for " : "",
+           ladder->tag != 0 ? tarn_pool_tag_name(ladder->tag) : "");
+}
+
 static size_t percent_fragmented(const tarn__survey *found) {
-  if (found->idle == 0) return 0;
   double part = (double)found->largest / (double)found->idle;
   return (size_t)(100.0 - 100.0 * part);
 }
 
-static void describe_idle(tarn_pool *pool, char *out, size_t out_size) {
-  tarn__survey found;
-  if (!survey(pool, &found)) {
-    snprintf(out, out_size, "idle and largest hole unknown");
+static void describe_holes(const tarn__survey *found, char *out,
+                           size_t out_size) {
+  char hole[TARN__BYTES_TEXT];
+  if (found->largest == found->idle) {
+    snprintf(out, out_size, " in one hole");
   } else {
-    snprintf(out, out_size, "%zu idle, largest hole %zu, %zu%% fragmented",
-             found.idle, found.largest, percent_fragmented(&found));
+    snprintf(out, out_size, ", the largest hole %s, %zu%% fragmented",
+             tarn__bytes_text(found->largest, hole), percent_fragmented(found));
   }
 }
 
-static void describe_request(const tarn__ladder *ladder, char *out,
-                             size_t out_size) {
-  const tarn__request *request = ladder->request;
-  char align[40] = "";
-  if (request->align > ladder->pool->natural_align) {
-    snprintf(align, sizeof align, " aligned to %zu", request->align);
+static const char *part_of(size_t all, size_t part,
+                           char out[TARN__BYTES_TEXT]) {
+  return part == all ? "all of it" : tarn__bytes_text(part, out);
+}
+
+static void describe_idle(tarn_pool *pool, char *out, size_t out_size) {
+  char text[TARN__BYTES_TEXT];
+  char holes[112];
+  tarn__survey found;
+  if (!survey(pool, &found)) {
+    snprintf(out, out_size, ", idle bytes unknown");
+  } else if (found.idle != 0) {
+    describe_holes(&found, holes, sizeof holes);
+    snprintf(out, out_size, ", %s idle%s",
+             part_of(pool->stats.reserved_bytes, found.idle, text), holes);
+  } else {
+    snprintf(out, out_size, ", nothing idle");
   }
-  snprintf(out, out_size, "%zu bytes%s%s%.40s", request->size, align,
-           ladder->tag != 0 ? " for " : "",
-           ladder->tag != 0 ? tarn_pool_tag_name(ladder->tag) : "");
+}
+
+// What is held, how much of that is live, and how much idle.
+static void describe_held(const tarn__ladder *ladder, char *out,
+                          size_t out_size) {
+  const tarn_pool_stats *stats = &ladder->pool->stats;
+  char reserved[TARN__BYTES_TEXT];
+  char text[TARN__BYTES_TEXT];
+  char idle[192];
+  char live[TARN__BYTES_TEXT + 8] = "";
+  if (stats->reserved_bytes == 0) {
+    snprintf(out, out_size, "nothing reserved");
+    return;
+  }
+  bool said = mentions(ladder->reason, stats->reserved_bytes);
+  tarn__bytes_text(stats->reserved_bytes, reserved);
+  if (stats->live_bytes != 0) {
+    snprintf(live, sizeof live, ", %s live",
+             part_of(stats->reserved_bytes, stats->live_bytes, text));
+  }
+  describe_idle(ladder->pool, idle, sizeof idle);
+  snprintf(out, out_size, "%s reserved%s%s", said ? "that much is" : reserved,
+           live, idle);
 }
 
 // What is wanted and why not stand first, since a text may be cut at its end.
 tarn_status tarn__ladder_fail(const tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
   char place[64];
-  char request[144];
-  char idle[112];
+  char request[192];
+  char held[320];
   char holders[320];
   char charged[TARN__CHARGES_SIZE];
-  tarn__front_describe_charges(pool, charged);
   describe_request(ladder, request, sizeof request);
-  describe_idle(pool, idle, sizeof idle);
+  describe_held(ladder, held, sizeof held);
+  tarn__front_describe_charges(pool, charged);
   tarn__front_top_holders(pool, HOLDERS, holders, sizeof holders);
-  return tarn__fail(TARN_FULL,
-                    "pool of %s: no room for %s: %s; %zu reserved, %zu live%s, "
-                    "%s%s%s",
+  return tarn__fail(TARN_FULL, "pool of %s: no room for %s: %s; %s%s%s%s",
                     tarn_place_text(pool->place, place, sizeof place), request,
-                    ladder->reason, pool->stats.reserved_bytes,
-                    pool->stats.live_bytes, charged, idle,
-                    *holders ? "; most: " : "", holders);
+                    ladder->reason, held, charged, *holders ? "; most: " : "",
+                    holders);
 }

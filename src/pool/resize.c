@@ -7,6 +7,7 @@
 // mistake, is refused.
 #include "base/status.h"
 #include "pool/capture.h"
+#include "pool/room.h"
 #include "pool/whose.h"
 
 static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
@@ -34,6 +35,14 @@ static tarn_status no_room(const tarn__piece *piece, size_t size) {
                     (unsigned long long)piece->address, piece->size, size);
 }
 
+static tarn_status check_room(tarn_pool *pool, tarn__request *request,
+                              const tarn__piece *piece) {
+  if (request->size <= piece->size) return TARN_OK;
+  tarn_status status = tarn__room_check(pool, request->size - piece->size);
+  request->lacks = status == TARN_FULL;
+  return status;
+}
+
 // One that was replaced gets no more memory, and all that it has idle goes
 // back: what a block of it has it keeps.
 static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
@@ -43,7 +52,8 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
     return request->size <= piece->size ? TARN_OK
                                         : no_room(piece, request->size);
   }
-  tarn_status status = owner->type->resize(owner, request, piece);
+  tarn_status status = check_room(pool, request, piece);
+  if (status == TARN_OK) status = owner->type->resize(owner, request, piece);
   if (owner != pool->current) {  // now; what is idle came of this call
     owner->inside++;
     (void)owner->type->trim(owner, 0);
@@ -98,7 +108,10 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   };
   tarn_status status = order(pool, piece, in_all, stream, &request.serial);
   if (status == TARN_OK) status = ask_strategy(pool, &request, piece);
-  if (request.lacks) *out_shot = picture_of(pool, piece, size, serial);
+  if (request.lacks) {
+    *out_shot = picture_of(pool, piece, size, serial);
+    return tarn__room_lacks(pool, "add", in_all - piece->size);
+  }
   if (status != TARN_OK) return status;
   if (!grows) pool->cuts++;
   // What it grew into may be behind work of that stream, which whoever gets the

@@ -8,7 +8,7 @@
 // |resizing|, from before the first strategy is asked until the last has ended:
 // so they are the same blocks all the time, all or none of which awake.
 #include "base/status.h"
-#include "pool/front.h"
+#include "pool/room.h"
 
 enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
 
@@ -182,7 +182,11 @@ static tarn_status wake_in(tarn_pool *pool, tarn__strategy *strategy,
 }
 
 static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
-  tarn_status status = mark_sleepers(pool, tag);
+  bool known = tag < pool->tag_count;
+  size_t size = known ? pool->tags[tag].asleep_bytes : 0;
+  tarn_status status = tarn__room_check(pool, size);
+  if (status == TARN_FULL) return tarn__room_lacks(pool, "wake", size);
+  if (status == TARN_OK) status = mark_sleepers(pool, tag);
   if (status != TARN_OK) return status;
   tarn__strategy *owner = NULL;
   for (uintptr_t at = 0;

@@ -3,24 +3,17 @@
 // The lock is let go for the device's sake: its calls take microseconds to
 // milliseconds, and other threads have hits to serve meanwhile. What is asked
 // for is charged first, so that a limit holds whatever comes back when.
+#include "base/bytes.h"
 #include "base/status.h"
 #include "pool/front.h"
 
-static tarn_status over_limit(const tarn_pool *pool, size_t size) {
-  const tarn_pool_stats *stats = &pool->stats;
-  char charged[TARN__CHARGES_SIZE];
-  tarn__front_describe_charges(pool, charged);
-  if (stats->limit_bytes == 0) {
-    return tarn__fail(TARN_FULL,
-                      "pool: %zu bytes more than the %zu reserved%s are more "
-                      "than can be addressed",
-                      size, stats->reserved_bytes, charged);
+static tarn_status over_limit(const tarn_pool *pool) {
+  char text[TARN__BYTES_TEXT];
+  if (pool->stats.limit_bytes == 0) {
+    return tarn__fail(TARN_FULL, "this is more than can be addressed");
   }
-  return tarn__fail(TARN_FULL,
-                    "pool: %zu bytes more would exceed the limit of %zu: %zu "
-                    "are reserved, %zu of them live%s",
-                    size, stats->limit_bytes, stats->reserved_bytes,
-                    stats->live_bytes, charged);
+  return tarn__fail(TARN_FULL, "this would exceed the limit of %s",
+                    tarn__bytes_text(pool->stats.limit_bytes, text));
 }
 
 static bool within_limit(const tarn_pool *pool, size_t size) {
@@ -32,7 +25,7 @@ static bool within_limit(const tarn_pool *pool, size_t size) {
 }
 
 tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
-  return within_limit(pool, size) ? TARN_OK : over_limit(pool, size);
+  return within_limit(pool, size) ? TARN_OK : over_limit(pool);
 }
 
 static void raise_reserved(tarn_pool *pool, size_t size) {
@@ -87,8 +80,8 @@ static tarn_status take_with_room(tarn_pool *pool, size_t size,
                                   tarn__piece *piece) {
   size_t align = request->align;
   size_t enough = 0;
-  if (!tarn_size_add(size, align, &enough)) return over_limit(pool, size);
-  if (!within_limit(pool, enough)) return over_limit(pool, enough);
+  if (!tarn_size_add(size, align, &enough)) return over_limit(pool);
+  if (!within_limit(pool, enough)) return over_limit(pool);
   return ask_device(pool, enough, request->serial, piece);
 }
 
@@ -218,8 +211,8 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   size_t padding = request->whole ? 0 : pool->padding;
   size_t padded = 0;
   *out_piece = NULL;
-  if (!round_up(pool, size, padding, &padded)) return over_limit(pool, size);
-  if (!within_limit(pool, padded)) return over_limit(pool, padded);
+  if (!round_up(pool, size, padding, &padded)) return over_limit(pool);
+  if (!within_limit(pool, padded)) return over_limit(pool);
   tarn__piece *piece = tarn__pieces_take(&pool->pieces);
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;

@@ -34,6 +34,8 @@ struct tarn__request {
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
   bool lacks;       // of a resize: refused for want of memory, not of a place
+  bool beyond;      // refused by room.h: idle memory is not enough
+  bool charge;      // for no memory of the pool: only its limit counts
   size_t guard;     // bytes of |size| that the block does not get
   bool whole;       // of the source: blocks that are cut out of the memory have
                     // the padding inside, so that it has none itself

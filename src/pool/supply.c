@@ -1,6 +1,7 @@
 // The device as the supply of a pool: each call is one of the device room's.
 #include "pool/supply.h"
 
+#include "base/os.h"
 #include "device/memory.h"
 
 static tarn_status query(const tarn__supply *supply,
@@ -8,9 +9,17 @@ static tarn_status query(const tarn__supply *supply,
   return tarn_device_query(supply->device, out_info);
 }
 
-static tarn_status memory(const tarn__supply *supply, size_t *out_total) {
-  size_t available = 0;
-  return tarn_device_memory(supply->device, out_total, &available);
+// A device knows its own memory. What it gives of the host's is the host's, and
+// unified memory may be more than either has.
+static tarn_status memory(const tarn__supply *supply, size_t *out_total,
+                          size_t *out_free) {
+  tarn_place place = supply->place;
+  if (place.kind == TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST)) {
+    return tarn__device_room(supply->device, out_total, out_free);
+  }
+  *out_total = *out_free = 0;
+  if (place.kind == TARN_PLACE_HOST) tarn__os_memory(out_total, out_free);
+  return TARN_OK;
 }
 
 static tarn_status take(const tarn__supply *supply, uint64_t serial,

@@ -16,9 +16,11 @@ typedef struct tarn__supply tarn__supply;
 
 // As the functions of device/memory.h and tarn/range.h of these names.
 typedef struct tarn__supply_calls {
-  // What the device is like; what it has in all.
+  // What the device is like; what it has in all and free now. 0 in all, or
+  // SIZE_MAX free: nobody knows.
   tarn_status (*query)(const tarn__supply *supply, tarn_device_info *out_info);
-  tarn_status (*memory)(const tarn__supply *supply, size_t *out_total);
+  tarn_status (*memory)(const tarn__supply *supply, size_t *out_total,
+                        size_t *out_free);
 
   // In the order of the stream with |serial|; 0: at once.
   tarn_status (*take)(const tarn__supply *supply, uint64_t serial, size_t size,
@@ -54,7 +56,7 @@ void tarn__supply_init(tarn__supply *supply, tarn_place place,
                        tarn_device *device);
 
 // Addresses without memory, as if |device| had |total| bytes; 0: as many as it
-// has, though more are given as well.
+// has, of which 1 TiB is free all the same.
 TARN_MUST_CHECK tarn_status tarn__supply_init_dry(tarn__supply *supply,
                                                   tarn_place place,
                                                   tarn_device *device,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/names.h"
 #include "base/os.h"
 #include "base/status.h"
@@ -102,16 +103,21 @@ static bool next_holder(const tarn_pool *pool, size_t *tag) {
   return next != SIZE_MAX;
 }
 
-// "4096 bytes weights (2)", the blocks; "4096 bytes weights (2, 1024 charged)".
-static int describe_holder(const tarn_pool *pool, size_t tag, char *out,
-                           size_t out_size) {
+// "4.00 KiB (4096 bytes) weights (2)", the blocks, or with charges "... (2 and
+// 100 bytes charged)". The figures of the only one are those of the pool.
+static int describe_holder(const tarn_pool *pool, size_t tag, bool only,
+                           char *out, size_t out_size) {
   const tarn__tag_count *count = &pool->tags[tag];
-  char charged[32] = "";
-  if (count->charged_bytes != 0) {
-    snprintf(charged, sizeof charged, ", %zu charged", count->charged_bytes);
+  char held[TARN__BYTES_TEXT];
+  char text[TARN__BYTES_TEXT];
+  char charged[TARN__CHARGES_SIZE] = "";
+  if (count->charged_bytes != 0 && !only) {
+    snprintf(charged, sizeof charged, " and %s charged",
+             tarn__bytes_text(count->charged_bytes, text));
   }
-  return snprintf(out, out_size, "%zu bytes %.40s (%zu%s)",
-                  bytes_held(pool, tag), tarn_pool_tag_name((tarn_tag)tag),
+  tarn__bytes_text(bytes_held(pool, tag), held);
+  return snprintf(out, out_size, "%s%s%.40s (%zu%s)", only ? "" : held,
+                  only ? "" : " ", tarn_pool_tag_name((tarn_tag)tag),
                   count->live_blocks, charged);
 }
 
@@ -121,9 +127,11 @@ void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
   size_t tag = SIZE_MAX;
   out[0] = '\0';
   for (; most > 0 && next_holder(pool, &tag); most--) {
+    size_t other = tag;
+    bool only = used == 0 && !next_holder(pool, &other);
     if (used != 0) used += (size_t)snprintf(out + used, out_size - used, ", ");
     if (used >= out_size) return;
-    int n = describe_holder(pool, tag, out + used, out_size - used);
+    int n = describe_holder(pool, tag, only, out + used, out_size - used);
     used += n > 0 ? (size_t)n : 0;
     if (used >= out_size) return;
   }
@@ -134,9 +142,10 @@ bool tarn__front_describe_out(const tarn_pool *pool, char *out,
   const tarn_pool_stats *stats = &pool->stats;
   char charged[TARN__CHARGES_SIZE];
   char holders[256];
+  char live[TARN__BYTES_TEXT];
   tarn__front_describe_charges(pool, charged);
   tarn__front_top_holders(pool, SIZE_MAX, holders, sizeof holders);
-  snprintf(out, out_size, "%zu blocks of %zu bytes are out%s: %s",
-           stats->live_blocks, stats->live_bytes, charged, holders);
+  snprintf(out, out_size, "%zu blocks of %s are out%s: %s", stats->live_blocks,
+           tarn__bytes_text(stats->live_bytes, live), charged, holders);
   return stats->live_blocks != 0 || stats->charged_bytes != 0;
 }

@@ -433,10 +433,11 @@ static C_Status async_copy_p2p(const C_Device dst_device,
 
 static C_Status memory_stats(const C_Device device, size_t *total,
                              size_t *available) {
+  count(&fake_seen.memory_queries, 1);
   if (struck(device)) return C_INTERNAL_ERROR;
   *total = fake.capacity;
   pthread_mutex_lock(&lock);
-  *available = fake.capacity - fake_seen.live_bytes;
+  *available = fake.capacity - (fake.boasts ? 0 : fake_seen.live_bytes);
   pthread_mutex_unlock(&lock);
   return C_SUCCESS;
 }

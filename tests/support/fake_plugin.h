@@ -34,6 +34,7 @@ typedef struct fake_habits {
   bool null_handles;      // streams and events stay NULL
   bool forks;             // initialize starts a helper, as drivers do
   bool full_is_null;      // out of memory: C_SUCCESS and NULL
+  bool boasts;            // says that all of its capacity is free
   bool strikes;           // every call may fail through faults_strike
   C_Status size_answer;   // of the size queries but min_chunk
   C_Status sync_answer;   // of synchronize_stream
@@ -61,6 +62,7 @@ typedef struct fake_ledger {
   size_t wrong_size;    // deallocations with a size that was never given
   size_t copies;        // made, queued ones when they ran
   size_t waits;         // synchronize_stream and _event calls
+  size_t memory_queries;
 } fake_ledger;
 
 extern fake_habits fake;

@@ -1,0 +1,110 @@
+// Room: what the limit and the device leave a pool.
+//
+// To ask the device takes a call of the driver or of the system, so a pool that
+// grows by little asks rarely: each answer grants a small part of what was free
+// as credit, within which the pool grows unasked. A request for more than the
+// credit is always compared with what is free now.
+#include "pool/room.h"
+
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+enum { CREDIT_PARTS = 64 };  // of what is free, one is credit
+
+static size_t difference(size_t a, size_t b) {
+  return a > b ? a - b : 0;
+}
+
+static size_t sum(size_t a, size_t b) {
+  size_t result = 0;
+  return tarn_size_add(a, b, &result) ? result : SIZE_MAX;
+}
+
+// --- what the device has ---------------------------------------------------
+
+typedef struct memory {
+  size_t total;  // 0: unknown
+  size_t free;
+} memory;
+
+// The limit of a dry pool is all that it has, and is checked by itself.
+static bool is_unbounded(const tarn_pool *pool) {
+  return (pool->flags & TARN_POOL_DRY) != 0 && pool->stats.limit_bytes != 0;
+}
+
+static memory ask_device(tarn_pool *pool) {
+  memory m = {.total = 0};
+  if (is_unbounded(pool)) return m;
+  const tarn__supply *supply = &pool->supply;
+  tarn__front_leave(pool);
+  tarn_status status = supply->calls->memory(supply, &m.total, &m.free);
+  tarn__front_enter(pool);
+  return status == TARN_OK ? m : (memory){.total = 0};
+}
+
+// Whether |m.free| means that no more can be had. A driver that frees in the
+// order of streams may keep memory and count it as used, and one that never
+// reports any free memory does not know.
+static bool is_exact(const tarn_pool *pool, memory m) {
+  bool is_dry = (pool->flags & TARN_POOL_DRY) != 0;
+  return (is_dry || !pool->current->ordered) && m.free != 0;
+}
+
+// What there can be for a request now; SIZE_MAX: unknown.
+static size_t room_now(const tarn_pool *pool, memory m) {
+  if (m.total == 0) return SIZE_MAX;
+  return is_exact(pool, m) ? sum(m.free, tarn__room_idle(pool))
+                           : difference(m.total, tarn__room_awake(pool));
+}
+
+// The same if all blocks were freed.
+static size_t room_when_freed(const tarn_pool *pool, memory m) {
+  if (m.total == 0) return SIZE_MAX;
+  return is_exact(pool, m) ? sum(m.free, tarn__room_held(pool)) : m.total;
+}
+
+// --- checking --------------------------------------------------------------
+
+static tarn_status refuse(const tarn_pool *pool, memory m) {
+  char text[TARN__BYTES_TEXT];
+  bool exact = is_exact(pool, m);
+  return tarn__fail(TARN_FULL, "there are only %s%s",
+                    tarn__bytes_text(exact ? m.free : m.total, text),
+                    exact ? " free" : "");
+}
+
+tarn_status tarn__room_check_growth(tarn_pool *pool, size_t size) {
+  if (size > SIZE_MAX / 4) return TARN_OK;
+  if (size > tarn__front_limit(pool)) {
+    return tarn__source_check_limit(pool, size);
+  }
+  size_t growth = difference(size, tarn__room_idle(pool));
+  if (growth <= pool->credit) {
+    pool->credit -= growth;
+    return TARN_OK;
+  }
+  memory m = ask_device(pool);
+  size_t room = room_now(pool, m);
+  if (size > room) return refuse(pool, m);
+  pool->credit = room != SIZE_MAX ? (room - size) / CREDIT_PARTS : 0;
+  return TARN_OK;
+}
+
+bool tarn__room_can_fit(tarn_pool *pool, const tarn__request *request) {
+  if (request->size > tarn__front_limit(pool)) return false;
+  return request->charge ||
+         request->size <= room_when_freed(pool, ask_device(pool));
+}
+
+tarn_status tarn__room_lacks(const tarn_pool *pool, const char *do_what,
+                             size_t size) {
+  char reason[TARN__ERROR_TEXT];
+  char place[64];
+  char text[TARN__BYTES_TEXT];
+  snprintf(reason, sizeof reason, "%s", tarn_last_error());
+  return tarn__fail(TARN_FULL, "pool of %s: no room to %s %s: %s",
+                    tarn_place_text(pool->place, place, sizeof place), do_what,
+                    tarn__bytes_text(size, text), reason);
+}
