@@ -1,9 +1,11 @@
 // Streams, events, callbacks, and failures that stick.
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/device.h"
@@ -55,6 +57,91 @@ START_TEST(serials_are_never_reused) {
     assert_ok(tarn_stream_destroy(stream));
   }
   assert_ok(tarn_stream_destroy(NULL));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// However many there are.
+START_TEST(a_serial_is_found_in_a_step_or_two) {
+  enum { STREAMS = 2000 };
+  static tarn_stream *streams[STREAMS];
+  static uint64_t serials[STREAMS];
+  tarn_device *device = open_fake();
+  tarn_stream_destroy(stream_on(device));
+  size_t before = tarn_host_memory();
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = stream_on(device);
+    serials[i] = tarn_stream_serial(streams[i]);
+    require(tarn__streams_most_steps() <= 2);
+  }
+  for (int i = 0; i < STREAMS; i += 2)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  require(tarn__streams_most_steps() <= 2);
+  for (int i = 0; i < STREAMS; i++) {
+    require(tarn__stream_is_gone(serials[i]) == (i % 2 == 0));
+    tarn_stream *pinned = tarn__stream_pin(serials[i]);
+    require(pinned == (i % 2 == 0 ? NULL : streams[i]));
+    if (pinned != NULL) tarn__stream_unpin(pinned);
+  }
+  for (int i = 0; i < STREAMS; i += 2)
+    streams[i] = stream_on(device);
+  require(tarn__streams_most_steps() <= 4);  // half of the serials are gaps
+  assert_ok(tarn_device_synchronize(device));
+  for (int i = 0; i < STREAMS; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  ck_assert_uint_eq(tarn__streams_most_steps(), 0);
+  ck_assert_uint_eq(tarn_host_memory(), before);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(a_walk_goes_on_behind_a_stream) {
+  tarn_device *device = open_fake();
+  tarn_device *other = open_named("fake:1");
+  tarn_stream *streams[5];
+  for (int i = 0; i < 5; i++)
+    streams[i] = stream_on(i == 2 ? other : device);
+  tarn_stream *at = tarn__streams_next(device, NULL);
+  ck_assert_ptr_eq(at, streams[0]);
+  at = tarn__streams_next(device, at);
+  ck_assert_ptr_eq(at, streams[1]);
+  at = tarn__streams_next(device, at);
+  ck_assert_ptr_eq(at, streams[3]);
+  assert_ok(tarn_stream_destroy(streams[1]));
+  at = tarn__streams_next(device, at);
+  ck_assert_ptr_eq(at, streams[4]);
+  ck_assert_ptr_null(tarn__streams_next(device, at));
+  static const int left[] = {0, 2, 3, 4};
+  for (int i = 0; i < 4; i++)
+    assert_ok(tarn_stream_destroy(streams[left[i]]));
+  assert_ok(tarn_device_close(other));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// Pins the first stream, and goes on when its end waits for that.
+static void *end_first(void *context) {
+  return tarn_stream_destroy(context) == TARN_OK ? NULL : context;
+}
+
+START_TEST(a_walk_goes_on_where_a_stream_has_left) {
+  pthread_t thread;
+  void *failed = NULL;
+  tarn_device *device = open_fake();
+  tarn_stream *first = stream_on(device);
+  tarn_stream *second = stream_on(device);
+  uint64_t serial = tarn_stream_serial(first);
+  tarn_stream *at = tarn__streams_next(device, NULL);
+  ck_assert_ptr_eq(at, first);
+  require(pthread_create(&thread, NULL, end_first, first) == 0);
+  while (!tarn__stream_is_gone(serial))
+    sched_yield();
+  at = tarn__streams_next(device, at);
+  ck_assert_ptr_eq(at, second);
+  pthread_join(thread, &failed);
+  ck_assert_ptr_null(failed);
+  ck_assert_ptr_null(tarn__streams_next(device, at));
+  assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -520,6 +607,9 @@ int main(void) {
   Suite *suite = suite_create("device: streams and events");
   TCase *streams = tcase_create("streams");
   tcase_add_test(streams, serials_are_never_reused);
+  tcase_add_test(streams, a_serial_is_found_in_a_step_or_two);
+  tcase_add_test(streams, a_walk_goes_on_behind_a_stream);
+  tcase_add_test(streams, a_walk_goes_on_where_a_stream_has_left);
   tcase_add_loop_test(streams, query_says_pending_until_it_is_done, 0, 2);
   tcase_add_test(streams, destroying_does_what_is_queued);
   tcase_add_loop_test(streams, synchronizing_a_device_waits_for_its_streams, 0,

@@ -17,6 +17,7 @@
 #include "device/memory.h"
 #include "device/plugin.h"
 #include "device/staging.h"
+#include "device/streams.h"
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
@@ -172,8 +173,9 @@ struct tarn_stream {
   C_Stream native;
   uint64_t serial;
   uint32_t generation;
-  tarn_list node;  // in the list of all streams, guarded by their lock as is
-  size_t pins;     // how many are about to record on it
+  tarn_list node;  // these three are the registry's: streams.c
+  struct tarn_stream *next_in_bucket;
+  size_t pins;  // how many are about to record on it
 
   pthread_mutex_t lock;  // guards all below but reads of |failure|
   tarn_list calls;       // callbacks that have not come yet
@@ -220,22 +222,9 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
-// The stream with |serial|, which cannot be destroyed until it is unpinned;
-// NULL if there is nothing to wait for: it is gone, a parent's, or one on
-// which nothing is ever queued.
-tarn_stream *tarn__stream_pin(uint64_t serial);
-void tarn__stream_unpin(tarn_stream *stream);
-
 // Waits for every stream of |device|; the first failure among them.
 TARN_MUST_CHECK tarn_status
 tarn__streams_synchronize(const tarn_device *device);
-
-// The lock of the list of all streams: taken around a fork.
-void tarn__streams_lock(void);
-void tarn__streams_unlock(void);
-
-// The same in a child: nobody waits for the condition there any more.
-void tarn__streams_unlock_in_child(void);
 
 static inline void *tarn__pointer(tarn_addr addr) {
   return (void *)(uintptr_t)addr;

@@ -1,7 +1,4 @@
 // Streams: order, waiting, and the failure that sticks.
-//
-// All streams of the process stand in one list, so that a serial, which is all
-// that others keep of a stream, can be turned into a stream that still lives.
 #include "tarn/device.h"
 
 #include <stdio.h>
@@ -9,30 +6,6 @@
 
 #include "base/hostmem.h"
 #include "device/device.h"
-
-static struct {
-  pthread_mutex_t lock;  // guards all below, and the pins of every stream
-  pthread_cond_t unpinned;
-  tarn_list all;
-  uint64_t last_serial;
-} streams = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .unpinned = PTHREAD_COND_INITIALIZER,
-    .all = {&streams.all, &streams.all},
-};
-
-void tarn__streams_lock(void) {
-  pthread_mutex_lock(&streams.lock);
-}
-
-void tarn__streams_unlock(void) {
-  pthread_mutex_unlock(&streams.lock);
-}
-
-void tarn__streams_unlock_in_child(void) {
-  streams.unpinned = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-  tarn__streams_unlock();
-}
 
 // --- the failure that sticks -----------------------------------------------
 
@@ -150,13 +123,6 @@ static void forget_calls(tarn_stream *stream) {
 
 // --- making and ending -----------------------------------------------------
 
-static void enlist(tarn_stream *stream) {
-  tarn__streams_lock();
-  stream->serial = ++streams.last_serial;
-  tarn_list_add_tail(&streams.all, &stream->node);
-  tarn__streams_unlock();
-}
-
 static void release(tarn_stream *stream) {
   pthread_mutex_destroy(&stream->lock);
   tarn__host_free(stream, sizeof *stream);
@@ -184,25 +150,15 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   stream->abi =
       stream->native != NULL ? device->abi : &device->plugin->abi_sync;
   tarn__device_count(device, &device->streams, 1);
-  enlist(stream);
+  tarn__streams_enter(stream);
   *out_stream = stream;
   return TARN_OK;
-}
-
-// Out of the list, and no longer in anybody's hands.
-static void delist(tarn_stream *stream) {
-  tarn__streams_lock();
-  tarn_list_del(&stream->node);
-  while (stream->pins > 0) {
-    pthread_cond_wait(&streams.unpinned, &streams.lock);
-  }
-  tarn__streams_unlock();
 }
 
 static tarn_status end(tarn_stream *stream) {
   tarn_device *device = stream->device;
   tarn_status status = tarn_stream_synchronize(stream);
-  delist(stream);
+  tarn__streams_leave(stream);
   C_Status result =
       stream->abi->destroy_stream(&device->handle, stream->native);
   tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
@@ -217,7 +173,7 @@ static tarn_status end(tarn_stream *stream) {
 static void end_after_fork(tarn_stream *stream) {
   struct C_Device_st handle;
   stream->pins = 0;
-  delist(stream);
+  tarn__streams_leave(stream);
   if (tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
     (void)stream->abi->destroy_stream(&handle, stream->native);
   }
@@ -302,62 +258,6 @@ tarn_status tarn__stream_serial_of(const tarn_stream *stream,
   return tarn__stream_belongs(stream, NULL);
 }
 
-bool tarn__stream_is_gone(uint64_t serial) {
-  bool found = false;
-  tarn_list *node = NULL;
-  tarn__streams_lock();
-  tarn_list_for_each (node, &streams.all) {
-    found = tarn_list_entry(node, tarn_stream, node)->serial == serial;
-    if (found) break;
-  }
-  tarn__streams_unlock();
-  return !found;
-}
-
-static bool is_busy(const tarn_stream *stream) {
-  return stream->native != NULL && stream->generation == tarn__os_generation();
-}
-
-tarn_stream *tarn__stream_pin(uint64_t serial) {
-  tarn_stream *found = NULL;
-  tarn_list *node = NULL;
-  tarn__streams_lock();
-  tarn_list_for_each (node, &streams.all) {
-    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
-    if (stream->serial != serial) continue;
-    if (is_busy(stream)) found = stream;
-    break;
-  }
-  if (found != NULL) found->pins++;
-  tarn__streams_unlock();
-  return found;
-}
-
-// The first stream of |device| behind |serial|, pinned; NULL if there is none.
-static tarn_stream *pin_behind(const tarn_device *device, uint64_t serial) {
-  tarn_stream *found = NULL;
-  tarn_list *node = NULL;
-  tarn__streams_lock();
-  tarn_list_for_each (node, &streams.all) {
-    tarn_stream *stream = tarn_list_entry(node, tarn_stream, node);
-    bool next = stream->device == device && stream->serial > serial;
-    if (next && is_busy(stream)) {
-      found = stream;
-      break;  // serials rise along the list
-    }
-  }
-  if (found != NULL) found->pins++;
-  tarn__streams_unlock();
-  return found;
-}
-
-void tarn__stream_unpin(tarn_stream *stream) {
-  tarn__streams_lock();
-  stream->pins--;
-  pthread_cond_broadcast(&streams.unpinned);
-  tarn__streams_unlock();
-}
-
 static tarn_status wait_for(tarn_stream *stream, tarn_stream *other) {
   tarn_event *event = NULL;
   tarn_status status = tarn_event_create(other->device, &event);
@@ -415,13 +315,10 @@ tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
 
 tarn_status tarn__streams_synchronize(const tarn_device *device) {
   tarn_status first = TARN_OK;
-  tarn_stream *stream = pin_behind(device, 0);
-  while (stream != NULL) {
-    uint64_t serial = stream->serial;
+  tarn_stream *stream = tarn__streams_next(device, NULL);
+  for (; stream != NULL; stream = tarn__streams_next(device, stream)) {
     tarn_status status = tarn_stream_synchronize(stream);
     if (first == TARN_OK) first = status;
-    tarn__stream_unpin(stream);
-    stream = pin_behind(device, serial);
   }
   return first;
 }
