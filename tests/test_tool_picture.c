@@ -327,16 +327,20 @@ START_TEST(a_full_disk_keeps_the_report) {
 }
 END_TEST
 
+#define OLD                   \
+  "<!DOCTYPE html>\n<html>\n" \
+  "<meta name=\"generator\" content=\"tarn replay\">\nold"
+
 static void write_old(const char *path) {
   FILE *out = fopen(path, "w");
   ck_assert_ptr_nonnull(out);
-  fputs("old", out);
+  fputs(OLD, out);
   fclose(out);
 }
 
 static void assert_old(const char *path) {
   char *text = tool_read_file(path);
-  ck_assert_str_eq(text, "old");
+  ck_assert_str_eq(text, OLD);
   free(text);
 }
 

@@ -14,6 +14,7 @@
 #include "bench/view_trace.h"
 #include "json.h"
 #include "options.h"
+#include "outfile.h"
 #include "table.h"
 #include "view.h"
 
@@ -27,6 +28,7 @@ static const char help[] =
     "\n"
     "  --events N       of the trace, 1000 to 1000000 (default: 100000)\n"
     "  --html FILE      keep the page there\n"
+    "  --force          overwrite FILE even if it is not a page of tarn's\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -73,6 +75,7 @@ enum { FIGURES = sizeof figures / sizeof *figures };
 typedef struct command {
   const tool_verb *verb;
   const char *html;
+  bool force;
   uint64_t events;
   options_output output;
   double values[FIGURES];
@@ -143,6 +146,8 @@ static tool_exit measure_somewhere(command *c) {
   snprintf(path, sizeof path, "%s/tarn-view-XXXXXX.html", tmp ? tmp : "/tmp");
   if (c->html != NULL) {
     char *whole;
+    outfile_rules rules = {.verb = c->verb, .force = c->force};
+    if (!outfile_try(&rules, OUTFILE_PAGE, c->html)) return TOOL_NO;
     int fd = open(c->html, O_WRONLY | O_CREAT, 0666);
     if (fd >= 0) close(fd);
     whole = realpath(c->html, NULL);
@@ -257,6 +262,9 @@ static bool obey(void *context, int option) {
     case 'H':
       c->html = optarg;
       return true;
+    case 'f':
+      c->force = true;
+      return true;
     case 'o':
       return options_output_parse(c->verb, optarg, &c->output);
     default:
@@ -276,6 +284,7 @@ static tool_exit work(void *context) {
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
       {"events", required_argument, NULL, 'e'},
+      {"force", no_argument, NULL, 'f'},
       {"html", required_argument, NULL, 'H'},
       {"output", required_argument, NULL, 'o'},
       {"help", no_argument, NULL, 'h'},

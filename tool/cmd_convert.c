@@ -6,18 +6,20 @@
 #include "format.h"
 #include "load.h"
 #include "options.h"
+#include "outfile.h"
 
 static const char help[] =
     "usage: tarn convert TRACE|@WORKLOAD FILE [OPTION]...\n"
     "\n"
     "Reads a trace of any format that is known, or makes that of a workload,\n"
-    "and writes it to FILE. What stood there is replaced when all is written.\n"
+    "and writes it to FILE.\n"
     "\n"
     "  --to FORMAT       tarn      Tarn's own, compact; all of a trace\n"
     "                    pytorch   a memory snapshot for PyTorch's viewers\n"
     "                    perfetto  JSON for https://ui.perfetto.dev\n"
     "                    (default: by FILE's ending: .tarn, .pickle or .pkl,\n"
     "                    .json)\n"
+    "  --force           overwrite FILE if it exists\n"
     "  --trace-device N  of a recorded trace of several devices: which one\n"
     "                    (default: the one with most events)\n"
     "  -h, --help        this text\n"
@@ -29,6 +31,7 @@ typedef struct command {
   const char *words[3];
   size_t word_count;
   const char *to;
+  bool force;
   tarn_trace_options trace_options;
 } command;
 
@@ -83,6 +86,9 @@ static bool obey(void *context, int option) {
   switch (option) {
     case 't':
       c->to = optarg;
+      return true;
+    case 'f':
+      c->force = true;
       return true;
     case 'T':
       if (!options_number_parse(c->verb, "--trace-device", optarg, 0,
@@ -160,11 +166,16 @@ static tool_exit work(void *context) {
   if (status == TOOL_DONE) {
     status = load_check(c->verb, c->words[0], &c->trace_options);
   }
-  return status == TOOL_DONE ? convert(c, format) : status;
+  if (status != TOOL_DONE) return status;
+  outfile_rules rules = {
+      .verb = c->verb, .input = c->words[0], .force = c->force};
+  if (!outfile_try(&rules, OUTFILE_TRACE, c->words[1])) return TOOL_NO;
+  return convert(c, format);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
+      {"force", no_argument, NULL, 'f'},
       {"to", required_argument, NULL, 't'},
       {"trace-device", required_argument, NULL, 'T'},
       {"help", no_argument, NULL, 'h'},

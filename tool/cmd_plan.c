@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "options.h"
-#include "page.h"
+#include "outfile.h"
 #include "plan_previous.h"
 #include "plan_progress.h"
 #include "plan_report.h"
@@ -44,6 +44,9 @@ static const char help[] =
     "  --threads N         search on so many threads (default: 1)\n"
     "  --out FILE.csv      write the table with the offsets; '-' is stdout\n"
     "  --svg FILE          draw the plan\n"
+    "  --force             overwrite these files even if they are not a plan "
+    "or\n"
+    "                      a picture of one\n"
     "  --verify            check the plan by other code than made it\n"
     "  --check             solve nothing: are the offsets in the file a plan?\n"
     "  --pool A,B          of a trace: pools to compare with\n"
@@ -76,6 +79,7 @@ typedef struct command {
   bool minimise;
   bool verify;
   bool check;
+  bool force;
   const char *previous_path;
   const char *out_path;
   const char *svg_path;
@@ -175,6 +179,9 @@ static bool obey(void *context, int option) {
     case 'k':
       c->check = true;
       return true;
+    case 'f':
+      c->force = true;
+      return true;
     case 'p':
       c->previous_path = optarg;
       return true;
@@ -232,14 +239,26 @@ static tool_exit check_words(const command *c) {
       c->output == OUTPUT_JSON) {
     return tool_misuse(c->verb, "--out - and -o json both want stdout");
   }
+  if (c->out_path != NULL && c->svg_path != NULL &&
+      strcmp(c->out_path, c->svg_path) == 0) {
+    return tool_misuse(c->verb, "--out and --svg name the same file");
+  }
   return check_check(c);
 }
 
 // A search of minutes should not end at a place that cannot be written to.
 static tool_exit check_places(const command *c) {
   bool to_file = c->out_path != NULL && strcmp(c->out_path, "-") != 0;
-  if (to_file && !page_try(c->verb, c->out_path)) return TOOL_NO;
-  if (c->svg_path != NULL && !page_try(c->verb, c->svg_path)) return TOOL_NO;
+  outfile_rules rules = {.verb = c->verb,
+                         .inputs = &c->inputs,
+                         .input = c->previous_path,
+                         .force = c->force};
+  if (to_file && !outfile_try(&rules, OUTFILE_PLAN, c->out_path))
+    return TOOL_NO;
+  if (c->svg_path != NULL &&
+      !outfile_try(&rules, OUTFILE_PICTURE, c->svg_path)) {
+    return TOOL_NO;
+  }
   return TOOL_DONE;
 }
 
@@ -471,6 +490,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"nodes", required_argument, NULL, 'n'},
       {"threads", required_argument, NULL, 'j'},
       {"out", required_argument, NULL, 'w'},
+      {"force", no_argument, NULL, 'f'},
       {"svg", required_argument, NULL, 's'},
       {"verify", no_argument, NULL, 'v'},
       {"check", no_argument, NULL, 'k'},

@@ -47,6 +47,7 @@ static const char help[] =
     "  --strategy FILE     load this strategy first, likewise\n"
     "  --html FILE         draw where each pool put each block; with several\n"
     "                      traces FILE is a folder\n"
+    "  --force             overwrite FILE even if it is not a page of tarn's\n"
     "  --list              name the workloads and pools, and stop\n"
     "  -o FORMAT           table (default), json, csv or md\n"
     "  -h, --help          this text\n"
@@ -78,6 +79,7 @@ typedef struct command {
   bool touch;
   bool dry;
   bool list;
+  bool force;
   size_t limit;
   tarn_trace_options trace_options;
   options_output output;
@@ -126,6 +128,9 @@ static bool obey(void *context, int option) {
       return true;
     case 'L':
       return options_bytes_parse(c->verb, "--limit", optarg, &c->limit);
+    case 'f':
+      c->force = true;
+      return true;
     case 'l':
       c->list = true;
       return true;
@@ -213,9 +218,10 @@ static tool_exit load_traces(command *c) {
 // Nothing is replayed for pictures that have no place.
 static tool_exit prepare_pictures(command *c) {
   if (c->html == NULL) return TOOL_DONE;
-  return picture_paths_make(c->verb, &c->traces, c->html, &c->pictures)
-             ? TOOL_DONE
-             : TOOL_NO;
+  outfile_rules rules = {
+      .verb = c->verb, .inputs = &c->traces, .force = c->force};
+  return picture_paths_make(&rules, c->html, &c->pictures) ? TOOL_DONE
+                                                           : TOOL_NO;
 }
 
 static tool_exit prepare(command *c) {
@@ -355,6 +361,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"plugin", required_argument, NULL, 'P'},
       {"strategy", required_argument, NULL, 'S'},
       {"html", required_argument, NULL, 'H'},
+      {"force", no_argument, NULL, 'f'},
       {"list", no_argument, NULL, 'l'},
       {"output", required_argument, NULL, 'o'},
       {"help", no_argument, NULL, 'h'},

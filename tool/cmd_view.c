@@ -7,7 +7,7 @@
 
 #include "load.h"
 #include "options.h"
-#include "page.h"
+#include "outfile.h"
 #include "view.h"
 
 static const char help[] =
@@ -23,6 +23,7 @@ static const char help[] =
     "workload, blocks stand where arena_pool puts them.\n"
     "\n"
     "  --html FILE         where to; '/dev/stdout' is allowed\n"
+    "  --force             overwrite FILE even if it is not a page of tarn's\n"
     "  --title TEXT        over the page, instead of the trace's name\n"
     "  --libraries P,Q     patterns of files and functions that are not the\n"
     "                      caller's own code, as in 'tarn why'\n"
@@ -39,6 +40,7 @@ typedef struct command {
   options_list traces;
   options_list libraries;
   view_options options;
+  bool force;
   tarn_trace_options trace_options;
 } command;
 
@@ -65,6 +67,9 @@ static bool obey(void *context, int option) {
   switch (option) {
     case 'H':
       c->options.path = optarg;
+      return true;
+    case 'f':
+      c->force = true;
       return true;
     case 'N':
       c->options.title = optarg;
@@ -100,7 +105,9 @@ static tool_exit work(void *context) {
   tarn_trace *trace = NULL;
   tool_exit status = check(c);
   if (status != TOOL_DONE) return status;
-  if (!page_try(c->verb, c->options.path)) return TOOL_NO;
+  outfile_rules rules = {
+      .verb = c->verb, .inputs = &c->traces, .force = c->force};
+  if (!outfile_try(&rules, OUTFILE_PAGE, c->options.path)) return TOOL_NO;
   status = load_trace(c->verb, c->traces.items[0], &c->trace_options, &trace);
   if (status != TOOL_DONE) return status;
   status = view_write(c->verb, trace, &c->options);
@@ -111,6 +118,7 @@ static tool_exit work(void *context) {
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   static const struct option known[] = {
       {"html", required_argument, NULL, 'H'},
+      {"force", no_argument, NULL, 'f'},
       {"title", required_argument, NULL, 'N'},
       {"libraries", required_argument, NULL, 'L'},
       {"trace-device", required_argument, NULL, 'T'},

@@ -1,4 +1,4 @@
-// page.h - HTML pages: a template, its marks, and the file that it becomes.
+// page.h - HTML pages: a template and its marks.
 //
 // What comes from a trace may be hostile. It reaches a page in three ways only:
 // as HTML text, through page_text; as JSON without '<', '>' and '&'; and the
@@ -27,11 +27,7 @@ typedef struct page {
 // every special character escaped.
 void page_text(const char *text, FILE *out);
 
-// Whether a page could be written to |path|; says why not.
-bool page_try(const tool_verb *verb, const char *path);
-
-// Writes |p| to |path|: a file that was there is replaced when the new one is
-// whole, and stays otherwise. False after a message.
+// Writes |p| to |path|, as outfile_write does. False after a message.
 bool page_write(const tool_verb *verb, const page *p, const char *path);
 
 #endif  // TARN_TOOL_PAGE_H_

@@ -225,16 +225,17 @@ static bool make_folder(const tool_verb *verb, const char *path) {
   return false;
 }
 
-bool picture_paths_make(const tool_verb *verb, const options_list *traces,
-                        const char *path, options_list *out_paths) {
+bool picture_paths_make(const outfile_rules *rules, const char *path,
+                        options_list *out_paths) {
+  const options_list *traces = rules->inputs;
   if (traces->count == 1) {
     options_list_add(out_paths, path, strlen(path));
-    return page_try(verb, path);
+    return outfile_try(rules, OUTFILE_PAGE, path);
   }
-  if (!make_folder(verb, path)) return false;
+  if (!make_folder(rules->verb, path)) return false;
   for (size_t i = 0; i < traces->count; i++) {
     add_path(traces->items[i], path, out_paths);
-    if (!page_try(verb, out_paths->items[i])) return false;
+    if (!outfile_try(rules, OUTFILE_PAGE, out_paths->items[i])) return false;
   }
   return true;
 }

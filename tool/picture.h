@@ -2,14 +2,15 @@
 #ifndef TARN_TOOL_PICTURE_H_
 #define TARN_TOOL_PICTURE_H_
 
+#include "outfile.h"
 #include "report.h"
 
-// Where the pictures of |traces| go: of one to the file at |path|, of several
-// into the folder at |path|, which is made if needed: <trace>.html each, all
-// different. False after a message if one could not be written there; what is
-// there already stays as it is.
-bool picture_paths_make(const tool_verb *verb, const options_list *traces,
-                        const char *path, options_list *out_paths);
+// Where the pictures of the inputs of |rules| go: of one to the file at |path|,
+// of several into the folder at |path|, which is made if needed: <trace>.html
+// each, all different. False after a message if one cannot or must not be
+// written there; what is there already stays as it is.
+bool picture_paths_make(const outfile_rules *rules, const char *path,
+                        options_list *out_paths);
 
 // Draws a report into each of |paths|. The results need their history. A file
 // that was there is replaced by a whole page or not at all. False if any

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "load.h"
-#include "page.h"
+#include "outfile.h"
 
 enum { LOOK_SIZE = 4096 };  // how much of a file is looked at
 
@@ -165,9 +165,9 @@ static void write_lines(const void *context, FILE *out) {
 }
 
 static bool write_plain(const writing *w, const char *path) {
-  static const page_mark mark = {"{{plan}}", write_lines};
-  page p = {.html = "{{plan}}", .marks = &mark, .mark_count = 1, .context = w};
-  if (strcmp(path, "-") != 0) return page_write(w->input->verb, &p, path);
+  if (strcmp(path, "-") != 0) {
+    return outfile_write(w->input->verb, path, write_lines, w);
+  }
   write_lines(w, tool_out());
   return true;
 }

@@ -8,7 +8,7 @@
 
 #include "embedded.h"
 #include "format.h"
-#include "page.h"
+#include "outfile.h"
 #include "plan_boxes.h"
 
 enum {
@@ -277,7 +277,7 @@ static void write_begin(const canvas *c) {
   const plan_answer *answer = c->picture->answer;
   fprintf(c->out,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-          "role=\"img\">\n<title>",
+          "role=\"img\" data-generator=\"tarn plan\">\n<title>",
           PICTURE_WIDTH, c->picture->height);
   plan_boxes_text(title_of(answer), c->out);
   fprintf(c->out, "</title>\n<style>\n%s</style>\n", embedded_plan_svg_css);
@@ -320,10 +320,7 @@ static void write_picture(const void *context, FILE *out) {
 
 bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
                     const char *path) {
-  static const page_mark svg = {"{{svg}}", write_picture};
   plan_picture picture;
   plan_picture_init(&picture, answer);
-  page p = {
-      .html = "{{svg}}", .marks = &svg, .mark_count = 1, .context = &picture};
-  return page_write(verb, &p, path);
+  return outfile_write(verb, path, write_picture, &picture);
 }

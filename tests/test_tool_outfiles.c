@@ -1,0 +1,278 @@
+// The files that verbs write: an input is never overwritten, and neither is a
+// file of another kind, unless --force says so.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/pickle_writer.h"
+#include "support/run.h"
+#include "support/tool_assert.h"
+
+#define TABLE "id,lower,upper,size\na,0,3,1024\nb,1,5,4096\n"
+
+enum { WORDS = 6 };
+
+// "IN" and "OUT" stand for the files.
+typedef struct verb_case {
+  const char *words[WORDS];
+  bool reads_table;
+  bool keeps_its_own;  // its own output of earlier is refused as well
+} verb_case;
+
+static const verb_case verbs[] = {
+    {{"view", "IN", "--html", "OUT"}, .reads_table = false},
+    {{"replay", "IN", "--html", "OUT"}, .reads_table = false},
+    {{"plan", "IN", "--out", "OUT"}, .reads_table = true},
+    {{"plan", "IN", "--out", "OUT"}, .reads_table = false},
+    {{"plan", "IN", "--svg", "OUT"}, .reads_table = true},
+    {{"convert", "IN", "OUT", "--to", "tarn"}, .keeps_its_own = true},
+    {{"convert", "IN", "OUT", "--to", "pytorch"}, .keeps_its_own = true},
+    {{"convert", "IN", "OUT", "--to", "perfetto"}, .keeps_its_own = true},
+};
+
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static char in[512];
+static char out[512];
+
+static void write_text(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(text, file);
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+static void write_trace(const char *path) {
+  pickle_writer w = {0};
+  pickle_snapshot(&w, 4);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 4096, 100);
+  pickle_event(&w, "alloc", 8192, 100);
+  pickle_finish(&w);
+  pickle_save(&w, path);
+}
+
+static void write_input(const verb_case *verb) {
+  snprintf(in, sizeof in, "%s", tool_file("in"));
+  snprintf(out, sizeof out, "%s", tool_file("out"));
+  if (verb->reads_table) {
+    write_text(in, TABLE);
+  } else {
+    write_trace(in);
+  }
+}
+
+static tool_output run_verb(const verb_case *verb, bool force) {
+  const char *argv[WORDS + 3] = {"tarn"};
+  size_t count = 1;
+  for (size_t i = 0; i < WORDS && verb->words[i] != NULL; i++) {
+    const char *word = verb->words[i];
+    if (strcmp(word, "IN") == 0) word = in;
+    if (strcmp(word, "OUT") == 0) word = out;
+    argv[count++] = word;
+  }
+  if (force) argv[count++] = "--force";
+  return tool_run_list(-1, argv);
+}
+
+static void assert_refused(tool_output o, const char *part) {
+  ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, out);
+  assert_contains(o.err, part);
+  tool_output_free(&o);
+}
+
+static void assert_written(tool_output o) {
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_output_free(&o);
+}
+
+static void assert_text(const char *path, const char *text) {
+  char *found = tool_read_file(path);
+  ck_assert_ptr_nonnull(found);
+  ck_assert_str_eq(found, text);
+  free(found);
+}
+
+static struct stat stat_of(const char *path) {
+  struct stat found;
+  ck_assert_int_eq(stat(path, &found), 0);
+  return found;
+}
+
+// By another name, too: the file is what counts.
+START_TEST(an_input_is_never_overwritten) {
+  const verb_case *verb = &verbs[_i];
+  for (int by_link = 0; by_link < 3; by_link++) {
+    write_input(verb);
+    struct stat before = stat_of(in);
+    if (by_link == 0) snprintf(out, sizeof out, "%s", in);
+    if (by_link == 1) ck_assert_int_eq(link(in, out), 0);
+    if (by_link == 2) ck_assert_int_eq(symlink(in, out), 0);
+    assert_refused(run_verb(verb, false), "reads it");
+    assert_refused(run_verb(verb, true), "reads it");
+    struct stat after = stat_of(in);
+    ck_assert_uint_eq(after.st_ino, before.st_ino);
+    ck_assert_int_eq(after.st_size, before.st_size);
+    if (by_link > 0) ck_assert_int_eq(unlink(out), 0);
+  }
+}
+END_TEST
+
+START_TEST(another_kind_wants_force) {
+  static const char *const others[] = {"a letter\n", "<!DOCTYPE html>\n<p>",
+                                       "<svg></svg>\n", TABLE};
+  const verb_case *verb = &verbs[_i];
+  write_input(verb);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    write_text(out, others[i]);
+    assert_refused(run_verb(verb, false), "--force");
+    assert_text(out, others[i]);
+  }
+  assert_written(run_verb(verb, true));
+  ck_assert_int_ne(stat_of(out).st_size, (int)strlen(TABLE));
+}
+END_TEST
+
+START_TEST(another_trace_wants_force) {
+  const verb_case *verb = &verbs[_i];
+  write_input(verb);
+  write_trace(out);
+  struct stat before = stat_of(out);
+  assert_refused(run_verb(verb, false), "--force");
+  ck_assert_uint_eq(stat_of(out).st_ino, before.st_ino);
+  assert_written(run_verb(verb, true));
+  ck_assert_uint_ne(stat_of(out).st_ino, before.st_ino);
+}
+END_TEST
+
+// What the verb made before is made again; a trace might be somebody's only
+// recording.
+START_TEST(its_own_is_replaced) {
+  const verb_case *verb = &verbs[_i];
+  write_input(verb);
+  assert_written(run_verb(verb, false));
+  if (verb->keeps_its_own) {
+    assert_refused(run_verb(verb, false), "--force");
+    assert_written(run_verb(verb, true));
+  } else {
+    assert_written(run_verb(verb, false));
+  }
+}
+END_TEST
+
+// As mktemp(1) makes them.
+START_TEST(an_empty_file_is_filled) {
+  const verb_case *verb = &verbs[_i];
+  write_input(verb);
+  write_text(out, "");
+  assert_written(run_verb(verb, false));
+  ck_assert_int_gt(stat_of(out).st_size, 0);
+}
+END_TEST
+
+// A rename would put the file where the link is.
+START_TEST(a_link_to_nowhere_stays) {
+  struct stat found;
+  const verb_case *verb = &verbs[_i];
+  write_input(verb);
+  ck_assert_int_eq(symlink(tool_file("gone"), out), 0);
+  assert_refused(run_verb(verb, true), "No such file");
+  ck_assert(lstat(out, &found) == 0 && S_ISLNK(found.st_mode));
+}
+END_TEST
+
+// --- one verb each ---------------------------------------------------------
+
+START_TEST(pages_of_both_verbs_replace_each_other) {
+  write_input(&verbs[0]);
+  assert_written(run_verb(&verbs[0], false));
+  assert_written(run_verb(&verbs[1], false));
+  assert_written(run_verb(&verbs[0], false));
+}
+END_TEST
+
+START_TEST(each_page_of_a_folder) {
+  char folder[512], trace[512];
+  snprintf(folder, sizeof folder, "%s", tool_file("pages"));
+  snprintf(trace, sizeof trace, "%s", tool_file("b.pickle"));
+  ck_assert_int_eq(mkdir(folder, 0777), 0);
+  snprintf(out, sizeof out, "%s", tool_file("pages/b.html"));
+  write_trace(trace);
+  write_text(out, "a letter\n");
+  assert_refused(tool_run("replay", "@bert-layer", trace, "--html", folder),
+                 "--force");
+  ck_assert_int_ne(access(tool_file("pages/bert-layer.html"), F_OK), 0);
+  assert_written(
+      tool_run("replay", "@bert-layer", trace, "--html", folder, "--force"));
+}
+END_TEST
+
+START_TEST(a_previous_plan_is_an_input) {
+  write_input(&verbs[2]);
+  assert_written(run_verb(&verbs[2], false));
+  assert_refused(
+      tool_run("plan", in, "--previous", out, "--out", out, "--force"),
+      "reads it");
+}
+END_TEST
+
+START_TEST(two_outputs_are_two_files) {
+  write_input(&verbs[2]);
+  assert_misuse(tool_run("plan", in, "--out", out, "--svg", out),
+                "--out and --svg name the same file");
+}
+END_TEST
+
+START_TEST(standard_input_is_an_input) {
+  write_input(&verbs[2]);
+  ck_assert_ptr_nonnull(freopen(in, "r", stdin));
+  snprintf(out, sizeof out, "%s", in);
+  assert_refused(tool_run("plan", "-", "--out", out, "--force"), "reads it");
+  assert_text(in, TABLE);
+}
+END_TEST
+
+START_TEST(bench_keeps_what_is_no_page) {
+  write_input(&verbs[0]);
+  write_text(out, "a letter\n");
+  tool_output o = tool_run("bench", "view", "--events", "1000", "--html", out);
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "is not a page");
+  assert_text(out, "a letter\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(new_plugin_keeps_what_is_there) {
+  write_input(&verbs[0]);
+  write_text(out, "");
+  assert_refused(tool_run("new-plugin", "nemo", "--out", out),
+                 "is there already");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_outfiles");
+  TCase *each = tcase_create("each verb");
+  tcase_add_checked_fixture(each, tool_files_begin, tool_files_end);
+  tcase_set_timeout(each, 120);
+  tcase_add_loop_test(each, an_input_is_never_overwritten, 0, VERBS);
+  tcase_add_loop_test(each, another_kind_wants_force, 0, VERBS);
+  tcase_add_loop_test(each, another_trace_wants_force, 0, VERBS);
+  tcase_add_loop_test(each, its_own_is_replaced, 0, VERBS);
+  tcase_add_loop_test(each, an_empty_file_is_filled, 0, VERBS);
+  tcase_add_loop_test(each, a_link_to_nowhere_stays, 0, VERBS);
+  tcase_add_test(each, pages_of_both_verbs_replace_each_other);
+  tcase_add_test(each, each_page_of_a_folder);
+  tcase_add_test(each, a_previous_plan_is_an_input);
+  tcase_add_test(each, two_outputs_are_two_files);
+  tcase_add_test(each, standard_input_is_an_input);
+  tcase_add_test(each, bench_keeps_what_is_no_page);
+  tcase_add_test(each, new_plugin_keeps_what_is_there);
+  suite_add_tcase(suite, each);
+  return run_suite(suite);
+}
