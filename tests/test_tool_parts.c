@@ -407,7 +407,7 @@ START_TEST(layout_folds_gaps) {
       {.size = 8 * KB}, {.size = 8 * KB}, {.size = 8 * KB}, {.size = 4 * KB}};
   static const tarn_addr addresses[] = {0x7f0000000000, 0x550000000000,
                                         0x550000002000, 0x550000001000};
-  layout l = layout_make(blocks, addresses, 4);
+  layout l = layout_make(blocks, addresses, 4, NULL, 0);
   ck_assert_uint_eq(l.range_count, 2);
   ck_assert_uint_eq(l.ranges[0].address, 0x550000000000);
   ck_assert_uint_eq(l.ranges[0].size, 16 * KB);
@@ -423,9 +423,25 @@ START_TEST(layout_keeps_small_gaps) {
   static const tarn_trace_block blocks[] = {{.size = 64 * KB},
                                             {.size = 64 * KB}};
   static const tarn_addr addresses[] = {0x100000, 0x110010};
-  layout l = layout_make(blocks, addresses, 2);
+  layout l = layout_make(blocks, addresses, 2, NULL, 0);
   ck_assert_uint_eq(l.range_count, 1);
   ck_assert_uint_eq(l.height, 128 * KB + 16);
+  layout_deinit(&l);
+}
+END_TEST
+
+// Memory that is held but stands nowhere is a range at address 0.
+START_TEST(layout_has_ranges_at_zero) {
+  static const tarn_trace_block blocks[] = {{.size = 64 * KB}};
+  static const tarn_addr addresses[] = {0x550000000000};
+  static const layout_range others[] = {{.address = 0, .size = 8 * KB},
+                                        {.address = 8 * KB, .size = 8 * KB}};
+  layout l = layout_make(blocks, addresses, 1, others, 2);
+  ck_assert_uint_eq(l.range_count, 2);
+  ck_assert_uint_eq(l.height, 80 * KB);
+  ck_assert_uint_eq(layout_height(&l, 0), 0);
+  ck_assert_uint_eq(layout_height(&l, 8 * KB), 8 * KB);
+  ck_assert_uint_eq(layout_height(&l, 0x550000000000), 16 * KB);
   layout_deinit(&l);
 }
 END_TEST
@@ -433,12 +449,12 @@ END_TEST
 START_TEST(layout_passes_over_refused_blocks) {
   static const tarn_trace_block blocks[] = {{.size = 5}, {.size = 0}};
   static const tarn_addr addresses[] = {0, UINT64_MAX};
-  layout l = layout_make(blocks, addresses, 2);
+  layout l = layout_make(blocks, addresses, 2, NULL, 0);
   ck_assert_uint_eq(l.range_count, 1);
   ck_assert_uint_eq(l.height, 1);
   ck_assert_uint_eq(layout_height(&l, UINT64_MAX), 0);
   layout_deinit(&l);
-  l = layout_make(blocks, addresses, 1);
+  l = layout_make(blocks, addresses, 1, NULL, 0);
   ck_assert_uint_eq(l.height, 0);
   layout_deinit(&l);
 }
@@ -460,6 +476,6 @@ int main(void) {
   ADD_CASE(suite, "stopwatch", stopwatch_agrees_with_the_clock,
            stopwatch_takes_its_own_cost_off);
   ADD_CASE(suite, "layout", layout_folds_gaps, layout_keeps_small_gaps,
-           layout_passes_over_refused_blocks);
+           layout_has_ranges_at_zero, layout_passes_over_refused_blocks);
   return run_suite(suite);
 }

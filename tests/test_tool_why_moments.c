@@ -90,6 +90,47 @@ START_TEST(mapped_ranges_grow_together) {
 }
 END_TEST
 
+// Where segments begin at the end says nothing of where they began before.
+START_TEST(later_borders_do_not_count) {
+  begin();
+  event(TARN_TRACE_SEGMENT_MAP, 1000, 100, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_UNMAP, 1000, 50, TARN_TRACE_NO_STACK);
+  segment(1050, 50, 0);
+  tarn_trace *trace = finish();
+  assert_spans(trace, 0, "1000+100");
+  assert_spans(trace, 1, "1050+50");
+  tarn_trace_destroy(trace);
+  begin();
+  event(TARN_TRACE_SEGMENT_ALLOC, 1000, 300, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_FREE, 1000, 300, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_ALLOC, 1000, 100, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_ALLOC, 1100, 200, TARN_TRACE_NO_STACK);
+  segment(1000, 100, 0);
+  segment(1100, 200, 0);
+  trace = finish();
+  assert_spans(trace, TARN_TRACE_BASELINE, "");
+  assert_spans(trace, 0, "1000+300");
+  assert_spans(trace, 1, "");
+  assert_spans(trace, 2, "1000+100");
+  assert_spans(trace, 3, "1000+100 1100+200");
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
+// Beside what was mapped, segments that were allocated stay apart.
+START_TEST(allocated_segments_stay_apart) {
+  begin();
+  event(TARN_TRACE_SEGMENT_MAP, 1000, 100, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_ALLOC, 1100, 100, TARN_TRACE_NO_STACK);
+  event(TARN_TRACE_SEGMENT_MAP, 1200, 100, TARN_TRACE_NO_STACK);
+  segment(1000, 300, 0);
+  tarn_trace *trace = finish();
+  assert_spans(trace, 0, "1000+100");
+  assert_spans(trace, 2, "1000+100 1100+200");
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
 static holes holes_at_end(const tarn_trace *trace, uint64_t stream) {
   moment at = (moment)(trace->event_count - 1);
   block_set live = moment_live(trace, at);
@@ -322,6 +363,7 @@ int main(void) {
   Suite *suite = suite_create("tool_why_moments");
   ADD_CASE(suite, "holes", segments_are_found_backwards,
            segments_are_found_forwards, mapped_ranges_grow_together,
+           later_borders_do_not_count, allocated_segments_stay_apart,
            holes_lie_between_blocks, nothing_free_is_not_fragmented);
   ADD_CASE(suite, "refused", refusals_have_reasons, a_device_has_a_rest,
            the_last_refusals_count);

@@ -13,16 +13,21 @@ static int compare_ranges(const void *a, const void *b) {
   return (x->address > y->address) - (x->address < y->address);
 }
 
-// One range per block, sorted by address.
+static void add(layout *l, tarn_addr address, uint64_t size) {
+  l->ranges[l->range_count++] =
+      (layout_range){.address = address, .size = size > 0 ? size : 1};
+}
+
+// All that there is, sorted by address.
 static layout collect(const tarn_trace_block *blocks,
-                      const tarn_addr *addresses, size_t count) {
-  layout l = {.ranges = tool_array(count, sizeof(layout_range))};
-  for (size_t i = 0; i < count; i++) {
-    if (addresses[i] == 0) continue;
-    uint64_t size = blocks[i].size > 0 ? blocks[i].size : 1;
-    l.ranges[l.range_count++] =
-        (layout_range){.address = addresses[i], .size = size};
+                      const tarn_addr *addresses, size_t block_count,
+                      const layout_range *others, size_t count) {
+  layout l = {.ranges = tool_array(block_count + count, sizeof(layout_range))};
+  for (size_t i = 0; i < block_count; i++) {
+    if (addresses[i] != 0) add(&l, addresses[i], blocks[i].size);
   }
+  for (size_t i = 0; i < count; i++)
+    add(&l, others[i].address, others[i].size);
   qsort(l.ranges, l.range_count, sizeof *l.ranges, compare_ranges);
   return l;
 }
@@ -54,8 +59,9 @@ static uint64_t stack_up(layout *l) {
 }
 
 layout layout_make(const tarn_trace_block *blocks, const tarn_addr *addresses,
+                   size_t block_count, const layout_range *others,
                    size_t count) {
-  layout l = collect(blocks, addresses, count);
+  layout l = collect(blocks, addresses, block_count, others, count);
   join(&l, 0);
   join(&l, stack_up(&l) / FOLD_PART);
   l.height = stack_up(&l);

@@ -29,8 +29,11 @@ typedef struct layout {
   uint64_t height;  // of all ranges together
 } layout;
 
-// Lays out |count| blocks, blocks[i] at addresses[i]; address 0 is no block.
+// Lays out |block_count| blocks, blocks[i] at addresses[i], and |count| other
+// ranges. A block at address 0 is left out: it has none. A size of 0 counts
+// as 1.
 layout layout_make(const tarn_trace_block *blocks, const tarn_addr *addresses,
+                   size_t block_count, const layout_range *others,
                    size_t count);
 
 // The height of |address|, which lies in one of the ranges.

@@ -99,6 +99,13 @@ static bool is_mapping(const tarn_trace_event *event) {
          event->kind == TARN_TRACE_SEGMENT_UNMAP;
 }
 
+bool moment_has_mappings(const tarn_trace *trace) {
+  for (size_t i = 0; i < trace->event_count; i++) {
+    if (is_mapping(&trace->events[i])) return true;
+  }
+  return false;
+}
+
 static size_t count_steps(const tarn_trace *trace) {
   size_t count = trace->segment_count;
   for (size_t i = 0; i < trace->event_count; i++)
@@ -114,7 +121,7 @@ typedef struct step {
   uint64_t address;
   uint64_t stream;
   int change;
-  bool begins;  // a segment: what stands before it is another
+  int begins;  // segments that begin here: what stands before is another
 } step;
 
 typedef struct step_list {
@@ -122,36 +129,44 @@ typedef struct step_list {
   size_t count;
 } step_list;
 
-// |sign| 1: [address, address + size) counts; -1: it does not.
+// |sign| 1: [address, address + size) counts; -1: it does not. So does its
+// beginning, where |begins|.
 static void add_range(step_list *list, const tarn_trace_segment *range,
                       int sign, bool begins) {
   uint64_t end = range->address + range->size;
   if (range->size == 0 || end < range->address) return;
   list->items[list->count++] =
-      (step){range->address, range->stream, sign, begins && sign > 0};
-  list->items[list->count++] = (step){end, range->stream, -sign, false};
+      (step){range->address, range->stream, sign, begins ? sign : 0};
+  list->items[list->count++] = (step){end, range->stream, -sign, 0};
 }
 
-static void add_event(step_list *list, const tarn_trace_event *event,
-                      int sign) {
+static void add_event(step_list *list, const tarn_trace_event *event, int sign,
+                      bool begins) {
   tarn_trace_segment range = {event->address, event->size, event->stream};
-  add_range(list, &range, sign * direction(event), !is_mapping(event));
+  add_range(list, &range, sign * direction(event), begins);
 }
 
 static bool is_after(size_t event, moment when) {
   return when == TARN_TRACE_BASELINE || event > when;
 }
 
+// Where ranges begin: without mappings each is a segment. With them the ranges
+// of the end may begin anywhere within a segment, so that only those segments
+// begin which were seen to be allocated before |when|.
 static step_list collect(const tarn_trace *trace, moment when) {
   step_list list = {0};
-  bool back = trace->segment_count > 0;
-  list.items = tool_array(2 * count_steps(trace) + 1, sizeof *list.items);
+  bool back = trace->segment_count > 0, maps = moment_has_mappings(trace);
+  list.items = tool_array(3 * count_steps(trace) + 1, sizeof *list.items);
   for (size_t i = 0; i < trace->segment_count; i++)
-    add_range(&list, &trace->segments[i], 1, true);
+    add_range(&list, &trace->segments[i], 1, !maps);
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
-    if (direction(event) == 0 || is_after(i, when) != back) continue;
-    add_event(&list, event, back ? -1 : 1);
+    if (direction(event) == 0) continue;
+    if (is_after(i, when) == back)
+      add_event(&list, event, back ? -1 : 1, !maps);
+    if (maps && event->kind == TARN_TRACE_SEGMENT_ALLOC && !is_after(i, when)) {
+      list.items[list.count++] = (step){event->address, event->stream, 0, 1};
+    }
   }
   return list;
 }
@@ -178,7 +193,7 @@ static void extend(span_list *list, const step *from, uint64_t to,
 typedef struct landing {
   size_t count;
   int change;
-  bool begins;
+  int begins;
   const step *first;
 } landing;
 
@@ -189,7 +204,7 @@ static landing land(const step *steps, size_t count) {
     const step *s = &steps[l.count];
     l.change += s->change;
     if (s->change > 0 && l.first->change <= 0) l.first = s;
-    l.begins |= s->begins;
+    l.begins += s->begins;
   }
   return l;
 }
@@ -203,7 +218,7 @@ static span_list sweep(const step_list *steps) {
     i += l.count;
     height += l.change;
     if (height <= 0 || i == steps->count) continue;
-    extend(&list, l.first, steps->items[i].address, l.begins);
+    extend(&list, l.first, steps->items[i].address, l.begins > 0);
   }
   return list;
 }

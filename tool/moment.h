@@ -44,10 +44,15 @@ void span_list_deinit(span_list *list);
 // Whether the trace tells at all what was held.
 bool moment_knows_spans(const tarn_trace *trace);
 
+// Whether pages were mapped or unmapped in the trace.
+bool moment_has_mappings(const tarn_trace *trace);
+
 // What the allocator held at |when|: what it holds at the end, less what it
 // took since, and what it gave back. Where the end is not recorded, what it
 // took up to then and has not given back. Ranges that were mapped next to one
-// another are one; others are not, since no block can lie in two segments.
+// another are one; segments that were allocated are not, since no block can lie
+// in two of them. In a trace with mappings, a range that is older than the
+// trace counts as mapped.
 //
 // Cost: O(n log n) in the events of segments.
 span_list moment_spans(const tarn_trace *trace, moment when);

@@ -61,7 +61,8 @@ static void write_reserved(json *out, const uint64_t *reserved, size_t count) {
 static void write_pool(json *out, const tarn_trace *trace,
                        const replay_result *result) {
   const replay_history *history = &result->history;
-  layout l = layout_make(trace->blocks, history->addresses, trace->block_count);
+  layout l = layout_make(trace->blocks, history->addresses, trace->block_count,
+                         NULL, 0);
   placed p = {.layout = &l, .addresses = history->addresses};
   json_begin_object(out);
   json_key(out, "name");

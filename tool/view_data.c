@@ -123,33 +123,27 @@ typedef struct placed {
 static placed place_all(const view_data *v) {
   placed p = {.addresses = v->addresses};
   if (v->placed_by == NULL) p.segments = view_segments_make(v->trace);
-  size_t blocks = v->trace->block_count, count = blocks + p.segments.count;
-  tarn_trace_block *boxes = tool_array(count, sizeof *boxes);
-  tarn_addr *addresses = tool_array(count, sizeof *addresses);
+  size_t count = p.segments.count;
+  layout_range *ranges = tool_array(count, sizeof *ranges);
   for (size_t i = 0; i < count; i++) {
-    bool is_block = i < blocks;
-    const view_segment *s = is_block ? NULL : &p.segments.items[i - blocks];
-    boxes[i].size = is_block ? v->trace->blocks[i].size : s->size;
-    addresses[i] = is_block ? v->addresses[i] : s->address;
+    ranges[i].address = p.segments.items[i].address;
+    ranges[i].size = p.segments.items[i].size;
   }
-  p.layout = layout_make(boxes, addresses, count);
-  free(boxes);
-  free(addresses);
+  p.layout = layout_make(v->trace->blocks, v->addresses, v->trace->block_count,
+                         ranges, count);
+  free(ranges);
   return p;
-}
-
-static double height_at(const placed *p, tarn_addr address) {
-  return address == 0 ? -1 : (double)layout_height(&p->layout, address);
 }
 
 static double block_height(const void *context, size_t index) {
   const placed *p = context;
-  return height_at(p, p->addresses[index]);
+  tarn_addr address = p->addresses[index];
+  return address == 0 ? -1 : (double)layout_height(&p->layout, address);
 }
 
 static double segment_height(const void *context, size_t index) {
   const placed *p = context;
-  return height_at(p, p->segments.items[index].address);
+  return (double)layout_height(&p->layout, p->segments.items[index].address);
 }
 
 static double segment_size(const void *context, size_t index) {
@@ -167,6 +161,11 @@ static uint32_t segment_died(const void *context, size_t index) {
   return p->segments.items[index].died;
 }
 
+static uint32_t segment_begins(const void *context, size_t index) {
+  const placed *p = context;
+  return p->segments.items[index].begins;
+}
+
 static void write_segments(json *out, const placed *p) {
   size_t count = p->segments.count;
   json_key(out, "segments");
@@ -175,6 +174,7 @@ static void write_segments(json *out, const placed *p) {
   trace_data_doubles(out, "size", count, segment_size, p);
   trace_data_uints(out, "born", count, segment_born, p);
   trace_data_uints(out, "died", count, segment_died, p);
+  trace_data_uints(out, "begins", count, segment_begins, p);
   json_end_object(out);
 }
 

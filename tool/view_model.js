@@ -41,6 +41,7 @@ const segments = {
   first: decode(data.segments.born, Uint32Array)
       .map(e => (e === BEFORE ? 0 : e + 1)),
   died: endAt(decode(data.segments.died, Uint32Array)),
+  begins: decode(data.segments.begins, Uint32Array),
 };
 const segmentCount = segments.at.length;
 segments.born = segments.first.map(m => Math.max(m - 1, 0));
@@ -235,26 +236,36 @@ const bySize = Uint32Array.from(size.keys()).sort((a, b) => size[b] - size[a]);
 // A block takes whole units of its allocator.
 const occupied = b => Math.ceil(size[b] / data.unit) * data.unit;
 
-// Calls |use| with what is free between the blocks alive within a range.
-function walkHoles(range, m, from, use) {
-  let end = range.at, i = from;
-  for (; i < byHeight.length && at[byHeight[i]] < range.end; i++) {
-    const b = byHeight[i];
-    if (at[b] < range.at || !isAlive(b, m)) continue;
+// Calls |use| with what is free between the blocks alive within a range. Ranges
+// come by ascending height; |walk| says which block is next and where the blocks
+// before it end, since one of them may reach into this range.
+function walkHoles(range, m, walk, use) {
+  let end = Math.max(range.at, walk.end);
+  for (; walk.next < byHeight.length; walk.next++) {
+    const b = byHeight[walk.next];
+    if (at[b] >= range.end) break;
+    if (!isAlive(b, m)) continue;
     if (at[b] > end) use(end, at[b] - end);
     end = Math.max(end, at[b] + occupied(b));
   }
   if (range.end > end) use(end, range.end - end);
-  return i;
+  walk.end = end;
 }
 
+const folds = new Set(data.ranges.map(([, , height]) => height));
+
 // Holes are free bytes within a segment; where no segments are known, between
-// the lowest and the highest block alive.
+// the lowest and the highest block alive. Mapped pages that touch are one range.
 function rangesAt(m) {
   const ranges = [];
   for (const s of segmentsByHeight) {
-    if (!segmentIsHeld(s, m) || segments.at[s] < 0) continue;
-    ranges.push({at: segments.at[s], end: segments.at[s] + segments.size[s]});
+    if (!segmentIsHeld(s, m)) continue;
+    const start = segments.at[s], end = start + segments.size[s];
+    const last = ranges[ranges.length - 1];
+    const goesOn = last !== undefined && last.end === start &&
+        segments.begins[s] === 0 && !folds.has(start);
+    if (goesOn) last.end = end;
+    else ranges.push({at: start, end});
   }
   if (segmentCount > 0) return ranges;
   let low = Infinity, high = 0;
@@ -268,9 +279,9 @@ function rangesAt(m) {
 
 function holesAt(m) {
   const holes = {bytes: 0, count: 0, largest: 0, at: 0};
-  let from = 0;
+  const walk = {next: 0, end: 0};
   for (const range of rangesAt(m)) {
-    from = walkHoles(range, m, from, (start, bytes) => {
+    walkHoles(range, m, walk, (start, bytes) => {
       holes.bytes += bytes;
       holes.count++;
       if (bytes <= holes.largest) return;

@@ -157,7 +157,7 @@ function paintSegments(s, clip) {
     const high = s.height -
         (Math.round((segments.at[i] + segments.size[i]) * s.sy) - s.oy);
     const left = Math.max(x0, clip.x0), right = Math.min(x1, clip.x1);
-    if (segments.at[i] < 0 || right <= left) continue;
+    if (right <= left) continue;
     // A line between segments that touch, where there is room.
     const top = Math.max(low - high > 3 ? high + 1 : high, clip.y0);
     for (let y = top; y < Math.min(low, clip.y1); y++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "moment.h"
 #include "tool.h"
 
 typedef struct list {
@@ -16,6 +17,7 @@ typedef struct list {
 typedef struct history {
   list held;  // by address, none overlaps another; died is not yet known
   list over;
+  bool maps;  // the trace tells of memory that was mapped
 } history;
 
 // ---------------------------------------------------------------------------
@@ -79,11 +81,13 @@ static void cut(history *h, size_t index, const view_segment *range) {
           (h->held.count - index - 1) * sizeof whole);
   h->held.count--;
   left.size = from - whole.address;
+  within.begins = whole.begins && from == whole.address;
   within.address = from;
   within.size = to - from;
   within.died = range->died;
   right.address = to;
   right.size = end_of(&whole) - to;
+  right.begins = false;
   hold(h, left);
   hold(h, right);
   append(&h->over, within);
@@ -131,12 +135,14 @@ static void take(history *h, view_segment range) {
 static void obey(history *h, const tarn_trace_event *event, uint32_t index) {
   view_segment range = {.address = event->address,
                         .size = event->size,
-                        .born = TARN_TRACE_BASELINE};
+                        .born = TARN_TRACE_BASELINE,
+                        .begins = !h->maps};
   if (range.size == 0 || range.address > UINT64_MAX - range.size) return;
   switch (event->kind) {
     case TARN_TRACE_SEGMENT_ALLOC:
     case TARN_TRACE_SEGMENT_MAP:
       range.born = index;
+      range.begins |= event->kind == TARN_TRACE_SEGMENT_ALLOC;
       take(h, range);
       return;
     case TARN_TRACE_SEGMENT_FREE:
@@ -161,8 +167,10 @@ static void add_end(history *h, const tarn_trace *trace) {
   list fresh = {0};
   for (size_t i = 0; i < trace->segment_count; i++) {
     const tarn_trace_segment *s = &trace->segments[i];
-    view_segment range = {
-        .address = s->address, .size = s->size, .born = TARN_TRACE_BASELINE};
+    view_segment range = {.address = s->address,
+                          .size = s->size,
+                          .born = TARN_TRACE_BASELINE,
+                          .begins = !h->maps};
     if (s->size == 0 || s->address > UINT64_MAX - s->size) continue;
     collect_gaps(h, &range, &fresh);
     for (size_t k = 0; k < fresh.count; k++)
@@ -173,7 +181,7 @@ static void add_end(history *h, const tarn_trace *trace) {
 }
 
 view_segments view_segments_make(const tarn_trace *trace) {
-  history h = {0};
+  history h = {.maps = moment_has_mappings(trace)};
   for (size_t i = 0; i < trace->event_count; i++)
     obey(&h, &trace->events[i], (uint32_t)i);
   add_end(&h, trace);

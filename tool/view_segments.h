@@ -13,6 +13,7 @@ typedef struct view_segment {
   uint64_t size;
   uint32_t born;  // event that took it; TARN_TRACE_BASELINE: from before
   uint32_t died;  // event at which it was given back; event_count: never
+  bool begins;    // it does not go on where another ends, see moment_spans
 } view_segment;
 
 typedef struct view_segments {

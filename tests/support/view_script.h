@@ -64,6 +64,19 @@
   "  out.unnamed = [...document.querySelectorAll('button')].filter(b =>\n" \
   "      !b.hidden && !(b.textContent.trim() || b.ariaLabel)).length;\n"
 
+// The facts of each moment behind an event.
+#define VIEW_SCRIPT_ALL_MOMENTS                                               \
+  "const last = Number($('timeline-over').getAttribute('aria-valuemax'));\n"  \
+  "  out.opens = text('moment-title'); out.what = text('moment-what');\n"     \
+  "  out.answer = text('answer');\n"                                          \
+  "  await press('Home');\n"                                                  \
+  "  out.moments = [];\n"                                                     \
+  "  for (let m = 1; m <= last; m++) {\n"                                     \
+  "    await press('ArrowRight');\n"                                          \
+  "    out.moments.push([...$('moment-facts').querySelectorAll('dd')].map(\n" \
+  "        d => d.textContent));\n"                                           \
+  "  }\n"
+
 // Steps through the moments, drags the map and the brush.
 #define VIEW_SCRIPT_MOMENTS                                                   \
   "const plainOf = id => print($(id));\n"                                     \
