@@ -101,6 +101,52 @@ START_TEST(the_last_pattern_decides) {
 }
 END_TEST
 
+// The interpreter's sources, wherever they were built, are known by a function
+// of its own in a file of theirs.
+START_TEST(the_interpreter_owns_nothing) {
+  static const tarn_trace_frame debian[] = {
+      {"/lib/x86_64-linux-gnu/libc.so.6", "malloc", 0},
+      {"./Modules/_io/bytesio.c", "resize_buffer", 143},
+      {"./Objects/../Python/dynload_shlib.c", "_PyImport_FindSharedFuncptr",
+       96},
+      {"../Python/ceval.c", "_PyEval_EvalFrameDefault", 5381},
+      {"./Python/pythonrun.c", "run_mod", 1713},
+      {"./Programs/python.c", "main", 15},
+      {"/home/me/app/start.c", "start", 3}};
+  static const tarn_trace_frame conda[] = {
+      {"/usr/local/src/conda/python-3.11.5/Objects/listobject.c", "list_resize",
+       70},
+      {"/usr/local/src/conda/python-3.11.5/Python/ceval.c",
+       "_PyEval_EvalFrameDefault", 5381},
+      {"/home/me/Objects/mine.c", "keep", 7}};
+  static const tarn_trace_frame extension[] = {
+      {"Modules/fast.c", "grow", 12},
+      {"Modules/fast.c", "PyInit_fast", 30},
+      {"/usr/bin/python3.11", "_PyEval_EvalFrameDefault", 0}};
+  static const tarn_trace_frame alone[] = {
+      {"/tmp/b/Python-3.11.7/Modules/arraymodule.c", "array_resize", 176},
+      {"/usr/src/python/Modules/arraymodule.c", "ins1", 648},
+      {"/home/me/python-tools/Modules/a.c", "mine", 1}};
+  static const tarn_trace_frame none[] = {{"Objects/mine.c", "keep", 7},
+                                          {"src/main.c", "main", 9}};
+  assert_owner(debian, COUNT(debian), &no_patterns,
+               "/home/me/app/start.c:3 start");
+  assert_owner(conda, COUNT(conda), &no_patterns,
+               "/home/me/Objects/mine.c:7 keep");
+  assert_owner(extension, COUNT(extension), &no_patterns,
+               "Modules/fast.c:12 grow");
+  static const tarn_trace_frame no_own[] = {
+      {"Objects/obmalloc.c", "_PyObject_Malloc", 2003},
+      {"Objects/bytearrayobject.c", "PyByteArray_Resize", 233},
+      {"Python/ceval.c", "_PyEval_EvalFrameDefault", 5381}};
+  assert_owner(no_own, COUNT(no_own), &no_patterns,
+               "Objects/bytearrayobject.c:233 PyByteArray_Resize");
+  assert_owner(alone, COUNT(alone), &no_patterns,
+               "/home/me/python-tools/Modules/a.c:1 mine");
+  assert_owner(none, COUNT(none), &no_patterns, "Objects/mine.c:7 keep");
+}
+END_TEST
+
 START_TEST(own_native_code_owns) {
   static const tarn_trace_frame frames[] = {
       {"/lib/x86_64-linux-gnu/libc.so.6", "malloc", 0},
@@ -399,6 +445,66 @@ START_TEST(rows_of_their_own) {
 }
 END_TEST
 
+static uint32_t tag_of(const char *name) {
+  uint32_t tag = 0;
+  assert_ok(tarn_trace_builder_tag(builder, name, &tag));
+  return tag;
+}
+
+static void alloc_tagged(uint64_t address, uint64_t size, uint32_t tag,
+                         uint32_t stack) {
+  tarn_trace_event e = {.kind = TARN_TRACE_ALLOC,
+                        .address = address,
+                        .size = size,
+                        .stack = stack,
+                        .tag = tag};
+  assert_ok(tarn_trace_builder_event(builder, &e));
+}
+
+// A stack says more than a tag; a tag more than that a block is old.
+START_TEST(tags_hold_what_has_no_stack) {
+  begin();
+  uint32_t weights = tag_of("weights"), work = tag_of("work");
+  tarn_trace_block old = {
+      .size = 40, .address = 1, .stack = TARN_TRACE_NO_STACK, .tag = weights};
+  assert_ok(tarn_trace_builder_old(builder, &old));
+  alloc_tagged(100, 50, weights, TARN_TRACE_NO_STACK);
+  alloc_tagged(200, 30, work, TARN_TRACE_NO_STACK);
+  alloc_tagged(300, 20, work, stack_of(NULL, 0));
+  alloc_tagged(400, 70, work, stack_at("/a/x.py", 1, "f"));
+  alloc(500, 5, TARN_TRACE_NO_STACK);
+  tarn_trace *trace = finish();
+  owners *o = owners_create(trace, &no_patterns);
+  block_set live = moment_live(trace, 4);
+  holder_list rows = holders_by_frame(o, trace, &live);
+  ck_assert_uint_eq(rows.count, 4);
+  assert_row(trace, &rows.items[0], "weights", 90, 2);
+  assert_row(trace, &rows.items[1], "/a/x.py:1 f", 70, 1);
+  assert_row(trace, &rows.items[2], "work", 50, 2);
+  assert_row(trace, &rows.items[3], "(no stack)", 5, 1);
+  char *name = frame_names_short(trace, &rows.items[2], "");
+  ck_assert_str_eq(name, "tag work");
+  free(name);
+  named_sums modules = sums_by_module(trace, &rows, "/a/", 0);
+  ck_assert_uint_eq(modules.count, 4);
+  ck_assert_str_eq(modules.items[2].name, "work");
+  named_sums_deinit(&modules);
+  holders_cut(&rows, 1);
+  ck_assert_uint_eq(rows.count, 3);
+  assert_row(trace, &rows.items[2], "(2 others)", 120, 3);
+  holder_list_deinit(&rows);
+  block_set old_ones = block_set_baseline(trace, &live);
+  rows = holders_of_baseline(o, trace, &old_ones);
+  ck_assert_uint_eq(rows.count, 1);
+  assert_row(trace, &rows.items[0], "weights", 40, 1);
+  holder_list_deinit(&rows);
+  block_set_deinit(&old_ones);
+  block_set_deinit(&live);
+  owners_destroy(o);
+  tarn_trace_destroy(trace);
+}
+END_TEST
+
 START_TEST(the_baseline_is_told_apart) {
   begin();
   tarn_trace_block known = {
@@ -481,12 +587,14 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_why_parts");
   ADD_CASE(suite, "owners", own_python_owns, unusual_places_are_own,
-           patterns_decide, the_last_pattern_decides, own_native_code_owns,
+           patterns_decide, the_last_pattern_decides,
+           the_interpreter_owns_nothing, own_native_code_owns,
            libraries_alone_tell_the_node, no_stack_has_no_owner);
   ADD_CASE(suite, "names", modules_have_names, frames_have_short_names,
            the_root_is_common, names_are_cut);
   ADD_CASE(suite, "holders", churn_is_the_rest, rows_of_their_own,
-           the_baseline_is_told_apart, sizes_have_classes, tags_are_summed);
+           tags_hold_what_has_no_stack, the_baseline_is_told_apart,
+           sizes_have_classes, tags_are_summed);
   TCase *sums = tcase_create("sums");
   tcase_set_timeout(sums, 120);
   tcase_add_loop_test(sums, every_byte_is_in_one_row, 0, 8);

@@ -117,9 +117,17 @@ static char *others(size_t rows) {
   return tool_text(text);
 }
 
+static char *tag_name(const char *tag) {
+  char text[NAME_MOST + 1];
+  copy_name(text, tag);
+  return tool_text(text);
+}
+
 // The name of a row that is no frame; NULL for those that are.
-static char *name_of_kind(const holder *h) {
+static char *name_of_kind(const tarn_trace *trace, const holder *h) {
   switch (h->kind) {
+    case HOLDER_TAG:
+      return tag_name(trace->tags[h->tag]);
     case HOLDER_BASELINE:
       return tool_text("(before the trace began)");
     case HOLDER_NO_STACK:
@@ -135,14 +143,24 @@ static char *name_of_kind(const holder *h) {
   return NULL;
 }
 
+// |word| in front of |name|, which is freed.
+static char *with_word(const char *word, char *name) {
+  size_t size = strlen(word) + strlen(name) + 1;
+  char *text = tool_array(size, 1);
+  snprintf(text, size, "%s%s", word, name);
+  free(name);
+  return text;
+}
+
 char *frame_names_holder(const tarn_trace *trace, const holder *h) {
-  char *name = name_of_kind(h);
+  char *name = name_of_kind(trace, h);
   return name ? name : frame_names_frame(&trace->frames[h->frame]);
 }
 
 char *frame_names_short(const tarn_trace *trace, const holder *h,
                         const char *root) {
-  char *name = name_of_kind(h);
+  char *name = name_of_kind(trace, h);
+  if (name != NULL && h->kind == HOLDER_TAG) return with_word("tag ", name);
   if (name != NULL) return name;
   readable names;
   read_frame(&names, &trace->frames[h->frame]);

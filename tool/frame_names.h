@@ -12,12 +12,12 @@
 // file where that is unknown; "(unknown)" without either.
 char *frame_names_frame(const tarn_trace_frame *frame);
 
-// That of its frame, or "(before the trace began)", "(no stack)", "(never
-// freed in the trace)", "(12 others)".
+// That of its frame, its tag, or "(before the trace began)", "(no stack)",
+// "(never freed in the trace)", "(12 others)".
 char *frame_names_holder(const tarn_trace *trace, const holder *h);
 
 // The same, shorter: without |root| in front of the file and "a/../" within,
-// and without the arguments of functions of C++.
+// and without the arguments of functions of C++; "tag weights" of a tag.
 char *frame_names_short(const tarn_trace *trace, const holder *h,
                         const char *root);
 

@@ -31,7 +31,7 @@ static void count_block(sum *s, uint64_t size) {
 // Sums of a set, before it is known who owns what.
 typedef struct tally {
   sum *stacks;  // of each stack of the trace
-  sum no_stack;
+  sum *tags;    // of each tag, what has no stack; the first is no tag
   sum baseline;
   sum kept;
 } tally;
@@ -58,10 +58,12 @@ static holder *new_row(table_of_rows *t) {
   return &t->list.items[t->list.count++];
 }
 
-static void add_special(table_of_rows *t, holder_kind kind, const sum *s) {
+static void add_special(table_of_rows *t, holder_kind kind, uint32_t tag,
+                        const sum *s) {
   if (s->blocks == 0) return;
   *new_row(t) = (holder){.kind = kind,
                          .frame = UINT32_MAX,
+                         .tag = tag,
                          .stack = TARN_TRACE_NO_STACK,
                          .bytes = s->bytes,
                          .blocks = s->blocks};
@@ -93,52 +95,71 @@ static void add_stack(table_of_rows *t, uint32_t stack, const sum *s) {
   t->list.blocks += s->blocks;
 }
 
-// A stack without frames is no stack.
-static void join_empty_stacks(const tarn_trace *trace, tally *sums) {
-  for (size_t i = 0; i < trace->stack_count; i++) {
-    if (trace->stacks[i].count > 0) continue;
-    sums->no_stack.bytes += sums->stacks[i].bytes;
-    sums->no_stack.blocks += sums->stacks[i].blocks;
-    sums->stacks[i] = (sum){0};
-  }
-}
-
 static int compare_holders(const void *a, const void *b) {
   const holder *x = a, *y = b;
   if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
   if (x->blocks != y->blocks) return x->blocks < y->blocks ? 1 : -1;
   if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (x->tag != y->tag) return x->tag < y->tag ? -1 : 1;
   return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
 static holder_list finish(owners *o, const tarn_trace *trace, tally *sums) {
   table_of_rows t = {.o = o, .trace = trace};
   t.row_of = tool_array(trace->frame_count + 1, sizeof *t.row_of);
-  join_empty_stacks(trace, sums);
   for (size_t i = 0; i < trace->stack_count; i++) {
     if (sums->stacks[i].blocks > 0) {
       add_stack(&t, (uint32_t)i, &sums->stacks[i]);
     }
   }
-  add_special(&t, HOLDER_BASELINE, &sums->baseline);
-  add_special(&t, HOLDER_NO_STACK, &sums->no_stack);
-  add_special(&t, HOLDER_KEPT, &sums->kept);
+  for (size_t i = 0; i < trace->tag_count; i++) {
+    add_special(&t, i == TARN_TRACE_NO_TAG ? HOLDER_NO_STACK : HOLDER_TAG,
+                (uint32_t)i, &sums->tags[i]);
+  }
+  add_special(&t, HOLDER_BASELINE, 0, &sums->baseline);
+  add_special(&t, HOLDER_KEPT, 0, &sums->kept);
   if (t.list.count > 1) {
     qsort(t.list.items, t.list.count, sizeof *t.list.items, compare_holders);
   }
   free(t.row_of);
   free(sums->stacks);
+  free(sums->tags);
   return t.list;
 }
 
 static tally tally_make(const tarn_trace *trace) {
   tally sums = {0};
   sums.stacks = tool_array(trace->stack_count + 1, sizeof *sums.stacks);
+  sums.tags = tool_array(trace->tag_count + 1, sizeof *sums.tags);
   return sums;
 }
 
-static sum *sum_of_stack(tally *sums, uint32_t stack) {
-  return stack == TARN_TRACE_NO_STACK ? &sums->no_stack : &sums->stacks[stack];
+// A stack without frames is no stack.
+static bool has_stack(const tarn_trace *trace, uint32_t stack) {
+  return stack != TARN_TRACE_NO_STACK && trace->stacks[stack].count > 0;
+}
+
+static sum *sum_of(const tarn_trace *trace, tally *sums,
+                   const tarn_trace_block *block) {
+  bool old = block->born == TARN_TRACE_BASELINE;
+  if (!has_stack(trace, block->stack)) {
+    bool unknown = old && block->tag == TARN_TRACE_NO_TAG;
+    return unknown ? &sums->baseline : &sums->tags[block->tag];
+  }
+  return old ? &sums->baseline : &sums->stacks[block->stack];
+}
+
+static sum *sum_of_old(const tarn_trace *trace, tally *sums,
+                       const tarn_trace_block *block) {
+  uint32_t stack = block->stack;
+  if (stack == TARN_TRACE_NO_STACK && block->died != TARN_TRACE_NEVER) {
+    stack = trace->events[block->died].stack;
+  }
+  if (has_stack(trace, stack)) return &sums->stacks[stack];
+  bool kept = block->tag == TARN_TRACE_NO_TAG &&
+              block->died == TARN_TRACE_NEVER &&
+              block->stack == TARN_TRACE_NO_STACK;
+  return kept ? &sums->kept : &sums->tags[block->tag];
 }
 
 holder_list holders_by_frame(owners *o, const tarn_trace *trace,
@@ -146,9 +167,7 @@ holder_list holders_by_frame(owners *o, const tarn_trace *trace,
   tally sums = tally_make(trace);
   for (size_t i = 0; i < set->count; i++) {
     const tarn_trace_block *block = &trace->blocks[set->items[i]];
-    bool old = block->born == TARN_TRACE_BASELINE;
-    count_block(old ? &sums.baseline : sum_of_stack(&sums, block->stack),
-                block->size);
+    count_block(sum_of(trace, &sums, block), block->size);
   }
   return finish(o, trace, &sums);
 }
@@ -158,19 +177,17 @@ holder_list holders_of_baseline(owners *o, const tarn_trace *trace,
   tally sums = tally_make(trace);
   for (size_t i = 0; i < baseline->count; i++) {
     const tarn_trace_block *block = &trace->blocks[baseline->items[i]];
-    sum *s = &sums.kept;
-    if (block->stack != TARN_TRACE_NO_STACK) {
-      s = sum_of_stack(&sums, block->stack);
-    } else if (block->died != TARN_TRACE_NEVER) {
-      s = sum_of_stack(&sums, trace->events[block->died].stack);
-    }
-    count_block(s, block->size);
+    count_block(sum_of_old(trace, &sums, block), block->size);
   }
   return finish(o, trace, &sums);
 }
 
+bool holder_has_frame(const holder *row) {
+  return row->kind == HOLDER_OWN || row->kind == HOLDER_LIBRARY;
+}
+
 static bool stays(const holder *row) {
-  return row->kind != HOLDER_OWN && row->kind != HOLDER_LIBRARY;
+  return !holder_has_frame(row) && row->kind != HOLDER_TAG;
 }
 
 void holders_cut(holder_list *list, size_t top) {
@@ -225,7 +242,7 @@ static void settle(named_sums *sums) {
 
 static char *module_of(const tarn_trace *trace, const holder *row,
                        const char *root, size_t depth) {
-  if (stays(row)) return frame_names_holder(trace, row);
+  if (!holder_has_frame(row)) return frame_names_holder(trace, row);
   return frame_names_module(&trace->frames[row->frame], root, depth);
 }
 

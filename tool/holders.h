@@ -11,8 +11,9 @@
 typedef enum holder_kind {
   HOLDER_OWN = 0,   // a frame of the caller's own code
   HOLDER_LIBRARY,   // of stacks of libraries alone
-  HOLDER_BASELINE,  // all that is older than the trace
-  HOLDER_NO_STACK,  // what was recorded without a stack
+  HOLDER_TAG,       // a tag, of what was recorded without a stack
+  HOLDER_BASELINE,  // what is older than the trace, and has no such tag
+  HOLDER_NO_STACK,  // what was recorded without a stack and without a tag
   HOLDER_KEPT,      // of the baseline: never freed in the trace
   HOLDER_OTHERS,    // rows that a list was cut by
 } holder_kind;
@@ -20,6 +21,7 @@ typedef enum holder_kind {
 typedef struct holder {
   holder_kind kind;
   uint32_t frame;  // of OWN and LIBRARY
+  uint32_t tag;    // of TAG
   uint32_t stack;  // the one of its stacks that holds most
   uint64_t stack_bytes;
   uint64_t bytes;
@@ -34,17 +36,21 @@ typedef struct holder_list {
   uint64_t blocks;
 } holder_list;
 
-// By the frame that owns the stack; the baseline is one row.
+// Whether the row is a frame: OWN or LIBRARY.
+bool holder_has_frame(const holder *row);
+
+// By the frame that owns the stack, or the tag where there is no stack; the
+// rest of the baseline is one row.
 holder_list holders_by_frame(owners *o, const tarn_trace *trace,
                              const block_set *set);
 
 // Blocks of the baseline by the frame that owns the stack of their birth where
-// there is one; the others by that of their death, or as KEPT.
+// there is one; the others by that of their death, by their tag, or as KEPT.
 holder_list holders_of_baseline(owners *o, const tarn_trace *trace,
                                 const block_set *baseline);
 
-// Keeps the first |top| rows, 0 for all, and those that are no frames; the
-// rest become one row at the end.
+// Keeps the first |top| rows, 0 for all, and those that are neither frames nor
+// tags; the rest become one row at the end.
 void holders_cut(holder_list *list, size_t top);
 
 void holder_list_deinit(holder_list *list);

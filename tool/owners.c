@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpreter.h"
+
 enum { UNJUDGED = 0, OWN, LIBRARY };
 
 #define UNSEARCHED (UINT32_MAX - 1)
@@ -17,6 +19,7 @@ struct owners {
   const options_list *patterns;
   bool has_rules;           // those that are there unless "none" is said
   bool has_python;          // frames of Python, or of PyTorch
+  interpreter interpreter;  // its sources, as native frames name them
   unsigned char *verdicts;  // of each frame
   uint32_t *of_stack;       // UNSEARCHED, NO_STACK, or the frame
 };
@@ -107,9 +110,11 @@ static bool is_library_of_python(const tarn_trace_frame *frame) {
   return !is_python(frame->file) || is_installed(frame->file);
 }
 
-static bool is_library_of_native(const tarn_trace_frame *frame) {
+static bool is_library_of_native(const owners *o,
+                                 const tarn_trace_frame *frame) {
   return starts(frame->function, "tarn_") || is_of_system(frame->file) ||
-         is_installed(frame->file);
+         is_installed(frame->file) ||
+         interpreter_has(&o->interpreter, frame->file);
 }
 
 static bool fits(const char *pattern, const char *name) {
@@ -136,8 +141,8 @@ static unsigned char judge(const owners *o, const tarn_trace_frame *frame) {
   if (verdict != UNJUDGED) return verdict;
   if (is_absurd(frame->file)) return LIBRARY;
   if (!o->has_rules) return OWN;
-  bool library =
-      o->has_python ? is_library_of_python(frame) : is_library_of_native(frame);
+  bool library = o->has_python ? is_library_of_python(frame)
+                               : is_library_of_native(o, frame);
   return library ? LIBRARY : OWN;
 }
 
@@ -187,7 +192,8 @@ static bool is_plumbing(const tarn_trace_frame *frame) {
       "_Zn",
       NULL};
   static const char *const files[] = {"libc.so",   "libc-2",  "ld-linux",
-                                      "libstdc++", "libtarn", NULL};
+                                      "libstdc++", "libtarn", "obmalloc.c",
+                                      NULL};
   return starts_with_any(frame->function, functions) ||
          is_absurd(frame->file) ||
          starts_with_any(base_name(frame->file), files) ||
@@ -257,6 +263,7 @@ owners *owners_create(const tarn_trace *trace, const options_list *patterns) {
   o->has_rules = has_rules(patterns);
   o->has_python =
       strcmp(trace->format, "pytorch-snapshot") == 0 || any_python(trace);
+  if (!o->has_python) o->interpreter = interpreter_find(trace);
   o->verdicts = tool_array(trace->frame_count + 1, sizeof *o->verdicts);
   o->of_stack = tool_array(trace->stack_count + 1, sizeof *o->of_stack);
   for (size_t i = 0; i < trace->stack_count; i++)

@@ -11,7 +11,8 @@
 //                                lib/python3.x, and what is frozen
 //   any other                    what lies below those, /lib, /usr/lib,
 //                                /usr/include and the like; the C library, the
-//                                loader, the interpreter, libtarn
+//                                loader, libtarn, the interpreter and its
+//                                sources (interpreter.h)
 //
 // A stack of libraries alone is owned by the innermost node of the automatic
 // differentiation in it, "AccumulateGrad::apply", if there is one; else by its

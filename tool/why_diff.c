@@ -68,10 +68,6 @@ static int compare_functions(const loner *x, const loner *y) {
   return order ? order : strcmp(x->frame->function, y->frame->function);
 }
 
-static bool is_frame(const holder *row) {
-  return row->kind == HOLDER_OWN || row->kind == HOLDER_LIBRARY;
-}
-
 typedef struct loner_list {
   loner *items;
   size_t count;
@@ -84,7 +80,7 @@ static loner_list find_loners(const differ *d, const tarn_trace *trace,
   found.items = tool_array(list->count + 1, sizeof *found.items);
   for (size_t i = 0; i < list->count; i++) {
     const holder *row = &list->items[i];
-    if (!is_frame(row)) continue;
+    if (!holder_has_frame(row)) continue;
     char *name = frame_names_holder(trace, row);
     size_t at = names_find(&d->known, name);
     const why_change *change = &d->items[at];

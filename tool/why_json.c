@@ -41,8 +41,9 @@ static void put_known(json *out, const char *key, bool known, uint64_t value) {
 
 static const char *const kinds[] = {
     [HOLDER_OWN] = "own",           [HOLDER_LIBRARY] = "library",
-    [HOLDER_BASELINE] = "baseline", [HOLDER_NO_STACK] = "no_stack",
-    [HOLDER_KEPT] = "never_freed",  [HOLDER_OTHERS] = "others",
+    [HOLDER_TAG] = "tag",           [HOLDER_BASELINE] = "baseline",
+    [HOLDER_NO_STACK] = "no_stack", [HOLDER_KEPT] = "never_freed",
+    [HOLDER_OTHERS] = "others",
 };
 
 static void put_holder(json *out, const tarn_trace *trace, const holder *row) {

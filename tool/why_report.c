@@ -70,10 +70,9 @@ static void say_holder(const reporter *r, const holder *row, uint64_t whole) {
 
 static const holder *first_of(const holder_list *list, bool own_only) {
   for (size_t i = 0; i < list->count; i++) {
-    holder_kind kind = list->items[i].kind;
-    if (kind == HOLDER_OWN || (kind == HOLDER_LIBRARY && !own_only)) {
-      return &list->items[i];
-    }
+    const holder *row = &list->items[i];
+    bool named = holder_has_frame(row) || row->kind == HOLDER_TAG;
+    if (own_only ? row->kind == HOLDER_OWN : named) return row;
   }
   return NULL;
 }
@@ -259,10 +258,28 @@ static const table_column holder_columns[] = {
     {"mostly called from", "caller", false},
 };
 
+static bool any_frame(const holder_list *list) {
+  for (size_t i = 0; i < list->count; i++) {
+    if (holder_has_frame(&list->items[i])) return true;
+  }
+  return false;
+}
+
+static bool any_tag(const holder_list *list) {
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->items[i].kind == HOLDER_TAG) return true;
+  }
+  return false;
+}
+
 static void write_frames(const reporter *r, const char *heading,
                          const holder_list *list, owners *callers) {
   if (list->count == 0) return;
-  table *t = table_create(holder_columns, callers ? 5 : 4);
+  if (!any_frame(list)) callers = NULL;
+  table_column columns[5];
+  memcpy(columns, holder_columns, sizeof columns);
+  if (any_tag(list)) columns[3].title = "frame or tag";
+  table *t = table_create(columns, callers ? 5 : 4);
   for (size_t i = 0; i < list->count; i++) {
     add_holder(r, t, &list->items[i], list->bytes);
     if (callers) add_caller(r, t, callers, &list->items[i]);
@@ -393,14 +410,11 @@ static void write_root(const reporter *r) {
 }
 
 // What was recorded of blocks that are older than the trace: a stack at their
-// birth, or only one at their death.
+// birth, or only one at their death. Their tags are in the table of holders.
 static void write_baseline(const reporter *r) {
   const why_answer *a = r->answer;
   bool born = false;
-  if (a->baseline_holders.count == 1 &&
-      a->baseline_holders.items[0].kind == HOLDER_KEPT) {
-    return;
-  }
+  if (!any_frame(&a->baseline_holders)) return;
   for (size_t i = 0; i < a->baseline.count; i++) {
     const tarn_trace_block *block = &a->trace->blocks[a->baseline.items[i]];
     born |= block->stack != TARN_TRACE_NO_STACK;
@@ -438,7 +452,9 @@ void why_write_report(const why_answer *a, table_style style) {
   write_diff(&r);
   write_baseline(&r);
   write_what_if(&r);
-  write_sums(&r, "By module", "module", &a->modules, a->live.bytes);
+  if (any_frame(&a->holders)) {
+    write_sums(&r, "By module", "module", &a->modules, a->live.bytes);
+  }
   write_sums(&r, "By size of block", "size", &a->sizes, a->live.bytes);
   if (a->trace->tag_count > 1) {
     write_sums(&r, "By tag", "tag", &a->tags, a->live.bytes);
