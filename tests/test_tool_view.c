@@ -26,7 +26,8 @@ static char *view(const char *name) {
   char *path = strdup(tool_file("out.html"));
   tool_output o = tool_run("view", trace, "--html", path);
   assert_done(&o);
-  ck_assert_str_eq(o.out, "");
+  ck_assert_int_eq(strncmp(o.out, path, strlen(path)), 0);
+  ck_assert_uint_eq(strcspn(o.out, "\n") + 1, strlen(o.out));
   char *page = tool_read_file(path);
   ck_assert_ptr_nonnull(page);
   tool_output_free(&o);
@@ -108,6 +109,45 @@ START_TEST(page_stands_alone) {
 }
 END_TEST
 
+static void assert_line(const char *trace, const char *line) {
+  char expected[600];
+  char *path = strdup(tool_file("out.html"));
+  tool_output o = tool_run("view", trace, "--html", path);
+  ck_assert_int_eq(o.status, 0);
+  snprintf(expected, sizeof expected, "%s: %s\n", path, line);
+  ck_assert_str_eq(o.out, expected);
+  tool_output_free(&o);
+  free(path);
+}
+
+// A page on stdout stands there alone.
+START_TEST(one_line_says_what_was_written) {
+  assert_line("@bert-layer",
+              "192 events, 96 blocks; opens at the peak of 50.13 MiB, at event "
+              "68");
+  char *refused = strdup(write_known());
+  assert_line(refused,
+              "7 events, 4 blocks; opens at event 6, which was refused 32.00 "
+              "MiB");
+  free(refused);
+  begin_snapshot();
+  char *empty = strdup(write_snapshot("empty.pickle"));
+  assert_line(empty,
+              "0 events, 0 blocks; opens at the peak of 0 B, before the first "
+              "event");
+  free(empty);
+  char *standard = strdup(tool_file("stdout"));  // as /dev/stdout is one
+  ck_assert_int_eq(symlink("/proc/self/fd/1", standard), 0);
+  tool_output o = tool_run("view", "@bert-layer", "--html", standard);
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_int_eq(strncmp(o.out, "<!DOCTYPE html>", 15), 0);
+  ck_assert_str_eq(o.out + strlen(o.out) - 8, "</html>\n");
+  assert_contains(o.err, "stdout: 192 events");
+  tool_output_free(&o);
+  free(standard);
+}
+END_TEST
+
 START_TEST(data_are_complete) {
   char *page = view("@bert-layer");
   char *data = data_of(page);
@@ -115,7 +155,7 @@ START_TEST(data_are_complete) {
   ck_assert_str_eq(
       json_keys(data, "", keys, sizeof keys),
       "events,baseline,born,died,stack,size,time,frames,stacks,kind,block,"
-      "holder,holders,tag,tags,refused,peak_bytes,peak_event,unit,placed,"
+      "holder,holders,refused,tag,tags,peak_bytes,peak_event,unit,placed,"
       "height,ranges,at,segments");
   ck_assert(json_is(data, "placed", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
@@ -324,7 +364,7 @@ static void assert_says(const char *json, const char *path, const char *text) {
   const char *at = json_at(json, path);
   ck_assert_msg(at != NULL, "no %s in %s", path, json);
   size_t length = strlen(text);
-  char *found = strndup(at, 400 + length);
+  char *found = strndup(at, 1000 + length);
   ck_assert_msg(strstr(found, text) != NULL, "%s: '%s' is not in %s", path,
                 text, found);
   free(found);
@@ -336,13 +376,15 @@ static void assert_is(const char *json, const char *path, const char *value) {
 }
 
 static void assert_keys_work(const char *json) {
+  assert_says(json, "opens", "\"After event 6, 60 us: out of memory\"");
   assert_says(json, "peak", "\"After event 2, 20 us: the peak\"");
   assert_is(json, "home", "\"Before the first event\"");
   assert_says(json, "next", "\"After event 0, ");
   assert_says(json, "next_facts", "alive1.00 MiB");
   assert_is(json, "slider", "\"1\"");
   assert_says(json, "end", "\"After event 6, ");
-  assert_is(json, "refused", "\"Out of memory: 32.00 MiB were asked for.\"");
+  assert_is(json, "refused",
+            "\"32.00 MiB were asked for: the red boxes are as high.\"");
   assert_says(json, "again", ": the peak\"");
   static const char *const yes[] = {
       "zoomed", "panned",      "restored", "cleared", "hidden",  "shown",
@@ -364,8 +406,10 @@ static void assert_found(const char *json) {
 }
 
 static void assert_table(const char *json) {
-  assert_says(json, "answer", "Peak 7.00 MiB after event 2");
-  assert_says(json, "answer", "Held by model.py:7 forward 4.00 MiB, 57.1 %");
+  assert_says(json, "answer", "Out of memory at event 6, 60 us: 32.00 MiB");
+  assert_says(json, "answer", "while 3.00 MiB were alive. 16.00 MiB were held");
+  assert_says(json, "answer", "Held by optim.py:7 step 2.00 MiB, 66.7 %");
+  assert_says(json, "answer", "The peak was 7.00 MiB, after event 2, 20 us.");
   assert_is(json, "rows.0.0", "\"/app/model.py:7 forward\"");
   assert_is(json, "rows.0.1", "\"4.00 MiB\"");
   assert_is(json, "rows.0.2", "\"57.1 %\"");
@@ -490,12 +534,47 @@ START_TEST(pools_snapshots_say_what_why_says) {
   char *json =
       page_check(page, "tarn view in a browser", VIEW_SCRIPT_ALL_MOMENTS);
   size_t count = json != NULL ? json_size(json, "moments") : 0;
-  if (json != NULL) ck_assert_uint_gt(count, 40);
+  if (json != NULL) {
+    ck_assert_uint_gt(count, 40);
+    assert_says(json, "opens", ": out of memory\"");
+    assert_says(json, "what", "57.22 MiB were asked for by tag work");
+    assert_says(json, "answer", "Held by tag work ");
+  }
   for (size_t i = 0; i < count; i++)
     assert_moment(json, trace, i);
   free(json);
   free(page);
   free(trace);
+}
+END_TEST
+
+// The box in the map is as high as the request, on the scale of the blocks:
+// 24 MiB beside two holes of 16 MiB in a segment of 64 MiB.
+START_TEST(page_opens_at_the_refusal) {
+  begin_snapshot();
+  event_by("segment_alloc", 64 * MIB, 64 * MIB, NULL, NULL);
+  event_by("alloc", 64 * MIB, 16 * MIB, "/app/model.py", "forward");
+  event_by("alloc", 96 * MIB, 16 * MIB, "/app/model.py", "forward");
+  event_by("oom", 0, 24 * MIB, "/app/optim.py", "step");
+  event_by("oom", 0, 300 * MIB, NULL, NULL);
+  event_by("oom", 0, 24 * MIB, "/app/optim.py", "step");
+  for (int i = 0; i < 20; i++)
+    event_by("free_completed", (100 + (uint64_t)i) * 1000 * MIB, 1, NULL, NULL);
+  char *page = view(write_snapshot("refused.pickle"));
+  char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT_REFUSAL);
+  if (json != NULL) {
+    ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
+    assert_says(json, "opens", "\"After event 5, 50 us: out of memory\"");
+    assert_says(json, "what", "24.00 MiB were asked for by optim.py:7 step");
+    assert_says(json, "answer", "3 requests were refused; this is the last");
+    assert_says(json, "answer", "32.00 MiB of it free, the largest hole 16.00");
+    // 256 MiB are shown, four times the addresses; 300 are cut to that.
+    ck_assert_double_eq_tol(json_number(json, "box"), 24.0 / 256, 0.01);
+    ck_assert_double_eq_tol(json_number(json, "cut"), 1, 0.01);
+    ck_assert_double_eq(json_number(json, "none"), 0);
+  }
+  free(json);
+  free(page);
 }
 END_TEST
 
@@ -542,6 +621,7 @@ int main(void) {
   tcase_add_checked_fixture(pages, tool_files_begin, tool_files_end);
   tcase_set_timeout(pages, 250);
   tcase_add_test(pages, page_stands_alone);
+  tcase_add_test(pages, one_line_says_what_was_written);
   tcase_add_test(pages, data_are_complete);
   tcase_add_test(pages, arrays_are_those_of_the_trace);
   tcase_add_test(pages, segments_come_and_go);
@@ -554,6 +634,7 @@ int main(void) {
   tcase_add_test(pages, names_turn_nothing_around);
   tcase_add_test(pages, page_says_what_why_says);
   tcase_add_loop_test(pages, pools_snapshots_say_what_why_says, 0, STRATEGIES);
+  tcase_add_test(pages, page_opens_at_the_refusal);
   tcase_add_test(pages, page_works_in_a_browser);
   tcase_add_test(pages, small_pages_work_in_a_browser);
   suite_add_tcase(suite, pages);

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "load.h"
 #include "options.h"
 #include "outfile.h"
+#include "text.h"
 #include "view.h"
 
 static const char help[] =
@@ -19,8 +21,11 @@ static const char help[] =
     "page for its keys.\n"
     "\n"
     "A block is held by the innermost frame of its stack that is the caller's\n"
-    "own code, as in 'tarn why'. Where a trace has no addresses, as a\n"
-    "workload, blocks stand where arena_pool puts them.\n"
+    "own code, as in 'tarn why', or by its tag if it has no stack. Where a "
+    "trace\n"
+    "has no addresses, as a workload, blocks stand where arena_pool puts "
+    "them.\n"
+    "The page opens at the last refused request, or else at the peak.\n"
     "\n"
     "  --html FILE         where to; '/dev/stdout' is allowed\n"
     "  --force             overwrite FILE even if it is not a page of tarn's\n"
@@ -100,6 +105,31 @@ static tool_exit check(const command *c) {
   return load_check(c->verb, c->traces.items[0], &c->trace_options);
 }
 
+// One line: where the page is, and what it opens with.
+static void tell(const char *path, const tarn_trace *trace, FILE *out) {
+  char events[FORMAT_SIZE], blocks[FORMAT_SIZE], bytes[FORMAT_SIZE];
+  char event[FORMAT_SIZE];
+  size_t at = trace->event_count;
+  while (at > 0 && trace->events[at - 1].kind != TARN_TRACE_OOM)
+    at--;
+  text_write(path, out);
+  fprintf(out, ": %s events, %s blocks; ",
+          format_count(events, trace->event_count),
+          format_count(blocks, trace->block_count));
+  if (at > 0) {
+    fprintf(out, "opens at event %s, which was refused %s\n",
+            format_count(event, at - 1),
+            format_bytes(bytes, trace->events[at - 1].size));
+  } else if (trace->live_peak_event == TARN_TRACE_BASELINE) {
+    fprintf(out, "opens at the peak of %s, before the first event\n",
+            format_bytes(bytes, trace->live_peak_bytes));
+  } else {
+    fprintf(out, "opens at the peak of %s, at event %s\n",
+            format_bytes(bytes, trace->live_peak_bytes),
+            format_count(event, trace->live_peak_event));
+  }
+}
+
 static tool_exit work(void *context) {
   command *c = context;
   tarn_trace *trace = NULL;
@@ -110,7 +140,11 @@ static tool_exit work(void *context) {
   if (!outfile_try(&rules, OUTFILE_PAGE, c->options.path)) return TOOL_NO;
   status = load_trace(c->verb, c->traces.items[0], &c->trace_options, &trace);
   if (status != TOOL_DONE) return status;
+  bool stdout_is_taken = outfile_is_stdout(c->options.path);
   status = view_write(c->verb, trace, &c->options);
+  if (status == TOOL_DONE) {
+    tell(c->options.path, trace, stdout_is_taken ? stderr : tool_out());
+  }
   tarn_trace_destroy(trace);
   return status;
 }

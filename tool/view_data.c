@@ -33,25 +33,6 @@ static uint32_t block_of(const void *context, size_t index) {
   return trace->events[index].block;
 }
 
-static void write_refused_one(json *out, const tarn_trace_event *event,
-                              size_t index) {
-  json_begin_array(out);
-  json_uint(out, index);
-  json_uint(out, event->size);
-  json_uint(out, event->stack);
-  json_end_array(out);
-}
-
-static void write_refused(json *out, const tarn_trace *trace) {
-  json_key(out, "refused");
-  json_begin_array(out);
-  for (size_t i = 0; i < trace->event_count; i++) {
-    const tarn_trace_event *event = &trace->events[i];
-    if (event->kind == TARN_TRACE_OOM) write_refused_one(out, event, i);
-  }
-  json_end_array(out);
-}
-
 static void write_peak(json *out, const tarn_trace *trace) {
   bool before = trace->live_peak_event == TARN_TRACE_BASELINE;
   json_key(out, "peak_bytes");
@@ -69,16 +50,42 @@ static uint32_t holder_of(const void *context, size_t index) {
   return h->of_block[index];
 }
 
+// The first holders have fixed names; of the others a frame, or -1 - the tag.
+static void write_names(json *out, const view_holders *h) {
+  json_key(out, "holders");
+  json_begin_array(out);
+  for (size_t i = 0; i < h->count; i++)
+    json_int(out, i < VIEW_HOLDERS ? -1 : h->names[i]);
+  json_end_array(out);
+}
+
+static void write_refused_one(json *out, const tarn_trace *trace, size_t index,
+                              uint32_t holder) {
+  json_begin_array(out);
+  json_uint(out, index);
+  json_uint(out, trace->events[index].size);
+  json_uint(out, trace->events[index].stack);
+  json_uint(out, holder);
+  json_end_array(out);
+}
+
+static void write_refused(json *out, const tarn_trace *trace,
+                          const view_holders *h) {
+  json_key(out, "refused");
+  json_begin_array(out);
+  for (size_t i = 0; i < trace->event_count; i++) {
+    if (trace->events[i].kind != TARN_TRACE_OOM) continue;
+    write_refused_one(out, trace, i, h->of_event[i]);
+  }
+  json_end_array(out);
+}
+
 static void write_holders(json *out, const view_data *v) {
   const tarn_trace *trace = v->trace;
   view_holders h = view_holders_make(trace, v->libraries);
   trace_data_uints(out, "holder", trace->block_count, holder_of, &h);
-  json_key(out, "holders");
-  json_begin_array(out);
-  for (size_t i = 0; i < h.count; i++) {
-    json_int(out, i < VIEW_HOLDERS ? -1 : (int64_t)h.frames[i]);
-  }
-  json_end_array(out);
+  write_names(out, &h);
+  write_refused(out, trace, &h);
   view_holders_deinit(&h);
 }
 
@@ -210,7 +217,6 @@ void view_data_write(const view_data *v, FILE *out) {
   trace_data_uints(&writer, "block", v->trace->event_count, block_of, v->trace);
   write_holders(&writer, v);
   write_tags(&writer, v->trace);
-  write_refused(&writer, v->trace);
   write_peak(&writer, v->trace);
   json_key(&writer, "unit");
   json_uint(&writer, holes_unit(v->trace));

@@ -275,6 +275,40 @@ function drawTimeline() {
                timeline.toX);
 }
 
+// A box over both drawings that stands for a request: |y0| is its lower edge.
+// Returns where it begins; it stands left of |x| where there is no room.
+function drawRequest(context, x, right, y0, y1, text) {
+  const width = Math.min(context.measureText(text).width + 16, 220);
+  const left = x + width <= right ? x : x - width;
+  context.fillStyle = style('--mark');
+  context.globalAlpha = 0.22;
+  context.fillRect(left, y1, width, y0 - y1);
+  context.globalAlpha = 1;
+  context.strokeStyle = style('--mark');
+  context.lineWidth = 2;
+  context.strokeRect(left + 1, y1 + 1, width - 2, Math.max(y0 - y1 - 2, 1));
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  seamedText(context, text, left + 8,
+             y1 + Math.max(Math.min((y0 - y1) / 2, 14), 9), style('--text'),
+             style('--page'));
+  return {left, width};
+}
+
+const requestText = (refusal, room) => `${bytesText(refusal.bytes)} asked for${
+    refusal.bytes > room ? ' (cut)' : ''}`;
+
+// On top of what was alive.
+function drawRequestOfTimeline(context, plot) {
+  const refusal = refusalAt.get(view.moment);
+  if (refusal === undefined) return;
+  const alive = shownLive()[view.moment], room = mostShown() - alive;
+  drawRequest(context, timeline.toX(momentX(view.moment)), MARGIN.left + plot,
+              timeline.toY(alive),
+              timeline.toY(alive + Math.min(refusal.bytes, room)),
+              requestText(refusal, room));
+}
+
 // The peak, the moment and the brush.
 function drawTimelineOver() {
   const {context, width, height, plot} = prepare(canvasOf('timeline-over'));
@@ -284,6 +318,7 @@ function drawTimelineOver() {
   context.fillRect(MARGIN.left, top, x0 - MARGIN.left, bottom - top);
   context.fillRect(x1, top, MARGIN.left + plot - x1, bottom - top);
   if (x1 - x0 < plot - 0.5) drawBrush(context, x0, x1, top, bottom);
+  drawRequestOfTimeline(context, plot);
   drawMoment(context, timeline.toX(momentX(view.moment)), top, bottom);
   drawPeak(context, width);
 }
@@ -429,6 +464,26 @@ function drawSelected(context) {
   context.strokeRect(box.x, box.y, w, h);
 }
 
+// Lower than where it belongs if it would end above the picture.
+function drawRequestOfMap(context) {
+  const refusal = refusalAt.get(view.moment);
+  if (refusal === undefined) return;
+  const bytes = Math.min(refusal.bytes, totalHeight);
+  const holes = holesAt(view.moment);
+  const bottom = Math.min(requestAt(holes), totalHeight - bytes);
+  const x = map.toX(momentX(view.moment));
+  const {left, width} =
+      drawRequest(context, x, MARGIN.left + map.plot, map.toY(bottom),
+                  map.toY(bottom + bytes), requestText(refusal, totalHeight));
+  if (holes.count === 0) return;
+  context.setLineDash([4, 3]);
+  context.strokeStyle = style('--text');
+  context.lineWidth = 1.5;
+  context.strokeRect(left + 4, map.toY(holes.at + holes.largest), width - 8,
+                     Math.max(holes.largest * map.sy, 1));
+  context.setLineDash([]);
+}
+
 function drawMap() {
   mapScale();
   const canvas = canvasOf('map');
@@ -453,6 +508,7 @@ function drawMapOver() {
   drawSelected(context);
   const x = momentX(view.moment);
   if (x >= view.x0 && x <= view.x1) {
+    drawRequestOfMap(context);
     drawMoment(context, map.toX(x), 0, map.high);
   }
   context.restore();

@@ -26,8 +26,16 @@ const kind = decode(data.kind, Uint8Array);
 const eventBlock = decode(data.block, Uint32Array);
 const time = data.time === null ? null : decode(data.time, Float64Array);
 const blockCount = born.length;
-const totalHeight = Math.max(data.height, 1);
 const peak = data.peak_event + 1;
+
+// Requests that were refused.
+const refusals = data.refused.map(([event, bytes, , holder]) =>
+    ({moment: event + 1, bytes, holder}));
+const refusalAt = new Map(refusals.map(r => [r.moment, r]));
+
+// The page opens where `tarn why` begins: at the last refused request.
+const opening =
+    refusals.length > 0 ? refusals[refusals.length - 1].moment : peak;
 const KINDS = {
   1: 'allocated', 2: 'freed', 3: 'let go of', 4: 'segment taken',
   5: 'segment given back', 6: 'memory mapped', 7: 'memory unmapped',
@@ -102,11 +110,19 @@ function frameTexts(stackIndex) {
 // Holders
 // ---------------------------------------------------------------------------
 
-const FIXED = ['baseline', 'without a stack'];
-const holders = data.holders.map((frame, index) => ({
+const FIXED = ['baseline', 'without a stack'], NO_STACK = 1;
+
+// |name|: a frame, or -1 less a tag.
+function holderText(name, index) {
+  if (index < FIXED.length) return FIXED[index];
+  return name >= 0 ? data.frames[name] : `tag ${data.tags[-1 - name]}`;
+}
+
+const holders = data.holders.map((name, index) => ({
   index,
-  text: index < 2 ? FIXED[index] : data.frames[frame],
-  label: index < 2 ? FIXED[index] : shortFrame(data.frames[frame]),
+  isFrame: name >= 0,
+  text: holderText(name, index),
+  label: name >= 0 ? shortFrame(data.frames[name]) : holderText(name, index),
   peak: 0, most: 0, total: 0, blocks: 0, now: 0, nowBlocks: 0, band: 0,
 }));
 
@@ -136,7 +152,7 @@ function findMost() {
 
 // The folder that all holders have in common.
 function findRoot() {
-  const folders = holders.slice(2).map(h => splitFrame(h.text).folder)
+  const folders = holders.filter(h => h.isFrame).map(h => splitFrame(h.text).folder)
       .filter(folder => folder !== '');
   let root = folders[0] || '';
   for (const folder of folders) {
@@ -219,8 +235,17 @@ const largest = values => values.reduce((a, b) => Math.max(a, b), 0);
 // Weights often dwarf all else, so that the baseline can be left out.
 const base = holders[0].blocks > 0 ? bandLive[0] : null;
 const liveWithout = base === null ? live : live.map((bytes, m) => bytes - base[m]);
-const mostOfAll = Math.max(1, largest(live), held ? largest(held) : 0);
-const mostWithout = Math.max(1, largest(liveWithout));
+// Requests are drawn as boxes, to scale; what would reach four times as high as
+// all else is cut.
+const withRequests = (most, mostWanted) =>
+    Math.max(most, Math.min(mostWanted, 4 * most));
+const mostWanted = values =>
+    refusals.reduce((most, r) => Math.max(most, values[r.moment] + r.bytes), 0);
+const mostOfAll =
+    withRequests(Math.max(1, largest(live), held ? largest(held) : 0),
+                 mostWanted(live));
+const mostWithout =
+    withRequests(Math.max(1, largest(liveWithout)), mostWanted(liveWithout));
 
 // ---------------------------------------------------------------------------
 // The state at a moment
@@ -291,6 +316,15 @@ function holesAt(m) {
   }
   return holes;
 }
+
+// Where the map has the box of a request: at the largest hole, which shows what
+// is missing.
+const requestAt = holes => (holes.count > 0 ? holes.at : mapHeight);
+
+const mapHeight = Math.max(data.height, 1);
+const totalHeight = withRequests(mapHeight, refusals.reduce(
+    (most, r) => Math.max(most, r.bytes + (
+        r.moment === opening ? requestAt(holesAt(opening)) : 0)), 0));
 
 function sumMoment(m) {
   for (const h of holders) h.now = h.nowBlocks = 0;
@@ -387,8 +421,8 @@ function momentText(m) {
 // ---------------------------------------------------------------------------
 
 const MARGIN = {left: 88, right: 12};
-const view = {byTime: false, x0: 0, x1: 1, y0: 0, y1: totalHeight, moment: peak,
-              selected: null, chosen: [], hideBase: false};
+const view = {byTime: false, x0: 0, x1: 1, y0: 0, y1: totalHeight,
+              moment: opening, selected: null, chosen: [], hideBase: false};
 
 // What the timeline shows at each moment, and the most of it.
 const shownLive = () => (view.hideBase ? liveWithout : live);

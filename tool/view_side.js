@@ -29,36 +29,79 @@ function swatch(band) {
   return made;
 }
 
-function writeAnswer() {
-  const answer = byId('answer');
-  answer.replaceChildren(
-      element('strong', `Peak ${bytesText(live[peak])}`),
-      data.events === 0
-          ? ', before anything was recorded.'
-          : ` ${momentText(peak).replace(/^./, c => c.toLowerCase())}.`);
-  const first = holders.filter(h => h.peak > 0)
-      .sort((a, b) => b.peak - a.peak).slice(0, 3);
+const lower = text => text.replace(/^./, c => c.toLowerCase());
+
+// "Held by A 5 MiB, 50 %, B ...": those who hold most at a moment.
+function writeFirstHolders(answer, m) {
+  sumMoment(m);
+  const first = holders.filter(h => h.now > 0)
+      .sort((a, b) => b.now - a.now).slice(0, 3);
   first.forEach((h, i) => {
     const part = element('span', undefined, 'part');
     part.append(element('b', h.label),
-                ` ${bytesText(h.peak)}, ${percentText(h.peak, live[peak])}`);
+                ` ${bytesText(h.now)}, ${percentText(h.now, live[m])}`);
     answer.append(i === 0 ? ' Held by ' : ', ', part);
   });
   if (first.length > 0) answer.append('.');
+}
+
+function writePeak(answer) {
+  answer.replaceChildren(
+      element('strong', `Peak ${bytesText(live[peak])}`),
+      data.events === 0 ? ', before anything was recorded.'
+                        : ` ${lower(momentText(peak))}.`);
+  writeFirstHolders(answer, peak);
+}
+
+const byWhom = refusal =>
+    refusal.holder === NO_STACK ? '' : ` by ${holders[refusal.holder].label}`;
+
+function heldText(m) {
+  const holes = holesAt(m);
+  if (held === null) return '';
+  if (holes.count === 0) {
+    return ` ${bytesText(held[m])} were held of the device, none of it free.`;
+  }
+  return ` ${bytesText(held[m])} were held of the device, ${
+      bytesText(holes.bytes)} of it free, the largest hole ${
+      bytesText(holes.largest)}.`;
+}
+
+// The last refused request, as `tarn why` begins with it.
+function writeRefusal(answer, refusal) {
+  const m = refusal.moment;
+  answer.replaceChildren(
+      element('strong', 'Out of memory'),
+      ` ${lower(momentText(m)).replace('after', 'at')}: `,
+      element('b', bytesText(refusal.bytes)),
+      ` more were asked for${byWhom(refusal)} while ${
+          bytesText(live[m])} were alive.${heldText(m)}`);
+  writeFirstHolders(answer, m);
+  if (refusals.length > 1) {
+    answer.append(` ${countText(refusals.length)} requests were refused; ` +
+        'this is the last of them.');
+  }
+  answer.append(` The peak was ${bytesText(live[peak])}, ${
+      lower(momentText(peak))}.`);
+}
+
+function writeAnswer() {
+  const refusal = refusalAt.get(opening);
+  if (refusal === undefined) writePeak(byId('answer'));
+  else writeRefusal(byId('answer'), refusal);
 }
 
 // ---------------------------------------------------------------------------
 // The moment
 // ---------------------------------------------------------------------------
 
-const refusedAt = new Map(data.refused);  // bytes that were asked for
-
 function whatHappened(m) {
   if (m === 0 || data.events === 0) return 'What was alive from the beginning.';
   const word = KINDS[kind[m - 1]], b = eventBlock[m - 1];
-  const refused = refusedAt.get(m - 1);
-  if (refused !== undefined) {
-    return `Out of memory: ${bytesText(refused)} were asked for.`;
+  const refusal = refusalAt.get(m);
+  if (refusal !== undefined) {
+    return `${bytesText(refusal.bytes)} were asked for${
+        byWhom(refusal)}: the red boxes are as high.`;
   }
   if (b >= blockCount) return `This event: ${word}.`;
   return `This event: ${bytesText(size[b])} ${word}, ` +
@@ -130,7 +173,8 @@ function writeMoment() {
   const m = view.moment;
   sumMoment(m);
   byId('moment-title').textContent =
-      momentText(m) + (m === peak ? ': the peak' : '');
+      momentText(m) + (refusalAt.has(m) ? ': out of memory' :
+                       m === peak ? ': the peak' : '');
   byId('moment-what').textContent = whatHappened(m);
   byId('refusal').hidden = data.refused.length === 0;
   writeFacts(m);
@@ -243,7 +287,7 @@ function nameCell(h) {
   button.setAttribute('aria-pressed', view.chosen.includes(h.index));
   button.title = h.text;
   const {folder, file, name} =
-      h.index < 2 ? {folder: '', file: '', name: h.text} : splitFrame(h.text);
+      h.isFrame ? splitFrame(h.text) : {folder: '', file: '', name: h.text};
   button.append(swatch(h.band), element('span', folder.slice(folder === '' ? 0 : root.length),
                                      'folder'),
                 element('b', file), file === '' ? '' : ' ', name);

@@ -10,6 +10,8 @@
   "const plainOf = id => print($(id));\n"                                  \
   "const colours = id => new Set(pixels($(id))).size;\n"                   \
   "  out.answer = text('answer');\n"                                       \
+  "  out.opens = text('moment-title');\n"                                  \
+  "  await press('p');\n"                                                  \
   "  out.timeline = colours('timeline');\n"                                \
   "  out.map = colours('map');\n"                                          \
   "  out.over = colours('timeline-over');\n"                               \
@@ -63,6 +65,39 @@
   "  out.links = document.querySelectorAll('[src],[href]').length;\n"      \
   "  out.unnamed = [...document.querySelectorAll('button')].filter(b =>\n" \
   "      !b.hidden && !(b.textContent.trim() || b.ariaLabel)).length;\n"
+
+// How high the red box in the map is, as a part of the map: its left edge is
+// the leftmost pixel of its colour.
+#define VIEW_SCRIPT_REFUSAL                                                 \
+  "const boxOf = () => {\n"                                                 \
+  "  const canvas = $('map-over'), all = pixels(canvas);\n"                 \
+  "  const mark = getComputedStyle(document.documentElement)\n"             \
+  "      .getPropertyValue('--mark').trim();\n"                             \
+  "  const probe = document.createElement('canvas').getContext('2d');\n"    \
+  "  probe.fillStyle = mark; probe.fillRect(0, 0, 1, 1);\n"                 \
+  "  const [ink] = new Uint32Array(\n"                                      \
+  "      probe.getImageData(0, 0, 1, 1).data.buffer);\n"                    \
+  "  const w = canvas.width, scale = w / canvas.clientWidth;\n"             \
+  "  const high = canvas.height - 24 * scale;\n"                            \
+  "  const heights = [];\n"                                                 \
+  "  for (let x = 0; x < w; x++) {\n"                                       \
+  "    let top = -1, bottom = -1;\n"                                        \
+  "    for (let y = 0; y < high; y++) {\n"                                  \
+  "      if (all[y * w + x] !== ink) continue;\n"                           \
+  "      if (top < 0) top = y;\n"                                           \
+  "      bottom = y;\n"                                                     \
+  "    }\n"                                                                 \
+  "    if (top >= 0) heights.push({x, part: (bottom + 1 - top) / high});\n" \
+  "  }\n"                                                                   \
+  "  return heights;\n"                                                     \
+  "};\n"                                                                    \
+  "  out.opens = text('moment-title'); out.what = text('moment-what');\n"   \
+  "  out.answer = text('answer');\n"                                        \
+  "  const columns = boxOf();\n"                                            \
+  "  out.box = columns[columns.length - 1].part;\n"                         \
+  "  await press('ArrowLeft');\n"                                           \
+  "  const cut = boxOf(); out.cut = cut[cut.length - 1].part;\n"            \
+  "  await press('Home'); out.none = boxOf().length > 4 ? 1 : 0;\n"
 
 // The facts of each moment behind an event.
 #define VIEW_SCRIPT_ALL_MOMENTS                                               \
