@@ -56,6 +56,26 @@ START_TEST(exact_bytes_name_both) {
 }
 END_TEST
 
+static void assert_apart(uint64_t a, uint64_t b, const char *text_a,
+                         const char *text_b) {
+  char got_a[FORMAT_SIZE], got_b[FORMAT_SIZE];
+  format_bytes_apart(got_a, a, got_b, b);
+  ck_assert_str_eq(got_a, text_a);
+  ck_assert_str_eq(got_b, text_b);
+}
+
+START_TEST(bytes_are_told_apart) {
+  assert_apart(5120, 2048, "5.00 KiB", "2.00 KiB");
+  assert_apart(5120, 5120, "5.00 KiB", "5.00 KiB");
+  assert_apart(6446219264, 6442450944, "6.003 GiB", "6.000 GiB");
+  assert_apart(7013335296, 7013335295, "6.531677484 GiB", "6.531677483 GiB");
+  assert_apart((UINT64_C(1) << 60) + 1, UINT64_C(1) << 60,
+               "1152921504606846977 bytes", "1152921504606846976 bytes");
+  assert_apart(UINT64_MAX, UINT64_MAX - 1, "18446744073709551615 bytes",
+               "18446744073709551614 bytes");
+}
+END_TEST
+
 START_TEST(counts_have_commas) {
   char text[FORMAT_SIZE];
   ck_assert_str_eq(format_count(text, 0), "0");
@@ -463,7 +483,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_parts");
   ADD_CASE(suite, "format", bytes_have_units, bytes_are_cut,
-           exact_bytes_name_both, counts_have_commas, fixed_fits_every_number);
+           bytes_are_told_apart, exact_bytes_name_both, counts_have_commas,
+           fixed_fits_every_number);
   ADD_CASE(suite, "json", json_nests, json_escapes, json_keeps_only_utf8,
            json_escapes_what_terminals_obey, json_is_inert_in_html,
            json_doubles_come_back, json_base64_pads, checker_is_strict);

@@ -7,7 +7,7 @@
 static const char all_keys[] =
     "file,buffers,height,lower_bound,status,seconds,nodes,capacity,cancelled,"
     "verified,wrong,moved,arenas,conflict,conflict_minimal,conflict_bytes,"
-    "conflict_step,out,svg";
+    "conflict_step,excess_bytes,excess_step,out,svg,must_move";
 
 // --- how low ---------------------------------------------------------------
 
@@ -168,21 +168,87 @@ START_TEST(it_does_not_fit) {
   tool_output o = tool_run("plan", path, "--capacity", "5119", "--out", out,
                            "--svg", svg, "--verify");
   ck_assert_int_eq(o.status, 1);
+  ck_assert_int_eq(
+      strncmp(o.out, "1 B too much in step 1; moving this one suffices.\n", 50),
+      0);
+  assert_contains(o.out, "\nb       4,096   1..5");
   assert_contains(o.out,
-                  "It does not fit into 4.99 KiB (5119 bytes): that is "
-                  "proved.\n");
+                  "\nMoved elsewhere, it takes 4.00 KiB; a plan of all others "
+                  "needs 1.00 KiB of 4.99 KiB.\n");
+  assert_contains(o.out,
+                  "5.00 KiB are needed at once; the capacity is 4.99 KiB: that "
+                  "is proved.\n");
   assert_contains(o.out, "These 2 buffers cannot lie together:\n");
-  assert_contains(o.out, "need 5.00 KiB (5120 bytes) together in step ");
-  assert_contains(o.out, "the capacity is 4.99 KiB (5119 bytes)");
+  assert_contains(o.out,
+                  "They need 5.00 KiB together in step 1; the capacity is 4.99 "
+                  "KiB.\n");
   assert_contains(o.out,
                   "Without any one of them the rest of these would fit;");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, before);
-  ck_assert_int_ne(access(svg, F_OK), 0);
+  free(text);
+  text = tool_read_file(svg);
+  ck_assert_ptr_nonnull(text);
+  assert_contains(o.out, svg);
   tool_output_free(&o);
   free(text);
   free(svg);
   free(out);
+  free(path);
+}
+END_TEST
+
+// Sizes that differ are written so that they do.
+START_TEST(figures_are_told_apart) {
+  char *path = plan_file("close.csv",
+                         "id,lower,upper,size\n"
+                         "a,0,3,6442450945\nb,3,5,4096\n");
+  tool_output o = tool_run("plan", path, "--capacity", "6G");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "1 B too much in step 0; moving this one suffices.");
+  assert_contains(o.out,
+                  "It needs 6442450945 bytes; the capacity is "
+                  "6442450944 bytes.\n");
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
+// Each step has room, but they cannot be arranged: a and d stand at their ends.
+START_TEST(what_cannot_be_arranged_is_drawn) {
+  char *path = plan_file("packing.csv",
+                         "id,lower,upper,size,offset\n"
+                         "a,0,2,4,0\nb,1,4,4,\nc,3,6,4,4\nd,1,2,2,4\n"
+                         "e,3,4,2,2\n");
+  char *svg = plan_path("out.svg");
+  tool_output o = tool_run("plan", path, "--capacity", "10", "--svg", svg);
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "; moving ");
+  char *text = tool_read_file(svg);
+  ck_assert_ptr_nonnull(text);
+  assert_contains(text, "class=\"over m\"");
+  tool_output_free(&o);
+  free(text);
+  free(svg);
+  free(path);
+}
+END_TEST
+
+START_TEST(arenas_that_are_too_small_are_drawn_as_one) {
+  char *path = plan_file("arenas.csv",
+                         "id,lower,upper,size,arena\n"
+                         "a,0,3,1024,1\nb,0,5,4096,\n");
+  char *svg = plan_path("out.svg");
+  tool_output o =
+      tool_run("plan", path, "--arena", "1K", "--arena", "2K", "--svg", svg);
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "2.00 KiB too much in step 0; moving ");
+  char *text = tool_read_file(svg);
+  ck_assert_ptr_nonnull(text);
+  assert_contains(text, "It does not fit into 3.00 KiB: 2.00 KiB too much");
+  tool_output_free(&o);
+  free(text);
+  free(svg);
   free(path);
 }
 END_TEST
@@ -197,6 +263,11 @@ START_TEST(json_names_what_does_not_fit) {
   ck_assert_uint_eq(json_size(o.out, "conflict"), 2);
   ck_assert(json_is(o.out, "conflict_minimal", "true"));
   ck_assert_double_eq(json_number(o.out, "conflict_bytes"), 5120);
+  ck_assert_double_eq(json_number(o.out, "excess_bytes"), 1);
+  ck_assert_double_eq(json_number(o.out, "excess_step"), 1);
+  ck_assert_uint_eq(json_size(o.out, "must_move"), 1);
+  ck_assert(json_is(o.out, "must_move.0.id", "\"b\""));
+  ck_assert_double_eq(json_number(o.out, "must_move.0.bytes"), 4096);
   ck_assert(json_is(o.out, "conflict.0", "\"a\"") ||
             json_is(o.out, "conflict.0", "\"b\""));
   tool_output_free(&o);
@@ -210,7 +281,8 @@ START_TEST(one_buffer_alone_is_too_large) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "This buffer alone does not fit:");
   assert_contains(o.out, "\nb       4,096   1..5");
-  assert_contains(o.out, "It needs 4.00 KiB (4096 bytes); the capacity is 2");
+  assert_contains(o.out, "3.00 KiB too much in step 1; moving this one ");
+  assert_contains(o.out, "It needs 4.00 KiB; the capacity is 2.00 KiB.\n");
   tool_output_free(&o);
   free(path);
 }
@@ -485,6 +557,9 @@ static void add_tests(TCase *all) {
   tcase_add_test(all, a_plan_on_stdout_stands_there_alone);
   tcase_add_test(all, it_fits);
   tcase_add_test(all, it_does_not_fit);
+  tcase_add_test(all, figures_are_told_apart);
+  tcase_add_test(all, what_cannot_be_arranged_is_drawn);
+  tcase_add_test(all, arenas_that_are_too_small_are_drawn_as_one);
   tcase_add_test(all, json_names_what_does_not_fit);
   tcase_add_test(all, one_buffer_alone_is_too_large);
   tcase_add_loop_test(all, minimise_goes_on_below_the_capacity, 0, 2);

@@ -145,6 +145,38 @@ START_TEST(each_buffer_is_a_box) {
 }
 END_TEST
 
+// The plan that needs no capacity is drawn: of b, from 1 to 5 KiB, one KiB
+// stands above 4, and so does as much of what is needed at once.
+START_TEST(what_does_not_fit_is_red) {
+  char *path = plan_file("three.csv", THREE), *out = plan_path("out.svg");
+  tool_output o = tool_run("plan", path, "--capacity", "4K", "--svg", out);
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.err, "");
+  char *svg = tool_read_file(out);
+  ck_assert_ptr_nonnull(svg);
+  assert_well_formed(svg);
+  assert_contains(svg,
+                  ">It does not fit into 4.00 KiB: 1.00 KiB too much in step "
+                  "1, in red</text>");
+  assert_contains(svg, "<path class=\"over m\" d=\"M266 92h696v104h-696z\"/>");
+  assert_contains(svg, ">above the capacity</text>");
+  assert_contains(svg, "<path class=\"at\" d=\"M266.0 92.0");
+  ck_assert_uint_eq(count(svg, "<title>"), 4);
+  tool_output_free(&o);
+  free(svg);
+  free(out);
+  free(path);
+}
+END_TEST
+
+START_TEST(what_fits_is_not_red) {
+  char *svg = draw(plan_file("three.csv", THREE), "--capacity", "5K");
+  ck_assert_uint_eq(count(svg, "class=\"over"), 0);
+  ck_assert_uint_eq(count(svg, "above the capacity"), 0);
+  free(svg);
+}
+END_TEST
+
 // b is 4 of 5 KiB high, 4 of 6 steps wide.
 START_TEST(boxes_are_where_the_plan_has_them) {
   char *svg = draw(plan_file("old.csv",
@@ -240,6 +272,8 @@ int main(void) {
   tcase_set_timeout(all, 120);
   tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
   tcase_add_test(all, each_buffer_is_a_box);
+  tcase_add_test(all, what_does_not_fit_is_red);
+  tcase_add_test(all, what_fits_is_not_red);
   tcase_add_test(all, boxes_are_where_the_plan_has_them);
   tcase_add_test(all, gaps_are_shown);
   tcase_add_test(all, arenas_are_panels);

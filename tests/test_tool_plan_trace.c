@@ -100,17 +100,19 @@ END_TEST
 START_TEST(what_must_move_is_told) {
   tool_output o = tool_run("plan", write_step(), "--capacity", "120M");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(
-      o.out,
-      "\nTo make it fit into 120.00 MiB, 1 block of 40.00 MiB could "
-      "lie elsewhere: a plan of all others needs ");
+  static const char first[] =
+      "16.00 MiB too much at event 1; moving this one suffices.\n";
+  ck_assert_int_eq(strncmp(o.out, first, strlen(first)), 0);
+  assert_contains(o.out,
+                  "\nMoved elsewhere, it takes 40.00 MiB; a plan of all others "
+                  "needs 96.00 MiB of 120.00 MiB.\n");
   assert_contains(o.out, "/home/me/net.py:7 forward\n");
   assert_contains(o.out,
                   "\nOr all sizes could be smaller: 0.8823 of what they "
                   "are.\nOf all but what is older than the trace, "
                   "0.7777.\n");
   assert_contains(o.out, "\nWhat a plan of 136.00 MiB would save\n");
-  assert_contains(o.out, " together in step 2, after event 1;");
+  assert_contains(o.out, " together at event 1; the capacity is 120.00 MiB.");
   tool_output_free(&o);
 }
 END_TEST
@@ -209,8 +211,14 @@ START_TEST(more_than_twenty_are_cut) {
   tool_output o = tool_run("plan", write_built("many.tarn"), "--capacity",
                            "10M", "--pool", "none");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(o.out, "30 blocks of 30.00 MiB could lie elsewhere");
+  assert_contains(o.out, "30.00 MiB too much at event 39; moving these 30 ");
+  assert_contains(o.out, "they take 30.00 MiB;");
   assert_contains(o.out, "and 10 smaller ones; -o json names all\n");
+  assert_contains(o.out, "These 11 buffers cannot lie together:");
+  tool_output_free(&o);
+  o = tool_run("plan", path, "--capacity", "25M", "--pool", "none");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_ptr_null(strstr(o.out, "cannot lie together"));
   tool_output_free(&o);
 }
 END_TEST

@@ -327,11 +327,19 @@ static tool_exit load(command *c) {
 // The answer
 // ---------------------------------------------------------------------------
 
-// What is asked about the answer has to be answered within the limit, too.
+// Of each question about the answer: if it does not fit, why, and what would
+// help?
+static double question_seconds(const command *c) {
+  static const double longest = 2;
+  double seconds = c->time_limit * 0.07;
+  return seconds < longest ? seconds : longest;
+}
+
+// Questions have to be answered within the limit, too.
 static double search_seconds(const command *c) {
-  const plan_input_kind *kind = c->input.kind;
-  bool asks = kind->ask_seconds != NULL && plan_capacity(&c->answer) > 0;
-  return c->time_limit - (asks ? kind->ask_seconds(c->time_limit) : 0);
+  if (plan_capacity(&c->answer) == 0) return c->time_limit;
+  int questions = PLAN_SHORTAGE_QUESTIONS + c->input.kind->questions;
+  return c->time_limit - questions * question_seconds(c);
 }
 
 static tool_exit solve(command *c) {
@@ -360,6 +368,8 @@ static tool_exit solve(command *c) {
   answer->conflict = tarn_plan_conflict(c->plan);
   answer->has_previous = has_previous;
   answer->time_limit = options.time_limit;
+  answer->question_seconds = question_seconds(c);
+  if (answer->info.cancelled) answer->question_seconds *= 0.05;  // no waiting
   answer->node_limit = c->nodes;
   answer->is_enough = plan_capacity(answer) > 0 && !c->minimise;
   if (c->answer.problem.arena_count > 1) {
@@ -406,6 +416,21 @@ static void verify(command *c) {
                                                            : TARN_PLAN_FEASIBLE;
 }
 
+// What was not found in time to fit may fit in a plan that was made to be low.
+static void find_shortage(command *c) {
+  plan_answer *answer = &c->answer;
+  uint64_t capacity = plan_capacity(answer);
+  if (answer->offsets != NULL || capacity == 0) return;
+  plan_shortage *s = &answer->shortage;
+  *s = plan_shortage_find(&answer->problem, answer->question_seconds);
+  bool fits = answer->problem.arena_count == 1 && !answer->has_previous &&
+              s->offsets != NULL && s->height <= capacity;
+  if (!fits) return;
+  answer->offsets = s->offsets;
+  answer->info.height = s->height;
+  answer->info.answer = TARN_PLAN_FEASIBLE;
+}
+
 static tool_exit find_answer(command *c) {
   tool_exit status = TOOL_DONE;
   if (c->check) {
@@ -415,6 +440,7 @@ static tool_exit find_answer(command *c) {
       status = plan_previous_read(&c->input, c->previous_path, &c->previous);
     }
     if (status == TOOL_DONE) status = solve(c);
+    if (status == TOOL_DONE) find_shortage(c);
   }
   if (status == TOOL_DONE && (c->check || c->verify)) verify(c);
   return status;
@@ -434,7 +460,7 @@ static bool write_files(command *c) {
                                c->out_path);
     if (written) answer->out_path = c->out_path;
   }
-  if (is_plan && c->svg_path != NULL) {
+  if (c->svg_path != NULL) {
     bool drawn = plan_svg_write(c->verb, answer, c->svg_path);
     if (drawn) answer->svg_path = c->svg_path;
     written = written && drawn;
@@ -470,6 +496,7 @@ static tool_exit work(void *context) {
 static void deinit(command *c) {
   free(c->wrong);
   tarn_plan_destroy(c->plan);
+  plan_shortage_deinit(&c->answer.shortage);
   plan_previous_deinit(&c->previous);
   free(c->capacities);
   plan_input_deinit(&c->input);

@@ -9,30 +9,42 @@
 static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
                                     "TiB", "PiB", "EiB"};
 
-// Cut, not rounded, to hundredths: 1048575 is 1023.99 KiB, never 1024.00.
-static void scale(uint64_t bytes, uint64_t *out_whole, uint64_t *out_hundredths,
-                  size_t *out_unit) {
+// Cut, not rounded: 1048575 is 1023.99 KiB, never 1024.00.
+static char *put_bytes(char *out, uint64_t bytes, int decimals) {
+  char digits[FORMAT_SIZE / 2];
   size_t unit = 0;
   while (unit < 6 && bytes >> (10 * (unit + 1)) != 0)
     unit++;
-  uint64_t rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
-  size_t spare = unit == 6 ? 10 : 0;  // bits without which 100 x rest fits
-  *out_whole = bytes >> (10 * unit);
-  *out_hundredths = (rest >> spare) * 100 >> (10 * unit - spare);
-  *out_unit = unit;
-}
-
-char *format_bytes(char *out, uint64_t bytes) {
-  uint64_t whole, hundredths;
-  size_t unit;
-  scale(bytes, &whole, &hundredths, &unit);
+  uint64_t mask = (UINT64_C(1) << (10 * unit)) - 1, rest = bytes & mask;
+  for (int i = 0; i < decimals; i++) {
+    rest *= 10;  // less than 2^64, as rest is less than 2^60
+    digits[i] = (char)('0' + (rest >> (10 * unit)));
+    rest &= mask;
+  }
   if (unit == 0) {
-    snprintf(out, FORMAT_SIZE, "%" PRIu64 " B", whole);
+    snprintf(out, FORMAT_SIZE, "%" PRIu64 " B", bytes);
   } else {
-    snprintf(out, FORMAT_SIZE, "%" PRIu64 ".%02" PRIu64 " %s", whole,
-             hundredths, units[unit]);
+    snprintf(out, FORMAT_SIZE, "%" PRIu64 ".%.*s %s", bytes >> (10 * unit),
+             decimals, digits, units[unit]);
   }
   return out;
+}
+
+enum { FEW = 2, MANY = 9 };  // digits behind the point
+
+char *format_bytes(char *out, uint64_t bytes) {
+  return put_bytes(out, bytes, FEW);
+}
+
+void format_bytes_apart(char *out_a, uint64_t a, char *out_b, uint64_t b) {
+  int decimals = FEW;
+  do {
+    put_bytes(out_a, a, decimals);
+    put_bytes(out_b, b, decimals);
+  } while (a != b && strcmp(out_a, out_b) == 0 && decimals++ < MANY);
+  if (a == b || strcmp(out_a, out_b) != 0) return;
+  snprintf(out_a, FORMAT_SIZE, "%" PRIu64 " bytes", a);
+  snprintf(out_b, FORMAT_SIZE, "%" PRIu64 " bytes", b);
 }
 
 char *format_bytes_exact(char *out, uint64_t bytes) {

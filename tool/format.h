@@ -13,6 +13,10 @@ enum { FORMAT_SIZE = 64 };  // bytes that every text here fits in
 // the next unit.
 char *format_bytes(char *out, uint64_t bytes);
 
+// Two sizes as above, with more digits where they would read the same though
+// they are not: "6.003 GiB" and "6.000 GiB".
+void format_bytes_apart(char *out_a, uint64_t a, char *out_b, uint64_t b);
+
 // "1.50 MiB (1572864 bytes)"; "17 bytes" where the first would say no more.
 char *format_bytes_exact(char *out, uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include "plan_boxes.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,13 +172,16 @@ static void put(grid *g, box b, unsigned char colour) {
     memset(cell(g, y, x0), colour, (size_t)(x1 - x0));
 }
 
-static void put_buffer(const drawing *d, grid *g, size_t index) {
+// What of it is above |lowest|, in pixels from the top.
+static void put_buffer(const drawing *d, grid *g, size_t index, int class,
+                       double lowest) {
   const tarn_plan_buffer *b = buffer_of(d, index);
-  int class = plan_picture_class(d->picture, b->size);
   uint64_t first = b->first;
   for (size_t i = 0; i <= b->gap_count; i++) {
     uint64_t last = i < b->gap_count ? b->gaps[i].first : b->last;
-    put(g, box_of(d, index, first, last), (unsigned char)(class + 1));
+    box piece = box_of(d, index, first, last);
+    if (piece.y + piece.height > lowest) piece.height = lowest - piece.y;
+    if (piece.height > 0) put(g, piece, (unsigned char)(class + 1));
     if (i < b->gap_count) first = b->gaps[i].last;
   }
 }
@@ -212,12 +216,12 @@ static void take_area(grid *g, int row, int column, FILE *out) {
           rows, length);
 }
 
-static void write_colour(grid *g, int class, FILE *out) {
+static void write_colour(grid *g, int class, const char *name, FILE *out) {
   bool begun = false;
   for (int row = 0; row < g->rows; row++) {
     for (int column = 0; column < PICTURE_COLUMNS; column++) {
       if (*cell(g, row, column) != class + 1) continue;
-      if (!begun) fprintf(out, "<path class=\"c%d m\" d=\"", class);
+      if (!begun) fprintf(out, "<path class=\"%s m\" d=\"", name);
       begun = true;
       take_area(g, row, column, out);
     }
@@ -225,14 +229,35 @@ static void write_colour(grid *g, int class, FILE *out) {
   if (begun) fputs("\"/>\n", out);
 }
 
-static void write_merged(const drawing *d, const picture_panel *panel) {
+static grid make_grid(const picture_panel *panel) {
   size_t cells = (size_t)panel->height * PICTURE_COLUMNS;
-  grid g = {panel->top, panel->height, tool_array(cells, 1)};
+  return (grid){panel->top, panel->height, tool_array(cells, 1)};
+}
+
+static void write_merged(const drawing *d, const picture_panel *panel) {
+  grid g = make_grid(panel);
+  char name[8];
   for (size_t i = 0; i < d->picture->answer->problem.count; i++) {
-    if (!d->is_single[i] && panel_of(d, i) == panel) put_buffer(d, &g, i);
+    if (d->is_single[i] || panel_of(d, i) != panel) continue;
+    put_buffer(d, &g, i, plan_picture_class(d->picture, buffer_of(d, i)->size),
+               INFINITY);
   }
-  for (int class = 0; class < PICTURE_CLASSES; class ++)
-    write_colour(&g, class, d->out);
+  for (int class = 0; class < PICTURE_CLASSES; class ++) {
+    snprintf(name, sizeof name, "c%d", class);
+    write_colour(&g, class, name, d->out);
+  }
+  free(g.cells);
+}
+
+// Over all boxes: what of them is above the capacity.
+static void write_excess(const drawing *d, const picture_panel *panel) {
+  if (!plan_picture_exceeds(panel)) return;
+  grid g = make_grid(panel);
+  double lowest = floor(plan_picture_y(panel, panel->capacity) + 0.5);
+  for (size_t i = 0; i < d->picture->answer->problem.count; i++) {
+    if (panel_of(d, i) == panel) put_buffer(d, &g, i, 0, lowest);
+  }
+  write_colour(&g, 0, "over", d->out);
   free(g.cells);
 }
 
@@ -350,6 +375,8 @@ static void write_all(drawing *d) {
     write_merged(d, &d->picture->panels[i]);
   for (int class = 0; class < PICTURE_CLASSES; class ++)
     write_singles(d, class);
+  for (size_t i = 0; i < d->picture->panel_count; i++)
+    write_excess(d, &d->picture->panels[i]);
   for (size_t i = 0; i < count; i++) {
     if (d->is_single[i]) write_names(d, i);
   }

@@ -1,5 +1,5 @@
-// A conflict, told: the buffers by name, what they need in which step, and what
-// there is.
+// What does not fit, told: what could lie elsewhere; then a conflict, the
+// buffers by name, what they need in which step, and what there is.
 //
 // What they need is the lower bound of a problem of these buffers alone; the
 // step is found by a sweep over their beginnings and ends.
@@ -120,43 +120,86 @@ static void add_row(table *t, const plan_answer *answer, size_t index) {
   table_text(t, text);
 }
 
-static void write_rows(const plan_answer *answer, FILE *out) {
+static void list(const plan_answer *answer, const size_t *buffers, size_t count,
+                 FILE *out) {
   static const table_column columns[] = {{"buffer", "id", false},
                                          {"bytes", "size", true},
                                          {"steps", "steps", true},
                                          {"offset", "offset", false}};
-  size_t count = answer->info.conflict_count;
-  size_t shown = count <= ROWS ? count : ROWS;
   table *t = table_create(columns, sizeof columns / sizeof *columns);
-  for (size_t i = 0; i < shown; i++)
-    add_row(t, answer, answer->conflict[i]);
+  for (size_t i = 0; i < count; i++)
+    add_row(t, answer, buffers[i]);
   table_write(t, TABLE_PLAIN, out);
   table_destroy(t);
-  if (shown < count) {
-    fprintf(out, "... and %zu more; -o json has them all\n", count - shown);
+}
+
+// ---------------------------------------------------------------------------
+// What must move
+// ---------------------------------------------------------------------------
+
+static void write_needed(const plan_answer *answer, FILE *out) {
+  const plan_shortage *s = &answer->shortage;
+  char needed[FORMAT_SIZE], room[FORMAT_SIZE];
+  if (s->excess == 0) return;
+  format_bytes_apart(needed, s->needed, room, plan_capacity(answer));
+  fprintf(out, "%s are needed at once%s; the capacity is %s: that is proved.\n",
+          needed, s->has_step ? "" : " at least", room);
+}
+
+static void write_moves(const plan_answer *answer, FILE *out) {
+  const plan_moves *moves = &answer->shortage.moves;
+  const plan_input *input = answer->input;
+  char bytes[FORMAT_SIZE], height[FORMAT_SIZE], room[FORMAT_SIZE];
+  char more[FORMAT_SIZE];
+  uint64_t capacity = plan_capacity(answer);
+  size_t shown = moves->count < ROWS ? moves->count : ROWS;
+  if (!moves->known) {
+    fprintf(out,
+            "Nothing was found in time that could lie elsewhere for the rest "
+            "to fit into %s.\n",
+            format_bytes(room, capacity));
+    return;
   }
+  if (input->kind->list != NULL) {
+    input->kind->list(input, moves->items, shown, out);
+  } else {
+    list(answer, moves->items, shown, out);
+  }
+  if (shown < moves->count) {
+    fprintf(out, "and %s smaller ones; -o json names all\n",
+            format_count(more, moves->count - shown));
+  }
+  format_bytes_apart(height, moves->height, room, capacity);
+  fprintf(out,
+          "\nMoved elsewhere, %s %s; a plan of all others needs %s of %s.\n",
+          moves->count == 1 ? "it takes" : "they take",
+          format_bytes(bytes, moves->bytes), height, room);
+}
+
+static void write_shortage(const plan_answer *answer, FILE *out) {
+  if (plan_capacity(answer) == 0) return;
+  write_moves(answer, out);
+  write_needed(answer, out);
   fputc('\n', out);
 }
 
-static void write_step(const plan_answer *answer, uint64_t step, FILE *out) {
-  fprintf(out, " together in step %" PRIu64, step);
-  if (answer->input->kind->counts_events && step > 0) {
-    fprintf(out, ", after event %" PRIu64, step - 1);
-  }
-}
+// ---------------------------------------------------------------------------
+// The conflict
+// ---------------------------------------------------------------------------
 
 static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
                            uint64_t capacity, FILE *out) {
-  char needed[FORMAT_SIZE], there[FORMAT_SIZE];
+  char needed[FORMAT_SIZE], there[FORMAT_SIZE], where[FORMAT_SIZE];
   bool one = answer->info.conflict_count == 1;
-  fprintf(out, "%s %s", one ? "It needs" : "They need",
-          format_bytes_exact(needed, crowd->bytes));
+  format_bytes_apart(needed, crowd->bytes, there, capacity);
+  fprintf(out, "%s %s", one ? "It needs" : "They need", needed);
   if (crowd->has_step && !one) {
-    write_step(answer, crowd->step, out);
+    fprintf(out, " together%s",
+            plan_step_text(answer, crowd->step, where, sizeof where));
   } else if (!one) {
     fputs(" at least", out);
   }
-  fprintf(out, "; the capacity is %s.\n", format_bytes_exact(there, capacity));
+  fprintf(out, "; the capacity is %s.\n", there);
 }
 
 // The largest that buffer |index| may lie in.
@@ -201,18 +244,29 @@ static void write_reason(const plan_answer *answer, FILE *out) {
 
 void plan_conflict_write(const plan_answer *answer, FILE *out) {
   size_t count = answer->info.conflict_count;
+  char number[FORMAT_SIZE];
+  write_shortage(answer, out);
   if (answer->conflict == NULL || count == 0) return;
+  if (count > ROWS && answer->shortage.excess > 0) return;  // that says it all
   if (count == 1) {
     fputs("This buffer alone does not fit:\n\n", out);
-  } else {
+  } else if (count <= ROWS) {
     fprintf(out, "These %zu buffers cannot lie together:\n\n", count);
+  } else {
+    fprintf(out, "%s buffers cannot lie together; -o json names them.\n",
+            format_count(number, count));
   }
-  write_rows(answer, out);
+  if (count <= ROWS) {
+    list(answer, answer->conflict, count, out);
+    fputc('\n', out);
+  }
   write_reason(answer, out);
-  if (count == 1) return;
-  fputs(answer->info.conflict_minimal
-            ? "Without any one of them the rest of these would fit; there may "
-              "be more such sets.\n"
-            : "Whether fewer of them are the reason already is not known.\n",
-        out);
+  if (count > 1) {
+    fputs(answer->info.conflict_minimal
+              ? "Without any one of them the rest of these would fit; there "
+                "may be more such sets.\n"
+              : "Whether fewer of them are the reason already is not known.\n",
+          out);
+  }
+  fputc('\n', out);
 }

@@ -14,6 +14,7 @@ typedef struct plan_crowd {
 // Of the answer's conflict. Zero if it names none.
 plan_crowd plan_conflict_crowd(const plan_answer *answer);
 
+// What could lie elsewhere for the others to fit, and how much is missing; then
 // "These 3 buffers ...", a table of them, and why.
 void plan_conflict_write(const plan_answer *answer, FILE *out);
 

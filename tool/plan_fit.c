@@ -6,6 +6,7 @@
 #include "plan_fit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "overfull.h"
 #include "tool.h"
@@ -89,13 +90,29 @@ static tarn_plan *solve(const tarn_plan_problem *problem, double seconds,
   return NULL;
 }
 
-uint64_t plan_fit_height(const tarn_plan_problem *problem, double seconds) {
-  uint64_t height = 0;
+// In one piece of memory, which all arenas become.
+uint64_t *plan_fit_unlimited(const tarn_plan_problem *problem, double seconds,
+                             uint64_t *out_height) {
+  size_t count = problem->count;
   tarn_plan_problem unlimited = *problem;
+  tarn_plan_buffer *buffers = tool_array(count + 1, sizeof *buffers);
+  uint64_t *offsets = NULL;
+  for (size_t i = 0; i < count; i++) {
+    buffers[i] = problem->buffers[i];
+    buffers[i].flags &= ~(uint32_t)TARN_PLAN_IN_ARENA;
+  }
+  unlimited.buffers = buffers;
   unlimited.arena_count = 0;
   unlimited.capacities = NULL;
-  tarn_plan_destroy(solve(&unlimited, seconds, &height));
-  return height;
+  *out_height = 0;
+  tarn_plan *plan = solve(&unlimited, seconds, out_height);
+  if (plan != NULL) {
+    offsets = tool_array(count + 1, sizeof *offsets);
+    memcpy(offsets, tarn_plan_offsets(plan), count * sizeof *offsets);
+  }
+  tarn_plan_destroy(plan);
+  free(buffers);
+  return offsets;
 }
 
 static bool has_plan(const fitting *f, uint64_t *out_height) {

@@ -24,9 +24,10 @@ typedef struct plan_moves {
 plan_moves plan_fit_moves(const tarn_plan_problem *problem, double seconds);
 void plan_moves_deinit(plan_moves *moves);
 
-// The height of a plan that knows no capacities, as low as is found in time; 0:
-// there is none.
-uint64_t plan_fit_height(const tarn_plan_problem *problem, double seconds);
+// The offsets of a plan that knows no capacities, as low as is found in time,
+// and its height; NULL and 0: there is none. free() it.
+uint64_t *plan_fit_unlimited(const tarn_plan_problem *problem, double seconds,
+                             uint64_t *out_height);
 
 // How much smaller sizes would have to be: the factor, cut to four digits, at
 // which a plan fits; 0: none was found in time, or none can be. |kept|, by

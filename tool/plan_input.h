@@ -26,11 +26,15 @@ typedef struct plan_input_kind {
   // written. A status of the library.
   tarn_status (*write)(const plan_input *input, const uint64_t *offsets,
                        const uint32_t *arenas, const char *path);
-  // How much of a time limit |ask| may take where there is a capacity.
-  double (*ask_seconds)(double time_limit);
+  // How many questions |ask| answers by plans of its own where there is a
+  // capacity.
+  int questions;
   // Finds out what only this kind can tell of an answer, before anything is
   // told. False after a message.
   bool (*ask)(const plan_input *input, const struct plan_answer *answer);
+  // Names buffers: a table. NULL: ids, sizes and steps are enough.
+  void (*list)(const plan_input *input, const size_t *buffers, size_t count,
+               FILE *out);
   // Tells it: lines behind the table, and keys behind those that all have.
   void (*tell)(const plan_input *input, const struct plan_answer *answer,
                FILE *out);

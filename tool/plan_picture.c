@@ -113,6 +113,10 @@ double plan_picture_y(const picture_panel *panel, uint64_t offset) {
   return panel->top + panel->height * (1 - part);
 }
 
+bool plan_picture_exceeds(const picture_panel *panel) {
+  return panel->capacity > 0 && panel->used > panel->capacity;
+}
+
 uint64_t plan_picture_step(uint64_t range, uint64_t count) {
   static const uint64_t parts[] = {1, 2, 5};
   for (uint64_t ten = 1;; ten *= 10) {

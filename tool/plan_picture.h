@@ -58,6 +58,9 @@ uint32_t plan_picture_arena(const plan_answer *answer, size_t buffer);
 double plan_picture_x(const plan_picture *picture, uint64_t step);
 double plan_picture_y(const picture_panel *panel, uint64_t offset);
 
+// Whether something stands above the capacity.
+bool plan_picture_exceeds(const picture_panel *panel);
+
 // The colour of a size, and the largest size of a colour.
 int plan_picture_class(const plan_picture *picture, uint64_t size);
 uint64_t plan_picture_class_most(const plan_picture *picture, int class);

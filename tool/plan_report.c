@@ -13,14 +13,7 @@
 enum { LABEL_WIDTH = 13 };
 
 uint64_t plan_capacity(const plan_answer *answer) {
-  const tarn_plan_problem *problem = &answer->problem;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < problem->arena_count; i++) {
-    uint64_t one = problem->capacities[i];
-    if (one == 0) return 0;
-    sum = one > UINT64_MAX - sum ? UINT64_MAX : sum + one;
-  }
-  return sum;
+  return plan_fit_capacity(&answer->problem);
 }
 
 static double ratio_of(const plan_answer *answer) {
@@ -37,7 +30,6 @@ static size_t count_in(const plan_answer *answer, size_t arena) {
 }
 
 static uint64_t height_of(const plan_answer *answer, size_t arena) {
-  if (answer->plan != NULL) return tarn_plan_height(answer->plan, arena);
   uint64_t height = 0;
   for (size_t i = 0; i < answer->problem.count; i++) {
     bool in = (answer->arenas != NULL ? answer->arenas[i] : 0) == arena;
@@ -45,6 +37,19 @@ static uint64_t height_of(const plan_answer *answer, size_t arena) {
     if (in && end > height) height = end;
   }
   return height;
+}
+
+char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
+                     size_t size) {
+  char number[FORMAT_SIZE];
+  if (!answer->input->kind->counts_events) {
+    snprintf(out, size, " in step %s", format_count(number, step));
+  } else if (step == 0) {
+    snprintf(out, size, " before the first event");
+  } else {
+    snprintf(out, size, " at event %s", format_count(number, step - 1));
+  }
+  return out;
 }
 
 // ---------------------------------------------------------------------------
@@ -98,8 +103,8 @@ static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
 }
 
 static void write_plan_sentence(const plan_answer *answer, FILE *out) {
-  char height[FORMAT_SIZE], capacity[FORMAT_SIZE];
-  uint64_t room = plan_capacity(answer);
+  char height[FORMAT_SIZE], capacity[FORMAT_SIZE], near[FORMAT_SIZE];
+  uint64_t room = plan_capacity(answer), bytes = answer->info.height;
   if (answer->problem.count == 0) {
     fputs("There are no buffers: 0 bytes are enough.", out);
     return;
@@ -108,25 +113,48 @@ static void write_plan_sentence(const plan_answer *answer, FILE *out) {
     write_arenas_sentence(answer, out);
     return;
   }
-  format_bytes_exact(height, answer->info.height);
+  format_bytes_exact(height, bytes);
   if (room > 0) {
-    fprintf(out, "It fits: %s of %s.", height, format_bytes(capacity, room));
+    format_bytes_apart(near, bytes, capacity, room);
+    fprintf(out, "It fits: %s of %s.", height, capacity);
   } else {
     fprintf(out, "%s are enough.", height);
   }
   write_how_low(answer, out);
 }
 
+// "; moving these 32 suffices", if that is known.
+static void write_suffices(const plan_answer *answer, FILE *out) {
+  char count[FORMAT_SIZE];
+  const plan_moves *moves = &answer->shortage.moves;
+  if (!moves->known) return;
+  if (moves->count == 1) {
+    fputs("; moving this one suffices", out);
+  } else {
+    fprintf(out, "; moving these %s suffices",
+            format_count(count, moves->count));
+  }
+}
+
 static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
-  char room[FORMAT_SIZE] = "what there is";
+  char room[FORMAT_SIZE] = "what there is", excess[FORMAT_SIZE];
+  char where[FORMAT_SIZE];
+  const plan_shortage *s = &answer->shortage;
   uint64_t capacity = plan_capacity(answer);
   if (capacity > 0) format_bytes_exact(room, capacity);
-  if (answer->info.answer == TARN_PLAN_INFEASIBLE) {
-    fprintf(out, "It does not fit into %s: that is proved.", room);
-    return;
+  bool infeasible = answer->info.answer == TARN_PLAN_INFEASIBLE;
+  if (infeasible && s->excess > 0) {
+    fprintf(out, "%s too much", format_bytes(excess, s->excess));
+    if (s->has_step)
+      fputs(plan_step_text(answer, s->step, where, sizeof where), out);
+  } else if (infeasible) {
+    fprintf(out, "It does not fit into %s: that is proved", room);
+  } else {
+    fprintf(out, "No plan within %s was found; there may be one", room);
   }
-  fprintf(out, "No plan within %s was found; there may be one.", room);
-  write_end(answer, out);
+  write_suffices(answer, out);
+  fputc('.', out);
+  if (!infeasible) write_end(answer, out);
 }
 
 static void write_sentence(const plan_answer *answer, FILE *out) {
@@ -224,13 +252,13 @@ static void write_moved(const plan_answer *answer, FILE *out) {
 }
 
 static void write_places(const plan_answer *answer, FILE *out) {
-  if (answer->offsets == NULL || answer->checked == PLAN_WRONG) return;
-  if (answer->checked == PLAN_GOOD) {
+  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
+  if (is_plan && answer->checked == PLAN_GOOD) {
     label("verified", out);
     fputs("yes: no two buffers share a byte while both are needed\n", out);
   }
   if (answer->out_path != NULL) write_name("plan", answer->out_path, out);
-  if (answer->out_path == NULL && answer->plan != NULL) {
+  if (is_plan && answer->out_path == NULL && answer->plan != NULL) {
     write_name("plan", "not written: --out FILE.csv says where to", out);
   }
   if (answer->svg_path != NULL) write_name("picture", answer->svg_path, out);
@@ -239,7 +267,6 @@ static void write_places(const plan_answer *answer, FILE *out) {
 void plan_write_report(const plan_answer *answer, FILE *out) {
   write_sentence(answer, out);
   if (answer->offsets == NULL) plan_conflict_write(answer, out);
-  if (answer->offsets == NULL && answer->conflict != NULL) fputc('\n', out);
   write_file(answer, out);
   write_height(answer, out);
   write_bytes("lower bound", answer->info.lower_bound, out);
@@ -325,6 +352,32 @@ static void json_arenas(json *w, const plan_answer *answer) {
   json_end_array(w);
 }
 
+// Where it does not fit. What a trace can say of it stands further behind.
+static void json_shortage(json *w, const plan_answer *answer) {
+  const plan_shortage *s = &answer->shortage;
+  bool short_of = answer->offsets == NULL && s->excess > 0;
+  key_uint(w, "excess_bytes", s->excess, short_of);
+  key_uint(w, "excess_step", s->step, short_of && s->has_step);
+}
+
+static void json_moves(json *w, const plan_answer *answer) {
+  const plan_moves *moves = &answer->shortage.moves;
+  json_key(w, "must_move");
+  if (answer->offsets == NULL && !moves->known) {
+    json_double(w, NAN);
+    return;
+  }
+  json_begin_array(w);
+  for (size_t i = 0; answer->offsets == NULL && i < moves->count; i++) {
+    size_t buffer = moves->items[i];
+    json_begin_object(w);
+    key_text(w, "id", plan_input_id(answer->input, buffer));
+    key_uint(w, "bytes", answer->problem.buffers[buffer].size, true);
+    json_end_object(w);
+  }
+  json_end_array(w);
+}
+
 static void json_conflict(json *w, const plan_answer *answer) {
   bool has = answer->conflict != NULL;
   plan_crowd crowd = plan_conflict_crowd(answer);
@@ -347,10 +400,15 @@ void plan_write_json(const plan_answer *answer, FILE *out) {
   json_checks(&writer, answer);
   json_arenas(&writer, answer);
   json_conflict(&writer, answer);
+  json_shortage(&writer, answer);
   key_text(&writer, "out", answer->out_path);
   key_text(&writer, "svg", answer->svg_path);
   const plan_input_kind *kind = answer->input->kind;
-  if (kind->tell_json != NULL) kind->tell_json(answer->input, answer, &writer);
+  if (kind->tell_json != NULL) {
+    kind->tell_json(answer->input, answer, &writer);
+  } else {
+    json_moves(&writer, answer);
+  }
   json_end_object(&writer);
   json_finish(&writer);
 }

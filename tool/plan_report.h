@@ -3,6 +3,7 @@
 #define TARN_TOOL_PLAN_REPORT_H_
 
 #include "plan_input.h"
+#include "plan_shortage.h"
 
 // Whether the plan was checked by tarn_plan_verify.
 typedef enum plan_checked {
@@ -20,9 +21,11 @@ typedef struct plan_answer {
   const tarn_plan *plan;    // NULL where offsets were only checked
   const uint64_t *offsets;  // NULL: there is no plan
   const uint32_t *arenas;   // NULL: all lie in the first
+  plan_shortage shortage;   // zero where there is a plan, or no capacity
   const size_t *conflict;   // info.conflict_count buffers; NULL: none named
   bool has_previous;        // then info.moved_count says something
   double time_limit;        // of the search, in seconds; INFINITY
+  double question_seconds;  // for each question about it
   uint64_t node_limit;      // 0: none
   bool is_enough;           // a plan within the capacity is all that was asked
   plan_checked checked;
@@ -33,6 +36,10 @@ typedef struct plan_answer {
 
 // The capacity of all arenas together; 0: no limit.
 uint64_t plan_capacity(const plan_answer *answer);
+
+// " at event 9,966", " in step 7": |step| as the input counts, into |out|.
+char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
+                     size_t size);
 
 // For people, the answer first.
 void plan_write_report(const plan_answer *answer, FILE *out);

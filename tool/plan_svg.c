@@ -76,12 +76,38 @@ static void describe(const plan_answer *answer, char *out, size_t size) {
            format_bytes_exact(height, answer->info.height), ratio);
 }
 
+// One panel stands for all where there is no plan within the capacity.
+static bool is_short(const canvas *c) {
+  return c->picture->answer->shortage.offsets != NULL &&
+         plan_picture_exceeds(&c->picture->panels[0]);
+}
+
+// "It does not fit into 6.00 GiB: 544.43 MiB too much at event 9,966, in red"
+static void describe_shortage(const canvas *c, char *out, size_t size) {
+  const plan_answer *answer = c->picture->answer;
+  const plan_shortage *s = &answer->shortage;
+  const picture_panel *panel = &c->picture->panels[0];
+  char room[FORMAT_SIZE], excess[FORMAT_SIZE], where[FORMAT_SIZE] = "";
+  uint64_t bytes = s->excess > 0 ? s->excess : panel->used - panel->capacity;
+  if (s->excess > 0 && s->has_step) {
+    plan_step_text(answer, s->step, where, sizeof where);
+  }
+  snprintf(out, size, "It does not fit into %s: %s too much%s, in red",
+           format_bytes(room, panel->capacity), format_bytes(excess, bytes),
+           s->excess > 0 ? where : " in this plan");
+}
+
 static void write_headings(const canvas *c) {
   char text[256];
   const plan_answer *answer = c->picture->answer;
   write_text(c, "h", PICTURE_LEFT, 34, title_of(answer));
-  describe(answer, text, sizeof text);
-  write_text(c, "d", PICTURE_LEFT, 58, text);
+  if (is_short(c)) {
+    describe_shortage(c, text, sizeof text);
+    write_text(c, "d w", PICTURE_LEFT, 58, text);
+  } else {
+    describe(answer, text, sizeof text);
+    write_text(c, "d", PICTURE_LEFT, 58, text);
+  }
 }
 
 // ---------------------------------------------------------------------------
@@ -213,6 +239,35 @@ static void write_profile(const canvas *c, const uint64_t *needed,
   fprintf(c->out, "H%dV%dz\"/>\n", PICTURE_RIGHT, p->bottom);
 }
 
+// What of the profile is above the capacity.
+static void write_needed_excess(const canvas *c, const uint64_t *needed,
+                                uint64_t most) {
+  const plan_picture *p = c->picture;
+  uint64_t capacity = p->panels[0].capacity;
+  double scale = (double)p->needed_height / (double)most;
+  double room = p->bottom - scale * (double)capacity;
+  if (!is_short(c)) return;
+  fputs("<path class=\"over\" d=\"", c->out);
+  for (int i = 0, end = 0; i < PICTURE_COLUMNS; i = end) {
+    for (end = i + 1; end < PICTURE_COLUMNS && needed[end] == needed[i]; end++)
+      continue;
+    if (needed[i] <= capacity) continue;
+    fprintf(c->out, "M%d %.1fV%.1fH%dV%.1fz", PICTURE_LEFT + i, room,
+            p->bottom - scale * (double)needed[i], PICTURE_LEFT + end, room);
+  }
+  fputs("\"/>\n", c->out);
+  write_line(c, "line room", PICTURE_LEFT, room, PICTURE_RIGHT, room);
+}
+
+// Over all: the step in which most is needed.
+static void write_worst_step(const canvas *c) {
+  const plan_picture *p = c->picture;
+  const plan_shortage *s = &p->answer->shortage;
+  if (!is_short(c) || !s->has_step || s->excess == 0) return;
+  double x = plan_picture_x(p, s->step);
+  write_line(c, "at", x, p->panels[0].top, x, p->bottom);
+}
+
 static void write_needed(const canvas *c) {
   const plan_picture *p = c->picture;
   uint64_t *needed = tool_array(PICTURE_COLUMNS, sizeof *needed);
@@ -222,6 +277,7 @@ static void write_needed(const canvas *c) {
   for (int i = 0; i < PICTURE_COLUMNS; i++)
     most = needed[i] > most ? needed[i] : most;
   write_profile(c, needed, most);
+  write_needed_excess(c, needed, most);
   write_text(c, "b", LABEL_X, p->needed_top + 12, "needed at once");
   write_text(c, "t e", PICTURE_LEFT - 8, p->needed_top + 9,
              plan_picture_bytes(text, most));
@@ -250,7 +306,10 @@ static void write_classes(const canvas *c, const plan_boxes *boxes, int y) {
              plan_picture_bytes(bytes, plan_picture_class_most(c->picture, i)));
     x = write_swatch(c, class, x, y, text);
   }
-  if (boxes->gaps > 0) write_swatch(c, "gap", x, y, "not needed meanwhile");
+  if (boxes->gaps > 0) {
+    x = write_swatch(c, "gap", x, y, "not needed meanwhile");
+  }
+  if (is_short(c)) write_swatch(c, "over", x, y, "above the capacity");
 }
 
 // What the picture does not show.
@@ -311,6 +370,7 @@ static void write_picture(const void *context, FILE *out) {
   write_ground(&c);
   write_needed(&c);
   plan_boxes boxes = plan_boxes_write(picture, out);
+  write_worst_step(&c);
   for (size_t i = 0; i < picture->panel_count; i++)
     write_panel_marks(&c, &picture->panels[i]);
   write_classes(&c, &boxes, picture->bottom + 68);
@@ -318,9 +378,31 @@ static void write_picture(const void *context, FILE *out) {
   fputs("</svg>\n", out);
 }
 
+// The lowest plan that was found, in one piece of memory, where there is none
+// within the capacity.
+static plan_answer without_capacity(const plan_answer *answer,
+                                    const uint64_t *capacity) {
+  plan_answer drawn = *answer;
+  drawn.problem.arena_count = 1;
+  drawn.problem.capacities = capacity;
+  drawn.offsets = answer->shortage.offsets;
+  drawn.arenas = NULL;
+  drawn.info.height = answer->shortage.height;
+  drawn.info.answer = TARN_PLAN_FEASIBLE;
+  return drawn;
+}
+
 bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
                     const char *path) {
+  uint64_t capacity = plan_capacity(answer);
+  plan_answer drawn = *answer;
   plan_picture picture;
-  plan_picture_init(&picture, answer);
+  if (drawn.offsets == NULL) drawn = without_capacity(answer, &capacity);
+  if (drawn.offsets == NULL || answer->checked == PLAN_WRONG) {
+    tool_say(verb, "%s: not drawn: there is no plan, whatever the capacity",
+             path);
+    return false;
+  }
+  plan_picture_init(&picture, &drawn);
   return outfile_write(verb, path, write_picture, &picture);
 }

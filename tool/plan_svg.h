@@ -8,7 +8,8 @@
 
 #include "plan_report.h"
 
-// Draws an answer that has offsets. False after a message.
+// Draws the plan. Where there is none within the capacity: the lowest that was
+// found, with what is above the capacity in red. False after a message.
 bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
                     const char *path);
 

@@ -22,7 +22,6 @@ static const char *id_of(const plan_input *input, size_t index) {
 static void destroy(void *source) {
   plan_trace *t = source;
   if (t == NULL) return;
-  plan_moves_deinit(&t->moves);
   what_if_deinit(&t->strategies);
   trace_problem_deinit(&t->buffers);
   tarn_trace_destroy(t->trace);
@@ -35,30 +34,14 @@ static void destroy(void *source) {
 // What is asked
 // ---------------------------------------------------------------------------
 
-enum { QUESTIONS = 4 };  // find_height, plan_fit_moves, two of ask_scale
-
-static const double longest = 2;  // seconds of each question
-
-// The search has the larger part of the time; the questions have the rest.
-static double ask_seconds(double time_limit) {
-  double seconds = time_limit * 0.07;
-  return QUESTIONS * (seconds < longest ? seconds : longest);
-}
-
-// Of one question. |answer| tells what the search had. Who pressed Ctrl-C does
-// not wait.
-static double seconds_of(const plan_answer *answer) {
-  double seconds = answer->time_limit * 0.07 / (1 - QUESTIONS * 0.07);
-  if (answer->info.cancelled && seconds > 0.05) return 0.05;
-  return seconds < longest ? seconds : longest;
-}
-
 // The height of a plan that is as low as can be, or too high. One that has to
 // fit need not be low.
 static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
+  uint64_t height = 0;
   if (t->capacity == 0) return answer->info.height;
-  uint64_t height = plan_fit_height(&t->buffers.problem, seconds_of(answer));
-  if (answer->offsets == NULL) return height;
+  if (answer->offsets == NULL) return answer->shortage.height;
+  free(plan_fit_unlimited(&t->buffers.problem, answer->question_seconds,
+                          &height));
   bool lower = height == 0 || answer->info.height < height;
   return lower ? answer->info.height : height;
 }
@@ -76,7 +59,7 @@ static void ask_scale(plan_trace *t, const plan_answer *answer) {
   bool *old = tool_array(count + 1, sizeof *old);
   for (size_t i = 0; i < count; i++)
     old[i] = trace_problem_is_old(&t->buffers, i);
-  double seconds = seconds_of(answer);
+  double seconds = answer->question_seconds;
   t->scale = plan_fit_factor(&answer->problem, NULL, t->height, seconds);
   if (t->trace->baseline_count > 0) {
     t->scale_young = plan_fit_factor(&answer->problem, old, t->height, seconds);
@@ -89,10 +72,7 @@ static bool ask(const plan_input *input, const plan_answer *answer) {
   t->capacity = plan_fit_capacity(&answer->problem);
   t->height = find_height(t, answer);
   t->pressed = answer->offsets == NULL && t->capacity > 0;
-  if (t->pressed) {
-    t->moves = plan_fit_moves(&answer->problem, seconds_of(answer));
-    ask_scale(t, answer);
-  }
+  if (t->pressed) ask_scale(t, answer);
   return ask_pools(t);
 }
 
@@ -100,10 +80,13 @@ static bool ask(const plan_input *input, const plan_answer *answer) {
 // The input
 // ---------------------------------------------------------------------------
 
+enum { QUESTIONS = 2 };  // of ask_scale; a plan that fits asks find_height
+
 static const plan_input_kind trace_kind = {.id = id_of,
                                            .counts_events = true,
-                                           .ask_seconds = ask_seconds,
+                                           .questions = QUESTIONS,
                                            .ask = ask,
+                                           .list = plan_trace_list,
                                            .tell = plan_trace_tell,
                                            .tell_json = plan_trace_tell_json,
                                            .destroy = destroy};

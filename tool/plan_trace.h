@@ -4,7 +4,6 @@
 #define TARN_TOOL_PLAN_TRACE_H_
 
 #include "owners.h"
-#include "plan_fit.h"
 #include "plan_report.h"
 #include "trace_problem.h"
 #include "what_if.h"
@@ -23,13 +22,14 @@ typedef struct plan_trace {
   // Of a plan, whether it fits or not; 0: there is none.
   uint64_t height;
   what_if strategies;
-  bool pressed;  // it does not fit: the next three say something
-  plan_moves moves;
+  bool pressed;        // it does not fit: the next two say something
   double scale;        // of all sizes; 0: unknown
   double scale_young;  // of those that are not older than the trace
 } plan_trace;
 
 // As of plan_input_kind.
+void plan_trace_list(const plan_input *input, const size_t *buffers,
+                     size_t count, FILE *out);
 void plan_trace_tell(const plan_input *input, const plan_answer *answer,
                      FILE *out);
 void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,

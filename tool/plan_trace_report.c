@@ -1,6 +1,6 @@
 // What a plan means for a program, told.
 //
-//   what must lie elsewhere ─► or shrink ─► what a plan saves
+//   what must shrink ─► what a plan saves
 //
 // Sentences hold numbers only; names out of the trace are cells of tables,
 // which neutralise them, or texts of JSON.
@@ -11,8 +11,6 @@
 #include "frame_names.h"
 #include "plan_trace.h"
 #include "table.h"
-
-enum { MOST_MOVES = 20 };  // that a table shows
 
 // The event at which a block was born or died; -1: before the first, or never.
 static int64_t event_of(uint32_t event) {
@@ -29,22 +27,25 @@ typedef struct moved {
   int64_t died;
 } moved;
 
+// |brief|: without the arguments of functions of C++.
 static char *frame_of(owners *o, const tarn_trace *trace, uint32_t stack,
-                      bool is_old) {
+                      bool is_old, bool brief) {
   holder row = {.kind = HOLDER_OWN, .frame = owners_of(o, stack)};
   if (row.frame == TARN_TRACE_NO_STACK) {
     row.kind = is_old ? HOLDER_BASELINE : HOLDER_NO_STACK;
   }
-  return frame_names_holder(trace, &row);
+  return brief ? frame_names_short(trace, &row, "")
+               : frame_names_holder(trace, &row);
 }
 
-static moved describe(const plan_input *input, owners *o, size_t buffer) {
+static moved describe(const plan_input *input, owners *o, size_t buffer,
+                      bool brief) {
   const plan_trace *t = input->source;
   const tarn_trace *trace = t->trace;
   moved m = {.id = input->kind->id(input, buffer)};
   const tarn_trace_block *block = &trace->blocks[buffer];
   m.frame = frame_of(o, trace, block->stack,
-                     trace_problem_is_old(&t->buffers, buffer));
+                     trace_problem_is_old(&t->buffers, buffer), brief);
   m.tag = trace->tags[block->tag];
   m.bytes = block->size;
   m.born = event_of(block->born);
@@ -82,44 +83,19 @@ static void add_move(table *t, const moved *m) {
   table_text(t, m->frame);
 }
 
-static void write_moves(const plan_input *input, FILE *out) {
+void plan_trace_list(const plan_input *input, const size_t *buffers,
+                     size_t count, FILE *out) {
   const plan_trace *t = input->source;
   owners *o = owners_create(t->trace, &(options_list){0});
   table *rows = table_create(move_columns, 6);
-  for (size_t i = 0; i < t->moves.count && i < MOST_MOVES; i++) {
-    moved m = describe(input, o, t->moves.items[i]);
+  for (size_t i = 0; i < count; i++) {
+    moved m = describe(input, o, buffers[i], true);
     add_move(rows, &m);
     free(m.frame);
   }
   table_write(rows, TABLE_PLAIN, out);
   table_destroy(rows);
   owners_destroy(o);
-  if (t->moves.count > MOST_MOVES) {
-    char more[FORMAT_SIZE];
-    fprintf(out, "and %s smaller ones; -o json names all\n",
-            format_count(more, t->moves.count - MOST_MOVES));
-  }
-}
-
-static void tell_moves(const plan_input *input, FILE *out) {
-  const plan_trace *t = input->source;
-  char capacity[FORMAT_SIZE], count[FORMAT_SIZE], bytes[FORMAT_SIZE];
-  char height[FORMAT_SIZE];
-  format_bytes(capacity, t->capacity);
-  if (!t->moves.known) {
-    fprintf(out,
-            "\nNothing was found in time that could lie elsewhere for the "
-            "rest to fit into %s.\n",
-            capacity);
-    return;
-  }
-  fprintf(out,
-          "\nTo make it fit into %s, %s block%s of %s could lie elsewhere: "
-          "a plan of all others needs %s.\n",
-          capacity, format_count(count, t->moves.count),
-          t->moves.count == 1 ? "" : "s", format_bytes(bytes, t->moves.bytes),
-          format_bytes(height, t->moves.height));
-  write_moves(input, out);
 }
 
 static void tell_scale(const plan_trace *t, FILE *out) {
@@ -177,10 +153,7 @@ void plan_trace_tell(const plan_input *input, const plan_answer *answer,
                      FILE *out) {
   const plan_trace *t = input->source;
   (void)answer;
-  if (t->pressed) {
-    tell_moves(input, out);
-    tell_scale(t, out);
-  }
+  if (t->pressed) tell_scale(t, out);
   tell_savings(t, out);
 }
 
@@ -238,12 +211,13 @@ static void put_move(const moved *m, json *out) {
   json_end_object(out);
 }
 
-static void put_moves(const plan_input *input, json *out) {
+static void put_moves(const plan_input *input, const plan_moves *moves,
+                      json *out) {
   const plan_trace *t = input->source;
   owners *o = owners_create(t->trace, &(options_list){0});
   json_begin_array(out);
-  for (size_t i = 0; i < t->moves.count; i++) {
-    moved m = describe(input, o, t->moves.items[i]);
+  for (size_t i = 0; i < moves->count; i++) {
+    moved m = describe(input, o, moves->items[i], false);
     put_move(&m, out);
     free(m.frame);
   }
@@ -254,17 +228,17 @@ static void put_moves(const plan_input *input, json *out) {
 void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
                           json *out) {
   const plan_trace *t = input->source;
-  (void)answer;
+  const plan_moves *moves = &answer->shortage.moves;
   json_key(out, "what_if");
   json_begin_array(out);
   for (size_t i = 0; i < t->strategies.count; i++)
     put_saving(t, &t->strategies.rows[i], out);
   json_end_array(out);
   json_key(out, "must_move");
-  if (t->pressed && !t->moves.known) {
+  if (t->pressed && !moves->known) {
     json_double(out, NAN);
   } else {
-    put_moves(input, out);
+    put_moves(input, moves, out);
   }
   put_number(out, "scale", t->pressed && t->scale > 0, t->scale);
   put_number(out, "scale_young", t->pressed && t->scale_young > 0,

@@ -193,11 +193,11 @@ static void say_fits(const reporter *r) {
   const why_answer *a = r->answer;
   char capacity[FORMAT_SIZE], peak[FORMAT_SIZE];
   if (a->capacity == 0) return;
-  format_bytes(capacity, a->capacity);
   uint64_t needed = a->strategies.needed_bytes;
+  format_bytes_apart(capacity, a->capacity, peak, needed);
   if (needed > a->capacity) {
     say(r, "No allocator could have fitted it into %s: %s %s %s at once.\n",
-        capacity, format_bytes(peak, needed), needed == 1 ? "was" : "were",
+        capacity, peak, needed == 1 ? "was" : "were",
         needed > a->trace->live_peak_bytes ? "needed" : "alive");
     return;
   }
