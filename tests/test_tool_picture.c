@@ -27,6 +27,8 @@ static char *draw(const char *name) {
   tool_output o = tool_run("replay", trace, "--html", path);
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.err, "");
+  assert_contains(o.out, "\npicture  ");
+  assert_contains(o.out, path);
   char *page = tool_read_file(path);
   ck_assert_ptr_nonnull(page);
   tool_output_free(&o);

@@ -14,6 +14,7 @@
 #include "picture.h"
 #include "replay.h"
 #include "report.h"
+#include "text.h"
 
 static const char help[] =
     "usage: tarn replay TRACE|@WORKLOAD... [OPTION]...\n"
@@ -308,13 +309,23 @@ static tool_exit tell_failures(const command *c) {
   return status;
 }
 
+static void tell_pictures(const command *c) {
+  for (size_t i = 0; i < c->pictures.count; i++) {
+    fputs(i == 0 ? "\npicture  " : "picture  ", tool_out());
+    text_write(c->pictures.items[i], tool_out());
+    putchar('\n');
+  }
+}
+
 // What was measured is told even if it cannot be drawn.
 static tool_exit replay_and_tell(command *c) {
   if (!replay_all(c)) return TOOL_NO;
   make_reports(c);
   tool_exit status = tell_failures(c);
-  if (!picture_write_all(c->verb, c->reports, &c->pictures)) status = TOOL_NO;
+  bool drawn = picture_write_all(c->verb, c->reports, &c->pictures);
+  if (!drawn) status = TOOL_NO;
   report_write(c->reports, c->traces.count, c->output);
+  if (drawn && c->output == OUTPUT_TABLE) tell_pictures(c);
   return status;
 }
 
