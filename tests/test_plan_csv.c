@@ -324,10 +324,13 @@ START_TEST(pairs_are_checked) {
                  "made:3:15: in_place_of 'c', which is no line's id");
   assert_refused(ALL "\na,0,5,1,,,,,\nb,3,9,1,,,,a,\n",
                  "made:4:12: pair 0: the last step of buffer 0, 4, is not the "
-                 "first of buffer 1, 3, after one of its own");
+                 "first of buffer 1, 3");
+  assert_refused(ALL "\na,4,5,1,,,,,\nb,4,9,1,,,,a,\n",
+                 "made:4:12: pair 0: buffer 0 has no step of its own before "
+                 "step 4, in which it gives its place");
   assert_refused(ALL "a,0,5,1,,,,a,\n",
                  "made:2:12: pair 0: the last step of buffer 0, 4, is not the "
-                 "first of buffer 0, 0, after one of its own");
+                 "first of buffer 0, 0");
 }
 END_TEST
 

@@ -1,11 +1,13 @@
-// Plans that are made at once: what they are made of, and that they are plans.
+// Plans without a search: what they are made of, and that they are plans.
 #include "plan/greedy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/moves.h"
 #include "plan/onepass.h"
 #include "plan/placed.h"
+#include "plan/spans.h"
 #include "plan/ways.h"
 #include "support/faults.h"
 #include "support/run.h"
@@ -177,6 +179,85 @@ START_TEST(an_item_is_put_where_none_lies) {
 }
 END_TEST
 
+static void require_same(const tarn__plan_ranges *a,
+                         const tarn__plan_ranges *b) {
+  require(a->count == b->count);
+  for (uint32_t i = 0; i < a->count; i++) {
+    require(a->list[i].low == b->list[i].low);
+    require(a->list[i].high == b->list[i].high);
+  }
+}
+
+// Takes out some of them, so that what is left looks as if they had never been
+// there.
+static void take_out_some(scene *s) {
+  tarn__plan_placed all;
+  tarn__plan_placed kept;
+  uint64_t offsets[MOST];
+  assert_ok(tarn__plan_placed_make(&s->in, &all));
+  assert_ok(tarn__plan_placed_make(&s->in, &kept));
+  for (size_t i = 0; i < s->in.item_count; i++) {
+    const tarn__plan_item *item = &s->in.items[i];
+    offsets[i] =
+        tarn__plan_placed_lowest(&all, item, below(s, 2) * below(s, 9));
+    assert_ok(tarn__plan_placed_add(&all, item, offsets[i]));
+  }
+  for (size_t i = 0; i < s->in.item_count; i++) {
+    const tarn__plan_item *item = &s->in.items[i];
+    tarn_status status = below(s, 2) == 0
+                             ? tarn__plan_placed_remove(&all, item, offsets[i])
+                             : tarn__plan_placed_add(&kept, item, offsets[i]);
+    assert_ok(status);
+  }
+  for (size_t i = 1; i < 2 * all.leaves; i++) {
+    require_same(&all.nodes[i].whole, &kept.nodes[i].whole);
+    require_same(&all.nodes[i].any, &kept.nodes[i].any);
+  }
+  tarn__plan_placed_free(&all);
+  tarn__plan_placed_free(&kept);
+}
+
+START_TEST(what_was_taken_out_leaves_nothing) {
+  for (uint64_t seed = 0; seed < SCENES; seed++) {
+    scene s;
+    make_scene(&s, seed);
+    take_out_some(&s);
+    tarn__plan_instance_free(&s.in);
+  }
+}
+END_TEST
+
+// All that overlap a run of sections, each once.
+static void check_spans(scene *s, const tarn__plan_spans *spans) {
+  uint32_t first = (uint32_t)below(s, s->in.section_count);
+  uint32_t last = first + 1 + (uint32_t)below(s, s->in.section_count - first);
+  uint32_t met[MOST];
+  bool found[MOST] = {false};
+  size_t count = tarn__plan_spans_meet(spans, first, last, met);
+  for (size_t i = 0; i < count; i++) {
+    require(!found[met[i]]);
+    found[met[i]] = true;
+  }
+  for (size_t i = 0; i < s->in.item_count; i++) {
+    const tarn__plan_item *item = &s->in.items[i];
+    require(found[i] == (item->first < last && first < item->last));
+  }
+}
+
+START_TEST(spans_know_what_overlaps) {
+  for (uint64_t seed = 0; seed < SCENES; seed++) {
+    scene s;
+    tarn__plan_spans spans;
+    make_scene(&s, seed);
+    assert_ok(tarn__plan_spans_make(&s.in, &spans));
+    for (int i = 0; i < 8; i++)
+      check_spans(&s, &spans);
+    tarn__plan_spans_free(&spans);
+    tarn__plan_instance_free(&s.in);
+  }
+}
+END_TEST
+
 // Though one byte of each grain is used.
 START_TEST(aligned_items_lie_in_one_range) {
   tarn_plan_buffer buffers[100];
@@ -254,9 +335,11 @@ static void check_order(const tarn__plan_ways *ways, tarn__plan_way way) {
   for (size_t i = 0; i < ways->in->item_count; i++) {
     uint32_t index = ways->order[i].item;
     require(index < ways->in->item_count && !seen[index]);
-    require(ways->order[i].key == -(double)i);
     seen[index] = true;
     if (i == 0) continue;
+    require(ways->order[i - 1].key != ways->order[i].key ||
+            ways->in->items[ways->order[i - 1].item].first <=
+                ways->in->items[index].first);
     require(rank_in(ways->in, ways->order[i - 1].item, way) >=
             rank_in(ways->in, index, way));
   }
@@ -347,6 +430,52 @@ START_TEST(no_items_have_no_height) {
 }
 END_TEST
 
+// --- moves -------------------------------------------------------------------
+
+static tarn_status move_on(const tarn__plan_instance *in, uint64_t limit,
+                           uint64_t *offsets, uint64_t *height,
+                           uint64_t *nodes) {
+  tarn__plan_moves *moves;
+  atomic_bool asked;
+  tarn__plan_stop stop = never(&asked);
+  tarn__plan_moves_run run = {
+      .target = in->bound, .node_limit = limit, .patience = 20, .stop = &stop};
+  tarn_status status = tarn__plan_moves_create(in, &moves);
+  if (status != TARN_OK) return status;
+  status = tarn__plan_moves_lower(moves, &run, offsets, height, nodes);
+  tarn__plan_moves_destroy(moves);
+  return status;
+}
+
+// What moves make of a plan is one, no higher, and the same each time.
+START_TEST(moves_only_lower_a_plan) {
+  size_t lower = 0;
+  for (uint64_t seed = 0; seed < SCENES; seed++) {
+    scene s;
+    uint64_t offsets[MOST];
+    uint64_t again[MOST];
+    uint64_t nodes[2];
+    make_scene(&s, seed);
+    assert_ok(tarn__plan_one_pass(&s.in, offsets));
+    memcpy(again, offsets, sizeof again);
+    uint64_t first = tarn__plan_instance_height(&s.in, offsets);
+    uint64_t height[2] = {first, first};
+    uint64_t limit = 1 + below(&s, 300);
+    assert_ok(move_on(&s.in, limit, offsets, &height[0], &nodes[0]));
+    check_plan(&s.in, offsets);
+    require(height[0] == tarn__plan_instance_height(&s.in, offsets));
+    require(height[0] <= first && height[0] >= s.in.bound);
+    require(nodes[0] <= limit);
+    lower += height[0] < first;
+    assert_ok(move_on(&s.in, limit, again, &height[1], &nodes[1]));
+    require(height[0] == height[1] && nodes[0] == nodes[1]);
+    require(memcmp(offsets, again, s.in.item_count * sizeof *again) == 0);
+    tarn__plan_instance_free(&s.in);
+  }
+  ck_assert_uint_gt(lower, SCENES / 4);
+}
+END_TEST
+
 // --- too little memory -------------------------------------------------------
 
 static void plan_small(void *context) {
@@ -372,12 +501,25 @@ static void pass_small(void *context) {
   if (status == TARN_OK) check_plan(&s->in, offsets);
 }
 
+static void move_small(void *context) {
+  scene *s = context;
+  uint64_t offsets[MOST];
+  uint64_t nodes;
+  if (tarn__plan_one_pass(&s->in, offsets) != TARN_OK) return;
+  uint64_t height = tarn__plan_instance_height(&s->in, offsets);
+  tarn_status status = move_on(&s->in, 100, offsets, &height, &nodes);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  check_plan(&s->in, offsets);
+  require(height == tarn__plan_instance_height(&s->in, offsets));
+}
+
 START_TEST(too_little_memory_is_said) {
   for (uint64_t seed = 0; seed < 20; seed++) {
     scene s;
     make_scene(&s, seed);
     ck_assert_uint_gt(faults_sweep(plan_small, &s), 0);
     ck_assert_uint_gt(faults_sweep(pass_small, &s), 0);
+    ck_assert_uint_gt(faults_sweep(move_small, &s), 0);
     tarn__plan_instance_free(&s.in);
   }
 }
@@ -387,10 +529,12 @@ int main(void) {
   faults_install();
   Suite *suite = suite_create("plan_greedy");
   ADD_CASE(suite, "parts", an_item_is_put_where_none_lies,
+           what_was_taken_out_leaves_nothing, spans_know_what_overlaps,
            aligned_items_lie_in_one_range, nothing_to_free_is_allowed,
            orders_are_what_they_are_called);
   ADD_CASE(suite, "plans", each_plan_is_one, one_pass_makes_a_plan,
-           a_plan_that_is_there_only_gets_better, no_items_have_no_height);
+           a_plan_that_is_there_only_gets_better, moves_only_lower_a_plan,
+           no_items_have_no_height);
   ADD_CASE(suite, "ends", too_little_memory_is_said);
   return run_suite(suite);
 }

@@ -110,8 +110,22 @@ START_TEST(pairs_meet_in_one_step) {
   assert_refused(
       "pair 0: the last step of buffer 0, 5, is not the first of "
       "buffer 1, 4");
+}
+END_TEST
+
+// What gives its place holds something before: it has an earlier step. What
+// takes it may have no later one.
+START_TEST(a_giver_has_an_earlier_step) {
+  reset();
   buffers[0].first = 5;
-  assert_refused("after one of its own");
+  assert_refused(
+      "pair 0: buffer 0 has no step of its own before step 5, in which it "
+      "gives its place");
+  buffers[0].first = 4;
+  buffers[1].last = 6;
+  uint64_t bound = 0;
+  assert_ok(tarn_plan_lower_bound(&problem, &bound));
+  ck_assert_uint_eq(bound, 8);
 }
 END_TEST
 
@@ -217,7 +231,8 @@ int main(void) {
   Suite *suite = suite_create("plan problem");
   ADD_CASE(suite, "problem", alignments_of_merged_ones_stay_small,
            a_buffer_makes_sense, gaps_lie_in_order_within, a_place_can_be_taken,
-           pairs_meet_in_one_step, sums_stay_below_2_to_the_63, parts_are_there,
-           options_make_sense, a_bound_counts_what_is_needed_at_once);
+           pairs_meet_in_one_step, a_giver_has_an_earlier_step,
+           sums_stay_below_2_to_the_63, parts_are_there, options_make_sense,
+           a_bound_counts_what_is_needed_at_once);
   return run_suite(suite);
 }

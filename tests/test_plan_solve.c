@@ -1,5 +1,6 @@
 // Solving as a caller sees it: answers, limits, progress, threads.
 #include <math.h>
+#include <stdlib.h>
 
 #include "support/faults.h"
 #include "test_plan_kit.h"
@@ -302,6 +303,106 @@ START_TEST(the_same_limits_give_the_same_plan) {
 }
 END_TEST
 
+// --- large problems ----------------------------------------------------------
+
+// Too many that are live together for any search.
+enum { LARGE = 9000 };
+
+static tarn_plan_buffer *make_large(void) {
+  static const uint64_t sizes[] = {512, 4096, 65536, 786432, 1048576};
+  tarn_plan_buffer *buffers = calloc(LARGE, sizeof *buffers);
+  require(buffers != NULL);
+  uint64_t state = 3;
+  for (size_t i = 0; i < LARGE; i++) {
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    uint64_t first = (state >> 33) % 8000;
+    buffers[i] = (tarn_plan_buffer){.first = first,
+                                    .last = first + 1 + (state >> 45) % 600,
+                                    .size = sizes[(state >> 57) % 5]};
+  }
+  return buffers;
+}
+
+static const tarn_plan_buffer *sorted;
+
+static int by_size_and_begin(const void *x, const void *y) {
+  const tarn_plan_buffer *a = &sorted[*(const uint32_t *)x];
+  const tarn_plan_buffer *b = &sorted[*(const uint32_t *)y];
+  if (a->size != b->size) return a->size > b->size ? -1 : 1;
+  if (a->first != b->first) return a->first < b->first ? -1 : 1;
+  return (a > b) - (a < b);
+}
+
+// The largest first, of equals what begins first, each as low as it fits. What
+// lies there is kept in a list by offset.
+static uint64_t height_by_size(const tarn_plan_buffer *buffers) {
+  static uint32_t order[LARGE];
+  static uint32_t lying[LARGE];
+  static uint64_t at[LARGE];
+  uint64_t height = 0;
+  for (uint32_t i = 0; i < LARGE; i++)
+    order[i] = i;
+  sorted = buffers;
+  qsort(order, LARGE, sizeof *order, by_size_and_begin);
+  for (size_t i = 0; i < LARGE; i++) {
+    const tarn_plan_buffer *b = &buffers[order[i]];
+    uint64_t low = 0;
+    for (size_t k = 0; k < i; k++) {
+      const tarn_plan_buffer *other = &buffers[lying[k]];
+      uint64_t end = at[lying[k]] + other->size;
+      if (other->first >= b->last || b->first >= other->last) continue;
+      if (at[lying[k]] >= low + b->size) break;
+      if (end > low) low = end;
+    }
+    size_t to = i;
+    for (; to > 0 && at[lying[to - 1]] > low; to--)
+      lying[to] = lying[to - 1];
+    lying[to] = order[i];
+    at[order[i]] = low;
+    if (height < low + b->size) height = low + b->size;
+  }
+  return height;
+}
+
+// All nodes are used, on moves; two runs are equal.
+START_TEST(moves_are_nodes) {
+  enum { NODES = 10000 };
+  tarn_plan_buffer *buffers = make_large();
+  tarn_plan_problem problem = problem_of(buffers, LARGE);
+  tarn_plan_options options = plain;
+  options.time_limit = INFINITY;
+  options.node_limit = NODES;
+  tarn_plan *plan = solve(&problem, &options);
+  tarn_plan *again = solve(&problem, &options);
+  assert_answer(plan, "feasible");
+  ck_assert_uint_eq(info_of(plan).nodes, NODES);
+  ck_assert_uint_eq(info_of(again).nodes, NODES);
+  ck_assert_mem_eq(tarn_plan_offsets(plan), tarn_plan_offsets(again),
+                   LARGE * sizeof(uint64_t));
+  tarn_plan_destroy(plan);
+  tarn_plan_destroy(again);
+  free(buffers);
+}
+END_TEST
+
+START_TEST(no_plan_is_higher_than_greedy_by_size) {
+  tarn_plan_buffer *buffers = make_large();
+  tarn_plan_problem problem = problem_of(buffers, LARGE);
+  tarn_plan_options options = plain;
+  options.time_limit = INFINITY;
+  options.node_limit = 1;
+  tarn_plan *plan = solve(&problem, &options);
+  uint64_t by_size = height_by_size(buffers);
+  ck_assert_uint_le(info_of(plan).height, by_size);
+  options.node_limit = 40000;
+  tarn_plan *moved = solve(&problem, &options);
+  ck_assert_uint_lt(info_of(moved).height, info_of(plan).height);
+  tarn_plan_destroy(plan);
+  tarn_plan_destroy(moved);
+  free(buffers);
+}
+END_TEST
+
 static void solve_or_not(void *user) {
   tarn_plan_options options = plain;
   options.node_limit = 50;
@@ -331,6 +432,7 @@ int main(void) {
   ADD_CASE(suite, "limits", progress_only_gets_better, quick_plans_are_heard_of,
            the_first_plan_is_heard_of, a_caller_may_have_enough,
            the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
+           moves_are_nodes, no_plan_is_higher_than_greedy_by_size,
            every_fault_is_survived);
   return run_suite(suite);
 }

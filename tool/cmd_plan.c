@@ -37,7 +37,7 @@ static const char help[] =
     "  --align BYTES       all offsets are multiples of it\n"
     "  --previous PLAN.csv keep what can stay where that plan has it\n"
     "  --time-limit S      end with the best so far after so many seconds\n"
-    "                      (default: 10; 'none': when it is proved)\n"
+    "                      (default: 1; 'none': when it is proved)\n"
     "  --nodes N           the same after N nodes of the search: two runs "
     "that\n"
     "                      end by it are equal\n"
@@ -63,7 +63,7 @@ static const char help[] =
     "Exit status: 0 there is a plan; 1 there is none within the capacity, or\n"
     "the file is wrong; 2 if the command line is wrong.\n";
 
-static const double default_seconds = 10;
+static const double default_seconds = 1;
 
 enum { MOST_THREADS = 1024 };
 

@@ -35,7 +35,7 @@ typedef struct tarn_model_plan_options {
   size_t capacity;     // bytes that the planned memory may have at each of the
                        // two; 0: no limit
   size_t align;        // of each tensor, a power of two; 0: 64
-  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 10 s. What
+  const tarn_plan_options *solver;  // NULL: 1,000,000 nodes, at most 1 s. What
                                     // it points to is for this call only, and
                                     // not for plans that are made anew
 } tarn_model_plan_options;

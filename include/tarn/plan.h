@@ -79,6 +79,11 @@ typedef struct tarn_plan_buffer {
 // have one and the same offset. They need not have; if they have, bytes of
 // both in that step count once. A buffer may give to several, of which one
 // will take, and may take from one of several.
+//
+// |giver| must be needed in a step before the shared one: [2, 4) may give to
+// [3, 6), but [3, 4) may not: it would hold nothing yet when its place is
+// taken. A problem with such a pair is refused (TARN_E_INVALID). |taker| may be
+// needed in the shared step only; then it can give to nobody.
 typedef struct tarn_plan_pair {
   size_t giver;  // indices into |buffers|
   size_t taker;
@@ -116,7 +121,7 @@ tarn_plan_lower_bound(const tarn_plan_problem *problem, uint64_t *out_bound);
 typedef struct tarn_plan_progress {
   uint64_t height;       // of the best plan so far; 0: there is none yet
   uint64_t lower_bound;  // proved so far
-  uint64_t nodes;        // of the search trees
+  uint64_t nodes;        // as in tarn_plan_options
   double seconds;        // since the beginning
 } tarn_plan_progress;
 
@@ -125,12 +130,15 @@ typedef struct tarn_plan_progress {
 
 typedef struct tarn_plan_options {
   size_t struct_size;
-  // After how many seconds to return with the best so far; 0: 10. INFINITY:
-  // when the answer is proved.
+  // After how many seconds to return with the best plan so far; 0: 1. A plan
+  // that is not proved to be the lowest is improved until then. INFINITY: until
+  // the answer is proved; where the problem is too large for a proof, until
+  // many tries in a row have found nothing lower.
   double time_limit;
-  // After how many nodes of search trees to return; 0: no limit. Who gets the
-  // answer before the time is over gets the same answer again, on any
-  // machine, for the same problem, |node_limit| and |threads|.
+  // After how many nodes to return: states of search trees that were looked
+  // at, and buffers that were moved to lower a plan; 0: no limit. If the time
+  // is not over before, the answer is the same each time, on any machine, for
+  // the same problem, |node_limit| and |threads|.
   uint64_t node_limit;
   uint32_t threads;  // at most 1024; 0: 1
   // With a capacity: whether to go on to the lowest plan when one fits.
@@ -197,7 +205,7 @@ typedef struct tarn_plan_info {
   size_t count;          // buffers
   uint64_t height;       // highest end, summed over arenas; 0 without a plan
   uint64_t lower_bound;  // proved: no plan is lower
-  uint64_t nodes;        // of search trees
+  uint64_t nodes;        // as in tarn_plan_options
   double seconds;        // by the clock on the wall
   bool cancelled;        // by |progress|
   // Buffers that lie elsewhere than in |previous|, without those that were not

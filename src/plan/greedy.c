@@ -3,14 +3,12 @@
 // lie there already. None of them is best for all problems, so all are tried
 // while they are cheap; those that do best on large models come first.
 //
-// That is to put long-lived items down before short-lived ones, in classes of
+// One is to put long-lived items down before short-lived ones, in classes of
 // lengths that differ by a factor of 16 or so, and within a class as time goes:
 // memory that one has left is then taken by the next of its class, while
 // items that come and go beside long-lived ones fill what these have left.
-//
-// A plan that comes near the target misses it by a few items, which came too
-// late to find room. So they are put down earlier, and all is done again: some
-// others may then end too high, but as a rule fewer.
+// Another is to put the largest down first, by size or by area: small ones find
+// room between them.
 //
 // Fixed items lie there before all others. All others fit above everything
 // that lies there, so that each way ends with a plan; it is given up only when
@@ -25,24 +23,23 @@
 #include "plan/ways.h"
 
 enum {
-  // Pieces put down, all ways together, before no further way is tried; and
-  // those of a problem that a tree would be too large for.
-  MOST_PIECES = 500000,
+  // Pieces put down, all ways together, before no further way is tried but the
+  // first ones; and those of a problem that a tree would be too large for.
+  MOST_PIECES = 100000,
   MOST_TREE_PIECES = 1 << 21,
   // Ranges looked at, all ways together: lists are short where memory is well
   // packed, but nothing says that it is.
   MOST_LOOKS = 100000000,
   ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
-  ROUNDS = 8,
 };
 
-// What is put down earlier in the next round comes to the front, or to half of
-// where it was.
-typedef enum earlier {
-  TO_FRONT = 0,
-  TO_HALF,
-  EARLIER,
-} earlier;
+static const tarn__plan_way tried[] = {
+    TARN__PLAN_BEGIN_IN_16, TARN__PLAN_LARGEST,   TARN__PLAN_WIDEST,
+    TARN__PLAN_CROWDED,     TARN__PLAN_END_IN_16, TARN__PLAN_BEGIN_IN_4,
+    TARN__PLAN_END_IN_4,    TARN__PLAN_LONGEST,   TARN__PLAN_SPREAD,
+};
+
+enum { ALWAYS = 3, TRIED = sizeof tried / sizeof *tried };
 
 typedef struct placing {
   const tarn__plan_instance *in;
@@ -74,8 +71,8 @@ static bool is_over(const placing *p, size_t placed) {
   return placed % ITEMS_PER_ASKING == 0 && tarn__plan_stop_now(p->stop, 0);
 }
 
-// In the order of |ways|, while they end below |limit|. |*out_whole|: all do.
-static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
+// In the order of |ways|, while they end below the best plan.
+static tarn_status put_all(placing *p, bool *out_whole) {
   tarn_status status = put_fixed(p);
   *out_whole = false;
   for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
@@ -84,7 +81,7 @@ static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
     if (is_over(p, i) || p->placed.looked > MOST_LOOKS) return TARN_OK;
     if (item->fixed) continue;
     uint64_t at = tarn__plan_placed_lowest(&p->placed, item, 0);
-    if (at + item->size >= limit) return TARN_OK;
+    if (at + item->size >= *p->height) return TARN_OK;
     p->trial[index] = at;
     status = tarn__plan_placed_add(&p->placed, item, at);
   }
@@ -100,84 +97,30 @@ static void keep(placing *p) {
   p->stop->watch_ns = 0;  // whoever watches is told at the next look
 }
 
-// Puts all down, those that come too high too where |limit| is UINT64_MAX.
-static tarn_status try_order(placing *p, uint64_t limit, bool *out_whole) {
-  tarn_status status = put_all(p, limit, out_whole);
-  if (*out_whole) keep(p);
+static tarn_status try_way(placing *p, tarn__plan_way way) {
+  bool whole;
+  tarn__plan_ways_order(&p->ways, way);
+  tarn_status status = put_all(p, &whole);
+  if (whole) keep(p);
   size_t pieces = p->in->piece_count;
   p->pieces_left = p->pieces_left > pieces ? p->pieces_left - pieces : 0;
   return status;
 }
 
 static bool is_done(const placing *p) {
-  return *p->height <= p->target || p->pieces_left == 0 ||
-         p->placed.looked > MOST_LOOKS || tarn__plan_stop_now(p->stop, 0);
-}
-
-// --- rounds ------------------------------------------------------------------
-
-// Lets what ended above the target come earlier.
-static void put_earlier(placing *p, earlier how, int round) {
-  size_t count = p->in->item_count;
-  for (size_t i = 0; i < count; i++) {
-    tarn__plan_ranked *ranked = &p->ways.order[i];
-    uint64_t size = p->in->items[ranked->item].size;
-    if (p->trial[ranked->item] + size <= p->target) continue;
-    double front = (double)count * (round + 1) - (double)i;
-    ranked->key = how == TO_FRONT ? front : ranked->key / 2;
-  }
-  tarn__plan_ways_sort(&p->ways);
-}
-
-static tarn_status try_rounds(placing *p, tarn__plan_way way, earlier how) {
-  bool whole;
-  tarn__plan_ways_order(&p->ways, way);
-  tarn_status status = try_order(p, UINT64_MAX, &whole);
-  for (int i = 0; i < ROUNDS && status == TARN_OK && !is_done(p); i++) {
-    put_earlier(p, how, i);
-    status = try_order(p, UINT64_MAX, &whole);
-  }
-  return status;
-}
-
-// Where much is too high, it is not a matter of a few.
-static bool is_near(const placing *p) {
-  return *p->height - p->in->bound <= p->in->bound / 16;
-}
-
-static tarn_status try_all_rounds(placing *p) {
-  tarn_status status = TARN_OK;
-  for (int i = 0; i < TARN__PLAN_CLASSED * EARLIER; i++) {
-    if (status != TARN_OK || is_done(p) || !is_near(p)) break;
-    status = try_rounds(p, (tarn__plan_way)(i % TARN__PLAN_CLASSED),
-                        (earlier)(i / TARN__PLAN_CLASSED));
-  }
-  return status;
+  return *p->height <= p->target || p->placed.looked > MOST_LOOKS ||
+         tarn__plan_stop_now(p->stop, 0);
 }
 
 // --- the whole ---------------------------------------------------------------
 
-// Those of the second half do better where models are small.
-static tarn_status try_ways(placing *p, int from, int to) {
-  tarn_status status = TARN_OK;
-  bool whole;
-  for (int i = from; i < to && status == TARN_OK; i++) {
-    if (is_done(p)) break;
-    tarn__plan_ways_order(&p->ways, (tarn__plan_way)i);
-    status = try_order(p, *p->height, &whole);
-  }
-  return status;
-}
-
 static tarn_status try_tree(placing *p) {
-  bool is_small = p->in->piece_count <= MOST_PIECES / 64;
   tarn_status status = tarn__plan_ways_make(p->in, &p->ways);
   if (status == TARN_OK) status = tarn__plan_placed_make(p->in, &p->placed);
-  if (status == TARN_OK) status = try_ways(p, 0, TARN__PLAN_CLASSED);
-  if (status == TARN_OK && is_small) {
-    status = try_ways(p, TARN__PLAN_CLASSED, TARN__PLAN_WAYS);
+  for (size_t i = 0; i < TRIED && status == TARN_OK && !is_done(p); i++) {
+    if (i >= ALWAYS && p->pieces_left == 0) break;
+    status = try_way(p, tried[i]);
   }
-  if (status == TARN_OK) status = try_all_rounds(p);
   tarn__plan_placed_free(&p->placed);
   tarn__plan_ways_free(&p->ways);
   return status;

@@ -312,3 +312,22 @@ uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
   }
   return height;
 }
+
+bool tarn__plan_items_meet(const tarn__plan_instance *in, uint32_t a,
+                           uint32_t b) {
+  const tarn__plan_item *x = &in->items[a], *y = &in->items[b];
+  if (x->piece_count == 1 && y->piece_count == 1) return true;
+  const tarn__plan_piece *p = tarn__plan_pieces(in, x);
+  const tarn__plan_piece *q = tarn__plan_pieces(in, y);
+  const tarn__plan_piece *p_end = p + x->piece_count;
+  const tarn__plan_piece *q_end = q + y->piece_count;
+  while (p < p_end && q < q_end) {
+    if (p->first < q->last && q->first < p->last) return true;
+    if (p->last < q->last) {
+      p++;
+    } else {
+      q++;
+    }
+  }
+  return false;
+}

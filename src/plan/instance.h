@@ -88,6 +88,10 @@ uint64_t tarn__plan_units(const tarn__plan_instance *instance,
 uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
                                     const uint64_t *offsets);
 
+// Whether two items, whose first to last sections overlap, share one.
+bool tarn__plan_items_meet(const tarn__plan_instance *instance, uint32_t a,
+                           uint32_t b);
+
 static inline const tarn__plan_piece *tarn__plan_pieces(
     const tarn__plan_instance *instance, const tarn__plan_item *item) {
   return instance->pieces + item->piece;

@@ -8,7 +8,7 @@
 
 enum { MOST_THREADS = 1024 };
 
-static const double default_seconds = 10;
+static const double default_seconds = 1;
 
 tarn_status tarn__plan_options_take(const tarn_plan_problem *problem,
                                     const tarn_plan_options *given,

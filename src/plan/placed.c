@@ -10,6 +10,7 @@
 // alignment allows touches, and is one range.
 #include "plan/placed.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -226,6 +227,100 @@ tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
   for (uint32_t i = 0; i < item->piece_count; i++) {
     if (!add_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
+  }
+  return TARN_OK;
+}
+
+// --- taking one out ----------------------------------------------------------
+
+// Whether all of it is in one range; |*out_index|: which.
+static bool covers(const tarn__plan_ranges *set, uint64_t low, uint64_t high,
+                   uint32_t *out_index) {
+  uint32_t index = *out_index = find_above(set, low);
+  return index < set->count && set->list[index].low <= low &&
+         set->list[index].high >= high;
+}
+
+// Of a range, which is there, what is below and above stays.
+static bool cut_range(tarn__plan_ranges *set, uint64_t low, uint64_t high) {
+  uint32_t index;
+  bool covered = covers(set, low, high, &index);
+  assert(covered);
+  if (!covered || !make_room(set)) return false;
+  tarn__plan_range *at = &set->list[index];
+  tarn__plan_range was = *at;
+  tarn__plan_range kept[2];
+  uint32_t count = 0;
+  if (was.low < low) kept[count++] = (tarn__plan_range){was.low, low};
+  if (was.high > high) kept[count++] = (tarn__plan_range){high, was.high};
+  memmove(at + count, at + 1, (set->count - index - 1) * sizeof *at);
+  memcpy(at, kept, count * sizeof *at);
+  set->count = set->count - 1 + count;
+  return true;
+}
+
+// Adds what |from| has between |low| and |high|.
+static bool add_part(tarn__plan_ranges *to, const tarn__plan_ranges *from,
+                     uint64_t low, uint64_t high) {
+  bool known;
+  for (uint32_t i = find_above(from, low);
+       i < from->count && from->list[i].low < high; i++) {
+    const tarn__plan_range *r = &from->list[i];
+    if (!add_range(to, r->low < low ? low : r->low,
+                   r->high > high ? high : r->high, &known)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The node at |index| forgets the range, unless something else of it or below
+// it is there; |*out_kept|: all of it is.
+static bool forget(tarn__plan_placed *placed, size_t index, uint64_t low,
+                   uint64_t high, bool *out_kept) {
+  tarn__plan_node *node = &placed->nodes[index];
+  const tarn__plan_ranges *parts[3] = {&node->whole, NULL, NULL};
+  if (index < placed->leaves) {
+    parts[1] = &placed->nodes[2 * index].any;
+    parts[2] = &placed->nodes[2 * index + 1].any;
+  }
+  uint32_t at;
+  *out_kept = false;
+  for (int i = 0; i < 3 && !*out_kept; i++)
+    *out_kept = parts[i] != NULL && covers(parts[i], low, high, &at);
+  if (*out_kept) return true;
+  if (!cut_range(&node->any, low, high)) return false;
+  for (int i = 0; i < 3; i++) {
+    if (parts[i] != NULL && !add_part(&node->any, parts[i], low, high)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A node above several of a piece's forgets the range after the last of them.
+static bool remove_piece(tarn__plan_placed *placed,
+                         const tarn__plan_piece *piece, uint64_t offset) {
+  tarn__plan_node *nodes[2 * LEVELS];
+  size_t count = cover(placed, piece, nodes);
+  uint64_t high = tarn__plan_align_up(offset + piece->size, placed->grain);
+  for (size_t i = 0; i < count; i++) {
+    bool kept = false;
+    if (!cut_range(&nodes[i]->whole, offset, high)) return false;
+    for (size_t at = (size_t)(nodes[i] - placed->nodes); at > 0 && !kept;
+         at /= 2) {
+      if (!forget(placed, at, offset, high, &kept)) return false;
+    }
+  }
+  return true;
+}
+
+tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed,
+                                     const tarn__plan_item *item,
+                                     uint64_t offset) {
+  const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
+  for (uint32_t i = 0; i < item->piece_count; i++) {
+    if (!remove_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
   }
   return TARN_OK;
 }

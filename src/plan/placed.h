@@ -68,4 +68,13 @@ TARN_MUST_CHECK tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
                                                   const tarn__plan_item *item,
                                                   uint64_t offset);
 
+// Takes out an item that lies at |offset|, over nothing else.
+//
+// Cost:         as of tarn__plan_placed_add, and the ranges of the lists
+// between
+//               the item's ends.
+// TARN_E_NOMEM  as there.
+TARN_MUST_CHECK tarn_status tarn__plan_placed_remove(
+    tarn__plan_placed *placed, const tarn__plan_item *item, uint64_t offset);
+
 #endif  // TARN_PLAN_PLACED_H_

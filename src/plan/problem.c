@@ -106,13 +106,18 @@ tarn_status tarn__plan_check_pair(const tarn_plan_problem *problem,
   }
   const tarn_plan_buffer *giver = &problem->buffers[pair->giver];
   const tarn_plan_buffer *taker = &problem->buffers[pair->taker];
-  if (pair->giver == pair->taker || giver->last - 1 != taker->first ||
-      giver->first == taker->first) {
-    return tarn__fail(
-        TARN_E_INVALID,
-        "pair %zu: the last step of buffer %zu, %" PRIu64
-        ", is not the first of buffer %zu, %" PRIu64 ", after one of its own",
-        index, pair->giver, giver->last - 1, pair->taker, taker->first);
+  if (pair->giver == pair->taker || giver->last - 1 != taker->first) {
+    return tarn__fail(TARN_E_INVALID,
+                      "pair %zu: the last step of buffer %zu, %" PRIu64
+                      ", is not the first of buffer %zu, %" PRIu64,
+                      index, pair->giver, giver->last - 1, pair->taker,
+                      taker->first);
+  }
+  if (giver->first == taker->first) {
+    return tarn__fail(TARN_E_INVALID,
+                      "pair %zu: buffer %zu has no step of its own before "
+                      "step %" PRIu64 ", in which it gives its place",
+                      index, pair->giver, taker->first);
   }
   return TARN_OK;
 }

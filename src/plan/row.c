@@ -20,32 +20,14 @@ void tarn__plan_row_free(tarn__plan_row *row) {
   *row = (tarn__plan_row){0};
 }
 
-// Whether two items, whose first to last sections overlap, share one.
-static bool share(const tarn__plan_instance *in, uint32_t a, uint32_t b) {
-  const tarn__plan_item *x = &in->items[a], *y = &in->items[b];
-  if (x->piece_count == 1 && y->piece_count == 1) return true;
-  const tarn__plan_piece *p = tarn__plan_pieces(in, x);
-  const tarn__plan_piece *q = tarn__plan_pieces(in, y);
-  const tarn__plan_piece *p_end = p + x->piece_count;
-  const tarn__plan_piece *q_end = q + y->piece_count;
-  while (p < p_end && q < q_end) {
-    if (p->first < q->last && q->first < p->last) return true;
-    if (p->last < q->last) {
-      p++;
-    } else {
-      q++;
-    }
-  }
-  return false;
-}
-
 static uint64_t find_lowest(const tarn__plan_row *row, uint32_t index) {
   const tarn__plan_item *item = &row->in->items[index];
   uint64_t at = 0;
   for (size_t i = 0; i < row->count; i++) {
     const tarn__plan_lying *other = &row->list[i];
     if (other->high <= at || other->first >= item->last ||
-        item->first >= other->last || !share(row->in, index, other->item)) {
+        item->first >= other->last ||
+        !tarn__plan_items_meet(row->in, index, other->item)) {
       continue;
     }
     if (other->low >= at + item->size) break;

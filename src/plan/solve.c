@@ -17,14 +17,24 @@
 
 #include "base/hostmem.h"
 #include "plan/greedy.h"
+#include "plan/moves.h"
 #include "plan/portfolio.h"
 
 // The first limit of nodes: so many, and some for each item, each of which
 // takes one at least.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
-// Steps down before the first round; from which round on nothing takes longer.
-enum { QUICK_HALVINGS = 6, LAST_ROUND = 30 };
+// With no more items than that a search in depth makes good plans sooner than
+// moves do; how many of these there are first if it does not.
+enum { SMALL = 1000, FIRST_MOVES_OF_ITEM = 32 };
+
+// Steps down before the first round; from which round on items are moved about;
+// from which round on nothing takes longer.
+enum { QUICK_HALVINGS = 6, FIRST_MOVES = 1, LAST_ROUND = 30 };
+
+// Where nothing else ends it: after so many tries that lower nothing the moves
+// do, if there is no search that could prove anything.
+enum { PATIENT_TRIES = 100 };
 
 // The first round with beams, how wide they are in it, and how often that is
 // doubled. Narrower ones find little.
@@ -48,6 +58,7 @@ typedef struct solving {
   uint64_t *offsets;
   tarn__plan_found *found;
   tarn__plan_portfolio *portfolio;
+  tarn__plan_moves *moves;  // NULL: there are none yet
   tarn__plan_stop stop;
   uint64_t *tried;  // offsets of a step
 } solving;
@@ -111,6 +122,11 @@ static bool is_over(const solving *s, tarn_status status) {
          tarn__os_now_ns() >= aim->deadline_ns;
 }
 
+// Nothing ends it but a proof.
+static bool is_endless(const solving *s) {
+  return s->aim->node_limit == 0 && s->aim->deadline_ns == UINT64_MAX;
+}
+
 // What is left of the limit of nodes for each thread, no more than |limit|.
 static uint64_t nodes_left(const solving *s, uint64_t limit) {
   if (s->aim->node_limit == 0) return limit;
@@ -135,6 +151,37 @@ static tarn_status take_step(solving *s, tarn__plan_step step, bool *found) {
 static uint64_t below_best(const solving *s) {
   uint64_t below = s->found->height - 1;
   return below < s->aim->capacity ? below : s->aim->capacity;
+}
+
+// Items are moved about, |limit| of them or as many as may be.
+static tarn_status move_some(solving *s, uint64_t limit) {
+  tarn_status status = TARN_OK;
+  if (s->moves == NULL) status = tarn__plan_moves_create(s->in, &s->moves);
+  if (status != TARN_OK) return status;
+  uint64_t left = s->aim->node_limit == 0
+                      ? UINT64_MAX
+                      : s->aim->node_limit - s->found->nodes;
+  tarn__plan_moves_run run = {.target = goal(s),
+                              .node_limit = left < limit ? left : limit,
+                              .patience = is_endless(s) ? PATIENT_TRIES : 0,
+                              .stop = &s->stop};
+  uint64_t nodes;
+  status = tarn__plan_moves_lower(s->moves, &run, s->offsets, &s->found->height,
+                                  &nodes);
+  s->found->nodes += nodes;
+  tell_or_stop(s);
+  return status;
+}
+
+// As long as |limit| of them lower the plan.
+static tarn_status move_on(solving *s, uint64_t limit) {
+  tarn_status status = TARN_OK;
+  uint64_t before = UINT64_MAX;
+  while (!is_over(s, status) && s->found->height < before) {
+    before = s->found->height;
+    status = move_some(s, limit);
+  }
+  return status;
 }
 
 // One member in depth half-way between the bound and the best plan, again and
@@ -250,13 +297,19 @@ static tarn_status one_round(solving *s, int round) {
   if (!is_over(s, status) && is_below_worth_it(s, round)) {
     status = search_below_best(s, shortest << round);
   }
+  bool moves = !is_over(s, status) && round >= FIRST_MOVES;
+  if (moves) status = move_on(s, shortest << round);
   bool beams = !is_over(s, status) && round >= FIRST_BEAMS;
   return beams ? beam_round(s, round) : status;
 }
 
 static tarn_status search_on(solving *s) {
-  bool comes = wants_lowest(s) && s->found->height != UINT64_MAX;
-  tarn_status status = comes ? come_down(s) : TARN_OK;
+  uint64_t items = s->in->item_count;
+  tarn_status status = TARN_OK;
+  if (wants_lowest(s)) {
+    bool is_small = s->in->item_count <= SMALL;
+    status = is_small ? come_down(s) : move_on(s, FIRST_MOVES_OF_ITEM * items);
+  }
   for (int round = 0; !is_over(s, status); round++) {
     status = one_round(s, round < LAST_ROUND ? round : LAST_ROUND);
   }
@@ -279,8 +332,13 @@ static tarn_status search(solving *s) {
   if (s->tried == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn__plan_portfolio_create(s->in, s->aim->threads,
                                                    &s->stop, &s->portfolio);
-  if (status == TARN_OK) status = search_on(s);
+  if (status == TARN_OK) {
+    status = search_on(s);
+  } else if (status == TARN_FULL) {
+    status = move_some(s, UINT64_MAX);
+  }
   tarn__plan_portfolio_destroy(s->portfolio);
+  tarn__plan_moves_destroy(s->moves);
   tarn__host_free_array(s->tried, count, sizeof *s->tried);
   return status == TARN_FULL ? TARN_OK : status;
 }

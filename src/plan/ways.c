@@ -1,11 +1,13 @@
-// A key for each item, the same on all machines: no more than products and
-// quotients of doubles, as C asks for them.
+// A key for each item, the same on all machines: no more than products,
+// quotients and square roots of doubles, as C asks for them.
 #include "plan/ways.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "plan/failed.h"
+#include "plan/root.h"
 
 // --- crowds ------------------------------------------------------------------
 
@@ -122,24 +124,63 @@ static double key_of(const tarn__plan_ways *ways, uint32_t index,
   }
 }
 
+// --- orders ------------------------------------------------------------------
+
 static int by_key(const void *x, const void *y) {
   const tarn__plan_ranked *a = x;
   const tarn__plan_ranked *b = y;
   if (a->key != b->key) return a->key > b->key ? -1 : 1;
+  if (a->next != b->next) return a->next < b->next ? -1 : 1;
   return (a->item > b->item) - (a->item < b->item);
 }
 
-void tarn__plan_ways_sort(tarn__plan_ways *ways) {
+static void set_key(tarn__plan_ways *ways, size_t index, double key) {
+  ways->order[index] = (tarn__plan_ranked){.key = key,
+                                           .next = ways->in->items[index].first,
+                                           .item = (uint32_t)index};
+}
+
+static void sort(tarn__plan_ways *ways) {
   qsort(ways->order, ways->in->item_count, sizeof *ways->order, by_key);
 }
 
 void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way) {
-  size_t count = ways->in->item_count;
-  for (size_t i = 0; i < count; i++) {
-    ways->order[i].item = (uint32_t)i;
-    ways->order[i].key = key_of(ways, (uint32_t)i, way);
+  for (size_t i = 0; i < ways->in->item_count; i++)
+    set_key(ways, i, key_of(ways, (uint32_t)i, way));
+  sort(ways);
+}
+
+// Square roots and products are the same on all machines; powers are not.
+static double quarters(double base, int power) {
+  double root = tarn__plan_root(tarn__plan_root(base));
+  double product = 1;
+  for (int i = 0; i < (power < 0 ? -power : power); i++)
+    product *= root;
+  return power < 0 ? 1 / product : product;
+}
+
+static double squares(double base, int times) {
+  for (int i = 0; i < times; i++)
+    base *= base;
+  return times < 0 ? 1 : base;
+}
+
+static double key_by(const tarn__plan_ways *ways, size_t index,
+                     const tarn__plan_powers *powers) {
+  const tarn__plan_item *item = &ways->in->items[index];
+  double crowd = (double)ways->crowd[index] / (double)ways->in->bound;
+  return quarters((double)item->size, powers->size) *
+         quarters(sections_of(item), powers->length) *
+         squares(crowd, powers->crowd);
+}
+
+void tarn__plan_ways_mix(tarn__plan_ways *ways, tarn__plan_powers powers) {
+  const tarn__plan_instance *in = ways->in;
+  double most = powers.disorder * (double)in->section_count;
+  for (size_t i = 0; i < in->item_count; i++) {
+    uint64_t chance = tarn__plan_mix(powers.seed + tarn__plan_mix(i + 1));
+    set_key(ways, i, key_by(ways, i, &powers));
+    ways->order[i].next += most * ((double)(chance >> 11) / 9007199254740992.0);
   }
-  tarn__plan_ways_sort(ways);
-  for (size_t i = 0; i < count; i++)
-    ways->order[i].key = -(double)i;
+  sort(ways);
 }

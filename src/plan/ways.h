@@ -5,7 +5,8 @@
 #include "plan/instance.h"
 
 typedef struct tarn__plan_ranked {
-  double key;  // the largest first; of equals the first item
+  double key;   // the largest first
+  double next;  // of equals the smallest first: their first sections
   uint32_t item;
 } tarn__plan_ranked;
 
@@ -21,8 +22,7 @@ typedef enum tarn__plan_way {
   TARN__PLAN_END_IN_16,        // by their end, the last first
   TARN__PLAN_BEGIN_IN_4,
   TARN__PLAN_END_IN_4,
-  TARN__PLAN_CLASSED,                       // so many are like that
-  TARN__PLAN_LONGEST = TARN__PLAN_CLASSED,  // steps
+  TARN__PLAN_LONGEST,  // steps
   TARN__PLAN_LARGEST,
   TARN__PLAN_WIDEST,   // size times steps
   TARN__PLAN_SPREAD,   // sections, then size
@@ -39,10 +39,21 @@ TARN_MUST_CHECK tarn_status tarn__plan_ways_make(const tarn__plan_instance *in,
 // Leaves it zero-filled; one that is so is allowed.
 void tarn__plan_ways_free(tarn__plan_ways *ways);
 
-// Fills |ways->order|. Keys are then what the places in it are, negative.
+// Fills |ways->order|.
 void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way);
 
-// Sorts |ways->order| by its keys again.
-void tarn__plan_ways_sort(tarn__plan_ways *ways);
+// An order by a product of powers: of the size, of the sections, and of the
+// crowd as a part of the bound. Of equals the first section, moved by chance,
+// decides.
+typedef struct tarn__plan_powers {
+  int size;         // quarters
+  int length;       // quarters; may be less than 0
+  int crowd;        // the logarithm of the power; less than 0: not at all
+  double disorder;  // by how much at most, as a part of all sections
+  uint64_t seed;
+} tarn__plan_powers;
+
+// Fills |ways->order|.
+void tarn__plan_ways_mix(tarn__plan_ways *ways, tarn__plan_powers powers);
 
 #endif  // TARN_PLAN_WAYS_H_

@@ -1,0 +1,596 @@
+// A try has a height to get below, its limit. What ends above the limit waits;
+// of what waits the item that is hardest to place is put down next, at the
+// lowest offset that is free. If that is too high, it is put down where it
+// costs least to take out what lies there, and that waits in its turn. An item
+// that found no room has more weight from then on, so that it is not taken out
+// for the same other one again and again. When nothing waits any more, there is
+// a lower plan.
+//
+// Limits are a part of the way from the plan to the bound: half of it at most.
+// The part is doubled when a try succeeds and halved when it fails. Each try
+// that fails also changes what an item costs and what counts as hard, for none
+// of the ways is best for all problems.
+//
+// At first, and after several failures in a row, plans are made anew, in orders
+// that are drawn by lot: which of many items of one size come first can make
+// all the difference. They are given up when they are no lower than the best
+// plan, but for the last of them, from which the next try goes on.
+//
+// Invariant, between calls: what lies in |placed| is what |down| says, at the
+// offsets |at|.
+#include "plan/moves.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "plan/failed.h"
+#include "plan/placed.h"
+#include "plan/root.h"
+#include "plan/spans.h"
+#include "plan/ways.h"
+
+enum {
+  MOST_PIECES = 1 << 21,
+  NODES_PER_LOOK = 16,   // at the clock
+  ITEMS_PER_LOOK = 256,  // while the best plan is put down again
+  FIRST_NODES = 500,     // of a try, besides one for some of the items
+  ITEMS_PER_NODE = 8,
+  LARGEST_PART = 2,  // of the way to the bound: a half
+  SMALLEST_PART = 64,
+  TRIES_PER_GROWTH = 4,  // failures after which tries become longer
+  TRIES_PER_ORDERS = 6,  // ... after which plans are made anew
+  TRIES_PER_WEIGHTS = 3,
+  ORDERS = 16,         // that lower nothing
+  LEAST_DISORDER = 7,  // as a logarithm
+  CANDIDATES = 8,      // places that are looked at closely
+  PROBES = 64,         // sections of an item that are looked at
+};
+
+// What an item costs, and how hard it is to place: products of its size and of
+// how many others are there with it, or of their roots.
+typedef enum measure {
+  SIZE = 0,
+  SIZE_BY_ROOT_COUNT,
+  ROOT_SIZE_BY_COUNT,
+  ROOT_OF_BOTH,
+  SIZE_BY_COUNT,
+  MEASURES,
+} measure;
+
+static const struct {
+  measure cost;
+  measure hardness;
+} manners[] = {
+    {ROOT_OF_BOTH, SIZE_BY_COUNT},
+    {ROOT_SIZE_BY_COUNT, SIZE},
+    {SIZE, SIZE},
+    {ROOT_OF_BOTH, SIZE_BY_ROOT_COUNT},
+    {ROOT_SIZE_BY_COUNT, SIZE_BY_COUNT},
+    {SIZE, SIZE_BY_ROOT_COUNT},
+    {ROOT_OF_BOTH, SIZE},
+    {SIZE, SIZE_BY_COUNT},
+    {ROOT_SIZE_BY_COUNT, SIZE_BY_ROOT_COUNT},
+};
+
+enum { MANNERS = sizeof manners / sizeof *manners };
+
+typedef struct place {
+  uint64_t at;
+  double guess;  // what it costs in one section
+  double cost;
+} place;
+
+struct tarn__plan_moves {
+  const tarn__plan_instance *in;
+  tarn__plan_spans spans;
+  tarn__plan_placed placed;
+  tarn__plan_ways ways;
+  uint64_t *at;       // by item: where it lies, if it is down
+  bool *down;         // by item
+  bool has_equals;    // most have the size of another
+  uint32_t *crowded;  // by item: a section of it in which much is live
+  double *weight;     // by item: 1, and 1 more each time that it found no room
+  double *cost;       // by item
+  double *hardness;   // by item
+  uint32_t *waiting;  // a heap, the hardest first
+  size_t waiting_count;
+  uint32_t *met;  // items, while they are looked through
+  uint64_t chance;
+  uint32_t part;      // of the way to the bound: one in so many
+  uint32_t failures;  // in a row
+  uint32_t manner;
+  uint32_t orders;  // times that plans were made anew
+  uint64_t try_nodes;
+  // Of the run.
+  const tarn__plan_moves_run *run;
+  uint64_t *best;  // the caller's
+  uint64_t *height;
+  uint64_t nodes;
+  bool stopped;
+};
+
+typedef tarn__plan_moves moves;
+
+// --- chance ------------------------------------------------------------------
+
+static uint64_t draw(moves *m, uint64_t below) {
+  return tarn__plan_mix(++m->chance * UINT64_C(0x9e3779b97f4a7c15)) % below;
+}
+
+// --- limits ------------------------------------------------------------------
+
+static bool look(moves *m) {
+  if (!m->stopped) m->stopped = tarn__plan_stop_now(m->run->stop, m->nodes);
+  return m->stopped;
+}
+
+static bool is_over(moves *m) {
+  if (m->nodes >= m->run->node_limit) m->stopped = true;
+  return m->nodes % NODES_PER_LOOK == 0 ? look(m) : m->stopped;
+}
+
+// --- up and down -------------------------------------------------------------
+
+static const tarn__plan_item *item_at(const moves *m, uint32_t index) {
+  return &m->in->items[index];
+}
+
+static tarn_status put(moves *m, uint32_t index, uint64_t at) {
+  m->at[index] = at;
+  m->down[index] = true;
+  return tarn__plan_placed_add(&m->placed, item_at(m, index), at);
+}
+
+static tarn_status take_out(moves *m, uint32_t index) {
+  m->down[index] = false;
+  return tarn__plan_placed_remove(&m->placed, item_at(m, index), m->at[index]);
+}
+
+// From any state to the best plan, unless it is stopped.
+static tarn_status go_back(moves *m) {
+  tarn_status status = TARN_OK;
+  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+    if (m->down[i] && m->at[i] != m->best[i]) status = take_out(m, i);
+  }
+  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+    if (i % ITEMS_PER_LOOK == 0 && look(m)) break;
+    if (!m->down[i]) status = put(m, i, m->best[i]);
+  }
+  return status;
+}
+
+static void keep(moves *m) {
+  uint64_t height = tarn__plan_instance_height(m->in, m->at);
+  if (height >= *m->height) return;
+  memcpy(m->best, m->at, m->in->item_count * sizeof *m->best);
+  *m->height = height;
+  m->run->stop->watch_ns = 0;  // whoever watches is told at the next look
+}
+
+// --- what waits --------------------------------------------------------------
+
+static bool is_harder(const moves *m, uint32_t a, uint32_t b) {
+  if (m->hardness[a] != m->hardness[b]) return m->hardness[a] > m->hardness[b];
+  return a < b;
+}
+
+static void wait_for(moves *m, uint32_t index) {
+  size_t i = m->waiting_count++;
+  for (; i > 0 && is_harder(m, index, m->waiting[(i - 1) / 2]); i = (i - 1) / 2)
+    m->waiting[i] = m->waiting[(i - 1) / 2];
+  m->waiting[i] = index;
+}
+
+static uint32_t next_waiting(moves *m) {
+  uint32_t *heap = m->waiting;
+  uint32_t hardest = heap[0];
+  uint32_t last = heap[--m->waiting_count];
+  size_t i = 0;
+  for (size_t child = 1; child < m->waiting_count; child = 2 * i + 1) {
+    if (child + 1 < m->waiting_count &&
+        is_harder(m, heap[child + 1], heap[child])) {
+      child++;
+    }
+    if (is_harder(m, last, heap[child])) break;
+    heap[i] = heap[child];
+    i = child;
+  }
+  heap[i] = last;
+  return hardest;
+}
+
+// --- where it costs least ----------------------------------------------------
+
+static double cost_of(const moves *m, uint32_t index) {
+  return item_at(m, index)->fixed ? INFINITY
+                                  : m->weight[index] * m->cost[index];
+}
+
+static uint64_t end_of(const moves *m, uint32_t index) {
+  return m->at[index] + item_at(m, index)->size;
+}
+
+static bool is_in_way(const moves *m, uint32_t index, uint64_t at,
+                      uint64_t size) {
+  return m->at[index] < at + size && end_of(m, index) > at;
+}
+
+// Leaves of |count| items in |met| those that are down.
+static size_t keep_down(moves *m, size_t count) {
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (m->down[m->met[i]]) m->met[kept++] = m->met[i];
+  }
+  return kept;
+}
+
+// By shell sort: they are few.
+static void sort_by_offset(moves *m, size_t count) {
+  static const size_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
+  for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
+    for (size_t i = gaps[g]; i < count; i++) {
+      uint32_t moved = m->met[i];
+      size_t to = i;
+      for (; to >= gaps[g] && m->at[m->met[to - gaps[g]]] > m->at[moved];
+           to -= gaps[g])
+        m->met[to] = m->met[to - gaps[g]];
+      m->met[to] = moved;
+    }
+  }
+}
+
+// Keeps the cheapest guesses, the cheapest first.
+static size_t add_place(place *places, size_t count, place added) {
+  size_t to = count;
+  if (count == CANDIDATES) {
+    to = count - 1;
+    if (places[to].guess <= added.guess) return count;
+  } else {
+    count++;
+  }
+  for (; to > 0 && places[to - 1].guess > added.guess; to--)
+    places[to] = places[to - 1];
+  places[to] = added;
+  return count;
+}
+
+// Places for |index| up to |highest|, at the bottom and on top of each item
+// that lies in one of its sections, by what it costs there. Guesses are
+// blurred, so that what looked good and was not is not looked at for ever.
+static size_t guess_places(moves *m, uint32_t index, uint64_t highest,
+                           place *places) {
+  const tarn__plan_item *item = item_at(m, index);
+  uint32_t section = m->crowded[index];
+  if (draw(m, 4) == 0) {
+    section = item->first + (uint32_t)draw(m, item->last - item->first);
+  }
+  size_t met = keep_down(
+      m, tarn__plan_spans_meet(&m->spans, section, section + 1, m->met));
+  sort_by_offset(m, met);
+  size_t count = 0;
+  uint64_t at = 0;
+  for (size_t i = 0, below = 0;; i++) {
+    double cost = 0;
+    while (below < met && end_of(m, m->met[below]) <= at)
+      below++;
+    for (size_t k = below; k < met && m->at[m->met[k]] < at + item->size; k++)
+      cost += cost_of(m, m->met[k]);
+    double blur = 0.9 + 0.2 * (double)draw(m, 1024) / 1024;
+    count = add_place(places, count, (place){.at = at, .guess = cost * blur});
+    if (i == met) break;
+    at = tarn__plan_align_up(end_of(m, m->met[i]), item->alignment);
+    if (at > highest) break;
+  }
+  return count;
+}
+
+// False: something that is fixed is in the way everywhere.
+static bool find_cheapest(moves *m, uint32_t index, uint64_t highest,
+                          uint64_t *out) {
+  const tarn__plan_item *item = item_at(m, index);
+  place places[CANDIDATES];
+  size_t count = guess_places(m, index, highest, places);
+  size_t met = keep_down(
+      m, tarn__plan_spans_meet(&m->spans, item->first, item->last, m->met));
+  for (size_t p = 0; p < count; p++)
+    places[p].cost = 0;
+  for (size_t i = 0; i < met; i++) {
+    uint32_t other = m->met[i];
+    for (size_t p = 0; p < count; p++) {
+      if (is_in_way(m, other, places[p].at, item->size) &&
+          tarn__plan_items_meet(m->in, index, other)) {
+        places[p].cost += cost_of(m, other);
+      }
+    }
+  }
+  size_t best = 0;
+  for (size_t p = 1; p < count; p++) {
+    if (places[p].cost < places[best].cost) best = p;
+  }
+  *out = places[best].at;
+  return places[best].cost < INFINITY;
+}
+
+// What is in the way of |index| waits.
+static tarn_status clear_way(moves *m, uint32_t index, uint64_t at) {
+  const tarn__plan_item *item = item_at(m, index);
+  tarn_status status = TARN_OK;
+  size_t met = keep_down(
+      m, tarn__plan_spans_meet(&m->spans, item->first, item->last, m->met));
+  for (size_t i = 0; i < met && status == TARN_OK; i++) {
+    uint32_t other = m->met[i];
+    if (!is_in_way(m, other, at, item->size) ||
+        !tarn__plan_items_meet(m->in, index, other)) {
+      continue;
+    }
+    status = take_out(m, other);
+    wait_for(m, other);
+  }
+  return status;
+}
+
+// --- a try -------------------------------------------------------------------
+
+static double measured(measure by, double size, double count) {
+  switch (by) {
+    case SIZE:
+      return size;
+    case SIZE_BY_ROOT_COUNT:
+      return size * tarn__plan_root(count);
+    case ROOT_SIZE_BY_COUNT:
+      return tarn__plan_root(size) * count;
+    case ROOT_OF_BOTH:
+      return tarn__plan_root(size * count);
+    default:
+      return size * count;
+  }
+}
+
+static void begin_manner(moves *m) {
+  for (uint32_t i = 0; i < m->in->item_count; i++) {
+    double size = (double)item_at(m, i)->size;
+    double count = tarn__plan_spans_count(&m->spans, item_at(m, i));
+    m->cost[i] = measured(manners[m->manner].cost, size, count);
+    m->hardness[i] = measured(manners[m->manner].hardness, size, count);
+  }
+}
+
+static void begin_weights(moves *m) {
+  for (size_t i = 0; i < m->in->item_count; i++)
+    m->weight[i] = 1;
+}
+
+// |*out_stuck|: it can lie nowhere below |limit|.
+static tarn_status place_one(moves *m, uint32_t index, uint64_t limit,
+                             bool *out_stuck) {
+  const tarn__plan_item *item = item_at(m, index);
+  uint64_t at = tarn__plan_placed_lowest(&m->placed, item, 0);
+  tarn_status status = TARN_OK;
+  if (at + item->size > limit) {
+    m->weight[index]++;
+    *out_stuck = !find_cheapest(m, index, limit - item->size, &at);
+    if (*out_stuck) return TARN_OK;
+    status = clear_way(m, index, at);
+  }
+  return status == TARN_OK ? put(m, index, at) : status;
+}
+
+// |*out_done|: all lies below |limit|.
+static tarn_status try_below(moves *m, uint64_t limit, bool *out_done) {
+  tarn_status status = TARN_OK;
+  uint64_t enough = m->nodes + m->try_nodes;
+  bool stuck = false;
+  m->waiting_count = 0;
+  begin_manner(m);
+  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+    if (end_of(m, i) <= limit) continue;
+    status = take_out(m, i);
+    wait_for(m, i);
+  }
+  while (m->waiting_count > 0 && status == TARN_OK && !stuck) {
+    if (m->nodes >= enough || is_over(m)) break;
+    m->nodes++;
+    status = place_one(m, next_waiting(m), limit, &stuck);
+  }
+  *out_done = status == TARN_OK && m->waiting_count == 0 && !stuck;
+  return status;
+}
+
+// --- other plans -------------------------------------------------------------
+
+// Where many have one size, half of the orders go by size, and differ only in
+// which of equals come first.
+static tarn__plan_powers draw_powers(moves *m) {
+  tarn__plan_powers powers = {.size = 4, .crowd = -1, .disorder = 1};
+  for (uint64_t i = draw(m, LEAST_DISORDER); i > 0; i--)
+    powers.disorder /= 4;
+  powers.seed = m->chance;
+  if (m->has_equals && draw(m, 2) == 0) return powers;
+  powers.size = 1 + (int)draw(m, 4);
+  powers.length = (int)draw(m, 6) - 1;
+  powers.crowd = (int)draw(m, 14) - 7;
+  return powers;
+}
+
+// In an order by lot, as long as it ends below |limit|; what is whole and the
+// best is kept.
+static tarn_status make_anew(moves *m, uint64_t limit) {
+  tarn_status status = TARN_OK;
+  tarn__plan_ways_mix(&m->ways, draw_powers(m));
+  tarn__plan_placed_clear(&m->placed);
+  memset(m->down, 0, m->in->item_count * sizeof *m->down);
+  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+    if (item_at(m, i)->fixed) status = put(m, i, item_at(m, i)->offset);
+  }
+  for (size_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+    uint32_t index = m->ways.order[i].item;
+    const tarn__plan_item *item = item_at(m, index);
+    if (item->fixed) continue;
+    if (is_over(m)) return TARN_OK;
+    uint64_t at = tarn__plan_placed_lowest(&m->placed, item, 0);
+    if (at + item->size >= limit) return TARN_OK;
+    m->nodes++;
+    status = put(m, index, at);
+  }
+  if (status == TARN_OK) keep(m);
+  return status;
+}
+
+// What lowers the plan is followed by as many again.
+static tarn_status make_many(moves *m) {
+  tarn_status status = TARN_OK;
+  for (int i = 0; i < ORDERS && status == TARN_OK && !m->stopped; i++) {
+    uint64_t before = *m->height;
+    if (before <= m->run->target) return TARN_OK;
+    status = make_anew(m, before);
+    if (*m->height < before) i = -1;
+  }
+  return status;
+}
+
+static tarn_status begin_anew(moves *m) {
+  tarn_status status = make_many(m);
+  if (status != TARN_OK || m->stopped) return status;
+  bool best = m->orders++ % 2 == 0;
+  return best ? go_back(m) : make_anew(m, UINT64_MAX);
+}
+
+static tarn_status after_failure(moves *m) {
+  m->failures++;
+  m->manner = (m->manner + 1) % MANNERS;
+  if (m->part < SMALLEST_PART) m->part *= 2;
+  if (m->failures % TRIES_PER_GROWTH == 0) m->try_nodes += m->try_nodes / 2;
+  if (m->failures % TRIES_PER_WEIGHTS == 0) begin_weights(m);
+  bool anew = m->failures % TRIES_PER_ORDERS == 0;
+  return anew ? begin_anew(m) : go_back(m);
+}
+
+static void after_success(moves *m) {
+  keep(m);
+  m->failures = 0;
+  if (m->part > LARGEST_PART) m->part /= 2;
+}
+
+// --- a run -------------------------------------------------------------------
+
+static uint64_t next_limit(const moves *m) {
+  uint64_t way = *m->height - m->in->bound;
+  uint64_t limit = *m->height - (way / m->part > 0 ? way / m->part : 1);
+  return limit < m->run->target ? m->run->target : limit;
+}
+
+static bool is_done(const moves *m) {
+  bool patient = m->run->patience == 0 || m->failures < m->run->patience;
+  return m->stopped || *m->height <= m->run->target || !patient;
+}
+
+tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
+                                   const tarn__plan_moves_run *run,
+                                   uint64_t *offsets, uint64_t *height,
+                                   uint64_t *out_nodes) {
+  m->run = run;
+  m->best = offsets;
+  m->height = height;
+  m->nodes = 0;
+  m->stopped = false;
+  *out_nodes = 0;
+  tarn_status status = TARN_OK;
+  if (*height > run->target)
+    status = m->orders == 0 ? begin_anew(m) : go_back(m);
+  while (status == TARN_OK && !is_done(m)) {
+    bool done;
+    status = try_below(m, next_limit(m), &done);
+    if (status != TARN_OK) break;
+    if (done) {
+      after_success(m);
+    } else if (!m->stopped) {
+      status = after_failure(m);
+    }
+  }
+  *out_nodes = m->nodes;
+  return status;
+}
+
+// --- the whole ---------------------------------------------------------------
+
+// One of a few of its sections.
+static uint32_t find_crowded(const moves *m, const tarn__plan_item *item) {
+  uint32_t stride = (item->last - item->first) / PROBES + 1;
+  uint32_t best = item->first;
+  for (uint32_t t = item->first; t < item->last; t += stride) {
+    if (m->in->live[t] > m->in->live[best]) best = t;
+  }
+  return best;
+}
+
+static bool find_equals(moves *m) {
+  size_t count = m->in->item_count;
+  size_t equals = 0;
+  tarn__plan_ways_order(&m->ways, TARN__PLAN_LARGEST);
+  for (size_t i = 1; i < count; i++)
+    equals += m->ways.order[i].key == m->ways.order[i - 1].key;
+  return equals > count / 2;
+}
+
+static tarn_status make(moves *m) {
+  size_t items = m->in->item_count + 1;
+  m->at = tarn__host_array(items, sizeof *m->at);
+  m->down = tarn__host_array(items, sizeof *m->down);
+  m->crowded = tarn__host_array(items, sizeof *m->crowded);
+  m->weight = tarn__host_array(items, sizeof *m->weight);
+  m->cost = tarn__host_array(items, sizeof *m->cost);
+  m->hardness = tarn__host_array(items, sizeof *m->hardness);
+  m->waiting = tarn__host_array(items, sizeof *m->waiting);
+  m->met = tarn__host_array(items, sizeof *m->met);
+  if (m->at == NULL || m->down == NULL || m->crowded == NULL ||
+      m->weight == NULL || m->cost == NULL || m->hardness == NULL ||
+      m->waiting == NULL || m->met == NULL) {
+    return TARN_E_NOMEM;
+  }
+  tarn_status status = tarn__plan_spans_make(m->in, &m->spans);
+  if (status == TARN_OK) status = tarn__plan_placed_make(m->in, &m->placed);
+  if (status == TARN_OK) status = tarn__plan_ways_make(m->in, &m->ways);
+  if (status != TARN_OK) return status;
+  for (uint32_t i = 0; i < m->in->item_count; i++)
+    m->crowded[i] = find_crowded(m, item_at(m, i));
+  begin_weights(m);
+  m->has_equals = find_equals(m);
+  return TARN_OK;
+}
+
+tarn_status tarn__plan_moves_create(const tarn__plan_instance *instance,
+                                    tarn__plan_moves **out_moves) {
+  *out_moves = NULL;
+  if (instance->piece_count > MOST_PIECES) return TARN_FULL;
+  moves *m = tarn__host_alloc(sizeof *m);
+  if (m == NULL) return TARN_E_NOMEM;
+  *m =
+      (moves){.in = instance,
+              .part = 2 * LARGEST_PART,
+              .try_nodes = FIRST_NODES + instance->item_count / ITEMS_PER_NODE};
+  tarn_status status = make(m);
+  if (status == TARN_OK) {
+    *out_moves = m;
+  } else {
+    tarn__plan_moves_destroy(m);
+  }
+  return status;
+}
+
+void tarn__plan_moves_destroy(tarn__plan_moves *m) {
+  if (m == NULL) return;
+  size_t items = m->in->item_count + 1;
+  tarn__plan_spans_free(&m->spans);
+  tarn__plan_placed_free(&m->placed);
+  tarn__plan_ways_free(&m->ways);
+  tarn__host_free_array(m->at, items, sizeof *m->at);
+  tarn__host_free_array(m->down, items, sizeof *m->down);
+  tarn__host_free_array(m->crowded, items, sizeof *m->crowded);
+  tarn__host_free_array(m->weight, items, sizeof *m->weight);
+  tarn__host_free_array(m->cost, items, sizeof *m->cost);
+  tarn__host_free_array(m->hardness, items, sizeof *m->hardness);
+  tarn__host_free_array(m->waiting, items, sizeof *m->waiting);
+  tarn__host_free_array(m->met, items, sizeof *m->met);
+  tarn__host_free(m, sizeof *m);
+}

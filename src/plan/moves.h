@@ -1,0 +1,49 @@
+// moves.h - lowers a plan by moving some of its items at a time.
+//
+// What ends above a height that is a little below the plan's is taken out and
+// put down again below it; where it finds no room, what lies in its way is
+// taken out instead, and so on, until nothing is left to put down. This proves
+// nothing, takes no more memory than the plan itself needs many times over, and
+// goes on for as long as it may: it is for problems that are too large to be
+// searched, and for good plans before a search has ended.
+#ifndef TARN_PLAN_MOVES_H_
+#define TARN_PLAN_MOVES_H_
+
+#include "plan/instance.h"
+#include "plan/stop.h"
+
+typedef struct tarn__plan_moves tarn__plan_moves;
+
+typedef struct tarn__plan_moves_run {
+  uint64_t target;      // units: no lower plan is asked for
+  uint64_t node_limit;  // items put down; UINT64_MAX: no limit
+  uint64_t patience;    // tries in a row that lower nothing; 0: no limit
+  tarn__plan_stop *stop;
+} tarn__plan_moves_run;
+
+// |instance| must live as long.
+//
+// Threads:       one at a time.
+// Cost:          O(n log n); some 150 bytes for each item and section.
+// TARN_FULL      there are too many pieces: the instance is too large.
+// TARN_E_NOMEM   no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_moves_create(
+    const tarn__plan_instance *instance, tarn__plan_moves **out_moves);
+
+// NULL is allowed.
+void tarn__plan_moves_destroy(tarn__plan_moves *moves);
+
+// Lowers |offsets|, one per item, a plan of |*height|, in units, until the
+// height is at most |run->target| or the run is over. |*out_nodes| is how many
+// items were put down.
+//
+// The same object with the same runs in the same order ends with the same
+// plans, unless |stop| says stop.
+//
+// TARN_E_NOMEM  no host memory; |offsets| is the best so far, and the object
+//               can only be destroyed.
+TARN_MUST_CHECK tarn_status tarn__plan_moves_lower(
+    tarn__plan_moves *moves, const tarn__plan_moves_run *run, uint64_t *offsets,
+    uint64_t *height, uint64_t *out_nodes);
+
+#endif  // TARN_PLAN_MOVES_H_
