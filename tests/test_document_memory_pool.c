@@ -13,7 +13,7 @@
 #include "tarn/strategy.h"
 #include "tarn/trace.h"
 
-enum { KB = 1024 };
+#define KB ((size_t)1024)
 
 static tarn_device *device;
 static tarn_place place;

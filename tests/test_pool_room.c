@@ -185,12 +185,12 @@ END_TEST
 
 START_TEST(a_block_does_not_grow_beyond_what_there_is) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
-  tarn_block block = take(p.pool, 4 * MIB);
+  tarn_block block = take(p.pool, (size_t)4 * MIB);
   books before = books_of(p.pool);
   size_t size = p.available * 3 / 2;
   assert_status(tarn_pool_resize(&block, size, NULL), TARN_FULL);
   assert_same_books(p.pool, before);
-  ck_assert_uint_ge(block.size, 4 * MIB);
+  ck_assert_uint_ge(block.size, (size_t)4 * MIB);
   give(block);
   close_arena(&p);
 }
