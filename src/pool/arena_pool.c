@@ -259,12 +259,12 @@ static bool is_direct(const tarn__piece *piece) {
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   tarn__arena *self = self_of(strategy);
-  if (tarn__source_is_direct(strategy->pool, request->size)) {
-    return take_direct(self, request, out_piece);
-  }
   size_t size = 0;
   tarn_status status = round_size(self, request->size, &size);
   if (status != TARN_OK) return status;
+  if (tarn__front_is_direct(strategy->pool, request->size)) {
+    return take_direct(self, request, out_piece);
+  }
   tarn__arena_need need = {zone_of(self, size), size, request, .sparing = true};
   tarn__extent *e = NULL;
   uint64_t last = 0;
@@ -370,7 +370,7 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
   tarn__arena *self = self_of(strategy);
   bool alone = is_direct(piece);
   if (alone && request->size <= piece->size) return TARN_OK;
-  if (alone || tarn__source_is_direct(strategy->pool, request->size)) {
+  if (alone || tarn__front_is_direct(strategy->pool, request->size)) {
     return no_room(piece->address, request->size);
   }
   tarn__extents *zone = zone_of_piece(self, piece);

@@ -268,7 +268,7 @@ static tarn_stretch stretch_of(const tarn__piece *piece, uint64_t serial) {
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   bridge *self = self_of(strategy);
-  if (tarn__source_is_direct(strategy->pool, request->size)) {
+  if (tarn__front_is_direct(strategy->pool, request->size)) {
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
   call c = call_for(strategy, request, true);
@@ -317,7 +317,7 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
                           tarn__piece *piece) {
   bridge *self = self_of(strategy);
   if (table_of(self)->resize == NULL || is_direct(piece) ||
-      tarn__source_is_direct(strategy->pool, request->size)) {
+      tarn__front_is_direct(strategy->pool, request->size)) {
     return request->size <= piece->size
                ? TARN_OK
                : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",

@@ -20,7 +20,7 @@
 // of such a pool is asked for by itself.
 static tarn__sizes sizes_of(tarn_place_kind kind, uint32_t flags,
                             const tarn_device_info *info) {
-  tarn__sizes sizes = {.chunk = 1, .most = SIZE_MAX};
+  tarn__sizes sizes = {.chunk = 1, .most = SIZE_MAX, .largest = SIZE_MAX};
   uint32_t own = kind == TARN_PLACE_DEVICE ? info->functions : 0;
   if (kind == TARN_PLACE_DEVICE) sizes.chunk = info->min_chunk;
   if ((info->extensions & TARN_EXTENSION_RANGES) == 0) {
@@ -28,7 +28,9 @@ static tarn__sizes sizes_of(tarn_place_kind kind, uint32_t flags,
     if ((own & TARN_FN_REALLOC_SIZE) != 0) sizes.later = info->realloc_size;
   }
   if ((own & TARN_FN_MAX_CHUNK) != 0 && (flags & TARN_POOL_DEFER) == 0) {
+    size_t most = info->max_chunk & ~(sizes.chunk - 1);
     sizes.most = info->max_chunk;
+    sizes.largest = most > info->padding ? most - info->padding : 0;
   }
   return sizes;
 }

@@ -41,10 +41,11 @@ typedef enum tarn__capture_state {
 // What the device's plug-in wants of pools, as tarn_device_info says. Of memory
 // that is not the device's own nothing is wanted.
 typedef struct tarn__sizes {
-  size_t chunk;  // all that the device is asked for is a multiple of it
-  size_t most;   // blocks that take more are asked of the device one by one
-  size_t first;  // of the first memory that is to be cut up, and of what is
-  size_t later;  // asked for after that; 0: the strategy decides
+  size_t chunk;    // all that the device is asked for is a multiple of it
+  size_t most;     // blocks that take more are asked of the device one by one
+  size_t largest;  // that takes no more: without the padding
+  size_t first;    // of the first memory that is to be cut up, and of what is
+  size_t later;    // asked for after that; 0: the strategy decides
 } tarn__sizes;
 
 struct tarn_pool {
@@ -88,6 +89,12 @@ struct tarn_pool {
   tarn__full_shots full_shots;
   tarn__freed freed;
 };
+
+// Whether the device wants a block of |size| bytes to be asked for by itself,
+// and to come back when it is freed.
+static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
+  return size > pool->sizes.largest;
+}
 
 // Takes the lock, with the books up to date, and lets go of it.
 static inline void tarn__front_enter(tarn_pool *pool) {

@@ -388,15 +388,15 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   page_unit *self = self_of(strategy);
   const tarn_pool *pool = strategy->pool;
   size_t rounded = 0;
-  if (tarn__source_is_direct(pool, request->size)) {
-    return tarn__source_grow(strategy, request, request->size, out_piece);
-  }
   if (!tarn__source_round(pool, request->size, &rounded) ||
       !tarn_size_align_up(rounded, self->page, &rounded)) {
     return tarn__fail(TARN_E_INVALID,
                       "page_unit_pool: %zu bytes rounded up to pages of %zu "
                       "overflow",
                       request->size, self->page);
+  }
+  if (tarn__front_is_direct(pool, request->size)) {
+    return tarn__source_grow(strategy, request, request->size, out_piece);
   }
   size_class *c = NULL;
   tarn_status status = class_of(self, rounded, request->align, &c);

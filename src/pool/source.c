@@ -200,11 +200,6 @@ bool tarn__source_round(const tarn_pool *pool, size_t size, size_t *out_size) {
   return round_up(pool, size, pool->padding, out_size);
 }
 
-bool tarn__source_is_direct(const tarn_pool *pool, size_t size) {
-  size_t rounded = 0;
-  return tarn__source_round(pool, size, &rounded) && rounded > pool->sizes.most;
-}
-
 tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
                               size_t size, tarn__piece **out_piece) {
   tarn_pool *pool = strategy->pool;

@@ -54,7 +54,7 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
     const tarn__note *note = tarn__recorder_note(d->recorder, i);
     d->span_of[i] = NOBODY;
     d->requests += is_request(note) ? 1 : 0;
-    if (!fits(d, note) || tarn__source_is_direct(pool, note->size)) continue;
+    if (!fits(d, note) || tarn__front_is_direct(pool, note->size)) continue;
     tarn__stay *span = &d->spans[d->count];
     *span = (tarn__stay){.from = (uint32_t)i, .to = NOBODY};
     span->align = note->align > granule ? note->align : granule;

@@ -146,10 +146,6 @@ struct tarn__strategy_type {
 TARN_MUST_CHECK bool tarn__source_round(const tarn_pool *pool, size_t size,
                                         size_t *out_size);
 
-// Whether the device wants a block of |size| bytes to be asked for by itself,
-// and to come back when it is freed.
-bool tarn__source_is_direct(const tarn_pool *pool, size_t size);
-
 // A new piece of at least |size| bytes for |request|: with the padding, it is
 // what the device was asked for. The lock is let go meanwhile.
 //
