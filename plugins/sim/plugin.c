@@ -45,13 +45,23 @@ static C_Status padding_size(const C_Device device, size_t *size) {
   return ask_capped(TARN__SIM_device_extra_padding_size, device, 0, size);
 }
 
+// Of a small device a part: a pool that takes what is named here should not
+// have taken all of it.
+static C_Status ask_growth(tarn__sim_call call, const C_Device device,
+                           size_t *size) {
+  C_Status status = ask(call, device, size);
+  if (status != C_SUCCESS) return status;
+  *size /= 8;
+  if (*size > POOL_GROWTH) *size = POOL_GROWTH;
+  return C_SUCCESS;
+}
+
 static C_Status init_size(const C_Device device, size_t *size) {
-  return ask_capped(TARN__SIM_device_init_alloc_size, device, POOL_GROWTH,
-                    size);
+  return ask_growth(TARN__SIM_device_init_alloc_size, device, size);
 }
 
 static C_Status realloc_size(const C_Device device, size_t *size) {
-  return ask_capped(TARN__SIM_device_realloc_size, device, POOL_GROWTH, size);
+  return ask_growth(TARN__SIM_device_realloc_size, device, size);
 }
 
 // --- the table -------------------------------------------------------------
