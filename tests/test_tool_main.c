@@ -417,8 +417,22 @@ START_TEST(closed_pipe) {
 }
 END_TEST
 
-int main(void) {
+// All verbs that load foreign code take some seconds.
+static void add_foreign(Suite *suite) {
+  TCase *foreign = tcase_create("foreign");
+  tcase_set_timeout(foreign, 120);
+  tcase_add_loop_test(foreign, foreign_output_goes_to_stderr, 0,
+                      sizeof noisy / sizeof *noisy);
+  tcase_add_test(foreign, foreign_output_and_a_page);
+  suite_add_tcase(suite, foreign);
+}
+
+int main(int argc, char **argv) {
   Suite *suite = suite_create("tool_main");
+  if (argc > 1 && strcmp(argv[1], "foreign") == 0) {
+    add_foreign(suite);
+    return run_suite(suite);
+  }
   ADD_CASE(suite, "help", help_names_the_verbs, each_verb_has_help, version);
   ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options,
            options_that_are_almost_right, posix_changes_nothing);
@@ -428,9 +442,6 @@ int main(void) {
   TCase *output = tcase_create("output");
   tcase_set_timeout(output, 120);
   tcase_add_checked_fixture(output, tool_files_begin, tool_files_end);
-  tcase_add_loop_test(output, foreign_output_goes_to_stderr, 0,
-                      sizeof noisy / sizeof *noisy);
-  tcase_add_test(output, foreign_output_and_a_page);
   tcase_add_test(output, links_stay);
   tcase_add_loop_test(output, closed_output, 0, sizeof verbs / sizeof *verbs);
   tcase_add_loop_test(output, full_disk, 0, sizeof verbs / sizeof *verbs);
