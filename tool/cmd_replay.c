@@ -313,7 +313,7 @@ static void tell_pictures(const command *c) {
   for (size_t i = 0; i < c->pictures.count; i++) {
     fputs(i == 0 ? "\npicture  " : "picture  ", tool_out());
     text_write(c->pictures.items[i], tool_out());
-    putchar('\n');
+    fputc('\n', tool_out());
   }
 }
 
