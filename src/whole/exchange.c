@@ -92,7 +92,6 @@ _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 static tarn_status compare(const tarn_whole *whole,
                            const tarn__rows_order *order) {
   char words[256];
-  char call[128];
   const tarn__tensor *table = &order->table;
   const likeness mine = {.table_dtype = (uint64_t)table->dtype,
                          .dense_dtype = (uint64_t)order->rows.dense_dtype,
@@ -100,14 +99,15 @@ static tarn_status compare(const tarn_whole *whole,
                          .width = table->width,
                          .stride = table->stride,
                          .offset = table->offset};
-  tarn__whole_subject subject =
-      tarn__whole_subject_of((tarn__whole_call)order->action, whole);
-  tarn__whole_say(&subject, call, sizeof call);
+  bool named = whole->name[0] != '\0';
   snprintf(words, sizeof words,
-           "%s: %zu rows of %zu x %s, %zu bytes apart, %zu from the "
+           "%s of whole %llu%s%s%s: %zu rows of %zu x %s, %zu bytes apart, %zu "
+           "from the "
            "beginning, and dense ones of %s",
-           call, table->rows, table->width, tarn_dtype_name(table->dtype),
-           table->stride, table->offset,
+           tarn__whole_call_name((tarn__whole_call)order->action),
+           (unsigned long long)whole->serial, named ? " '" : "", whole->name,
+           named ? "'" : "", table->rows, table->width,
+           tarn_dtype_name(table->dtype), table->stride, table->offset,
            tarn_dtype_name(order->rows.dense_dtype));
   return tarn_comm_same(whole->comm, &mine, sizeof mine, words);
 }
