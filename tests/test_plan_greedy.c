@@ -439,7 +439,7 @@ static tarn_status move_on(const tarn__plan_instance *in, uint64_t limit,
   atomic_bool asked;
   tarn__plan_stop stop = never(&asked);
   tarn__plan_moves_run run = {
-      .target = in->bound, .node_limit = limit, .patience = 20, .stop = &stop};
+      .target = in->bound, .node_limit = limit, .stop = &stop};
   tarn_status status = tarn__plan_moves_create(in, &moves);
   if (status != TARN_OK) return status;
   status = tarn__plan_moves_lower(moves, &run, offsets, height, nodes);

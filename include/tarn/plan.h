@@ -132,8 +132,8 @@ typedef struct tarn_plan_options {
   size_t struct_size;
   // After how many seconds to return with the best plan so far; 0: 1. A plan
   // that is not proved to be the lowest is improved until then. INFINITY: until
-  // the answer is proved; where the problem is too large for a proof, until
-  // many tries in a row have found nothing lower.
+  // the answer is proved; where the problem is too large for a proof, after
+  // 16 moves for each buffer.
   double time_limit;
   // After how many nodes to return: states of search trees that were looked
   // at, and buffers that were moved to lower a plan; 0: no limit. If the time

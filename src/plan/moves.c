@@ -41,6 +41,7 @@ enum {
   TRIES_PER_GROWTH = 4,  // failures after which tries become longer
   TRIES_PER_ORDERS = 6,  // ... after which plans are made anew
   TRIES_PER_WEIGHTS = 3,
+  MOST_GROWTH = 32,    // of a try
   ORDERS = 16,         // that lower nothing
   LEAST_DISORDER = 7,  // as a logarithm
   CANDIDATES = 8,      // places that are looked at closely
@@ -100,8 +101,9 @@ struct tarn__plan_moves {
   uint32_t part;      // of the way to the bound: one in so many
   uint32_t failures;  // in a row
   uint32_t manner;
-  uint32_t orders;  // times that plans were made anew
-  uint64_t try_nodes;
+  uint32_t orders;      // times that plans were made anew
+  uint64_t try_nodes;   // of one try
+  uint64_t most_nodes;  // ... at which they become no longer
   // Of the run.
   const tarn__plan_moves_run *run;
   uint64_t *best;  // the caller's
@@ -460,7 +462,9 @@ static tarn_status after_failure(moves *m) {
   m->failures++;
   m->manner = (m->manner + 1) % MANNERS;
   if (m->part < SMALLEST_PART) m->part *= 2;
-  if (m->failures % TRIES_PER_GROWTH == 0) m->try_nodes += m->try_nodes / 2;
+  if (m->failures % TRIES_PER_GROWTH == 0 && m->try_nodes < m->most_nodes) {
+    m->try_nodes += m->try_nodes / 2;
+  }
   if (m->failures % TRIES_PER_WEIGHTS == 0) begin_weights(m);
   bool anew = m->failures % TRIES_PER_ORDERS == 0;
   return anew ? begin_anew(m) : go_back(m);
@@ -481,8 +485,7 @@ static uint64_t next_limit(const moves *m) {
 }
 
 static bool is_done(const moves *m) {
-  bool patient = m->run->patience == 0 || m->failures < m->run->patience;
-  return m->stopped || *m->height <= m->run->target || !patient;
+  return m->stopped || *m->height <= m->run->target;
 }
 
 tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
@@ -565,10 +568,11 @@ tarn_status tarn__plan_moves_create(const tarn__plan_instance *instance,
   if (instance->piece_count > MOST_PIECES) return TARN_FULL;
   moves *m = tarn__host_alloc(sizeof *m);
   if (m == NULL) return TARN_E_NOMEM;
-  *m =
-      (moves){.in = instance,
-              .part = 2 * LARGEST_PART,
-              .try_nodes = FIRST_NODES + instance->item_count / ITEMS_PER_NODE};
+  uint64_t nodes = FIRST_NODES + instance->item_count / ITEMS_PER_NODE;
+  *m = (moves){.in = instance,
+               .part = 2 * LARGEST_PART,
+               .try_nodes = nodes,
+               .most_nodes = MOST_GROWTH * nodes};
   tarn_status status = make(m);
   if (status == TARN_OK) {
     *out_moves = m;

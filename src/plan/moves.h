@@ -17,7 +17,6 @@ typedef struct tarn__plan_moves tarn__plan_moves;
 typedef struct tarn__plan_moves_run {
   uint64_t target;      // units: no lower plan is asked for
   uint64_t node_limit;  // items put down; UINT64_MAX: no limit
-  uint64_t patience;    // tries in a row that lower nothing; 0: no limit
   tarn__plan_stop *stop;
 } tarn__plan_moves_run;
 

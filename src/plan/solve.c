@@ -32,9 +32,9 @@ enum { SMALL = 1000, FIRST_MOVES_OF_ITEM = 32 };
 // from which round on nothing takes longer.
 enum { QUICK_HALVINGS = 6, FIRST_MOVES = 1, LAST_ROUND = 30 };
 
-// Where nothing else ends it: after so many tries that lower nothing the moves
-// do, if there is no search that could prove anything.
-enum { PATIENT_TRIES = 100 };
+// Where nothing else ends it and there is no search that could prove anything,
+// so many moves for each item do.
+enum { MOST_MOVES_OF_ITEM = 16 };
 
 // The first round with beams, how wide they are in it, and how often that is
 // doubled. Narrower ones find little.
@@ -163,7 +163,6 @@ static tarn_status move_some(solving *s, uint64_t limit) {
                       : s->aim->node_limit - s->found->nodes;
   tarn__plan_moves_run run = {.target = goal(s),
                               .node_limit = left < limit ? left : limit,
-                              .patience = is_endless(s) ? PATIENT_TRIES : 0,
                               .stop = &s->stop};
   uint64_t nodes;
   status = tarn__plan_moves_lower(s->moves, &run, s->offsets, &s->found->height,
@@ -335,7 +334,8 @@ static tarn_status search(solving *s) {
   if (status == TARN_OK) {
     status = search_on(s);
   } else if (status == TARN_FULL) {
-    status = move_some(s, UINT64_MAX);
+    uint64_t most = MOST_MOVES_OF_ITEM * (uint64_t)s->in->item_count;
+    status = move_some(s, is_endless(s) ? most : UINT64_MAX);
   }
   tarn__plan_portfolio_destroy(s->portfolio);
   tarn__plan_moves_destroy(s->moves);
