@@ -56,11 +56,12 @@ char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
 // The sentence in front
 // ---------------------------------------------------------------------------
 
-// One piece of memory is searched until it is proved, unless that needs too
-// much memory. Of arenas, pairs and what stays where it was this is not known.
+// Without any limit one piece of memory is searched until it is proved, unless
+// that needs too much memory. Of arenas, pairs and what stays where it was this
+// is not known.
 static bool is_too_large(const plan_answer *answer) {
   return answer->problem.arena_count == 1 && answer->problem.pair_count == 0 &&
-         !answer->has_previous && answer->info.nodes == 0;
+         !answer->has_previous && isinf(answer->time_limit);
 }
 
 // How the search ended, where that is not by a proof.
@@ -76,7 +77,8 @@ static void write_end(const plan_answer *answer, FILE *out) {
     fprintf(out, " The search ended after %s nodes.",
             format_count(nodes, info->nodes));
   } else if (is_too_large(answer)) {
-    fputs(" More time would not help: it is too large to be searched.", out);
+    fputs(" It is too large for a proof: a time limit gives it more moves.",
+          out);
   }
 }
 
