@@ -101,7 +101,7 @@ END_TEST
 
 // Without a limit it ends all the same, and says that it was no proof.
 START_TEST(too_large_to_be_searched) {
-  char *path = plan_random_file("random.csv", 2500, 16);
+  char *path = plan_random_file("random.csv", 4000, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "none");
   assert_done(&o);
   assert_contains(o.out, "It is too large for a proof: a time limit gives");
