@@ -26,7 +26,7 @@ enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
 // With no more items than that a search in depth makes good plans sooner than
 // moves do; how many of these there are first if it does not.
-enum { SMALL = 1000, FIRST_MOVES_OF_ITEM = 32 };
+enum { SMALL = 2000, FIRST_MOVES_OF_ITEM = 32 };
 
 // Steps down before the first round; from which round on items are moved about;
 // from which round on nothing takes longer.
