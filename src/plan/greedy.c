@@ -25,7 +25,7 @@
 enum {
   // Pieces put down, all ways together, before no further way is tried but the
   // first ones; and those of a problem that a tree would be too large for.
-  MOST_PIECES = 100000,
+  MOST_PIECES = 150000,
   MOST_TREE_PIECES = 1 << 21,
   // Ranges looked at, all ways together: lists are short where memory is well
   // packed, but nothing says that it is.
@@ -34,9 +34,9 @@ enum {
 };
 
 static const tarn__plan_way tried[] = {
-    TARN__PLAN_BEGIN_IN_16, TARN__PLAN_LARGEST,   TARN__PLAN_WIDEST,
-    TARN__PLAN_CROWDED,     TARN__PLAN_END_IN_16, TARN__PLAN_BEGIN_IN_4,
-    TARN__PLAN_END_IN_4,    TARN__PLAN_LONGEST,   TARN__PLAN_SPREAD,
+    TARN__PLAN_BEGIN_IN_16, TARN__PLAN_LARGEST,    TARN__PLAN_WIDEST,
+    TARN__PLAN_END_IN_16,   TARN__PLAN_BEGIN_IN_4, TARN__PLAN_END_IN_4,
+    TARN__PLAN_CROWDED,     TARN__PLAN_LONGEST,    TARN__PLAN_SPREAD,
 };
 
 enum { ALWAYS = 3, TRIED = sizeof tried / sizeof *tried };
