@@ -30,6 +30,7 @@ enum {
   // Ranges looked at, all ways together: lists are short where memory is well
   // packed, but nothing says that it is.
   MOST_LOOKS = 100000000,
+  ROUNDS = 8,
   ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
 };
 
@@ -71,8 +72,8 @@ static bool is_over(const placing *p, size_t placed) {
   return placed % ITEMS_PER_ASKING == 0 && tarn__plan_stop_now(p->stop, 0);
 }
 
-// In the order of |ways|, while they end below the best plan.
-static tarn_status put_all(placing *p, bool *out_whole) {
+// In the order of |ways|, while they end below |limit|.
+static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
   tarn_status status = put_fixed(p);
   *out_whole = false;
   for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
@@ -81,7 +82,7 @@ static tarn_status put_all(placing *p, bool *out_whole) {
     if (is_over(p, i) || p->placed.looked > MOST_LOOKS) return TARN_OK;
     if (item->fixed) continue;
     uint64_t at = tarn__plan_placed_lowest(&p->placed, item, 0);
-    if (at + item->size >= *p->height) return TARN_OK;
+    if (at + item->size >= limit) return TARN_OK;
     p->trial[index] = at;
     status = tarn__plan_placed_add(&p->placed, item, at);
   }
@@ -100,7 +101,7 @@ static void keep(placing *p) {
 static tarn_status try_way(placing *p, tarn__plan_way way) {
   bool whole;
   tarn__plan_ways_order(&p->ways, way);
-  tarn_status status = put_all(p, &whole);
+  tarn_status status = put_all(p, *p->height, &whole);
   if (whole) keep(p);
   size_t pieces = p->in->piece_count;
   p->pieces_left = p->pieces_left > pieces ? p->pieces_left - pieces : 0;
@@ -112,6 +113,29 @@ static bool is_done(const placing *p) {
          tarn__plan_stop_now(p->stop, 0);
 }
 
+// Where a plan is near the target it is a few items that came too late to find
+// room: they are put down first in the next round.
+static tarn_status try_rounds(placing *p) {
+  uint64_t full = UINT64_MAX;
+  tarn_status status = TARN_OK;
+  for (int i = 0; i < ROUNDS && status == TARN_OK && !is_done(p); i++) {
+    bool whole;
+    if (i == 0) tarn__plan_ways_order(&p->ways, TARN__PLAN_BEGIN_IN_16);
+    for (size_t k = 0; i > 0 && k < p->in->item_count; k++) {
+      tarn__plan_ranked *ranked = &p->ways.order[k];
+      uint64_t end = p->trial[ranked->item] + p->in->items[ranked->item].size;
+      if (end > p->target) ranked->key += 1e6 * i;
+    }
+    if (i > 0) tarn__plan_ways_sort(&p->ways);
+    status = put_all(p, full, &whole);
+    if (!whole) break;
+    keep(p);
+    uint64_t above = tarn__plan_instance_height(p->in, p->trial) - p->in->bound;
+    if (above > p->in->bound / 16) break;
+  }
+  return status;
+}
+
 // --- the whole ---------------------------------------------------------------
 
 static tarn_status try_tree(placing *p) {
@@ -121,6 +145,7 @@ static tarn_status try_tree(placing *p) {
     if (i >= ALWAYS && p->pieces_left == 0) break;
     status = try_way(p, tried[i]);
   }
+  if (status == TARN_OK) status = try_rounds(p);
   tarn__plan_placed_free(&p->placed);
   tarn__plan_ways_free(&p->ways);
   return status;

@@ -140,14 +140,14 @@ static void set_key(tarn__plan_ways *ways, size_t index, double key) {
                                            .item = (uint32_t)index};
 }
 
-static void sort(tarn__plan_ways *ways) {
+void tarn__plan_ways_sort(tarn__plan_ways *ways) {
   qsort(ways->order, ways->in->item_count, sizeof *ways->order, by_key);
 }
 
 void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way) {
   for (size_t i = 0; i < ways->in->item_count; i++)
     set_key(ways, i, key_of(ways, (uint32_t)i, way));
-  sort(ways);
+  tarn__plan_ways_sort(ways);
 }
 
 // Square roots and products are the same on all machines; powers are not.
@@ -182,5 +182,5 @@ void tarn__plan_ways_mix(tarn__plan_ways *ways, tarn__plan_powers powers) {
     set_key(ways, i, key_by(ways, i, &powers));
     ways->order[i].next += most * ((double)(chance >> 11) / 9007199254740992.0);
   }
-  sort(ways);
+  tarn__plan_ways_sort(ways);
 }

@@ -42,6 +42,9 @@ void tarn__plan_ways_free(tarn__plan_ways *ways);
 // Fills |ways->order|.
 void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way);
 
+// Sorts |ways->order| by its keys again.
+void tarn__plan_ways_sort(tarn__plan_ways *ways);
+
 // An order by a product of powers: of the size, of the sections, and of the
 // crowd as a part of the bound. Of equals the first section, moved by chance,
 // decides.
