@@ -17,15 +17,17 @@ static void *pointer_to(uint64_t addr) {
   return (void *)(uintptr_t)addr;
 }
 
+// But for handles of allocations: cpu has ranges, which share memory.
 START_TEST(the_table_is_whole) {
   ck_assert_uint_eq(ext->struct_size, sizeof *ext);
   ck_assert_uint_eq(ext->version, TARN_DEVICE_EXT_VERSION);
   ck_assert_uint_eq(ext->flags, 0);
   size_t head = offsetof(tarn_device_ext, alignment);
+  size_t handles = offsetof(tarn_device_ext, allocation_export);
   for (size_t at = head; at < sizeof *ext; at += sizeof(void *)) {
     void *slot = NULL;
     memcpy(&slot, (const char *)ext + at, sizeof slot);
-    ck_assert_msg(slot != NULL, "the slot at byte %zu", at);
+    ck_assert_msg((slot != NULL) == (at < handles), "the slot at byte %zu", at);
   }
 }
 END_TEST
