@@ -221,16 +221,10 @@ END_TEST
 // --- bad files -------------------------------------------------------------
 
 START_TEST(what_is_malformed_limits_nothing) {
-  static const char *const texts[] = {"",
-                                      "\n",
-                                      "max",
-                                      "-1\n",
-                                      "0x10\n",
-                                      "12cows\n",
-                                      " 7\n",
-                                      "\377\376"
-                                      "1",
-                                      "99999999999999999999999\n"};
+  static const char *const texts[] = {
+      "",     "\n",         "max",
+      "-1\n", "0x10\n",     "12cows\n",
+      " 7\n", "\377\376x1", "99999999999999999999999\n"};
   be_in("/a");
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     put("/sys/fs/cgroup/a/memory.max", texts[i]);
