@@ -99,15 +99,16 @@ START_TEST(ignored_stays_ignored) {
 }
 END_TEST
 
-// Without a limit it ends all the same, and says that it was no proof.
+// Without a limit it ends all the same, and says that it was no proof. How far
+// it is stands on stderr, where that takes seconds.
 START_TEST(too_large_to_be_searched) {
   char *path = plan_random_file("random.csv", 4000, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "none");
-  assert_done(&o);
+  ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "It is too large for a proof: a time limit gives");
   tool_output_free(&o);
   o = tool_run("plan", path, "--time-limit", "none", "--capacity", "1G");
-  assert_done(&o);
+  ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "It fits: ");
   ck_assert_ptr_null(strstr(o.out, "too large"));
   tool_output_free(&o);

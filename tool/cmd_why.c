@@ -51,9 +51,9 @@ static const char help[] =
     "Python,\n"
     "all that is not Python, and what lies below site-packages, dist-packages\n"
     "or lib/python3.x; in others what lies below /lib, /usr/lib and\n"
-    "/usr/include, and Python's interpreter. What has no stack counts under its\n"
-    "tag. What is older than the trace, and what has neither, is a row of its\n"
-    "own.\n"
+    "/usr/include, and Python's interpreter. What has no stack counts under\n"
+    "its tag. What is older than the trace, and what has neither, is a row of\n"
+    "its own.\n"
     "\n"
     "Exit status: 1 if a trace cannot be read, or with --capacity if nothing\n"
     "fits; 2 if the command line is wrong.\n";
