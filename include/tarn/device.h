@@ -188,7 +188,7 @@ typedef struct tarn_device_info {
                         // 0: all blocks are
   size_t max_alloc;     // largest single allocation; without the plug-in's
                         // function, the memory available now
-  size_t padding;       // part of each block that nobody uses
+  size_t padding;       // bytes at the end of each block that stay unused
   size_t init_size;     // of a pool's first allocation
   size_t realloc_size;  // of a pool's later allocations
 

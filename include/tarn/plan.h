@@ -82,8 +82,8 @@ typedef struct tarn_plan_buffer {
 //
 // |giver| must be needed in a step before the shared one: [2, 4) may give to
 // [3, 6), but [3, 4) may not: it would hold nothing yet when its place is
-// taken. A problem with such a pair is refused (TARN_E_INVALID). |taker| may be
-// needed in the shared step only; then it can give to nobody.
+// taken. A problem with such a pair is refused (TARN_E_INVALID). A |taker| that
+// is needed in the shared step only cannot be the giver of another pair.
 typedef struct tarn_plan_pair {
   size_t giver;  // indices into |buffers|
   size_t taker;

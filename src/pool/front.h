@@ -56,7 +56,7 @@ struct tarn_pool {
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
-  size_t padding;        // bytes of each block that nobody uses
+  size_t padding;        // unused bytes at the end of each block
   tarn__sizes sizes;
   uint32_t extensions;  // what the device has beyond the ABI for memory of the
                         // place's kind: its own, which the host's is too
