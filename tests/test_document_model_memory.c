@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/awnn_net.h"
 #include "support/document.h"
 #include "support/run.h"
-#include "tarn/compat_awnn.h"
 #include "tarn/model_run.h"
 
 enum {
@@ -29,18 +29,6 @@ static tensor_t tensor_make(size_t count) {
   tensor_t made = NULL;
   assert_ok(tarn_synced_create(count * sizeof(float), &options, &made));
   return made;
-}
-
-static float *write_to(tensor_t tensor) {
-  void *data = NULL;
-  assert_ok(tarn_synced_mutable_cpu_data(tensor, &data));
-  return data;
-}
-
-static const float *read_from(tensor_t tensor) {
-  const void *data = NULL;
-  assert_ok(tarn_synced_cpu_data(tensor, &data));
-  return data;
 }
 
 static void fill(tensor_t tensor, float value) {
@@ -84,21 +72,7 @@ static size_t live_blocks(void) {
 }
 
 // --- the four lists --------------------------------------------------------
-
-// "They are all attached in the model_t:"
-typedef struct model_t {
-  struct list_head list_all_params[1];   // list of all learnable params
-  struct list_head list_layer_out[1];    // list of output of each layer
-  struct list_head list_layer_in[1];     // list of input of each layer
-  struct list_head list_layer_cache[1];  // list of layer cache.
-} model_t;
-
-static struct list_head *list_of(model_t *model, int index) {
-  struct list_head *const lists[] = {
-      model->list_all_params, model->list_layer_out, model->list_layer_in,
-      model->list_layer_cache};
-  return lists[index];
-}
+// "They are all attached in the model_t:" see support/awnn_net.h.
 
 // "To use it we need to first call init_list_head(head)"
 static void init_lists(model_t *model) {

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/awnn_net.h"
 #include "support/faults.h"
 #include "support/run.h"
-#include "tarn/compat_awnn.h"
 #include "tarn/model_run.h"
 
 enum { SIZE = 64 };
@@ -15,18 +15,6 @@ static tarn_synced *buffer(void) {
   tarn_synced *made = NULL;
   assert_ok(tarn_synced_create(SIZE, NULL, &made));
   return made;
-}
-
-static float *write_to(tensor_t tensor) {
-  void *data = NULL;
-  assert_ok(tarn_synced_mutable_cpu_data(tensor, &data));
-  return data;
-}
-
-static const float *read_from(tensor_t tensor) {
-  const void *data = NULL;
-  assert_ok(tarn_synced_cpu_data(tensor, &data));
-  return data;
 }
 
 static size_t live_blocks(void) {
@@ -38,13 +26,6 @@ static size_t live_blocks(void) {
 }
 
 // --- the document ----------------------------------------------------------
-
-typedef struct model_t {
-  struct list_head list_all_params[1];   // list of all learnable params
-  struct list_head list_layer_out[1];    // list of output of each layer
-  struct list_head list_layer_in[1];     // list of input of each layer
-  struct list_head list_layer_cache[1];  // list of layer cache.
-} model_t;
 
 static void mlp_init(model_t *model) {
   init_list_head(model->list_all_params);
@@ -70,13 +51,6 @@ static void attach_input(model_t *model) {
   assert_ok(tarn_synced_view(out->data, 0, TARN_ALL, &data));
   assert_ok(tarn_synced_view(out->diff, 0, TARN_ALL, &diff));
   assert_ok(net_attach_param(model->list_layer_in, "fc2.in", data, diff));
-}
-
-static struct list_head *list_of(model_t *model, int index) {
-  struct list_head *const lists[] = {
-      model->list_all_params, model->list_layer_out, model->list_layer_in,
-      model->list_layer_cache};
-  return lists[index];
 }
 
 START_TEST(the_documents_program) {
