@@ -103,6 +103,18 @@ static char *long_text(size_t size) {
   return text;
 }
 
+// The |i|-th block, up to its frames.
+static void pickle_alloc_begins(pickle_writer *w, size_t i) {
+  pickle_open_dict(w);
+  pickle_text(w, "action");
+  pickle_text(w, "alloc");
+  pickle_text(w, "addr");
+  pickle_int(w, (i + 1) << 12);
+  pickle_text(w, "size");
+  pickle_int(w, 512);
+  pickle_text(w, "frames");
+}
+
 static void pickle_event_begins(pickle_writer *w) {
   pickle_open_dict(w);
   pickle_text(w, "action");
@@ -208,14 +220,7 @@ static file blocks_with_one_stack(size_t count) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   for (size_t i = 0; i < count; i++) {
-    pickle_open_dict(&w);
-    pickle_text(&w, "action");
-    pickle_text(&w, "alloc");
-    pickle_text(&w, "addr");
-    pickle_int(&w, (i + 1) << 12);
-    pickle_text(&w, "size");
-    pickle_int(&w, 512);
-    pickle_text(&w, "frames");
+    pickle_alloc_begins(&w, i);
     if (i == 0) {
       pickle_open_list(&w);
       pickle_frame(&w, "net.cc", 1, "f");
@@ -237,14 +242,7 @@ static file blocks_with_one_tag(size_t count) {
   pickle_writer w = {0};
   pickle_with_text(&w, count);
   for (size_t i = 0; i < count / 8; i++) {
-    pickle_open_dict(&w);
-    pickle_text(&w, "action");
-    pickle_text(&w, "alloc");
-    pickle_text(&w, "addr");
-    pickle_int(&w, (i + 1) << 12);
-    pickle_text(&w, "size");
-    pickle_int(&w, 512);
-    pickle_text(&w, "frames");
+    pickle_alloc_begins(&w, i);
     pickle_open_list(&w);
     put_shared_frame(&w, "tag", i == 0);
     pickle_close_list(&w);
