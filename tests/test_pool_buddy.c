@@ -164,6 +164,48 @@ START_TEST(an_aligned_block_alone) {
 }
 END_TEST
 
+// A chunk that is sure to have one would be twice the alignment.
+START_TEST(a_block_at_a_large_alignment_is_alone) {
+  fake.capacity = (size_t)4 << 30;
+  fake.missing =
+      FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+  open_fake("buddy_pool");
+  for (int bits = 26; bits <= 30; bits++) {
+    size_t align = (size_t)1 << bits;
+    tarn_block block;
+    assert_ok(tarn_pool_alloc(pool, 4096, align, NULL, &block));
+    ck_assert_uint_eq(block.address % align, 0);
+    ck_assert_uint_le(reserved(), align + 4096);
+    give(block);
+    ck_assert_uint_eq(reserved(), 0);
+  }
+  close_fake();
+}
+END_TEST
+
+// However large, also where the sum is more than any power of two.
+START_TEST(an_alignment_that_nobody_has_is_refused) {
+  fake_add();
+  static const char *const places[] = {"fake:0", "cpu:0"};
+  for (size_t i = 0; i < 4; i++) {
+    tarn_pool_options options = {sizeof options, "buddy_pool", 0,
+                                 i % 2 != 0 ? TARN_POOL_DRY : 0};
+    assert_ok(tarn_device_open(places[i / 2], &device));
+    assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
+    for (int bits = 62; bits <= 63; bits++) {
+      tarn_block none;
+      assert_status(tarn_pool_alloc(pool, 5000, (size_t)1 << bits, NULL, &none),
+                    TARN_FULL);
+      assert_zero_block(none);
+    }
+    ck_assert_uint_eq(reserved(), 0);
+    assert_ok(tarn_pool_destroy(pool));
+    assert_ok(tarn_device_close(device));
+  }
+}
+END_TEST
+
 START_TEST(memory_that_is_free_goes_back_before_a_request_fails) {
   fake.capacity = MIB;
   open_fake("buddy_pool:init=512K,realloc=512K,max=1M");
@@ -580,7 +622,8 @@ int main(void) {
            the_first_chunk_and_later_ones, sizes_are_the_devices_own,
            without_a_largest_chunk_nothing_is_kept, a_refused_chunk_is_halved,
            a_limit_halves_as_well, what_is_not_there_is_refused,
-           an_aligned_block_alone,
+           an_aligned_block_alone, a_block_at_a_large_alignment_is_alone,
+           an_alignment_that_nobody_has_is_refused,
            memory_that_is_free_goes_back_before_a_request_fails,
            sizes_that_overflow, options_that_are_wrong);
   ADD_CASE(suite, "halves", what_is_free_is_one_again,

@@ -9,7 +9,8 @@
 // out of memory that is had from the device in large chunks: the first of the
 // device's initial size, later ones of its later size, half of that where it
 // is refused, down to what the block needs. Blocks larger than the largest
-// chunk go to the device one by one, and all do if there is no largest chunk.
+// chunk go to the device one by one, and all do if there is no largest chunk;
+// so do those that no chunk has room for at an alignment of more than a chunk.
 //
 // Free blocks and how they join: buddies.h. Memory is kept until it is asked
 // back; then chunks of which nothing is out go.
@@ -254,13 +255,24 @@ static tarn_status ask_for_one(buddy *self, tarn__request *request, size_t size,
   return tarn__source_grow(&self->base, request, usable, out_piece);
 }
 
+// Up to which alignment a chunk comes for a block: what a chunk is at most, if
+// nobody wants larger ones. Beyond that the padding for it would be kept.
+static size_t most_align(const buddy *self) {
+  size_t most = MOST_GROWTH;
+  if (self->first > most) most = self->first;
+  return self->later > most ? self->later : most;
+}
+
 // The least block of a chunk in which |size| bytes can be had, aligned as asked
-// wherever the block begins.
-static size_t least_for(const buddy *self, const tarn__request *request,
-                        size_t size) {
+// wherever the block begins. False: none is as large.
+static bool find_least(const buddy *self, const tarn__request *request,
+                       size_t size, size_t *out_least) {
   size_t unit = self->buddies.unit;
-  return power_above(request->align > unit ? size + request->align - unit
-                                           : size);
+  size_t sum = size;
+  bool wide = request->align > unit;
+  if (wide && !tarn_size_add(size, request->align - unit, &sum)) return false;
+  *out_least = sum <= SIZE_MAX / 2 ? power_above(sum) : 0;
+  return *out_least != 0;
 }
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
@@ -274,7 +286,11 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   }
   status = carve(self, request, size, out_piece);
   if (status != TARN_FULL) return status;
-  size_t least = least_for(self, request, size);
+  size_t least = 0;
+  if (request->align > most_align(self) ||
+      !find_least(self, request, size, &least)) {
+    return ask_for_one(self, request, size, out_piece);
+  }
   status = grow(self, request, least);
   if (status == TARN_OK) return carve(self, request, size, out_piece);
   // There may be room for the block alone.
