@@ -153,6 +153,52 @@ START_TEST(what_is_unknown_forbids_nothing) {
 }
 END_TEST
 
+// --- what moves while the device is asked ----------------------------------
+
+// A supply whose answer is late: the pool has been trimmed when it comes.
+static struct {
+  const tarn__supply_calls *real;
+  tarn_pool *pool;
+  int trims;  // that are still to come
+} late;
+
+static void *trim_all(void *context) {
+  (void)context;
+  require(tarn_pool_trim(late.pool, 0) == TARN_OK);
+  return NULL;
+}
+
+static tarn_status answer_late(const tarn__supply *supply, size_t *out_total,
+                               size_t *out_free) {
+  tarn_status status = late.real->memory(supply, out_total, out_free);
+  if (late.trims > 0) {
+    pthread_t thread;
+    late.trims--;
+    require(pthread_create(&thread, NULL, trim_all, NULL) == 0);
+    pthread_join(thread, NULL);
+  }
+  return status;
+}
+
+// What is given back meanwhile is not in the answer, and not idle any more.
+START_TEST(what_goes_back_while_the_device_is_asked_is_counted) {
+  for (int i = 0; i < EXACT; i++) {
+    arena_place p = open_arena("sim:0", strategies[i]);
+    give(take(p.pool, (size_t)30 * MIB));
+    late.real = p.pool->supply.calls;
+    late.pool = p.pool;
+    late.trims = 1;
+    tarn__supply_calls calls = *late.real;
+    calls.memory = answer_late;
+    p.pool->supply.calls = &calls;
+    give(take(p.pool, (size_t)50 * MIB));
+    ck_assert_int_eq(late.trims, 0);
+    p.pool->supply.calls = late.real;
+    close_arena(&p);
+  }
+}
+END_TEST
+
 // --- the limit -------------------------------------------------------------
 
 START_TEST(the_limit_less_charges_is_compared_first) {
@@ -437,7 +483,9 @@ int main(void) {
   suite_add_tcase(suite, keeping);
   ADD_CASE(suite, "device", the_text_says_what_is_free,
            idle_memory_counts_as_free, it_is_what_is_free_now,
-           what_is_unknown_forbids_nothing, who_cannot_wake_stays_asleep,
+           what_is_unknown_forbids_nothing,
+           what_goes_back_while_the_device_is_asked_is_counted,
+           who_cannot_wake_stays_asleep,
            memory_of_the_host_is_compared_with_the_hosts);
   ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have);
   ADD_CASE(suite, "addresses", the_host_has_blocks_at_large_alignments,

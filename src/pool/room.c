@@ -11,7 +11,10 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-enum { CREDIT_PARTS = 64 };  // of what is free, one is credit
+enum {
+  CREDIT_PARTS = 64,  // of what is free, one is credit
+  ASKED_AGAIN = 4,    // what changes under every answer is taken as unknown
+};
 
 static size_t difference(size_t a, size_t b) {
   return a > b ? a - b : 0;
@@ -34,14 +37,42 @@ static bool is_unbounded(const tarn_pool *pool) {
   return (pool->flags & TARN_POOL_DRY) != 0 && pool->stats.limit_bytes != 0;
 }
 
+// A moment between which and now nothing has gone to the device or come of it.
+typedef struct moment {
+  uint64_t frees;
+  uint64_t allocs;
+  size_t pending;
+} moment;
+
+static moment moment_of(const tarn_pool *pool) {
+  const tarn_pool_stats *stats = &pool->stats;
+  return (moment){stats->device_frees, stats->device_allocs, pool->pending};
+}
+
+static bool is_now(const tarn_pool *pool, moment m) {
+  return pool->stats.device_frees == m.frees &&
+         pool->stats.device_allocs == m.allocs && pool->pending == m.pending;
+}
+
+static tarn_status ask_once(tarn_pool *pool, memory *out) {
+  const tarn__supply *supply = &pool->supply;
+  tarn__front_leave(pool);
+  tarn_status status = supply->calls->memory(supply, &out->total, &out->free);
+  tarn__front_enter(pool);
+  return status;
+}
+
+// As of now. What the pool gave back after the device had answered would be
+// neither in the answer nor with the pool: then the device is asked again.
 static memory ask_device(tarn_pool *pool) {
   memory m = {.total = 0};
   if (is_unbounded(pool)) return m;
-  const tarn__supply *supply = &pool->supply;
-  tarn__front_leave(pool);
-  tarn_status status = supply->calls->memory(supply, &m.total, &m.free);
-  tarn__front_enter(pool);
-  return status == TARN_OK ? m : (memory){.total = 0};
+  for (int i = 0; i < ASKED_AGAIN; i++) {
+    moment before = moment_of(pool);
+    if (ask_once(pool, &m) != TARN_OK) break;
+    if (is_now(pool, before)) return m;
+  }
+  return (memory){.total = 0};
 }
 
 // Whether |m.free| means that no more can be had. A driver that frees in the
