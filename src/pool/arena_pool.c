@@ -394,9 +394,9 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
 // addresses, since what was asleep is none.
 static bool frees_memory(const tarn__arena *self, const tarn__extent *hole) {
   if (hole == NULL) return true;
+  if (self->range_size == 0) return tarn__segments_is_free(hole);
   tarn__extent_run run = tarn__extents_run(hole);
   size_t page = self->regions.page;
-  if (self->range_size == 0) return tarn__segments_has(&self->segments, run);
   return (run.from + page - 1) / page < run.to / page;
 }
 

@@ -237,13 +237,13 @@ bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
          tarn__extent_end(e) - offset >= size;
 }
 
-void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
-                       tarn__extent_kind kind) {
+tarn__extent *tarn__extents_add(tarn__extents *extents, uint64_t offset,
+                                size_t size, tarn__extent_kind kind) {
   tarn__extent *e = find_outside(extents, offset);
   e = tarn__row_carve(extents, e, offset, offset + size);
   e->wall = true;
   if (e->after != NULL) e->after->wall = true;
-  tarn__row_settle(extents, e, kind, extents->bins);
+  return tarn__row_settle(extents, e, kind, extents->bins);
 }
 
 void tarn__extents_lengthen(tarn__extents *extents, uint64_t offset,

@@ -89,9 +89,10 @@ bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
                               uint64_t size);
 
 // Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
-// stay apart from what touches them.
-void tarn__extents_add(tarn__extents *extents, uint64_t offset, size_t size,
-                       tarn__extent_kind kind);
+// stay apart from what touches them. Returns them: until they are removed,
+// whatever extent begins at |offset| is this one.
+tarn__extent *tarn__extents_add(tarn__extents *extents, uint64_t offset,
+                                size_t size, tarn__extent_kind kind);
 
 // Makes |size| bytes at |offset|, which are outside, open and one with what
 // ends there.

@@ -47,23 +47,39 @@ tarn_status tarn__segments_add(tarn__segments *segments,
   segment->chunk.size &= ~(zone->granule - 1);
   segment->next = segments->first;
   segments->first = segment;
-  tarn__extents_add(zone, segment->chunk.address, segment->chunk.size,
-                    TARN__EXTENT_OPEN);
+  segment->zone = zone;
+  segment->start = tarn__extents_add(zone, segment->chunk.address,
+                                     segment->chunk.size, TARN__EXTENT_OPEN);
   return TARN_OK;
 }
 
 // --- giving back -----------------------------------------------------------
 
-static tarn__segment **find(tarn__segments *segments, tarn_addr address) {
-  tarn__segment **link = &segments->first;
-  while (*link != NULL && (*link)->chunk.address != address)
-    link = &(*link)->next;
-  return link;
+// Those that are on their way to the device.
+typedef struct parting {
+  tarn__segment *all;  // a list
+  size_t size;
+  size_t count;
+} parting;
+
+// What is given back, and of which zone. |unused|: only segments in which no
+// stream may still be at work; what nobody uses is one extent.
+typedef struct wish {
+  tarn__extents *zone;
+  size_t enough;
+  bool unused;
+} wish;
+
+static bool is_idle(const tarn__segment *segment, const wish *w) {
+  const tarn__extent *e = segment->start;
+  if (segment->zone != w->zone || e->kind != TARN__EXTENT_OPEN) return false;
+  if (w->unused) return e->size == segment->chunk.size && e->bins->serial == 0;
+  return tarn__extents_run(e).to == e->offset + segment->chunk.size;
 }
 
-// Takes the open bytes of |segment|, which begin with |e|, out of |zone|.
-static void take_out(tarn__extents *zone, tarn__segment *segment,
-                     tarn__extent *e) {
+// Takes the open bytes of |segment| out of |zone|.
+static void take_out(tarn__extents *zone, tarn__segment *segment) {
+  tarn__extent *e = segment->start;
   segment->waits.count = 0;
   for (size_t left = segment->chunk.size; left > 0;) {
     assert(e != NULL);
@@ -75,12 +91,31 @@ static void take_out(tarn__extents *zone, tarn__segment *segment,
   }
 }
 
-// Whether nothing of |segment|, which begins with |e|, is taken; |unused|: and
-// no stream may still be at work in it. What nobody uses is one extent.
-static bool is_idle(const tarn__segment *segment, const tarn__extent *e,
-                    bool unused) {
-  if (unused) return e->size == segment->chunk.size && e->bins->serial == 0;
-  return tarn__extents_run(e).to == e->offset + segment->chunk.size;
+static void take(parting *p, tarn__segment **link, const wish *w) {
+  tarn__segment *segment = *link;
+  *link = segment->next;
+  take_out(w->zone, segment);
+  segment->next = p->all;
+  p->all = segment;
+  p->size += segment->chunk.base_size;
+  p->count++;
+}
+
+static size_t sum_idle(const tarn__segments *segments, const wish *w) {
+  size_t sum = 0;
+  for (const tarn__segment *s = segments->first; s != NULL; s = s->next)
+    sum += is_idle(s, w) ? s->chunk.base_size : 0;
+  return sum;
+}
+
+static void take_idle(tarn__segments *segments, const wish *w, parting *p) {
+  for (tarn__segment **link = &segments->first; *link != NULL;) {
+    if (is_idle(*link, w)) {
+      take(p, link, w);
+    } else {
+      link = &(*link)->next;
+    }
+  }
 }
 
 // The smallest that is enough, else the largest.
@@ -88,46 +123,34 @@ static bool is_better(size_t size, size_t best, size_t enough) {
   return best < enough ? size > best : size >= enough && size < best;
 }
 
-// The free segment of |zone| that is best given back, which is no more among
-// the others.
-static tarn__segment *take_one(tarn__segments *segments, tarn__extents *zone,
-                               size_t enough, bool unused) {
+// The idle segment that is best given back; NULL if there is none.
+static tarn__segment **find_best(tarn__segments *segments, const wish *w,
+                                 size_t enough) {
   tarn__segment **best = NULL;
-  tarn__extent *first = NULL;
-  for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
-    if (!e->wall || e->kind != TARN__EXTENT_OPEN) continue;
-    tarn__segment **link = find(segments, e->offset);
-    if (*link == NULL || !is_idle(*link, e, unused)) continue;
-    size_t size = (*link)->chunk.base_size;
+  tarn__segment **link = &segments->first;
+  for (; *link != NULL; link = &(*link)->next) {
     size_t found = best != NULL ? (*best)->chunk.base_size : 0;
-    if (!is_better(size, found, enough)) continue;
-    best = link;
-    first = e;
+    bool better = is_better((*link)->chunk.base_size, found, enough);
+    if (better && is_idle(*link, w)) best = link;
   }
-  if (best == NULL) return NULL;
-  tarn__segment *segment = *best;
-  *best = segment->next;
-  take_out(zone, segment, first);
-  return segment;
+  return best;
 }
 
 // All at once, in a list of their own: those that others free meanwhile are
-// not for this call, or it might never end.
-static tarn__segment *take_all(tarn__segments *segments, tarn__extents *zone,
-                               size_t enough, bool unused, size_t *out_size,
-                               size_t *out_count) {
-  tarn__segment *all = NULL;
-  tarn__segment *segment = NULL;
-  *out_size = *out_count = 0;
-  while (*out_size < enough) {
-    segment = take_one(segments, zone, enough - *out_size, unused);
-    if (segment == NULL) break;
-    segment->next = all;
-    all = segment;
-    *out_size += segment->chunk.base_size;
-    ++*out_count;
+// not for this call, or it might never end. Only where some are to stay has
+// each to be chosen.
+static parting part(tarn__segments *segments, const wish *w) {
+  parting p = {.all = NULL};
+  if (sum_idle(segments, w) <= w->enough) {
+    take_idle(segments, w, &p);
+    return p;
   }
-  return all;
+  while (p.size < w->enough) {
+    tarn__segment **best = find_best(segments, w, w->enough - p.size);
+    if (best == NULL) break;
+    take(&p, best, w);
+  }
+  return p;
 }
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
@@ -155,29 +178,33 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
                                 size_t target, bool unused) {
   size_t held = strategy->pool->stats.reserved_bytes;
-  size_t size = 0;
-  size_t count = 0;
   if (held <= target) return TARN_OK;
-  tarn__segment *all =
-      take_all(segments, zone, held - target, unused, &size, &count);
-  if (count == 0) return TARN_OK;
-  for (const tarn__segment *s = all; s != NULL; s = s->next) {
+  wish w = {.zone = zone, .enough = held - target, .unused = unused};
+  parting p = part(segments, &w);
+  if (p.count == 0) return TARN_OK;
+  for (const tarn__segment *s = p.all; s != NULL; s = s->next) {
     tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK,
                             s->chunk.base, s->chunk.base_size, 0);
   }
-  tarn__source_begin_return(strategy, size, count);
-  tarn_status status = give_all(&strategy->pool->supply, all);
-  tarn__source_end_return(strategy, size);
-  free_all(all);
+  tarn__source_begin_return(strategy, p.size, p.count);
+  tarn_status status = give_all(&strategy->pool->supply, p.all);
+  tarn__source_end_return(strategy, p.size);
+  free_all(p.all);
   return status;
 }
 
-bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run) {
-  const tarn__segment *s = segments->first;
-  while (s != NULL &&
-         (s->chunk.address != run.from || s->chunk.size != run.to - run.from))
-    s = s->next;
-  return s != NULL;
+static bool is_open(const tarn__extent *e) {
+  return e != NULL && e->kind == TARN__EXTENT_OPEN;
+}
+
+bool tarn__segments_is_free(const tarn__extent *hole) {
+  const tarn__extent *end = hole->after;
+  while (!hole->wall && is_open(hole->before))
+    hole = hole->before;
+  while (is_open(end) && !end->wall)
+    end = end->after;
+  bool ends = end == NULL || end->wall || end->kind == TARN__EXTENT_OUTSIDE;
+  return hole->wall && ends;
 }
 
 void tarn__segments_deinit(tarn__segments *segments) {

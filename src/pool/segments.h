@@ -10,7 +10,9 @@
 typedef struct tarn__segment {
   struct tarn__segment *next;
   tarn__chunk chunk;
-  tarn__waits waits;  // while it is given back
+  const tarn__extents *zone;
+  tarn__extent *start;  // of the zone: what begins where the segment does
+  tarn__waits waits;    // while it is given back
 } tarn__segment;
 
 typedef struct tarn__segments {
@@ -42,8 +44,8 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
                                 size_t target, bool unused);
 
-// Whether |run| is all of a segment.
-bool tarn__segments_has(const tarn__segments *segments, tarn__extent_run run);
+// Whether nothing is taken of the segment that |hole| is in.
+bool tarn__segments_is_free(const tarn__extent *hole);
 
 // Frees what is on the host.
 void tarn__segments_deinit(tarn__segments *segments);
