@@ -283,6 +283,38 @@ START_TEST(chunks_of_several_streams) {
 }
 END_TEST
 
+static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
+                      void *context) {
+  (void)pool;
+  *(tarn_pool_need *)context = *need;
+  return false;
+}
+
+static void check_hole(const char *strategy) {
+  if (!manages(strategy) || strcmp(strategy, "power_pool") == 0) return;
+  tarn_pool_need need = {0};
+  tarn_pool *pool = device_pool(strategy);
+  assert_ok(tarn_pool_limit(pool, 20 * MIB));
+  assert_ok(tarn_pool_on_full(pool, note_need, &need));
+  tarn_block small = take(pool, 4096);
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, 16 * MIB, 0, NULL, &none), TARN_FULL);
+  ck_assert_uint_eq(need.idle_bytes, 16 * MIB - 4096);
+  ck_assert_uint_ge(need.largest_hole, 8 * MIB);
+  ck_assert_uint_le(need.largest_hole, need.idle_bytes);
+  give(small);
+  end(pool);
+}
+
+START_TEST(the_largest_hole_is_one_of_what_is_idle) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_hole);
+  close_fake();
+}
+END_TEST
+
 static void check_resize(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 2 * MIB);
@@ -678,6 +710,7 @@ int main(void) {
   ADD_CASE(suite, "named", sizes_that_a_plug_in_names_bind,
            the_padding_is_inside, replaced_strategies_give_their_chunks_back,
            many_sizes_out_of_few_chunks, chunks_of_several_streams,
+           the_largest_hole_is_one_of_what_is_idle,
            blocks_do_not_grow_beyond_the_largest_chunk,
            pinned_and_unified_memory_are_not_bound,
            with_ranges_only_the_largest_chunk_binds, direct_blocks_do_not_sleep,

@@ -412,24 +412,12 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- what is idle ----------------------------------------------------------
 
-// Larger ones come first, but for those of one bin, which differ by less than a
-// sixteenth.
-static size_t largest_in(const tarn__bins *bins) {
-  size_t largest = 0;
-  const tarn__extent *e = tarn__bins_next(bins, NULL);
-  for (; e != NULL && e->size >= largest - largest / TARN__BIN_CUTS;
-       e = tarn__bins_next(bins, e)) {
-    if (e->size > largest) largest = e->size;
-  }
-  return largest;
-}
-
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
   const tarn__arena *self = self_of(strategy);
   out->idle = self->regions.spare_count * self->regions.page;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     for (const tarn__bins *b = self->zones[i].bins; b != NULL; b = b->next) {
-      size_t largest = largest_in(b);
+      size_t largest = tarn__bins_largest(b);
       out->idle += b->bytes;
       if (largest > out->largest) out->largest = largest;
       if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);

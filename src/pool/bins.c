@@ -141,6 +141,18 @@ tarn__extent *tarn__bins_next(const tarn__bins *bins,
   return of_node(bins->lists[p.row][p.cut].next);
 }
 
+// Larger ones come first, but for those of one bin, which differ by less than a
+// sixteenth.
+size_t tarn__bins_largest(const tarn__bins *bins) {
+  size_t largest = 0;
+  const tarn__extent *e = tarn__bins_next(bins, NULL);
+  for (; e != NULL && e->size >= largest - largest / TARN__BIN_CUTS;
+       e = tarn__bins_next(bins, e)) {
+    if (e->size > largest) largest = e->size;
+  }
+  return largest;
+}
+
 static tarn_status broken(const tarn__extent *e, const char *what) {
   return tarn__fail(TARN_E_CORRUPT, "bins: the extent at %zu: %s",
                     e != NULL ? e->offset : 0, what);

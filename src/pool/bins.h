@@ -47,6 +47,9 @@ tarn__extent *tarn__bins_find(const tarn__bins *bins, size_t size,
 tarn__extent *tarn__bins_next(const tarn__bins *bins,
                               const tarn__extent *after);
 
+// The size of the largest; 0: there is none.
+size_t tarn__bins_largest(const tarn__bins *bins);
+
 // Walks all and counts; says what is wrong.
 TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__bins *bins,
                                              size_t *out_count);

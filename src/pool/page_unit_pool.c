@@ -485,8 +485,11 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
 // Whose a piece is makes no difference: any stream's is taken.
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
   const page_unit *self = self_of(strategy);
-  for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next)
+  for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next) {
+    size_t largest = tarn__bins_largest(b);
     out->idle += b->bytes;
+    if (largest > out->largest) out->largest = largest;
+  }
   for (size_t i = 0; i < self->class_slots; i++) {
     const size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
