@@ -233,6 +233,39 @@ START_TEST(nothing_is_lost_of_sizes_that_are_named) {
 }
 END_TEST
 
+// Without a place to note whose memory is, its stream is waited for. What comes
+// of that is told.
+START_TEST(a_stream_that_fails_is_told_of_without_host_memory) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
+  faults_install();
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &run.device));
+  tarn_stream *a = NULL;
+  tarn_stream *b = NULL;
+  assert_ok(tarn_stream_create(run.device, &a));
+  assert_ok(tarn_stream_create(run.device, &b));
+  assert_ok(tarn_pool_use(tarn_place_on(run.device), "page_unit_pool"));
+  tarn_pool *pool = pool_at(tarn_place_on(run.device));
+  tarn_block block = take_on(pool, 4096, a);
+  tarn_block second = take_on(pool, 4096, b);
+  tarn_block third = take_on(pool, 4096, b);
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  give_on(second, b);
+  fake.sync_answer = C_ERROR;
+  faults_arm(1, FAULTS_FROM_NOW);
+  tarn_status status = tarn_pool_free(&block, a);
+  (void)faults_disarm();
+  fake.sync_answer = C_SUCCESS;
+  assert_status(status, TARN_E_DEVICE);
+  assert_ok(tarn__front_check(pool));
+  give_on(third, b);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  (void)tarn_stream_destroy(a);
+  assert_ok(tarn_stream_destroy(b));
+  assert_ok(tarn_device_close(run.device));
+}
+END_TEST
+
 // A host pool lives as long as the process, so what it holds may grow.
 static void host_scenario(tarn_pool *pool) {
   tarn_block blocks[3] = {0};
@@ -299,6 +332,7 @@ int main(void) {
   add_looped_case(suite, "sizes", nothing_is_lost_of_sizes_that_are_named, 0,
                   4);
   ADD_CASE(suite, "host", a_host_pool_survives_a_lack_of_host_memory,
-           a_tag_without_memory_is_no_tag);
+           a_tag_without_memory_is_no_tag,
+           a_stream_that_fails_is_told_of_without_host_memory);
   return run_pool_suite(suite);
 }

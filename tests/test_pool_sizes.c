@@ -315,6 +315,32 @@ START_TEST(the_largest_hole_is_one_of_what_is_idle) {
 }
 END_TEST
 
+// Each free is a few steps, however many blocks are out.
+static void check_many_freed(const char *strategy) {
+  enum { MANY = 20000 };
+  static tarn_block blocks[MANY];
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  for (size_t i = 0; i < MANY; i++)
+    blocks[i] = take(pool, 256);
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  clock_t begin = clock();
+  for (size_t i = 0; i < MANY; i++)
+    give(blocks[i]);
+  ck_assert_msg((clock() - begin) / CLOCKS_PER_SEC < 2, "%s", strategy);
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(blocks_of_a_replaced_strategy_are_freed_at_once) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 256 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_many_freed);
+  close_fake();
+}
+END_TEST
+
 static void check_resize(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 2 * MIB);
@@ -711,6 +737,7 @@ int main(void) {
            the_padding_is_inside, replaced_strategies_give_their_chunks_back,
            many_sizes_out_of_few_chunks, chunks_of_several_streams,
            the_largest_hole_is_one_of_what_is_idle,
+           blocks_of_a_replaced_strategy_are_freed_at_once,
            blocks_do_not_grow_beyond_the_largest_chunk,
            pinned_and_unified_memory_are_not_bound,
            with_ranges_only_the_largest_chunk_binds, direct_blocks_do_not_sleep,

@@ -42,7 +42,10 @@ struct tarn__extent {
   size_t size;
   struct tarn__extent *before;  // by offset; NULL at either end of the space
   struct tarn__extent *after;
-  tarn_list node;    // in its bin, or in the list of bare extents
+  union {
+    tarn_list node;  // in its bin, or in the list of bare extents
+    void *taker;     // TAKEN: what the owner pleases
+  };
   tarn__bins *bins;  // OPEN: where it hangs; else NULL
   tarn__extent_kind kind;
   bool wall;  // never one with what is before it: another piece of the device's

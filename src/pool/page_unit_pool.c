@@ -242,12 +242,40 @@ static shelf *make_shelf(size_class *c, uint64_t serial) {
 
 // --- the stock -------------------------------------------------------------
 
-// Gives the bytes of |piece|, which is on no shelf, back to the stock.
-static tarn__extent *join_stock(page_unit *self, tarn__extent *e,
-                                tarn__piece *piece) {
-  uint64_t serial = piece->freed_on;
+// A piece out of the stock has its extent for a home, which knows the class.
+static bool is_stocked(const tarn__piece *piece) {
+  return piece->base_size == 0;
+}
+
+// NULL: it was asked of the device by itself.
+static size_class *class_at(const tarn__piece *piece) {
+  const tarn__extent *e = piece->home;
+  return is_stocked(piece) ? e->taker : piece->home;
+}
+
+// Gives the bytes of |piece|, which is on no shelf, back to the stock, where
+// there is room on the host for what |serial| may still use. Returns the hole.
+static tarn__extent *join_stock(page_unit *self, tarn__piece *piece,
+                                uint64_t serial) {
+  tarn__extent *e = piece->home;
   tarn__source_join(&self->base, piece);
   return tarn__stock_give(&self->stock, e, serial);
+}
+
+// The same where there need not be room: then the stream is waited for, with
+// the lock let go.
+static tarn_status wait_and_join(page_unit *self, tarn__piece *piece,
+                                 tarn__extent **out_hole) {
+  uint64_t serial = piece->freed_on;
+  tarn_status status = TARN_OK;
+  if (!tarn__stock_expect(&self->stock, serial)) {
+    tarn__source_begin_ask(&self->base, 0, 0);
+    status = tarn_stream_join(NULL, serial);
+    tarn__source_end_ask(&self->base, 0);
+    serial = 0;
+  }
+  *out_hole = join_stock(self, piece, serial);
+  return status;
 }
 
 static tarn__piece *piece_at(const page_unit *self, const tarn__extent *e) {
@@ -276,67 +304,113 @@ static size_t mark_segment(const page_unit *self, const tarn__extent *e) {
   return size;
 }
 
-static void clear_shelf(size_class *c, shelf *s) {
-  tarn__piece *rest = s->first;
-  s->first = NULL;
-  while (rest != NULL) {
-    tarn__piece *piece = rest;
-    rest = piece->next;
-    if (piece->zone == LEAVING) {
-      c->pieces--;
-      piece->next = NULL;
-    } else {
-      push(s, piece);
+static void mark_all(page_unit *self) {
+  for (size_t i = 0; i < self->class_slots; i++) {
+    const size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
+      for (tarn__piece *p = c->shelves[j].first; p != NULL; p = p->next)
+        p->zone = LEAVING;
     }
   }
 }
 
-static void clear_shelves(page_unit *self) {
+// False: a piece is still there that is to leave, for want of host memory.
+static bool clear_shelf(page_unit *self, size_class *c, shelf *s) {
+  tarn__piece **link = &s->first;
+  bool cleared = true;
+  while (*link != NULL) {
+    tarn__piece *piece = *link;
+    bool leaves = piece->zone == LEAVING;
+    if (leaves && tarn__stock_expect(&self->stock, piece->freed_on)) {
+      *link = piece->next;
+      piece->next = NULL;
+      c->pieces--;
+      (void)join_stock(self, piece, piece->freed_on);
+    } else {
+      cleared = cleared && !leaves;
+      link = &piece->next;
+    }
+  }
+  return cleared;
+}
+
+// A piece that is to leave, taken off its shelf.
+static tarn__piece *pop_leaving(size_class *c) {
+  for (size_t i = 0; c != NULL && i < c->shelf_count; i++) {
+    tarn__piece **link = &c->shelves[i].first;
+    while (*link != NULL && (*link)->zone != LEAVING)
+      link = &(*link)->next;
+    tarn__piece *piece = *link;
+    if (piece == NULL) continue;
+    *link = piece->next;
+    piece->next = NULL;
+    piece->zone = OUT;
+    c->pieces--;
+    return piece;
+  }
+  return NULL;
+}
+
+// The rest, once those that need no host memory are gone. While a stream is
+// waited for the classes may change.
+static tarn_status wait_and_clear(page_unit *self) {
+  tarn_status first = TARN_OK;
+  tarn__extent *hole = NULL;
+  for (size_t i = 0; i < self->class_slots;) {
+    tarn__piece *piece = pop_leaving(self->classes[i]);
+    tarn_status status =
+        piece != NULL ? wait_and_join(self, piece, &hole) : TARN_OK;
+    if (first == TARN_OK) first = status;
+    i = piece != NULL ? 0 : i + 1;
+  }
+  return first;
+}
+
+// Of all pieces that are marked.
+static tarn_status clear_shelves(page_unit *self) {
+  bool cleared = true;
   for (size_t i = 0; i < self->class_slots; i++) {
     size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
-      clear_shelf(c, &c->shelves[j]);
+      cleared = clear_shelf(self, c, &c->shelves[j]) && cleared;
   }
+  tarn_status status = cleared ? TARN_OK : wait_and_clear(self);
+  drop_unused_classes(self);
+  return status;
 }
 
 // Segments of which no piece is out lose their pieces, until |enough| bytes can
 // be given back. A strategy that was replaced keeps no piece at all.
-static void vacate(page_unit *self, size_t enough) {
-  bool keeps = self->base.pool->current == &self->base;
+static tarn_status vacate(page_unit *self, size_t enough) {
   size_t found = 0;
-  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
-    tarn__piece *piece = piece_at(self, e);
-    if (keeps) {
-      if (e->wall && found < enough) found += mark_segment(self, e);
-    } else if (piece != NULL && piece->zone == ON_SHELF) {
-      piece->zone = LEAVING;
-    }
+  if (self->base.pool->current != &self->base) {
+    mark_all(self);
+    return clear_shelves(self);
   }
-  clear_shelves(self);
-  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after) {
-    tarn__piece *piece = piece_at(self, e);
-    if (piece != NULL && piece->zone == LEAVING) e = join_stock(self, e, piece);
-  }
+  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after)
+    if (e->wall && found < enough) found += mark_segment(self, e);
+  return clear_shelves(self);
 }
 
 static tarn_status trim_stock(page_unit *self, size_t target) {
   size_t held = self->base.pool->stats.reserved_bytes;
   if (held <= target) return TARN_OK;
-  vacate(self, held - target);
-  drop_unused_classes(self);
-  return tarn__stock_trim(&self->stock, &self->base, target);
+  tarn_status vacated = vacate(self, held - target);
+  tarn_status status = tarn__stock_trim(&self->stock, &self->base, target);
+  return status != TARN_OK ? status : vacated;
 }
 
 // For what is kept no more: it goes back to the device, or to the stock, whose
 // segment goes when nothing of it is out.
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   page_unit *self = self_of(strategy);
-  if (piece->base_size != 0) return tarn__source_shrink(strategy, piece);
-  tarn__extent *e = self->stock.zone.first;
-  while (e->offset != piece->address)
-    e = e->after;
-  (void)join_stock(self, e, piece);
-  return trim_stock(self, 0);
+  if (!is_stocked(piece)) return tarn__source_shrink(strategy, piece);
+  tarn__extent *hole = NULL;
+  class_at(piece)->pieces--;
+  tarn_status given = wait_and_join(self, piece, &hole);
+  tarn_status status =
+      tarn__segments_is_free(hole) ? trim_stock(self, 0) : TARN_OK;
+  return status != TARN_OK ? status : given;
 }
 
 // --- the strategy ----------------------------------------------------------
@@ -362,23 +436,28 @@ static void deinit(tarn__strategy *strategy) {
   tarn__stock_deinit(&self->stock);
 }
 
-// A piece of |size| bytes, the padding included.
+// A piece of |c|.
 static tarn_status make_piece(page_unit *self, tarn__request *request,
-                              size_t size, tarn__piece **out_piece) {
-  size_t usable = size - self->base.pool->padding;
+                              size_class *c, tarn__piece **out_piece) {
+  size_t usable = c->size - self->base.pool->padding;
+  tarn_status status = TARN_OK;
   if (!self->stock.serves) {
-    return tarn__source_grow(&self->base, request, usable, out_piece);
+    status = tarn__source_grow(&self->base, request, usable, out_piece);
+    if (status == TARN_OK) (*out_piece)->home = c;
+    return status;
   }
   tarn__extent *e = NULL;
   uint64_t last = 0;
-  tarn_status status =
-      tarn__stock_take(&self->stock, &self->base, request, size, &e, &last);
+  status =
+      tarn__stock_take(&self->stock, &self->base, request, c->size, &e, &last);
   if (status != TARN_OK) return status;
   *out_piece = tarn__source_carve(&self->base, e->offset, usable);
   if (*out_piece == NULL) {
     (void)tarn__stock_give(&self->stock, e, last);
     return TARN_E_NOMEM;
   }
+  e->taker = c;
+  (*out_piece)->home = e;
   (*out_piece)->freed_on = last;
   return TARN_OK;
 }
@@ -404,12 +483,8 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   *out_piece = find_idle(c, request->serial, request->own_only);
   if (*out_piece != NULL) return TARN_OK;
   c->pieces++;  // now, since a trim meanwhile must not take the class away
-  status = make_piece(self, request, rounded, out_piece);
-  if (status == TARN_OK) {
-    (*out_piece)->home = c;
-  } else {
-    c->pieces--;
-  }
+  status = make_piece(self, request, c, out_piece);
+  if (status != TARN_OK) c->pieces--;
   return status;
 }
 
@@ -421,13 +496,13 @@ static shelf *reach_shelf(size_class *c, uint64_t serial) {
 static bool expect(tarn__strategy *strategy, tarn__piece *piece,
                    uint64_t serial) {
   (void)strategy;
-  return reach_shelf(piece->home, serial) != NULL;
+  return reach_shelf(class_at(piece), serial) != NULL;
 }
 
 // Only a shelf for a stream that is new to the class can fail; then the memory
-// goes back to the device.
+// goes back to the stock, or to the device.
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  size_class *c = piece->home;  // NULL: asked of the device by itself
+  size_class *c = class_at(piece);
   if (c == NULL) return tarn__source_shrink(strategy, piece);
   shelf *s = reach_shelf(c, piece->freed_on);
   if (s != NULL) {
@@ -435,7 +510,9 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
     return TARN_OK;
   }
   c->pieces--;
-  return let_go(strategy, piece);
+  tarn__extent *hole = NULL;
+  return is_stocked(piece) ? wait_and_join(self_of(strategy), piece, &hole)
+                           : tarn__source_shrink(strategy, piece);
 }
 
 // Idle pieces that are to be given back.
@@ -504,7 +581,7 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
 static tarn_status check_idle(const page_unit *self, const size_class *c,
                               const shelf *s, const tarn__piece *piece) {
   bool right = !piece->live && piece->zone == ON_SHELF &&
-               piece->owner == &self->base && piece->home == c &&
+               piece->owner == &self->base && class_at(piece) == c &&
                c->size % self->page == 0 &&
                piece->size == c->size - self->base.pool->padding &&
                piece->freed_on == s->serial;

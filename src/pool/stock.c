@@ -49,13 +49,12 @@ tarn_status tarn__stock_take(tarn__stock *stock, tarn__strategy *strategy,
   }
 }
 
-// Without host memory to note whose they are, they have to be nobody's.
+bool tarn__stock_expect(tarn__stock *stock, uint64_t serial) {
+  return serial == 0 || tarn__extents_reserve(&stock->zone, serial);
+}
+
 tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
                                uint64_t serial) {
-  if (!tarn__extents_reserve(&stock->zone, serial)) {
-    (void)!tarn_stream_join(NULL, serial);
-    serial = 0;
-  }
   return tarn__extents_give(&stock->zone, extent, serial);
 }
 

@@ -31,8 +31,13 @@ TARN_MUST_CHECK tarn_status tarn__stock_take(tarn__stock *stock,
                                              size_t size, tarn__extent **out,
                                              uint64_t *out_serial);
 
-// Takes them back; the stream with |serial| may still use them. Returns what
-// they are part of now.
+// Room on the host to take back what the stream with |serial| may still use.
+// False: there is none.
+TARN_MUST_CHECK bool tarn__stock_expect(tarn__stock *stock, uint64_t serial);
+
+// Takes bytes back; the stream with |serial| may still use them: there is room
+// for that, or it is 0, or whose they were just now. Returns what they are part
+// of now.
 tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
                                uint64_t serial);
 
