@@ -283,6 +283,65 @@ START_TEST(chunks_of_several_streams) {
 }
 END_TEST
 
+// One small block keeps the only segment; the rest of it serves any size.
+static void check_pinned(const char *strategy) {
+  if (!manages(strategy)) return;
+  enum { IDLE = 14 };
+  tarn_block blocks[IDLE];
+  tarn_pool *pool = device_pool(strategy);
+  assert_ok(tarn_pool_limit(pool, 16 * MIB));
+  tarn_block small = take(pool, 4096);
+  for (size_t i = 0; i < IDLE; i++)
+    blocks[i] = take(pool, MIB);
+  for (size_t i = 0; i < IDLE; i++)
+    give(blocks[i]);
+  ck_assert_uint_eq(reserved(pool), 16 * MIB);
+  tarn_block large = take(pool, 8 * MIB);
+  ck_assert_uint_eq(reserved(pool), 16 * MIB);
+  give(large);
+  give(small);
+  end(pool);
+}
+
+START_TEST(a_small_block_keeps_no_more_than_it_has) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_pinned);
+  close_fake();
+}
+END_TEST
+
+// Pieces of two streams become one hole when both are done.
+START_TEST(pieces_of_streams_that_are_done_serve_any_size) {
+  enum { IDLE = 14 };
+  tarn_block blocks[IDLE];
+  tarn_stream *streams[2];
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn_stream_create(device, &streams[i]));
+  tarn_pool *pool = device_pool("page_unit_pool");
+  assert_ok(tarn_pool_limit(pool, 16 * MIB));
+  tarn_block small = take(pool, 4096);
+  for (size_t i = 0; i < IDLE; i++)
+    blocks[i] = take_on(pool, MIB, streams[i % 2]);
+  char out[8];
+  assert_ok(tarn_copy_d2h(device, out, blocks[0].address, 8, streams[0]));
+  for (size_t i = 0; i < IDLE; i++)
+    give_on(blocks[i], streams[i % 2]);
+  tarn_block large = take(pool, 8 * MIB);
+  ck_assert_uint_eq(fake_seen.copies, 1);  // it was waited for
+  give(large);
+  give(small);
+  end(pool);
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  close_fake();
+}
+END_TEST
+
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
                       void *context) {
   (void)pool;
@@ -736,6 +795,8 @@ int main(void) {
   ADD_CASE(suite, "named", sizes_that_a_plug_in_names_bind,
            the_padding_is_inside, replaced_strategies_give_their_chunks_back,
            many_sizes_out_of_few_chunks, chunks_of_several_streams,
+           a_small_block_keeps_no_more_than_it_has,
+           pieces_of_streams_that_are_done_serve_any_size,
            the_largest_hole_is_one_of_what_is_idle,
            blocks_of_a_replaced_strategy_are_freed_at_once,
            blocks_do_not_grow_beyond_the_largest_chunk,

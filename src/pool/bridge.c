@@ -138,6 +138,7 @@ static tarn_status give_to_stock(const call *c, const held_chunk *held) {
   tarn_status waited = wait_for(held->seen.stream);
   tarn__source_end_ask(&c->self->base, 0);
   (void)tarn__stock_give(stock, held->extent, 0);
+  c->self->base.pool->joins++;
   tarn_status given = tarn__stock_trim(stock, &c->self->base, c->target);
   return given != TARN_OK ? given : waited;
 }

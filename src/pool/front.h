@@ -82,8 +82,10 @@ struct tarn_pool {
   tarn__piece *deferred;  // linked by |next|: their frees take effect later
   tarn__tag_count *tags;  // by tag
   size_t tag_count;
-  uint64_t cuts;  // blocks that were resized without growing: like frees, they
-                  // add to what a stream used last
+  uint64_t cuts;   // blocks that were resized without growing: like frees, they
+                   // add to what a stream used last
+  uint64_t joins;  // pieces that have gone back to a stock (stock.h): that is
+                   // room, too, and no call of the device
   tarn__decay decay;
   tarn__on_full on_full;  // has a lock of its own
   tarn__full_shots full_shots;

@@ -109,8 +109,9 @@ static bool end_quarantine(tarn__ladder *ladder) {
 static bool trim_idle(tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
   uint64_t frees = pool->stats.device_frees;
+  uint64_t joins = pool->joins;
   (void)tarn__front_trim(pool, 0);
-  return pool->stats.device_frees != frees;
+  return pool->stats.device_frees != frees || pool->joins != joins;
 }
 
 static bool wait_for_returns(tarn__ladder *ladder) {

@@ -436,6 +436,21 @@ static void deinit(tarn__strategy *strategy) {
   tarn__stock_deinit(&self->stock);
 }
 
+// |size| bytes of the stock. Where neither the device nor idle segments have
+// room, what is on the shelves is joined: that it is of one size each would
+// keep the request from memory that nobody uses.
+static tarn_status take_stock(page_unit *self, tarn__request *request,
+                              size_t size, tarn__extent **out,
+                              uint64_t *out_serial) {
+  tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
+                                        size, out, out_serial);
+  if (status != TARN_FULL || tarn__front_keeps(self->base.pool)) return status;
+  mark_all(self);
+  (void)clear_shelves(self);
+  *out = tarn__stock_find(&self->stock, request, size, out_serial);
+  return *out != NULL ? TARN_OK : TARN_FULL;
+}
+
 // A piece of |c|.
 static tarn_status make_piece(page_unit *self, tarn__request *request,
                               size_class *c, tarn__piece **out_piece) {
@@ -448,8 +463,7 @@ static tarn_status make_piece(page_unit *self, tarn__request *request,
   }
   tarn__extent *e = NULL;
   uint64_t last = 0;
-  status =
-      tarn__stock_take(&self->stock, &self->base, request, c->size, &e, &last);
+  status = take_stock(self, request, c->size, &e, &last);
   if (status != TARN_OK) return status;
   *out_piece = tarn__source_carve(&self->base, e->offset, usable);
   if (*out_piece == NULL) {
@@ -559,13 +573,15 @@ static tarn_status trim(tarn__strategy *strategy, size_t target) {
   return tarn__source_shrink(strategy, idle.all);
 }
 
-// Whose a piece is makes no difference: any stream's is taken.
+// Whose a piece is makes no difference, since any stream's is taken; but holes
+// of the stock that are of several streams do not join.
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
   const page_unit *self = self_of(strategy);
   for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next) {
     size_t largest = tarn__bins_largest(b);
     out->idle += b->bytes;
     if (largest > out->largest) out->largest = largest;
+    if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
   }
   for (size_t i = 0; i < self->class_slots; i++) {
     const size_class *c = self->classes[i];
@@ -576,6 +592,11 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
         out->idle += p->base_size != 0 ? p->base_size : c->size;
     }
   }
+}
+
+static void settle(tarn__strategy *strategy, uint64_t serial) {
+  page_unit *self = self_of(strategy);
+  if (self->stock.serves) tarn__extents_move(&self->stock.zone, serial, 0);
 }
 
 static tarn_status check_idle(const page_unit *self, const size_class *c,
@@ -634,5 +655,6 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .trim = trim,
     .survey = survey,
     .visit_memory = visit_memory,
+    .settle = settle,
     .check = check,
 };

@@ -49,6 +49,12 @@ tarn_status tarn__stock_take(tarn__stock *stock, tarn__strategy *strategy,
   }
 }
 
+tarn__extent *tarn__stock_find(tarn__stock *stock, const tarn__request *request,
+                               size_t size, uint64_t *out_serial) {
+  if (!tarn__extents_reserve(&stock->zone, request->serial)) return NULL;
+  return find(stock, request, size, out_serial);
+}
+
 bool tarn__stock_expect(tarn__stock *stock, uint64_t serial) {
   return serial == 0 || tarn__extents_reserve(&stock->zone, serial);
 }

@@ -31,6 +31,10 @@ TARN_MUST_CHECK tarn_status tarn__stock_take(tarn__stock *stock,
                                              size_t size, tarn__extent **out,
                                              uint64_t *out_serial);
 
+// The same out of what is there; the lock is kept. NULL: there is no room.
+tarn__extent *tarn__stock_find(tarn__stock *stock, const tarn__request *request,
+                               size_t size, uint64_t *out_serial);
+
 // Room on the host to take back what the stream with |serial| may still use.
 // False: there is none.
 TARN_MUST_CHECK bool tarn__stock_expect(tarn__stock *stock, uint64_t serial);
