@@ -314,6 +314,38 @@ START_TEST(a_dry_pool_has_what_it_pretends_to_have) {
 }
 END_TEST
 
+static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
+                      void *context) {
+  (void)pool;
+  *(tarn_pool_need *)context = *need;
+  return false;
+}
+
+// Also when the last byte of it is out, and when it had a limit before.
+START_TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
+  enum { BLOCKS = 16 };
+  for (int i = 0; i < 2 * STRATEGIES; i++) {
+    size_t limit = i < STRATEGIES ? 0 : GIB;
+    tarn_pool_need need = {0};
+    tarn_block blocks[BLOCKS];
+    tarn_block none;
+    arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
+    tarn_pool *pool = dry_at(p.place, strategies[i % STRATEGIES], limit);
+    assert_ok(tarn_pool_limit(pool, 0));
+    assert_ok(tarn_pool_on_full(pool, note_need, &need));
+    for (int j = 0; j < BLOCKS; j++)
+      blocks[j] = take(pool, 64 * GIB);
+    assert_status(tarn_pool_alloc(pool, 64 * GIB, 0, NULL, &none), TARN_FULL);
+    assert_error_says("there are only 0 bytes free");
+    ck_assert(need.can_fit);
+    for (int j = 0; j < BLOCKS; j++)
+      give(blocks[j]);
+    assert_ok(tarn_pool_destroy(pool));
+    close_arena(&p);
+  }
+}
+END_TEST
+
 // --- alignments ------------------------------------------------------------
 
 // Books grow with what is mapped, wherever that is.
@@ -487,7 +519,8 @@ int main(void) {
            what_goes_back_while_the_device_is_asked_is_counted,
            who_cannot_wake_stays_asleep,
            memory_of_the_host_is_compared_with_the_hosts);
-  ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have);
+  ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have,
+           a_dry_pool_that_is_used_up_has_what_is_out);
   ADD_CASE(suite, "addresses", the_host_has_blocks_at_large_alignments,
            pages_stand_in_leaves, pages_need_host_memory);
   return run_pool_suite(suite);

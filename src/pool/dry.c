@@ -50,6 +50,7 @@ static tarn_status memory(const tarn__supply *supply, size_t *out_total,
                           size_t *out_free) {
   tarn__dry *dry = supply->dry;
   size_t given = atomic_load_explicit(&dry->given, memory_order_relaxed);
+  // A limit that it began with may be gone by now.
   size_t all = dry->total > UNLIMITED ? dry->total : UNLIMITED;
   *out_total = dry->total;
   *out_free = given < all ? all - given : 0;
@@ -154,10 +155,12 @@ static tarn_status start(tarn__dry *dry, tarn_device *device, size_t total) {
   tarn_arena_options options = {
       .struct_size = sizeof options, .size = SPACE, .granule = STEP};
   size_t available = 0;
+  tarn_status status = TARN_OK;
   dry->total = total;
-  tarn_status status =
-      total != 0 ? TARN_OK
-                 : tarn_device_memory(device, &dry->total, &available);
+  if (total == 0) {
+    status = tarn_device_memory(device, &dry->total, &available);
+    if (dry->total < UNLIMITED) dry->total = UNLIMITED;
+  }
   return status != TARN_OK ? status : tarn_arena_create(&options, &dry->arena);
 }
 

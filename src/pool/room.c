@@ -80,7 +80,7 @@ static memory ask_device(tarn_pool *pool) {
 // reports any free memory does not know.
 static bool is_exact(const tarn_pool *pool, memory m) {
   bool is_dry = (pool->flags & TARN_POOL_DRY) != 0;
-  return (is_dry || !pool->current->ordered) && m.free != 0;
+  return is_dry || (!pool->current->ordered && m.free != 0);
 }
 
 // What there can be for a request now; SIZE_MAX: unknown.

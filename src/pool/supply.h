@@ -55,8 +55,8 @@ struct tarn__supply {
 void tarn__supply_init(tarn__supply *supply, tarn_place place,
                        tarn_device *device);
 
-// Addresses without memory, as if |device| had |total| bytes; 0: as many as it
-// has, of which 1 TiB is free all the same.
+// Addresses without memory, as if |device| had |total| bytes; 0: 1 TiB, or what
+// the device has if that is more.
 TARN_MUST_CHECK tarn_status tarn__supply_init_dry(tarn__supply *supply,
                                                   tarn_place place,
                                                   tarn_device *device,
