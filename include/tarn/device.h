@@ -204,7 +204,8 @@ typedef struct tarn_device_info {
 // is the memory available now, and the other three are max_alloc. The pools
 // (pool.h) obey max_chunk, init_size and realloc_size only where |functions|
 // has the bit, and only for the device's own memory: not for pinned and
-// unified memory. Where a size is missing, a pool decides by itself.
+// unified memory; init_size and realloc_size only where the device has no
+// ranges (range.h). Where a size is missing, a pool decides by itself.
 //
 // If the driver cannot say how much memory there is, these four are as they
 // were when the device was opened.

@@ -34,9 +34,10 @@
 // block, rounded up to the device's smallest chunk or to more, as its strategy
 // rounds; block.size is that, less the padding. What the device's plug-in says
 // of chunks (tarn_device_info) binds all strategies, and what it says of the
-// first allocation, later ones and the largest chunk all but no_pool and
-// async_pool: see tarn_device_query. Where it says nothing, a strategy takes as
-// much as suits what it holds, and no more than is available.
+// largest chunk, and, where the device has no ranges, of the first allocation
+// and later ones, all but no_pool and async_pool: see tarn_device_query. Where
+// it says nothing, a strategy takes as much as suits what it holds, and no more
+// than is available.
 //
 // Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
 //   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
