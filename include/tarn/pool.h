@@ -438,7 +438,9 @@ typedef enum tarn_sleep_mode {
 // for streams that used their memory before.
 //
 // Only arena_pool can, and where the device has ranges (tarn/range.h), and not
-// for blocks that were taken while the pool debugged (tarn/misuse.h).
+// for blocks that were taken while the pool debugged (tarn/misuse.h), nor for
+// those that exceed the device's largest chunk: they were asked for by
+// themselves. One such block under the tag keeps all of it awake.
 //
 // Threads:            who frees or resizes one of the blocks meanwhile, or
 //                     wakes them, gets TARN_E_STATE.
@@ -446,10 +448,11 @@ typedef enum tarn_sleep_mode {
 //                     pages and each run of them, and the copies.
 // TARN_OK             also where nothing was awake.
 // TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; a
-//                     block is of one that was replaced, or was taken while
-//                     the pool debugged; or a pool made with
-//                     TARN_POOL_DEFER or TARN_POOL_DRY. The text says which.
-//                     Nothing has changed, nor after the next three.
+//                     block is of one that was replaced, was taken while the
+//                     pool debugged, or exceeds the device's largest chunk;
+//                     or a pool made with TARN_POOL_DEFER or TARN_POOL_DRY.
+//                     The text says which. Nothing has changed, nor after the
+//                     next three.
 // TARN_E_NOMEM        the host has not enough for what is to be saved.
 // TARN_E_INVALID      a tag that tarn_pool_tag has not given, or no such mode.
 // TARN_E_STATE        another thread is at one of the blocks.

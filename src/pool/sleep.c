@@ -69,7 +69,6 @@ static tarn_status refuse_strategy(const tarn__strategy *strategy) {
                     strategy->type->name);
 }
 
-// All that are awake can fall asleep.
 // Its guard would have to sleep with it.
 static tarn_status refuse_dressed(const tarn__piece *piece) {
   return tarn__fail(TARN_E_UNSUPPORTED,
@@ -85,6 +84,7 @@ static tarn_status refuse_direct(const tarn__piece *piece) {
                     (unsigned long long)piece->address);
 }
 
+// All that are awake can fall asleep.
 static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
   const tarn__piece *piece = NULL;
   if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
