@@ -145,7 +145,7 @@ TARN_API tarn_status tarn_awnn_cache_free_all(tarn_awnn_cache *cache);
 //
 // TARN_E_INVALID  NULL.
 // TARN_E_STATE    the list is a model's, or has parameters: nothing has
-// changed.
+//                 changed.
 TARN_API tarn_status tarn_awnn_free_caches(tarn_list *list);
 
 #define net_attach_cache tarn_awnn_attach_cache

@@ -306,8 +306,9 @@ typedef struct tarn_device_handle {
 // TARN_E_UNSUPPORTED  no TARN_EXTENSION_HANDLES; or less than 64 KiB, where the
 //                     device would have to share other memory with it.
 // TARN_E_INVALID      address or size 0, or no allocation of that size is
-// there. TARN_E_NOMEM, TARN_E_DEVICE  the driver has no resources for it, or
-// failed.
+//                     there.
+// TARN_E_NOMEM, TARN_E_DEVICE
+//                     the driver has no resources for it, or failed.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_device_export(tarn_device *device, tarn_addr addr, size_t size,
                    tarn_device_handle *out_handle);
@@ -317,8 +318,7 @@ tarn_device_export(tarn_device *device, tarn_addr addr, size_t size,
 //
 // Lifetime: until tarn_device_import_close; a device cannot be closed before.
 // TARN_E_UNSUPPORTED  no TARN_EXTENSION_HANDLES; or this process has exported
-// it
-//                     itself, and the driver cannot open it there too.
+//                     it itself, and the driver cannot open it there too.
 // TARN_E_INVALID      size 0; or the handle is none, is of another type of
 //                     device, or names no memory of that size that is there.
 // TARN_FULL           the device has no addresses left.

@@ -1,9 +1,8 @@
 // Blocks that processes share by handles: what a device without ranges has
 // instead of memory without an address.
 //
-//   exporter   mirror [ block | file | block ]      handle: process,
-//   descriptor,
-//                                 |                 inode of the file
+//   exporter   mirror [ block | file | block ]    handle: process, descriptor,
+//                                 |                        inode of the file
 //   importer   mirror [ block | block | file ]
 //
 // A block's bytes move into a file in memory when it is exported, for which it
