@@ -155,29 +155,52 @@ END_TEST
 
 // --- what moves while the device is asked ----------------------------------
 
-// A supply whose answer is late: the pool has been trimmed when it comes.
+// A supply whose answer is late: something has been done when it comes.
 static struct {
+  tarn__supply_calls calls;
   const tarn__supply_calls *real;
   tarn_pool *pool;
-  int trims;  // that are still to come
+  tarn_status (*act)(tarn_pool *pool);  // once, by another thread
 } late;
 
-static void *trim_all(void *context) {
+static void *act(void *context) {
   (void)context;
-  require(tarn_pool_trim(late.pool, 0) == TARN_OK);
+  require(late.act(late.pool) == TARN_OK);
   return NULL;
 }
 
 static tarn_status answer_late(const tarn__supply *supply, size_t *out_total,
                                size_t *out_free) {
   tarn_status status = late.real->memory(supply, out_total, out_free);
-  if (late.trims > 0) {
+  if (late.act != NULL) {
     pthread_t thread;
-    late.trims--;
-    require(pthread_create(&thread, NULL, trim_all, NULL) == 0);
+    require(pthread_create(&thread, NULL, act, NULL) == 0);
     pthread_join(thread, NULL);
+    late.act = NULL;
   }
   return status;
+}
+
+static void be_late(tarn_pool *pool, tarn_status (*do_what)(tarn_pool *pool)) {
+  late.real = pool->supply.calls;
+  late.pool = pool;
+  late.act = do_what;
+  late.calls = *late.real;
+  late.calls.memory = answer_late;
+  pool->supply.calls = &late.calls;
+}
+
+static void end_late(void) {
+  require(late.act == NULL);
+  late.pool->supply.calls = late.real;
+}
+
+static tarn_status trim_all(tarn_pool *pool) {
+  return tarn_pool_trim(pool, 0);
+}
+
+static tarn_status replace(tarn_pool *pool) {
+  return tarn_pool_exchange(pool, "no_pool");
 }
 
 // What is given back meanwhile is not in the answer, and not idle any more.
@@ -185,17 +208,28 @@ START_TEST(what_goes_back_while_the_device_is_asked_is_counted) {
   for (int i = 0; i < EXACT; i++) {
     arena_place p = open_arena("sim:0", strategies[i]);
     give(take(p.pool, (size_t)30 * MIB));
-    late.real = p.pool->supply.calls;
-    late.pool = p.pool;
-    late.trims = 1;
-    tarn__supply_calls calls = *late.real;
-    calls.memory = answer_late;
-    p.pool->supply.calls = &calls;
+    be_late(p.pool, trim_all);
     give(take(p.pool, (size_t)50 * MIB));
-    ck_assert_int_eq(late.trims, 0);
-    p.pool->supply.calls = late.real;
+    end_late();
     close_arena(&p);
   }
+}
+END_TEST
+
+// A block does not grow in a strategy that was replaced meanwhile.
+START_TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block block = take(p.pool, (size_t)4 * MIB);
+  size_t before = stats_of(p.pool).reserved_bytes;
+  be_late(p.pool, replace);
+  assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
+  end_late();
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, before);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, before);
+  ck_assert_uint_eq(block.size, (size_t)4 * MIB);
+  give(block);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  close_arena(&p);
 }
 END_TEST
 
@@ -517,6 +551,7 @@ int main(void) {
            idle_memory_counts_as_free, it_is_what_is_free_now,
            what_is_unknown_forbids_nothing,
            what_goes_back_while_the_device_is_asked_is_counted,
+           who_is_replaced_while_the_device_is_asked_gets_nothing,
            who_cannot_wake_stays_asleep,
            memory_of_the_host_is_compared_with_the_hosts);
   ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have,

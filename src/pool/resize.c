@@ -43,17 +43,23 @@ static tarn_status check_room(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-// One that was replaced gets no more memory, and all that it has idle goes
-// back: what a block of it has it keeps.
+static bool can_resize(const tarn_pool *pool, const tarn__strategy *owner) {
+  return owner->type->resize != NULL && owner == pool->current;
+}
+
+// One that was replaced, be it while the device was asked, gets no more memory,
+// and all that it has idle goes back: what a block of it has it keeps.
 static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
                                 tarn__piece *piece) {
   tarn__strategy *owner = piece->owner;
-  if (owner->type->resize == NULL || owner != pool->current) {
+  tarn_status status = TARN_OK;
+  if (can_resize(pool, owner)) status = check_room(pool, request, piece);
+  if (status != TARN_OK) return status;
+  if (!can_resize(pool, owner)) {
     return request->size <= piece->size ? TARN_OK
                                         : no_room(piece, request->size);
   }
-  tarn_status status = check_room(pool, request, piece);
-  if (status == TARN_OK) status = owner->type->resize(owner, request, piece);
+  status = owner->type->resize(owner, request, piece);
   if (owner != pool->current) {  // now; what is idle came of this call
     owner->inside++;
     (void)owner->type->trim(owner, 0);
