@@ -9,9 +9,9 @@
 #include <assert.h>
 
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/arena.h"
 #include "pool/front.h"
+#include "pool/settle.h"
 #include "pool/strips.h"
 
 static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
@@ -119,26 +119,12 @@ tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
   return status;
 }
 
-// Makes nobody's what streams used last whose work is done. The lock is let go
-// meanwhile; if others freed something, it may be behind newer work.
+// The lock is let go meanwhile.
 static void settle_done(tarn__arena *self) {
-  tarn__strategy *strategy = &self->base;
-  const tarn_pool *pool = strategy->pool;
   tarn__survey found = {.idle = 0};
-  tarn__waits done = {.count = 0};
-  uint64_t frees = pool->stats.frees;
-  uint64_t cuts = pool->cuts;
-  strategy->type->survey(strategy, &found);
+  self->base.type->survey(&self->base, &found);
   if (found.streams.count == 0) return;
-  tarn__source_begin_ask(strategy, 0, 0);
-  for (size_t i = 0; i < found.streams.count && i < TARN__WAITS; i++) {
-    uint64_t serial = found.streams.serials[i];
-    if (tarn__stream_is_idle(serial)) tarn__waits_add(&done, serial);
-  }
-  tarn__source_end_ask(strategy, 0);
-  if (pool->stats.frees != frees || pool->cuts != cuts) return;
-  for (size_t i = 0; i < done.count; i++)
-    strategy->type->settle(strategy, done.serials[i]);
+  (void)tarn__settle_streams(&self->base, &found.streams, false);
 }
 
 // Segments in which the request found no room go back before one more comes, as

@@ -20,10 +20,10 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/front.h"
 #include "pool/on_full.h"
 #include "pool/room.h"
+#include "pool/settle.h"
 
 enum {
   ROUNDS = 16,
@@ -43,36 +43,6 @@ static bool survey(tarn_pool *pool, tarn__survey *out) {
 
 // --- what streams used last ------------------------------------------------
 
-// A moment in which nothing more was added to what streams used last.
-typedef struct moment {
-  uint64_t frees;
-  uint64_t cuts;
-} moment;
-
-static moment moment_of(const tarn_pool *pool) {
-  return (moment){pool->stats.frees, pool->cuts};
-}
-
-static bool is_now(const tarn_pool *pool, moment m) {
-  return pool->stats.frees == m.frees && pool->cuts == m.cuts;
-}
-
-static bool is_done(uint64_t serial, bool waits) {
-  return waits ? tarn_stream_join(NULL, serial) == TARN_OK
-               : tarn__stream_is_idle(serial);
-}
-
-// Those of |streams| whose work is done. If there are more than are known by
-// serial, the next round is for the rest.
-static tarn__waits done_among(const tarn__waits *streams, bool waits) {
-  tarn__waits done = {.count = 0};
-  for (size_t i = 0; i < streams->count && i < TARN__WAITS; i++) {
-    uint64_t serial = streams->serials[i];
-    if (is_done(serial, waits)) tarn__waits_add(&done, serial);
-  }
-  return done;
-}
-
 // Makes what streams used last nobody's: of those that are done, or, if
 // |waits|, of all, when they are. What others free meanwhile may be behind
 // newer work of the same stream: then only the strategy can be asked again.
@@ -85,15 +55,9 @@ static bool settle(tarn__ladder *ladder, bool waits) {
   if (found.streams.count == 0 || found.idle < ladder->request->size) {
     return false;
   }
-  moment before = moment_of(pool);
-  tarn__source_begin_ask(strategy, 0, 0);
-  tarn__waits done = done_among(&found.streams, waits);
-  tarn__source_end_ask(strategy, 0);
-  bool unchanged = is_now(pool, before);
-  for (size_t i = 0; unchanged && i < done.count; i++)
-    strategy->type->settle(strategy, done.serials[i]);
+  bool settled = tarn__settle_streams(strategy, &found.streams, waits);
   if (strategy != pool->current) tarn__front_retire(pool, strategy);
-  return done.count > 0 || !unchanged;
+  return settled;
 }
 
 // --- the rungs -------------------------------------------------------------

@@ -1,0 +1,47 @@
+// Settling: streams are asked, or waited for, with the lock let go. What they
+// used last is nobody's then, unless more was added to it meanwhile.
+#include "pool/settle.h"
+
+#include "device/memory.h"
+#include "pool/front.h"
+
+// A moment in which nothing more was added to what streams used last.
+typedef struct moment {
+  uint64_t frees;
+  uint64_t cuts;
+} moment;
+
+static moment moment_of(const tarn_pool *pool) {
+  return (moment){pool->stats.frees, pool->cuts};
+}
+
+static bool is_now(const tarn_pool *pool, moment m) {
+  return pool->stats.frees == m.frees && pool->cuts == m.cuts;
+}
+
+static bool is_done(uint64_t serial, bool waits) {
+  return waits ? tarn_stream_join(NULL, serial) == TARN_OK
+               : tarn__stream_is_idle(serial);
+}
+
+static tarn__waits done_among(const tarn__waits *streams, bool waits) {
+  tarn__waits done = {.count = 0};
+  for (size_t i = 0; i < streams->count && i < TARN__WAITS; i++) {
+    uint64_t serial = streams->serials[i];
+    if (is_done(serial, waits)) tarn__waits_add(&done, serial);
+  }
+  return done;
+}
+
+bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
+                          bool waits) {
+  const tarn_pool *pool = strategy->pool;
+  moment before = moment_of(pool);
+  tarn__source_begin_ask(strategy, 0, 0);
+  tarn__waits done = done_among(streams, waits);
+  tarn__source_end_ask(strategy, 0);
+  bool unchanged = is_now(pool, before);
+  for (size_t i = 0; unchanged && i < done.count; i++)
+    strategy->type->settle(strategy, done.serials[i]);
+  return done.count > 0 || !unchanged;
+}
