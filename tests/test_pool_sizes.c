@@ -588,6 +588,30 @@ START_TEST(growth_ends_at_what_is_available) {
 }
 END_TEST
 
+// For a chunk of its own choice a pool asks for one size, and for no other.
+static void check_asked_once(const char *strategy) {
+  if (strcmp(strategy, "arena_pool") != 0 &&
+      strcmp(strategy, "buddy_pool") != 0) {
+    return;
+  }
+  tarn_pool *pool = device_pool(strategy);
+  size_t before = fake_seen.size_queries;
+  tarn_block block = take(pool, 1000);
+  ck_assert_uint_eq(fake_seen.size_queries, before + 1);
+  give(block);
+  end(pool);
+}
+
+START_TEST(growth_asks_for_one_size) {
+  fake.max_alloc = fake.max_chunk = 16 * MIB;
+  fake.missing =
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+  open_fake();
+  with_each(check_asked_once);
+  close_fake();
+}
+END_TEST
+
 static void check_first_request(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 1000);
@@ -806,7 +830,7 @@ int main(void) {
            with_a_largest_chunk_of_0_nothing_is_kept,
            direct_blocks_are_no_part_of_a_learned_step);
   ADD_CASE(suite, "unnamed", without_sizes_little_is_taken_for_little,
-           growth_ends_at_what_is_available,
+           growth_ends_at_what_is_available, growth_asks_for_one_size,
            the_first_request_is_served_with_padding,
            what_is_available_is_asked_for_anew,
            a_largest_allocation_that_changes_is_asked_for_anew);

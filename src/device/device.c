@@ -93,18 +93,21 @@ static size_t ask_granularity(tarn_device *device) {
   return 0;
 }
 
+// What can be allocated at once, of which |available| is free.
+static size_t ask_most(tarn_device *device, size_t available) {
+  if ((device->info.functions & TARN_FN_MAX_ALLOC) == 0) return available;
+  size_t most = ask_size(device, "device_max_alloc_size",
+                         device->abi->device_max_alloc_size, available);
+  return usable_max_alloc(device, most, available);
+}
+
 // Those that change while the device is open: what can be allocated, and what
 // stands in its place.
 static void ask_current_sizes(tarn_device *device, size_t available,
                               tarn_device_info *info) {
   const C_DeviceInterface *abi = device->abi;
   uint32_t own = info->functions;
-  size_t most = available;
-  if ((own & TARN_FN_MAX_ALLOC) != 0) {
-    most = ask_size(device, "device_max_alloc_size", abi->device_max_alloc_size,
-                    available);
-    most = usable_max_alloc(device, most, available);
-  }
+  size_t most = ask_most(device, available);
   info->max_alloc = info->max_chunk = most;
   info->init_size = info->realloc_size = most;
   if ((own & TARN_FN_MAX_CHUNK) != 0) {
@@ -296,6 +299,17 @@ tarn_status tarn_device_query(tarn_device *device, tarn_device_info *out_info) {
   }
   info.struct_size = size;
   memcpy(out_info, &info, size);
+  return TARN_OK;
+}
+
+tarn_status tarn__device_most(tarn_device *device, size_t *out_most) {
+  size_t total = 0;
+  size_t available = 0;
+  *out_most = 0;
+  tarn_status status = tarn__device_check(device);
+  if (status != TARN_OK) return status;
+  bool known = tarn_device_memory(device, &total, &available) == TARN_OK;
+  *out_most = known ? ask_most(device, available) : device->info.max_alloc;
   return TARN_OK;
 }
 

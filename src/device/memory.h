@@ -15,6 +15,10 @@ TARN_MUST_CHECK tarn_status tarn__device_room(tarn_device *device,
                                               size_t *out_total,
                                               size_t *out_free);
 
+// The max_alloc of tarn_device_query, without what that asks for besides.
+TARN_MUST_CHECK tarn_status tarn__device_most(tarn_device *device,
+                                              size_t *out_most);
+
 // What follows is not counted: a pool gives all of it back when the device
 // closes. Otherwise it is as the public functions that it is named after, with
 // tarn__device_give taking back what either of the first two gave.

@@ -27,11 +27,11 @@ size_t tarn__chunk_growth(size_t held, size_t most) {
 // saves calls, and some drivers end the process when they are asked for more.
 static size_t within_reach(tarn__strategy *strategy, size_t own) {
   const tarn__supply *supply = &strategy->pool->supply;
-  tarn_device_info info = {.struct_size = sizeof info};
+  size_t most = 0;
   tarn__source_begin_ask(strategy, 0, 0);
-  tarn_status status = supply->calls->query(supply, &info);
+  tarn_status status = supply->calls->most(supply, &most);
   tarn__source_end_ask(strategy, 0);
-  return status == TARN_OK && info.max_alloc < own ? info.max_alloc : own;
+  return status == TARN_OK && most < own ? most : own;
 }
 
 static size_t wanted_of(tarn__strategy *strategy, const tarn__growth *growth,

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/hostmem.h"
+#include "device/memory.h"
 #include "pool/supply.h"
 #include "tarn/arena.h"
 
@@ -37,12 +38,9 @@ typedef struct tarn__dry {
 // --- what the device is like -----------------------------------------------
 
 // Whatever it pretends to have can be had at once.
-static tarn_status query(const tarn__supply *supply,
-                         tarn_device_info *out_info) {
-  tarn_status status = tarn_device_query(supply->device, out_info);
-  if (status == TARN_OK && out_info->max_alloc < supply->dry->total) {
-    out_info->max_alloc = supply->dry->total;
-  }
+static tarn_status most(const tarn__supply *supply, size_t *out_most) {
+  tarn_status status = tarn__device_most(supply->device, out_most);
+  if (*out_most < supply->dry->total) *out_most = supply->dry->total;
   return status;
 }
 
@@ -136,7 +134,7 @@ static tarn_status do_nothing(const tarn__supply *supply, tarn_addr addr,
 }
 
 static const tarn__supply_calls dry_calls = {
-    .query = query,
+    .most = most,
     .memory = memory,
     .take = take,
     .give = give,

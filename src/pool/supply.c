@@ -4,9 +4,8 @@
 #include "base/os.h"
 #include "device/memory.h"
 
-static tarn_status query(const tarn__supply *supply,
-                         tarn_device_info *out_info) {
-  return tarn_device_query(supply->device, out_info);
+static tarn_status most(const tarn__supply *supply, size_t *out_most) {
+  return tarn__device_most(supply->device, out_most);
 }
 
 // A device knows its own memory. What it gives of the host's is the host's, and
@@ -68,7 +67,7 @@ static tarn_status set_access(const tarn__supply *supply, tarn_addr addr,
 }
 
 static const tarn__supply_calls device_calls = {
-    .query = query,
+    .most = most,
     .memory = memory,
     .take = take,
     .give = give,

@@ -16,9 +16,9 @@ typedef struct tarn__supply tarn__supply;
 
 // As the functions of device/memory.h and tarn/range.h of these names.
 typedef struct tarn__supply_calls {
-  // What the device is like; what it has in all and free now. 0 in all, or
+  // What can be had at once; what there is in all and free now. 0 in all, or
   // SIZE_MAX free: nobody knows.
-  tarn_status (*query)(const tarn__supply *supply, tarn_device_info *out_info);
+  tarn_status (*most)(const tarn__supply *supply, size_t *out_most);
   tarn_status (*memory)(const tarn__supply *supply, size_t *out_total,
                         size_t *out_free);
 

@@ -456,6 +456,7 @@ static C_Status padding(const C_Device device, size_t *size) {
 
 #define SIZE_QUERY(name)                                            \
   static C_Status say_##name(const C_Device device, size_t *size) { \
+    count(&fake_seen.size_queries, 1);                              \
     if (struck(device)) return C_INTERNAL_ERROR;                    \
     *size = fake.name;                                              \
     return fake.size_answer;                                        \

@@ -63,6 +63,7 @@ typedef struct fake_ledger {
   size_t copies;        // made, queued ones when they ran
   size_t waits;         // synchronize_stream and _event calls
   size_t memory_queries;
+  size_t size_queries;  // but of min_chunk and the padding
 } fake_ledger;
 
 extern fake_habits fake;
