@@ -291,7 +291,7 @@ START_TEST(the_driver_fails) {
 }
 END_TEST
 
-// --- a rank that dies, or stops --------------------------------------------
+// --- a rank that dies ------------------------------------------------------
 
 // What it has made can be read until it is let go of.
 static void outlive_one(tarn_comm *comm, void *context) {
@@ -325,6 +325,66 @@ START_TEST(survivors_free_what_is_theirs) {
         .size = 3, .body = outlive_one, .killed = UINT64_C(1) << victim});
 }
 END_TEST
+
+// --- a child of a rank -----------------------------------------------------
+
+static int stay[2];  // children stay until nobody has the other end any more
+
+static _Noreturn void be_child(const tarn_whole_tensor *table, int ready) {
+  char byte = 0;
+  alarm(60);
+  close(stay[1]);
+  MUST_BE(tarn_whole_destroy(table->whole), TARN_OK);
+  MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
+  MUST(write(ready, &byte, 1) == 1);
+  MUST(read(stay[0], &byte, 1) == 0);
+  _exit(0);
+}
+
+static void leave_a_child(const tarn_whole_tensor *table) {
+  int ready[2];
+  char byte = 0;
+  MUST(pipe(ready) == 0);
+  pid_t child = fork();
+  MUST(child >= 0);
+  if (child == 0) be_child(table, ready[1]);
+  close(ready[1]);
+  MUST(read(ready[0], &byte, 1) == 1);
+  close(ready[0]);
+}
+
+// A child that has destroyed its copy holds nothing of the others.
+static void outlive_a_parent(tarn_comm *comm, void *context) {
+  (void)context;
+  my.comm = comm;
+  my.rank = tarn_comm_rank(comm);
+  my.ranks = tarn_comm_size(comm);
+  tarn_place place = open_bare();
+  belongings before = look_around(place);
+  tarn_whole_tensor table = make_table(place);
+  ranks_set_timeout(comm, 5000);
+  if (my.rank == victim) leave_a_child(&table);
+  if (my.rank == victim) ranks_die();
+  MUST_BE(tarn_comm_barrier(comm), TARN_E_PEER_LOST);
+  MUST_BE(tarn_whole_destroy(table.whole), TARN_E_PEER_LOST);
+  MUST(look_around(place).device_free == before.device_free);
+  close_ground(place);
+  MUST_BE(tarn_comm_destroy(comm), TARN_OK);
+  _exit(0);
+}
+
+START_TEST(children_hold_nothing) {
+  my.text = "a child";
+  victim = 1;
+  ck_assert_int_eq(pipe(stay), 0);
+  ranks_run(&(ranks_plan){
+      .size = 2, .body = outlive_a_parent, .killed = UINT64_C(1) << victim});
+  close(stay[0]);
+  close(stay[1]);
+}
+END_TEST
+
+// --- a rank that stops -----------------------------------------------------
 
 // A rank that stands still has the others' memory open: it must not go.
 static void wait_for_one(tarn_comm *comm, void *context) {
@@ -361,7 +421,7 @@ int main(void) {
   ADD_CASE(suite, "refused", continuous_needs_ranges,
            plain_devices_have_no_mapped_types, all_ranks_go_the_same_way);
   ADD_CASE(suite, "faults", host_memory_fails, the_driver_fails);
-  ADD_CASE(suite, "peers", survivors_free_what_is_theirs,
+  ADD_CASE(suite, "peers", survivors_free_what_is_theirs, children_hold_nothing,
            what_others_have_open_stays);
   return run_suite(suite);
 }

@@ -41,7 +41,9 @@
 // Threads:  one thread at a time for collectives of a communicator; everything
 //           else from any thread.
 // Fork:     a whole of the parent answers TARN_E_STATE in the child; destroying
-//           it there frees host memory only.
+//           it there frees host memory and closes what the child inherited of
+//           it. A child that keeps it holds memory of other ranks that was
+//           opened by handles, also when its parent has ended.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where
 //           something is needed, TARN_E_STATE as above, TARN_E_NOMEM.
 #ifndef TARN_WHOLE_H_

@@ -80,6 +80,11 @@ static tarn_status meet(tarn_whole *whole) {
 
 // --- the end ---------------------------------------------------------------
 
+static void close_lease(int *lease) {
+  if (*lease >= 0) tarn__os_close(*lease);
+  *lease = -1;
+}
+
 // All of it is tried; |first| is the first that failed.
 static void let_go(tarn_whole *whole, size_t rank, tarn__failure *first) {
   tarn_addr *part = &whole->parts[rank];
@@ -89,8 +94,7 @@ static void let_go(tarn_whole *whole, size_t rank, tarn__failure *first) {
                                                 allocation_size(whole, rank)));
   }
   *part = 0;
-  if (whole->leases[rank] >= 0) tarn__os_close(whole->leases[rank]);
-  whole->leases[rank] = -1;
+  close_lease(&whole->leases[rank]);
 }
 
 static tarn_status leave(tarn_whole *whole) {
@@ -123,11 +127,15 @@ static tarn_status give_back(tarn_whole *whole) {
                     size, tarn_device_name(whole->place.device));
 }
 
+// A child of fork has inherited descriptors that hold what others have made.
 static void forget(tarn_whole *whole) {
+  close_lease(&whole->lease);
   if (whole->handles != NULL) {
     tarn__host_free_array(whole->handles, whole->ranks, sizeof *whole->handles);
   }
   if (whole->leases != NULL) {
+    for (size_t r = 0; r < whole->ranks; r++)
+      close_lease(&whole->leases[r]);
     tarn__host_free_array(whole->leases, whole->ranks, sizeof *whole->leases);
   }
   whole->handles = NULL;
@@ -136,8 +144,6 @@ static void forget(tarn_whole *whole) {
 
 static tarn_status end(tarn_whole *whole) {
   tarn__failure first = tarn__failure_of(give_back(whole));
-  if (whole->lease >= 0) tarn__os_close(whole->lease);
-  whole->lease = -1;
   tarn__failure_note(&first, tarn__whole_discharge(whole));
   forget(whole);
   return tarn__failure_tell(&first);

@@ -64,7 +64,8 @@ typedef struct tarn__backing {
   tarn_status (*leave)(tarn_whole *whole);
   // Gives back what this rank has made.
   tarn_status (*end)(tarn_whole *whole);
-  // In a child of fork: frees host memory only.
+  // In a child of fork: frees host memory, and closes descriptors that hold
+  // what others have made.
   void (*forget)(tarn_whole *whole);
 } tarn__backing;
 
