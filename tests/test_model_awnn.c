@@ -304,6 +304,33 @@ START_TEST(other_lists_of_a_model) {
 }
 END_TEST
 
+// The states of a parameter are the model's too, in a list that programs see.
+START_TEST(states_of_a_parameter) {
+  const int64_t dims[] = {16};
+  tarn_model *model = NULL;
+  tarn_tensor *w = NULL;
+  tarn_tensor *state = NULL;
+  tarn_synced *data = buffer();
+  assert_ok(tarn_model_create(NULL, &model));
+  assert_ok(tarn_model_add(model, TARN_PARAM, "w", TARN_DTYPE_F32,
+                           (tarn_shape){dims, 1}, &w));
+  for (int i = 0; i < 2; i++) {
+    assert_status(net_attach_param(&w->states, "x", data, NULL), TARN_E_STATE);
+    assert_error_says("its list of states: use tarn_model_add_state");
+    assert_status(net_attach_cache(&w->states, "x"), TARN_E_STATE);
+    assert_status(net_free_params(&w->states), TARN_E_STATE);
+    assert_error_says("the list belongs to model");
+    assert_status(net_free_cache(&w->states), TARN_E_STATE);
+    ck_assert_ptr_eq(net_get_param(&w->states, "w.m"), state);
+    if (i > 0) continue;
+    assert_ok(tarn_model_add_state(model, w, "m", TARN_DTYPE_F32, &state));
+  }
+  ck_assert_ptr_eq(tarn_model_get(model, TARN_STATE, "w.m"), state);
+  assert_ok(tarn_model_destroy(model));
+  assert_ok(tarn_synced_destroy(data));
+}
+END_TEST
+
 START_TEST(what_a_model_refuses_to_have_attached) {
   tarn_model *model = NULL;
   tarn_synced *data = buffer();
@@ -612,7 +639,8 @@ int main(void) {
   ADD_CASE(suite, "lists", lists_as_the_document_has_them,
            parameters_in_order_of_attaching, the_list_of_a_model);
   ADD_CASE(suite, "model", attaching_to_a_models_empty_list,
-           freeing_what_a_model_has, what_a_model_refuses_to_have_attached,
+           freeing_what_a_model_has, states_of_a_parameter,
+           what_a_model_refuses_to_have_attached,
            any_allocation_may_fail_in_a_model);
   ADD_CASE(suite, "refused", what_is_refused, any_allocation_may_fail);
   ADD_CASE(suite, "caches", a_cache_is_a_stack, nothing_is_left_of_caches,

@@ -60,11 +60,13 @@ typedef tarn_tensor param_t;
 // and a plan to train adds a diff where |diff| is NULL.
 //
 // Cost:           O(parameters of the list, and models); of a model O(models).
+//                 While a program's own list is empty, each call with it is
+//                 O(parameters of all models).
 // TARN_E_INVALID  NULL or an empty name, no data, the same buffer twice, or,
 //                 for a model, a diff of another size than the data.
 // TARN_E_STATE    the name is there already; or |list| is a model's that is
-//                 planned, or its list of another kind: the text says what to
-//                 call instead.
+//                 planned, its list of another kind, or that of a parameter's
+//                 states: the text says what to call instead.
 // TARN_E_NOMEM    no host memory. In each case both remain the caller's.
 TARN_API tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
                                       tarn_synced *data, tarn_synced *diff);

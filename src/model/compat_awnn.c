@@ -83,7 +83,7 @@ static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
       [TARN_OUTPUT] = "of outputs, which are planned: use tarn_model_add",
       [TARN_INPUT] = "of inputs: use tarn_model_add_input",
       [TARN_CACHE] = "of caches: use tarn_step_caches",
-      [TARN_STATE] = "",
+      [TARN_STATE] = "of states: use tarn_model_add_state",
       [TARN_KIND_COUNT] = "of all kinds: use that of parameters",
   };
   return tarn__fail(TARN_E_STATE, "%s: nothing can be attached to its list %s",

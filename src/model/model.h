@@ -83,7 +83,12 @@ TARN_MUST_CHECK tarn_status tarn__model_check_open(const tarn_model *model);
 void tarn__model_enlist(tarn_model *model);
 void tarn__model_delist(tarn_model *model);
 
+// Adds a parameter to the list of them.
+void tarn__model_enlist_param(tarn_model *model, tarn_tensor *param);
+
 // The model that |list| is a list of, and of which kind; NULL: of none.
+//
+// Cost: O(models), and O(parameters of all models) for an empty list of none.
 tarn_model *tarn__model_of_list(const tarn_list *list,
                                 tarn_tensor_kind *out_kind);
 

@@ -1,7 +1,9 @@
 // All models that there are now, to tell their lists from a program's own.
 //
 // A list is a head with two pointers. An empty one says nothing of whose it is,
-// so its address is compared with those of the heads in each model.
+// so its address is compared with those of the heads in each model, and in each
+// parameter of it, whose states have a list of their own. The first tensor of
+// any other list says whose it is.
 //
 // In a child of fork the parent's models stay until they are destroyed there.
 #include <pthread.h>
@@ -10,7 +12,8 @@
 #include "model/model.h"
 
 static struct {
-  pthread_mutex_t lock;  // guards the list; taken around a fork
+  pthread_mutex_t lock;  // guards the list, and links of parameters in their
+                         // models' lists; taken around a fork
   tarn_list models;
 } registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.models, &registry.models}};
 
@@ -38,6 +41,12 @@ void tarn__model_delist(tarn_model *model) {
   unlock_registry();
 }
 
+void tarn__model_enlist_param(tarn_model *model, tarn_tensor *param) {
+  lock_registry();
+  tarn_list_add_tail(&model->kinds[TARN_PARAM], &param->node);
+  unlock_registry();
+}
+
 static bool has(const tarn_model *model, const tarn_list *list,
                 tarn_tensor_kind *out_kind) {
   for (int kind = 0; kind <= TARN_CACHE; kind++) {
@@ -48,15 +57,38 @@ static bool has(const tarn_model *model, const tarn_list *list,
   return list == &model->among;
 }
 
-tarn_model *tarn__model_of_list(const tarn_list *list,
-                                tarn_tensor_kind *out_kind) {
+static bool has_states(const tarn_model *model, const tarn_list *list,
+                       tarn_tensor_kind *out_kind) {
+  const tarn_list *params = &model->kinds[TARN_PARAM];
+  *out_kind = TARN_STATE;
+  for (tarn_list *node = params->next; node != params; node = node->next) {
+    if (list == &tarn_list_entry(node, tarn_tensor, node)->states) return true;
+  }
+  return false;
+}
+
+typedef bool has_list(const tarn_model *model, const tarn_list *list,
+                      tarn_tensor_kind *out_kind);
+
+static tarn_model *find(has_list *is_its, const tarn_list *list,
+                        tarn_tensor_kind *out_kind) {
   tarn_model *found = NULL;
   lock_registry();
   const tarn_list *node = registry.models.next;
   for (; node != &registry.models && found == NULL; node = node->next) {
     tarn_model *model = tarn_list_entry(node, tarn_model, all);
-    if (has(model, list, out_kind)) found = model;
+    if (is_its(model, list, out_kind)) found = model;
   }
   unlock_registry();
   return found;
+}
+
+tarn_model *tarn__model_of_list(const tarn_list *list,
+                                tarn_tensor_kind *out_kind) {
+  tarn_model *found = find(has, list, out_kind);
+  if (found != NULL) return found;
+  if (tarn_list_empty(list)) return find(has_states, list, out_kind);
+  const tarn_tensor *first = tarn_list_entry(list->next, tarn_tensor, node);
+  *out_kind = first->kind;
+  return first->model;
 }

@@ -103,9 +103,13 @@ static tarn__tensor *make(const char *name, tarn_dtype dtype, tarn_shape shape,
 }
 
 static void enlist(tarn_model *model, tarn_tensor *tensor) {
-  tarn_list *list = tensor->kind == TARN_STATE ? &tensor->of->states
-                                               : &model->kinds[tensor->kind];
-  tarn_list_add_tail(list, &tensor->node);
+  if (tensor->kind == TARN_PARAM) {
+    tarn__model_enlist_param(model, tensor);
+  } else {
+    tarn_list *list = tensor->kind == TARN_STATE ? &tensor->of->states
+                                                 : &model->kinds[tensor->kind];
+    tarn_list_add_tail(list, &tensor->node);
+  }
   tarn_list_add_tail(&model->among, &tensor->among);
   model->counts[tensor->kind]++;
 }
