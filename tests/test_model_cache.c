@@ -293,6 +293,38 @@ START_TEST(test_what_is_beyond_is_listed) {
 }
 END_TEST
 
+// What is described after pushes moves no listed cache to another place.
+START_TEST(test_places_that_are_described_later) {
+  static const int64_t dims[] = {10};
+  net n = net_placed(AT_HOST, NULL);
+  tarn_tensor *cache = NULL;
+  tarn_synced *pushed[2];
+  push_two(&n, 10, 20, pushed);
+  assert_ok(tarn_model_leave(n.model));
+  assert_ok(tarn_model_release(n.model));
+  assert_ok(tarn_model_forget(n.model));
+  assert_status(tarn_step_caches(n.step[1], "s1.cache1", TARN_DTYPE_I32,
+                                 (tarn_shape){dims, 1}, false, &cache),
+                TARN_E_STATE);
+  assert_ok(tarn_step_caches(n.step[1], "mine", TARN_DTYPE_I32,
+                             (tarn_shape){dims, 1}, false, &cache));
+  net_place(&n, AT_HOST, NULL);
+  for (size_t round = 0; round < 2; round++) {
+    tarn_synced *third = NULL;
+    push_two(&n, 10, 20, pushed);
+    push(&n, 1, TARN_DTYPE_I32, 30, &third);
+    ck_assert_ptr_eq(cache->data, pushed[0]);
+    ck_assert_ptr_null(tarn_model_get(n.model, TARN_CACHE, "s1.cache1")->data);
+    ck_assert_ptr_eq(tarn_model_get(n.model, TARN_CACHE, "s1.cache2")->data,
+                     pushed[1]);
+    ck_assert_ptr_eq(tarn_model_get(n.model, TARN_CACHE, "s1.cache3")->data,
+                     third);
+    assert_ok(tarn_model_leave(n.model));
+  }
+  assert_ok(tarn_model_destroy(n.model));
+}
+END_TEST
+
 START_TEST(test_a_listed_name_that_is_taken) {
   net n = net_make();
   tarn_synced *pushed[2];
@@ -436,6 +468,7 @@ int main(void) {
            test_bits_beyond_the_description, test_its_lifetime,
            test_rounds_take_no_more, test_no_memory_to_push);
   ADD_CASE(s, "listed", test_what_is_beyond_is_listed,
+           test_places_that_are_described_later,
            test_a_listed_name_that_is_taken);
   return run_suite(s);
 }

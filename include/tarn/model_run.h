@@ -213,7 +213,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // of the stack adds a tensor of kind TARN_CACHE to the model, "fc1.cache2" for
 // place 2, counted from 0, of step fc1 ("fc1.cache2.1" where that name is
 // taken). It shows what was pushed there last; its data is NULL when the model
-// is not placed. tarn_step_reads and its kin refuse it.
+// is not placed, and where a cache was described for its place since. Its name
+// stays taken as long as the model. tarn_step_reads and its kin refuse it.
 
 // Pushes an entry of |count| elements at the present batch, and gives its
 // buffer, which is to be written. A described one must be of that dtype and

@@ -4,8 +4,11 @@
 // step and the place: "fc1.cache2". It stays as long as the model, like any
 // other, and shows what was pushed there last; without memory its data is NULL.
 //
-//   step->listed   tensor, tensor, ...   from the first place that is not
-//                                        described
+//   step->listed   NULL, tensor, tensor, ...   by place; NULL: described before
+//                                              anything was pushed there
+//
+// A cache that is described later leaves the others where they are. The tensor
+// of its place, if there is one, keeps its name and shows nothing any more.
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +16,20 @@
 #include "base/status.h"
 #include "model/placed.h"
 
-static tarn__tensor *listed_at(const tarn_step *step, size_t index) {
-  return ((tarn__tensor **)step->listed.items)[index];
+static tarn__tensor **listed_at(const tarn_step *step, size_t place) {
+  return (tarn__tensor **)step->listed.items + place;
+}
+
+// Makes room up to |place|.
+static tarn_status reach(tarn_step *step, size_t place) {
+  size_t count = step->listed.count;
+  void *at = NULL;
+  if (place < count) return TARN_OK;
+  if (step->listed.item_size == 0) {
+    step->listed = TARN__ARRAY_OF(tarn__tensor *);
+  }
+  return tarn__array_grow(&step->model->budget, &step->listed,
+                          place + 1 - count, &at);
 }
 
 // Writes "<step>.cache<place>", or, from |attempt| 1 on, the same with a number
@@ -57,31 +72,22 @@ static tarn_status add(tarn_step *step, size_t place, tarn_dtype dtype,
 
 tarn_status tarn__listed_make(tarn_step *step, size_t place, tarn_dtype dtype,
                               size_t count, bool bits) {
-  size_t index = place - step->caches.count;
-  if (index < step->listed.count) return TARN_OK;
+  tarn__tensor *tensor = NULL;
+  tarn_status status = reach(step, place);
+  if (status != TARN_OK || *listed_at(step, place) != NULL) return status;
   if (count > INT64_MAX) {
     return tarn__fail(TARN_E_INVALID, "step '%s': a cache of %zu elements",
                       step->name, count);
   }
   const int64_t dims[] = {(int64_t)count};
-  tarn__budget *budget = &step->model->budget;
-  if (step->listed.item_size == 0) {
-    step->listed = TARN__ARRAY_OF(tarn__tensor *);
-  }
-  tarn_status status = tarn__array_reserve(budget, &step->listed, 1);
-  if (status != TARN_OK) return status;
-  tarn__tensor *tensor = NULL;
   status = add(step, place, dtype, (tarn_shape){dims, 1}, bits, &tensor);
-  if (status != TARN_OK) return status;
-  void *at = NULL;
-  status = tarn__array_grow(budget, &step->listed, 1, &at);  // there is room
-  if (status == TARN_OK) memcpy(at, &tensor, sizeof(tarn__tensor *));
+  if (status == TARN_OK) *listed_at(step, place) = tensor;
   return status;
 }
 
 void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
                        size_t count, bool bits, tarn_synced *buffer) {
-  tarn__tensor *tensor = listed_at(step, place - step->caches.count);
+  tarn__tensor *tensor = *listed_at(step, place);
   tensor->dims[0] = (int64_t)count;
   tensor->shown.dtype = dtype;
   tensor->shown.bits = bits;
@@ -90,6 +96,8 @@ void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
 }
 
 void tarn__listed_hide(const tarn_step *step) {
-  for (size_t i = 0; i < step->listed.count; i++)
-    listed_at(step, i)->shown.data = NULL;
+  for (size_t place = 0; place < step->listed.count; place++) {
+    tarn__tensor *tensor = *listed_at(step, place);
+    if (tensor != NULL) tensor->shown.data = NULL;
+  }
 }

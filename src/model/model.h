@@ -48,7 +48,7 @@ struct tarn_step {
   tarn__array caches;  // tarn__tensor *, in order
   tarn__array stack;   // of what was pushed: see caches.c
   size_t depth;        // of them, not popped
-  tarn__array listed;  // tarn__tensor *, of those beyond |caches|: see listed.c
+  tarn__array listed;  // tarn__tensor *, by place in |stack|: see listed.c
 };
 
 typedef struct tarn__slots tarn__slots;
