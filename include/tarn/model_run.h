@@ -220,6 +220,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_leave(tarn_model *model);
 // buffer, which is to be written. A described one must be of that dtype and
 // have that many elements.
 //
+// Threads:  the first push at a place beyond the description adds to the model,
+//           in the middle of a round: meanwhile no other thread may read its
+//           tensors.
 // Lifetime: the buffer is the model's, until the next push in its place or the
 //           end of the place.
 // Cost:     no host memory is taken in a steady round.
