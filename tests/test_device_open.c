@@ -83,6 +83,7 @@ START_TEST(cpu_is_always_open) {
   assert_ok(tarn_device_query(cpu, &info));
   ck_assert_str_eq(info.plugin, "built-in");
   ck_assert(info.host_accessible);
+  ck_assert(tarn_device_host_accessible(cpu));
   ck_assert_uint_ge(info.min_chunk, 256);
   ck_assert_uint_eq(info.init_size, (size_t)64 << 20);
   ck_assert_uint_eq(info.realloc_size, (size_t)64 << 20);
@@ -168,8 +169,12 @@ START_TEST(stand_ins_of_sizes_are_current) {
   ck_assert_uint_eq(info.init_size, (size_t)64 << 20);
   ck_assert_uint_eq(info.realloc_size, (size_t)64 << 20);
   ck_assert_uint_eq(info.functions & TARN_FN_MAX_ALLOC, 0);
+  size_t queries = fake_seen.memory_queries;
+  ck_assert_str_eq(tarn_device_type(device), info.type);
   ck_assert_uint_eq(tarn_device_functions(device), info.functions);
   ck_assert_uint_eq(tarn_device_extensions(device), info.extensions);
+  ck_assert(tarn_device_host_accessible(device) == info.host_accessible);
+  ck_assert_uint_eq(fake_seen.memory_queries, queries);
   assert_ok(tarn_device_close(device));
 }
 END_TEST

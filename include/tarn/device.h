@@ -210,16 +210,18 @@ typedef struct tarn_device_info {
 // If the driver cannot say how much memory there is, these four are as they
 // were when the device was opened.
 //
-// Cost: calls of the driver. The two functions below make none.
+// Cost: calls of the driver. The four functions below make none.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_device_query(tarn_device *device, tarn_device_info *out_info);
 
-// The |functions| and |extensions| of a device's info, which do not change
-// while it is open.
+// The |type|, |functions|, |extensions| and |host_accessible| of a device's
+// info, which do not change while it is open.
 //
 // Cost: none; the driver is not called.
+TARN_API const char *tarn_device_type(const tarn_device *device);
 TARN_API uint32_t tarn_device_functions(const tarn_device *device);
 TARN_API uint32_t tarn_device_extensions(const tarn_device *device);
+TARN_API bool tarn_device_host_accessible(const tarn_device *device);
 
 // Memory of the device in bytes, as its driver says it now. What it says is
 // not trusted: a free count above the total is cut to the total.

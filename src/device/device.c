@@ -313,12 +313,20 @@ tarn_status tarn__device_most(tarn_device *device, size_t *out_most) {
   return TARN_OK;
 }
 
+const char *tarn_device_type(const tarn_device *device) {
+  return device->info.type;
+}
+
 uint32_t tarn_device_functions(const tarn_device *device) {
   return device->info.functions;
 }
 
 uint32_t tarn_device_extensions(const tarn_device *device) {
   return device->info.extensions;
+}
+
+bool tarn_device_host_accessible(const tarn_device *device) {
+  return device->info.host_accessible;
 }
 
 static tarn_status ask_memory(tarn_device *device, size_t *out_total,

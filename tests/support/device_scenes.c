@@ -351,8 +351,11 @@ static void ask(stage *s) {
   require(CALL(tarn_place_equal)(place, place));
   require(*CALL(tarn_place_text)(place, text, sizeof text) != '\0');
   require(CALL(tarn_device_function_name)(TARN_FN_STREAMS) != NULL);
+  require(CALL(tarn_device_type)(s->device) == s->info.type);
   require(CALL(tarn_device_functions)(s->device) == s->info.functions);
   require(CALL(tarn_device_extensions)(s->device) == s->info.extensions);
+  require(CALL(tarn_device_host_accessible)(s->device) ==
+          s->info.host_accessible);
   require(CALL(tarn_device_extension_name)(TARN_EXTENSION_RANGES) != NULL);
 }
 

@@ -21,8 +21,10 @@
   X(tarn_device_function_name)    \
   X(tarn_device_extension_name)   \
   X(tarn_device_query)            \
+  X(tarn_device_type)             \
   X(tarn_device_functions)        \
   X(tarn_device_extensions)       \
+  X(tarn_device_host_accessible)  \
   X(tarn_device_memory)           \
   X(tarn_device_synchronize)      \
   X(tarn_device_allocate)         \
