@@ -200,6 +200,7 @@ START_TEST(the_cheapest_way) {
   tarn_device *b = sim_open("sim:1");
   tarn_device *c = sim_open("fake:0");
   tarn_device *d = sim_open("fake:1");
+  size_t queries = fake_seen.memory_queries;
   unsigned within = tarn__route_price(tarn_place_on(a), unified_of(a));
   unsigned direct = tarn__route_price(tarn_place_on(a), tarn_place_on(b));
   unsigned host = tarn__route_price(TARN_HOST, tarn_place_on(a));
@@ -217,6 +218,8 @@ START_TEST(the_cheapest_way) {
   // Of different plug-ins, whatever each of them can.
   ck_assert_uint_eq(tarn__route_price(tarn_place_on(a), tarn_place_on(c)),
                     staged);
+  // A buffer asks with its gate held.
+  ck_assert_uint_eq(fake_seen.memory_queries, queries);
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
   assert_ok(tarn_device_close(c));
