@@ -246,6 +246,11 @@ START_TEST(a_query_that_fails) {
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_ok(tarn_synced_set_gpu_data(x, address));
   assert_head(x, TARN_HEAD_AT_GPU);
+  assert_ok(tarn_sim_faults("pointer_query@1"));
+  assert_status(tarn_synced_set_cpu_data(x, outside), TARN_E_DEVICE);
+  assert_head(x, TARN_HEAD_AT_GPU);
+  assert_ok(tarn_synced_set_cpu_data(x, outside));
+  assert_head(x, TARN_HEAD_AT_CPU);
 }
 END_TEST
 

@@ -49,15 +49,15 @@ static tarn_status refuse(const question *q, tarn_addr address,
 
 static tarn_status ask(const question *q, tarn_addr address,
                        tarn_pointer_info *out_found) {
-  bool at_host = q->place.kind == TARN_PLACE_HOST;
   tarn_status status = tarn_device_pointer_query(q->device, address, out_found);
   if (status == TARN_E_UNSUPPORTED) return TARN_OK;
   if (status == TARN_OK) {
     return is_good(q, out_found) ? TARN_OK : refuse(q, address, out_found);
   }
+  if (status != TARN_E_INVALID) return status;
   // What no driver knows is the host's.
-  if (at_host || (status == TARN_E_INVALID && q->accessible)) return TARN_OK;
-  return status == TARN_E_INVALID ? refuse(q, address, NULL) : status;
+  bool good = q->place.kind == TARN_PLACE_HOST || q->accessible;
+  return good ? TARN_OK : refuse(q, address, NULL);
 }
 
 static bool reaches(const tarn_pointer_info *found, tarn_addr address) {
