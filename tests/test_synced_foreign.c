@@ -2,7 +2,11 @@
 // device can tell whose it is, before anything has changed. What can be told
 // to be the place's own is taken, however it was made. And copies that fail
 // change neither head nor pointers nor what is valid.
+#include <unistd.h>
+
 #include "support/document.h"
+#include "support/fake_extension.h"
+#include "support/fake_plugin.h"
 #include "tarn/range.h"
 #include "test_synced_wrap_kit.h"
 
@@ -254,6 +258,114 @@ START_TEST(a_query_that_fails) {
 }
 END_TEST
 
+// --- what a driver is called for -------------------------------------------
+
+static tarn_device *open_fake(bool extension) {
+  tarn_device *device = NULL;
+  fake_ext.there = extension;
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &device));
+  x = buffer_on(device, SIZE);
+  return device;
+}
+
+// Nothing is asked of a driver that cannot tell.
+START_TEST(no_calls_of_devices_that_cannot_tell) {
+  tarn_device *device = open_fake(false);
+  assert_ok(try_wrap(tarn_place_on(device), address_of(outside), 0, NULL));
+  size_t calls = fake_seen.set_device_calls;
+  size_t queries = fake_seen.memory_queries;
+  assert_ok(try_wrap(tarn_place_on(device), address_of(outside), 0, NULL));
+  assert_ok(try_wrap(TARN_HOST, address_of(outside), 0, NULL));
+  ck_assert_uint_eq(fake_seen.set_device_calls, calls);
+  ck_assert_uint_eq(fake_seen.memory_queries, queries);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(nothing_else_is_asked_of_others) {
+  tarn_device *device = open_fake(true);
+  size_t queries = fake_seen.memory_queries;
+  fake_ext.refusing = FAKE_SLOT(pointer_query);
+  fake_ext.answer = TARN_E_INVALID;
+  assert_ok(try_wrap(TARN_HOST, address_of(outside), 0, NULL));
+  ck_assert_uint_ne(fake_ext_seen.called & FAKE_SLOT(pointer_query), 0);
+  ck_assert_uint_eq(fake_seen.memory_queries, queries);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// As another thread might, in the middle of a wrap at the host.
+static tarn_device *closing;
+static int closes;
+
+static void close_meanwhile(void) {
+  assert_status(tarn_device_close(closing), TARN_E_STATE);
+  assert_error_says("fake:0: cannot close: buffer");
+  closes++;
+}
+
+START_TEST(a_device_that_is_asked_stays_open) {
+  closing = open_fake(true);
+  fake_ext.refusing = FAKE_SLOT(pointer_query);
+  fake_ext.answer = TARN_E_INVALID;
+  fake_ext.asked = close_meanwhile;
+  assert_ok(try_wrap(TARN_HOST, address_of(outside), 0, NULL));
+  ck_assert_int_eq(closes, 2);
+  fake_ext.asked = NULL;
+  assert_ok(tarn_device_close(closing));
+  assert_ok(try_wrap(TARN_HOST, address_of(outside), 0, NULL));
+  assert_ok(tarn_synced_destroy(x));
+}
+END_TEST
+
+// Another room, which is asked after the buffers whether the device may close,
+// and takes its time.
+static _Atomic bool is_closing;
+static tarn_status objection;
+static pthread_t wrapper;
+
+static void *wrap_at_host(void *unused) {
+  (void)unused;
+  require(try_wrap(TARN_HOST, address_of(outside), 0, NULL) == TARN_OK);
+  return NULL;
+}
+
+static tarn_status close_slowly(tarn_device *device, void *pointer,
+                                bool commit) {
+  (void)device;
+  (void)pointer;
+  if (commit) return TARN_OK;
+  is_closing = true;
+  require(pthread_create(&wrapper, NULL, wrap_at_host, NULL) == 0);
+  usleep(50000);
+  is_closing = false;
+  return objection;
+}
+
+static void note_when(void) {
+  require(!is_closing);
+  closes++;
+}
+
+// Nor is it asked while it closes, nor once it has; if it does not, it is.
+START_TEST(a_device_that_closes_is_not_asked) {
+  tarn_device *device = open_fake(true);
+  objection = _i == 0 ? TARN_OK : TARN_E_STATE;
+  fake_ext.refusing = FAKE_SLOT(pointer_query);
+  fake_ext.answer = TARN_E_INVALID;
+  fake_ext.asked = note_when;
+  assert_ok(
+      tarn_device_attach(device, TARN_SLOT_POOL, &objection, close_slowly));
+  assert_status(tarn_device_close(device), objection);
+  ck_assert_int_eq(pthread_join(wrapper, NULL), 0);
+  ck_assert_int_eq(closes, _i == 0 ? 0 : 2);
+  assert_ok(tarn_synced_destroy(x));
+}
+END_TEST
+
 // --- copies that fail ------------------------------------------------------
 
 // Both sides as they were.
@@ -337,11 +449,14 @@ int main(void) {
   add_looped_case(suite, "pools", blocks_of_pools, 0, STRATEGIES);
   add_looped_case(suite, "cannot", devices_that_cannot_tell, 0,
                   DOCUMENT_DEVICES);
+  add_looped_case(suite, "closing", a_device_that_closes_is_not_asked, 0, 2);
   add_looped_case(suite, "to_host", a_failed_copy_to_the_host, 0, 2);
   add_looped_case(suite, "to_device", a_failed_copy_to_the_device, 0, 2);
   ADD_CASE(suite, "places", device_memory_is_none_of_the_hosts,
            unified_places_want_what_both_can_touch, mapped_memory,
            unified_and_pinned_memory, no_bytes_are_anybodys,
            a_query_that_fails);
+  ADD_CASE(suite, "calls", no_calls_of_devices_that_cannot_tell,
+           nothing_else_is_asked_of_others, a_device_that_is_asked_stays_open);
   return run_synced_suite(suite);
 }

@@ -378,7 +378,10 @@ typedef struct tarn_wrap_options {
 // TARN_WRAP_FILL, the place takes memory of its own, and lets the borrowed one
 // go; TARN_E_STATE while another access there is open, or TARN_ACCESS_WAIT.
 //
-// Cost:     two calls of a driver that can be asked.
+// Cost:     to ask, at most two calls of the driver; none where it cannot tell.
+//           At the host the device of the options cannot close meanwhile:
+//           tarn_device_close in another thread is TARN_E_STATE. One that has
+//           begun to close is waited for.
 // Lifetime: until it was let go: by another wrap, tarn_synced_evict, the case
 //           above, or the end of the buffer and all of its views.
 // TARN_E_STATE    an access is open anywhere in the buffer, or with

@@ -31,8 +31,22 @@ static const tarn__side *side_at(const tarn__core *core,
   return NULL;
 }
 
-static tarn_status object(const tarn__core *core, const tarn_device *device) {
+// From here on nobody begins to use it, until that close is over.
+static bool is_used(tarn__core *core, const tarn_device *device) {
+  if (core->device != device) return false;
+  if (core->device_users > 0) return true;
+  core->device_closing = true;
+  core->device_asks++;
+  return false;
+}
+
+static tarn_status object(const tarn__core *core, const tarn_device *device,
+                          bool used) {
   char text[TARN__CORE_TEXT];
+  if (used) {
+    return tarn__fail(TARN_E_STATE, "%s: cannot close: %s is using it",
+                      tarn_device_name(device), tarn__core_text(core, text));
+  }
   return tarn__fail(TARN_E_STATE, "%s: cannot close: %s has %zu bytes there",
                     tarn_device_name(device), tarn__core_text(core, text),
                     core->size);
@@ -68,8 +82,10 @@ static tarn_status ask(void *context, tarn__core *core) {
   tarn__gate_enter(&core->gate);
   const tarn__side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
+  bool used = side == NULL && is_used(core, device);
   tarn__gate_leave(&core->gate);
-  return side == NULL ? TARN_OK : object(core, device);
+  bool agrees = side == NULL && !used;
+  return agrees ? TARN_OK : object(core, device, used);
 }
 
 tarn_status tarn__closing_ask(tarn_device *device) {
@@ -103,4 +119,41 @@ static tarn_status commit(void *context, tarn__core *core) {
 void tarn__closing_commit(tarn_device *device) {
   tarn_status status = tarn__registry_each(commit, device);
   (void)status;  // each of them answers TARN_OK
+}
+
+// --- using it meanwhile ----------------------------------------------------
+
+// A close holds the lock of the device room's registry all the time, as an open
+// does. Of cpu:0, which is always open, that calls no driver.
+static bool pass_a_close(void) {
+  tarn_device *host = NULL;
+  return tarn_device_open("cpu:0", &host) == TARN_OK &&
+         tarn_device_close(host) == TARN_OK;
+}
+
+// The close that asked as number |asks| is over. If the device is still there,
+// it was refused.
+static void note_refusal(tarn__core *core, uint64_t asks) {
+  if (core->device_asks == asks) core->device_closing = false;
+}
+
+tarn_device *tarn__closing_hold(tarn__core *core) {
+  tarn__core_enter(core);
+  while (core->device != NULL && core->device_closing) {
+    uint64_t asks = core->device_asks;
+    tarn__core_leave(core);
+    bool over = pass_a_close();
+    tarn__core_enter(core);
+    if (over) note_refusal(core, asks);
+  }
+  tarn_device *device = core->device;
+  if (device != NULL) core->device_users++;
+  tarn__core_leave(core);
+  return device;
+}
+
+void tarn__closing_let_go(tarn__core *core) {
+  tarn__core_enter(core);
+  core->device_users--;
+  tarn__core_leave(core);
 }

@@ -5,16 +5,23 @@
 #ifndef TARN_SYNCED_CLOSING_H_
 #define TARN_SYNCED_CLOSING_H_
 
-#include "tarn/device.h"
+#include "synced/core.h"
 
 // Buffers let go of marks in its streams that are reached.
 //
-// TARN_E_STATE  a buffer has memory there; the text names it.
+// TARN_E_STATE  a buffer has memory there, or is using it without its gate; the
+//               text names it.
 TARN_MUST_CHECK tarn_status tarn__closing_ask(tarn_device *device);
 
 // It closes: buffers that were there forget it. Places of it that they have
 // counts for are nowhere from now on.
 void tarn__closing_commit(tarn_device *device);
+
+// Keeps the device of |core| open until tarn__closing_let_go; NULL: there is
+// none, or it has closed. Where a close of it is under way, waits until that is
+// over, so not with the gate or the lock of the device room's registry.
+tarn_device *tarn__closing_hold(tarn__core *core);
+void tarn__closing_let_go(tarn__core *core);
 
 // Whether |place| was one of a device that has closed since.
 static inline bool tarn__closing_is_nowhere(tarn_place place) {

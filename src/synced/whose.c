@@ -12,6 +12,7 @@
 #include "synced/whose.h"
 
 #include "base/status.h"
+#include "synced/closing.h"
 
 typedef struct question {
   const tarn__core *core;
@@ -73,10 +74,28 @@ static tarn_status ask_both_ends(const question *q, tarn_addr address) {
   return ask(q, last, &found);
 }
 
-tarn_status tarn__whose_check(const tarn__core *core, tarn_place place,
+static bool can_be_asked(const tarn_device *device, tarn_place place) {
+  if (place.kind == TARN_PLACE_HOST && tarn_device_host_accessible(device)) {
+    return false;
+  }
+  return (tarn_device_extensions(device) & TARN_EXTENSION_POINTERS) != 0;
+}
+
+// At the host the buffer's own device is asked, which nobody who wraps there
+// need know of: another thread may be closing it.
+static tarn_status check_at_host(tarn__core *core, tarn_place place,
+                                 tarn_addr address) {
+  tarn_status status = TARN_OK;
+  tarn_device *device = tarn__closing_hold(core);
+  question q = {.core = core, .device = device, .place = place};
+  if (device == NULL) return TARN_OK;
+  if (can_be_asked(device, place)) status = ask_both_ends(&q, address);
+  tarn__closing_let_go(core);
+  return status;
+}
+
+tarn_status tarn__whose_check(tarn__core *core, tarn_place place,
                               tarn_addr address) {
-  question q = {.core = core, .device = place.device, .place = place};
-  if (place.kind == TARN_PLACE_HOST) q.device = core->device;
   if (core->size == 0) return TARN_OK;
   if (core->size - 1 > UINT64_MAX - address) {
     char text[TARN__CORE_TEXT];
@@ -84,12 +103,11 @@ tarn_status tarn__whose_check(const tarn__core *core, tarn_place place,
                       tarn__core_text(core, text), core->size,
                       (unsigned long long)address);
   }
-  if (q.device == NULL) return TARN_OK;
-  tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_device_query(q.device, &info);
-  if (status != TARN_OK) return status;
-  q.accessible = info.host_accessible;
-  if ((info.extensions & TARN_EXTENSION_POINTERS) == 0) return TARN_OK;
-  if (q.place.kind == TARN_PLACE_HOST && q.accessible) return TARN_OK;
+  if (place.kind == TARN_PLACE_HOST) return check_at_host(core, place, address);
+  if (!can_be_asked(place.device, place)) return TARN_OK;
+  question q = {.core = core,
+                .device = place.device,
+                .place = place,
+                .accessible = tarn_device_host_accessible(place.device)};
   return ask_both_ends(&q, address);
 }

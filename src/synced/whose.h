@@ -5,11 +5,12 @@
 #include "synced/core.h"
 
 // Whether the bytes at |address| can be |core|'s memory at |place|, as far as
-// the device knows. Without the gate.
+// the device knows. Without the gate. A device that cannot be asked is not
+// called.
 //
 // TARN_E_INVALID  they are memory of another place, or of none.
 // TARN_E_DEVICE   the driver failed.
-TARN_MUST_CHECK tarn_status tarn__whose_check(const tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__whose_check(tarn__core *core,
                                               tarn_place place,
                                               tarn_addr address);
 

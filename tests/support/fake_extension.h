@@ -48,6 +48,7 @@ typedef struct fake_ext_habits {
   const char *text;          // error_text, NULL: it writes nothing
   const char *stream_text;   // error_text of a stream
   tarn_ext_pointer pointer;  // what pointer_query answers
+  void (*asked)(void);       // called by pointer_query first; NULL: nothing is
 } fake_ext_habits;
 
 // What has happened to it.
