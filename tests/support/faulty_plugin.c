@@ -17,7 +17,8 @@ enum { DEVICES = 2, ALIGN = 256, WORST_ORDER = 64 };
 static const size_t capacity = (size_t)1 << 30;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below
 static size_t used[DEVICES];
-static void *newest;  // the block that was taken last
+static size_t elsewhere;  // what another process has taken
+static void *newest;      // the block that was taken last
 
 static _Thread_local int current;
 static int current_of_all;
@@ -64,7 +65,8 @@ static C_Status set_device(const C_Device device) {
 }
 
 static C_Status get_device(const C_Device device) {
-  bool global = has("current_is_global") || has("current_decides");
+  bool global = has("current_is_global") || has("current_decides") ||
+                has("memory_in_common") || has("another_process");
   device->id = global ? current_of_all : current;
   return C_SUCCESS;
 }
@@ -166,6 +168,8 @@ static C_Status stats(const C_Device device, size_t *total, size_t *free_) {
   if (!is_device(device)) return C_ERROR;
   pthread_mutex_lock(&lock);
   size_t taken = used[index_of(device)];
+  if (has("memory_in_common")) taken = used[0] + used[1];
+  if (has("another_process")) taken += elsewhere += ALIGN;
   pthread_mutex_unlock(&lock);
   *total = has("total_shrinks") ? capacity - taken : capacity;
   *free_ = capacity - taken;
