@@ -50,9 +50,6 @@ static void ask_for_nonsense(void) {
   o.size = SIZE_MAX;
   o.granularity = 1;
   must_be_refused(&o, TARN_E_INVALID, "overflow");
-  o = sensible();
-  o.name = "";
-  must_be_refused(&o, TARN_E_INVALID, "");
 }
 
 START_TEST(nonsense) {
@@ -263,6 +260,32 @@ START_TEST(limits_of_pools) {
 }
 END_TEST
 
+// Without a name, or with an empty one, the tag is "whole".
+static void have_no_name(void) {
+  tarn_pool *pool = NULL;
+  tarn_tag tag = 0;
+  tarn_pool_tag_stats stats = {.struct_size = sizeof stats};
+  tarn_whole_options o = sensible();
+  MUST_BE(tarn_pool_of(TARN_HOST, &pool), TARN_OK);
+  MUST_BE(tarn_pool_tag("whole", &tag), TARN_OK);
+  for (int i = 0; i < 2; i++) {
+    tarn_whole *whole = NULL;
+    tarn_whole_info info = {.struct_size = sizeof info};
+    o.name = i == 0 ? NULL : "";
+    MUST_BE(tarn_whole_create(my.comm, &o, &whole), TARN_OK);
+    MUST_BE(tarn_whole_query(whole, &info), TARN_OK);
+    MUST_BE(tarn_pool_query_tag(pool, tag, &stats), TARN_OK);
+    MUST(stats.charged_bytes == info.charged);
+    MUST(my.rank > 0 || info.charged > 0);
+    MUST_BE(tarn_whole_destroy(whole), TARN_OK);
+  }
+}
+
+START_TEST(names_may_be_empty) {
+  run_ranks(2, "no name", have_no_name);
+}
+END_TEST
+
 static void see_the_charge(void) {
   tarn_place place = open_ground(where);
   tarn_pool *pool = NULL;
@@ -438,6 +461,7 @@ int main(void) {
   ADD_CASE(suite, "devices", devices_that_cannot);
   add_looped_case(suite, "limits", limits_of_pools, 0, GROUNDS);
   add_looped_case(suite, "charges", charges, 0, GROUNDS);
+  ADD_CASE(suite, "names", names_may_be_empty);
   add_looped_case(suite, "forks", children_of_ranks, 0, GROUNDS);
   add_looped_case(suite, "peers", survivors_free_what_is_theirs, 0, GROUNDS);
   add_looped_case(suite, "no peers", nothing_begins_without_a_peer, 0, GROUNDS);

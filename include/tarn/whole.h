@@ -102,7 +102,8 @@ typedef struct tarn_whole_options {
                             // NULL: as tarn_whole_partition. A rank may have 0
   const char *name;         // what texts call it, up to 47 bytes, and the tag
                             // under which the pool of the place accounts for
-                            // this rank's memory; NULL: no name, and "whole"
+                            // this rank's memory; NULL or "": no name, and
+                            // "whole"
 } tarn_whole_options;
 
 // Makes one. Collective. It is zeros.

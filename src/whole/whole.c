@@ -145,7 +145,8 @@ static tarn_status find_pool(tarn_whole *whole, const char *name) {
   tarn_status status = tarn_device_open("cpu:0", &whole->host);
   if (status == TARN_OK) status = tarn_pool_of(whole->place, &whole->pool);
   if (status != TARN_OK) return status;
-  return tarn_pool_tag(name != NULL ? name : "whole", &whole->tag);
+  bool named = name != NULL && name[0] != '\0';
+  return tarn_pool_tag(named ? name : "whole", &whole->tag);
 }
 
 static tarn_status fill(tarn_whole *whole, const tarn__order *order) {
