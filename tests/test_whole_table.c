@@ -189,6 +189,15 @@ static void mean_different_tables(void) {
   must_be_refused(&o,
                   "rank 1 has a table that is continuous on the host, 16 "
                   "rows of 5 x i32");
+  o.dtype = TARN_DTYPE_F32;
+  if (my.rank == 1) o.width = 0;
+  must_be_refused(&o,
+                  "rank 1 has a vector that is continuous on the host, 16 x "
+                  "f32, pieces of ");
+  o.type = TARN_WHOLE_DISTRIBUTED;
+  must_be_refused(&o, "rank 1 has a vector that is distributed on the host");
+  MUST(strstr(tarn_last_error(), "pieces") == NULL);
+  o = options_of(&shapes[0], TARN_WHOLE_CONTINUOUS, TARN_HOST);
   if (my.rank == 1) o.dtype = TARN_DTYPE_NONE;
   must_be_refused(&o, "rank 1: table options: 0 is no dtype");
   o.dtype = TARN_DTYPE_F32;

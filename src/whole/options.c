@@ -171,18 +171,27 @@ typedef struct likeness {
 
 _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 
+static void say_pieces(const tarn__order *order, char *out, size_t out_size) {
+  out[0] = '\0';
+  if (!order->mapped || order->by_handles) return;
+  snprintf(out, out_size, ", pieces of %zu", order->piece);
+}
+
 static void say(const tarn__order *order, char *out, size_t out_size) {
   size_t size = order->options.size;
   size_t granularity = order->options.granularity;
+  const char *dtype = tarn_dtype_name(order->dtype);
+  char pieces[40];
+  say_pieces(order, pieces, sizeof pieces);
   if (order->dtype == TARN_DTYPE_NONE) {
-    snprintf(out, out_size,
-             "a whole that is %s, %zu bytes in blocks of %zu, pieces of %zu",
-             order->kind, size, granularity, order->piece);
+    snprintf(out, out_size, "a whole that is %s, %zu bytes in blocks of %zu%s",
+             order->kind, size, granularity, pieces);
+  } else if (order->width == 0) {
+    snprintf(out, out_size, "a vector that is %s, %zu x %s%s", order->kind,
+             size / granularity, dtype, pieces);
   } else {
-    snprintf(out, out_size,
-             "a table that is %s, %zu rows of %zu x %s, pieces of %zu",
-             order->kind, size / granularity, order->width,
-             tarn_dtype_name(order->dtype), order->piece);
+    snprintf(out, out_size, "a table that is %s, %zu rows of %zu x %s%s",
+             order->kind, size / granularity, order->width, dtype, pieces);
   }
 }
 
