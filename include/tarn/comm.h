@@ -50,10 +50,10 @@
 // Fork:     a communicator that was made before a fork answers TARN_E_STATE in
 //           the child; destroying it there frees host memory only.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where
-//           something is needed; the two above; TARN_E_NOMEM, where nothing has
-//           been exchanged. In a collective, what is wrong or short at one rank
-//           is an error at all, with the text and the number of the lowest such
-//           rank, and the communicator is as it was.
+//           something is needed; the three above; TARN_E_NOMEM, where nothing
+//           has been exchanged. In a collective, what is wrong or short at one
+//           rank is an error at all, with the text and the number of the lowest
+//           such rank, and the communicator is as it was.
 #ifndef TARN_COMM_H_
 #define TARN_COMM_H_
 

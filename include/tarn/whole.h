@@ -33,8 +33,9 @@
 // name: it is gone with the last process that holds it, however that ends.
 //
 // Collectives are the calls that say so: all ranks make them, in the same
-// order; they answer TARN_E_PEER_LOST, TARN_E_TIMEOUT, and TARN_E_INVALID for
-// arguments that differ, as comm.h tells. What fails at one rank fails at all.
+// order; they answer TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT, and
+// TARN_E_INVALID for arguments that differ, as comm.h tells. What fails at one
+// rank fails at all.
 // Nothing synchronises the others: who reads what another rank wrote puts a
 // tarn_comm_barrier between the two.
 //
@@ -139,12 +140,12 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 // if they have not, the allocation stays, and the device cannot be closed. What
 // is queued on streams must not use it any more.
 //
-// TARN_E_PEER_LOST, TARN_E_TIMEOUT  it has ended here all the same.
-// TARN_E_DEVICE                     likewise; a driver refused some of it.
-// TARN_E_INVALID                    ranks mean different wholes, or are in
-//                                   another call: nothing has changed. So it is
-//                                   whenever ranks did not meet and the
-//                                   communicator is not broken by it.
+// TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
+//                 it has ended here all the same.
+// TARN_E_DEVICE   likewise; a driver refused some of it.
+// TARN_E_INVALID  ranks mean different wholes, or are in another call: nothing
+//                 has changed. So it is whenever ranks did not meet and the
+//                 communicator is not broken by it.
 TARN_API tarn_status tarn_whole_destroy(tarn_whole *whole);
 
 typedef struct tarn_whole_info {

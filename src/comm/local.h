@@ -61,7 +61,8 @@ static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
 
 // Goes through a round.
 //
-// TARN_E_PEER_LOST, TARN_E_TIMEOUT  no rank has gone through it.
+// TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
+//                 no rank has gone through it.
 TARN_MUST_CHECK tarn_status tarn__local_round(tarn__local *local);
 
 // A wait for others, which goes by slices: between two it is seen whether they
