@@ -90,7 +90,9 @@ typedef struct likeness {
 _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 
 static tarn_status compare(const tarn_whole *whole,
-                           const tarn__rows_order *order) {
+                           const tarn__rows_order *order,
+                           const tarn__whole_subject *subject) {
+  char call[128];
   char words[256];
   const tarn__tensor *table = &order->table;
   const likeness mine = {.table_dtype = (uint64_t)table->dtype,
@@ -99,15 +101,12 @@ static tarn_status compare(const tarn_whole *whole,
                          .width = table->width,
                          .stride = table->stride,
                          .offset = table->offset};
-  bool named = whole->name[0] != '\0';
+  tarn__whole_say(subject, call, sizeof call);
   snprintf(words, sizeof words,
-           "%s of whole %llu%s%s%s: %zu rows of %zu x %s, %zu bytes apart, %zu "
-           "from the "
-           "beginning, and dense ones of %s",
-           tarn__whole_call_name((tarn__whole_call)order->action),
-           (unsigned long long)whole->serial, named ? " '" : "", whole->name,
-           named ? "'" : "", table->rows, table->width,
-           tarn_dtype_name(table->dtype), table->stride, table->offset,
+           "%s: %zu rows of %zu x %s, %zu bytes apart, %zu from the beginning, "
+           "and dense ones of %s",
+           call, table->rows, table->width, tarn_dtype_name(table->dtype),
+           table->stride, table->offset,
            tarn_dtype_name(order->rows.dense_dtype));
   return tarn_comm_same(whole->comm, &mine, sizeof mine, words);
 }
@@ -115,9 +114,9 @@ static tarn_status compare(const tarn_whole *whole,
 // --- together --------------------------------------------------------------
 
 static tarn_status run(tarn_whole *whole, const tarn__rows_order *order,
-                       tarn_status status) {
+                       const tarn__whole_subject *subject, tarn_status status) {
   status = tarn_comm_agree(whole->comm, status);
-  if (status == TARN_OK) status = compare(whole, order);
+  if (status == TARN_OK) status = compare(whole, order, subject);
   if (status != TARN_OK) return status;
   if (whole->exchange->staging.size == 0) {
     status = tarn__staging_make(&whole->exchange->staging, whole->comm);
@@ -135,7 +134,7 @@ tarn_status tarn__exchange_run(tarn_whole *whole, const tarn__rows_order *order,
   if (status == TARN_OK) status = look(whole, order);
   status = tarn__rows_say_call(&subject, status);
   tarn__comm_call_for(whole->comm, &caller);
-  status = run(whole, order, status);
+  status = run(whole, order, &subject, status);
   tarn__comm_call_for(whole->comm, NULL);
   return status;
 }

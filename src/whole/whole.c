@@ -52,7 +52,7 @@ tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
   return (tarn__whole_subject){call, whole->serial, whole->name};
 }
 
-const char *tarn__whole_call_name(tarn__whole_call call) {
+static const char *call_name(tarn__whole_call call) {
   static const char *const calls[] = {
       [TARN__WHOLE_GATHER] = "tarn_whole_gather",
       [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
@@ -74,8 +74,8 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
   }
   if (s->name[0] != '\0') snprintf(name, sizeof name, " '%.47s'", s->name);
   bool either = number[0] != '\0' || name[0] != '\0';
-  snprintf(out, out_size, "%s%s%s%s", tarn__whole_call_name(s->call),
-           either ? " of" : "", number, name);
+  snprintf(out, out_size, "%s%s%s%s", call_name(s->call), either ? " of" : "",
+           number, name);
 }
 
 tarn__caller tarn__whole_caller(const tarn__whole_subject *subject) {

@@ -163,9 +163,6 @@ typedef struct tarn__whole_subject {
   const char *name;  // "": none
 } tarn__whole_subject;
 
-// "tarn_whole_gather", ...
-const char *tarn__whole_call_name(tarn__whole_call call);
-
 tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
                                            const tarn_whole *whole);
 void tarn__whole_say(const void *subject, char *out, size_t out_size);
