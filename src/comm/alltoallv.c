@@ -41,7 +41,7 @@ static mark mark_of(const tarn__local *local, size_t rank, size_t index) {
   return value;
 }
 
-// What one direction of a rank is to be, by rank.
+// What this rank sends to each rank and receives of each, as all agreed.
 typedef struct agreed {
   const size_t *send_sizes;
   const size_t *receive_sizes;
