@@ -18,7 +18,7 @@
 #define AREA_NAME "tarn:comm"
 
 enum {
-  VERSION = 1,
+  VERSION = 2,  // of what stands here, and of tarn__card in comm/comm.h
   MOST_SLOT = 256 << 10,
   MOST_SLOTS = 8 << 20,  // bytes of all slots
 };

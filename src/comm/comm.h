@@ -47,6 +47,8 @@ typedef enum tarn__collective {
   TARN__SPLIT,
 } tarn__collective;
 
+// Ranks may have different builds of the library: whoever changes it gives the
+// area another version (area.c).
 typedef struct tarn__card {
   uint32_t call;  // a tarn__collective
   int32_t status;
