@@ -178,6 +178,45 @@ START_TEST(what_cannot_fit_moves) {
 }
 END_TEST
 
+// Who has gone gives no place and takes none, and the others have new numbers.
+static void assert_left(const tarn_plan_buffer *buffers, size_t count,
+                        tarn_plan_pair pair, size_t moved) {
+  const uint64_t capacity = 250;
+  tarn_plan_problem problem = problem_of(buffers, count, &capacity);
+  problem.pairs = &pair;
+  problem.pair_count = 1;
+  plan_moves moves = plan_fit_moves(&problem, seconds);
+  ck_assert(moves.known);
+  ck_assert_uint_eq(moves.count, 1);
+  ck_assert_uint_eq(moves.items[0], moved);
+  ck_assert_uint_ge(moves.height, 200);  // which is needed at once
+  ck_assert_uint_le(moves.height, capacity);
+  plan_moves_deinit(&moves);
+}
+
+START_TEST(pairs_are_those_of_what_is_left) {
+  // The last one takes the place of the one before.
+  const tarn_plan_buffer in_front[] = {{.first = 0, .last = 9, .size = 1000},
+                                       {.first = 4, .last = 7, .size = 100},
+                                       {.first = 0, .last = 3, .size = 10},
+                                       {.first = 2, .last = 5, .size = 100}};
+  const tarn_plan_buffer between[] = {{.first = 0, .last = 9, .size = 1000},
+                                      {.first = 0, .last = 3, .size = 10},
+                                      {.first = 2, .last = 5, .size = 100},
+                                      {.first = 4, .last = 7, .size = 100}};
+  const tarn_plan_buffer giver[] = {{.first = 0, .last = 3, .size = 1000},
+                                    {.first = 2, .last = 5, .size = 100},
+                                    {.first = 4, .last = 7, .size = 100}};
+  const tarn_plan_buffer taker[] = {{.first = 0, .last = 5, .size = 100},
+                                    {.first = 4, .last = 9, .size = 1000},
+                                    {.first = 4, .last = 8, .size = 100}};
+  assert_left(in_front, 4, (tarn_plan_pair){2, 3}, 0);
+  assert_left(between, 4, (tarn_plan_pair){1, 2}, 0);
+  assert_left(giver, 3, (tarn_plan_pair){0, 1}, 0);
+  assert_left(taker, 3, (tarn_plan_pair){0, 1}, 1);
+}
+END_TEST
+
 START_TEST(without_a_limit_nothing_moves) {
   const tarn_plan_buffer one = {.last = 1, .size = 5};
   const uint64_t capacities[] = {0, 5};
@@ -301,7 +340,8 @@ int main(void) {
   ADD_CASE(suite, "overfull", what_is_left_is_not_too_much, few_are_chosen,
            many_are_chosen, none_are_chosen_where_all_fit);
   ADD_CASE(suite, "moves", moves_make_it_fit, holes_are_moved_too,
-           what_cannot_fit_moves, without_a_limit_nothing_moves);
+           what_cannot_fit_moves, pairs_are_those_of_what_is_left,
+           without_a_limit_nothing_moves);
   ADD_CASE(suite, "factors", the_factor_is_that_of_the_heights,
            what_stays_may_be_too_much, units_stay_whole);
   ADD_CASE(suite, "traces", a_trace_is_a_problem, the_bound_is_the_peak);

@@ -155,7 +155,7 @@ static void write_moves(const plan_answer *answer, FILE *out) {
   size_t shown = moves->count < ROWS ? moves->count : ROWS;
   if (!moves->known) {
     fprintf(out,
-            "Nothing was found in time that could lie elsewhere for the rest "
+            "Nothing was found that could lie elsewhere for the rest "
             "to fit into %s.\n",
             format_bytes(room, capacity));
     return;

@@ -47,8 +47,26 @@ uint64_t plan_fit_capacity(const tarn_plan_problem *problem) {
 typedef struct rest {
   tarn_plan_problem problem;
   tarn_plan_buffer *buffers;
+  tarn_plan_pair *pairs;
   size_t *whose;
 } rest;
+
+// Buffers have new numbers. Who has gone gives no place and takes none.
+static void take_pairs(const fitting *f, rest *r) {
+  size_t *number = tool_array(f->problem->count + 1, sizeof *number);
+  for (size_t i = 0; i < r->problem.count; i++)
+    number[r->whose[i]] = i;
+  r->pairs = tool_array(f->problem->pair_count + 1, sizeof *r->pairs);
+  r->problem.pairs = r->pairs;
+  r->problem.pair_count = 0;
+  for (size_t i = 0; i < f->problem->pair_count; i++) {
+    tarn_plan_pair pair = f->problem->pairs[i];
+    if (f->moved[pair.giver] || f->moved[pair.taker]) continue;
+    r->pairs[r->problem.pair_count++] =
+        (tarn_plan_pair){number[pair.giver], number[pair.taker]};
+  }
+  free(number);
+}
 
 static rest make_rest(const fitting *f, bool limited) {
   rest r = {.problem = *f->problem};
@@ -65,11 +83,13 @@ static rest make_rest(const fitting *f, bool limited) {
     r.whose[r.problem.count] = i;
     r.buffers[r.problem.count++] = f->problem->buffers[i];
   }
+  take_pairs(f, &r);
   return r;
 }
 
 static void free_rest(const rest *r) {
   free(r->buffers);
+  free(r->pairs);
   free(r->whose);
 }
 

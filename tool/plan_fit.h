@@ -9,7 +9,7 @@
 
 // Buffers that have to lie elsewhere, so that the others fit.
 typedef struct plan_moves {
-  bool known;     // false: no set was found in time
+  bool known;     // false: no set was found
   size_t *items;  // indices, the largest first
   size_t count;
   uint64_t bytes;
@@ -30,7 +30,7 @@ uint64_t *plan_fit_unlimited(const tarn_plan_problem *problem, double seconds,
                              uint64_t *out_height);
 
 // How much smaller sizes would have to be: the factor, cut to four digits, at
-// which a plan fits; 0: none was found in time, or none can be. |kept|, by
+// which a plan fits; 0: none was found, or none can be. |kept|, by
 // buffer, NULL for none: those whose sizes stay. |height| is that of a plan of
 // the sizes as they are, or about that.
 double plan_fit_factor(const tarn_plan_problem *problem, const bool *kept,
