@@ -1,5 +1,6 @@
 // The files that verbs write: an input is never overwritten, and neither is a
 // file of another kind, unless --force says so.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void write_input(const verb_case *verb) {
   }
 }
 
-static tool_output run_verb(const verb_case *verb, bool force) {
+static tool_output run_verb_to(int fd, const verb_case *verb, bool force) {
   const char *argv[WORDS + 3] = {"tarn"};
   size_t count = 1;
   for (size_t i = 0; i < WORDS && verb->words[i] != NULL; i++) {
@@ -74,7 +75,11 @@ static tool_output run_verb(const verb_case *verb, bool force) {
     argv[count++] = word;
   }
   if (force) argv[count++] = "--force";
-  return tool_run_list(-1, argv);
+  return tool_run_list(fd, argv);
+}
+
+static tool_output run_verb(const verb_case *verb, bool force) {
+  return run_verb_to(-1, verb, force);
 }
 
 static void assert_refused(tool_output o, const char *part) {
@@ -185,6 +190,67 @@ START_TEST(a_link_to_nowhere_stays) {
 }
 END_TEST
 
+// --- stdout ----------------------------------------------------------------
+
+#define BEFORE "precious\n"
+
+// Free them.
+static char *bytes_of(const char *path, size_t *out_size) {
+  *out_size = (size_t)stat_of(path).st_size;
+  FILE *file = fopen(path, "rb");
+  ck_assert_ptr_nonnull(file);
+  char *bytes = calloc(*out_size + 1, 1);
+  ck_assert_ptr_nonnull(bytes);
+  ck_assert_uint_eq(fread(bytes, 1, *out_size, file), *out_size);
+  ck_assert_int_eq(fclose(file), 0);
+  return bytes;
+}
+
+// What a replay measures is never the same.
+static void assert_same_file(const char *found, size_t found_size,
+                             const char *expected, size_t expected_size,
+                             bool is_replay) {
+  static const char end[] = "</html>\n";
+  if (is_replay) {
+    ck_assert_uint_gt(found_size, strlen(end));
+    ck_assert_str_eq(found + found_size - strlen(end), end);
+  } else {
+    ck_assert_uint_eq(found_size, expected_size);
+    ck_assert_mem_eq(found, expected, found_size);
+  }
+}
+
+// By its name, which may be that of a file in which there is something
+// already: what is written stands behind that, and alone.
+START_TEST(stdout_is_written_to) {
+  const verb_case *verb = &verbs[_i];
+  char before[512];
+  size_t expected_size, size;
+  write_input(verb);
+  snprintf(before, sizeof before, "%s", tool_file("before"));
+  assert_written(run_verb(verb, false));
+  char *expected = bytes_of(out, &expected_size);
+  write_text(before, BEFORE);
+  struct stat there = stat_of(before);
+  for (int by_name = 0; by_name < 2; by_name++) {
+    ck_assert_int_eq(truncate(before, strlen(BEFORE)), 0);
+    snprintf(out, sizeof out, "%s", by_name ? before : "/dev/stdout");
+    int fd = open(before, O_WRONLY | O_APPEND);
+    tool_output o = run_verb_to(fd, verb, false);
+    ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+    char *found = bytes_of(before, &size);
+    ck_assert_int_eq(strncmp(found, BEFORE, strlen(BEFORE)), 0);
+    assert_same_file(found + strlen(BEFORE), size - strlen(BEFORE), expected,
+                     expected_size, strcmp(verb->words[0], "replay") == 0);
+    ck_assert_uint_eq(stat_of(before).st_ino, there.st_ino);
+    tool_output_free(&o);
+    free(found);
+    close(fd);
+  }
+  free(expected);
+}
+END_TEST
+
 // --- one verb each ---------------------------------------------------------
 
 START_TEST(pages_of_both_verbs_replace_each_other) {
@@ -266,6 +332,7 @@ int main(void) {
   tcase_add_loop_test(each, its_own_is_replaced, 0, VERBS);
   tcase_add_loop_test(each, an_empty_file_is_filled, 0, VERBS);
   tcase_add_loop_test(each, a_link_to_nowhere_stays, 0, VERBS);
+  tcase_add_loop_test(each, stdout_is_written_to, 5, VERBS);
   tcase_add_test(each, pages_of_both_verbs_replace_each_other);
   tcase_add_test(each, each_page_of_a_folder);
   tcase_add_test(each, a_previous_plan_is_an_input);

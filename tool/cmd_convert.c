@@ -1,4 +1,5 @@
 // tarn convert: a trace into a file of another format.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -145,15 +146,38 @@ static void say_if_large(const command *c, const tarn_trace *trace) {
            (unsigned long long)(bytes / (uint64_t)file.st_size), c->words[0]);
 }
 
+typedef struct output {
+  FILE *file;
+  int error;
+} output;
+
+static tarn_status put_piece(void *context, const void *bytes, size_t size) {
+  output *out = context;
+  if (fwrite(bytes, 1, size, out->file) == size) return TARN_OK;
+  out->error = errno ? errno : EIO;
+  return TARN_E_IO;
+}
+
+// What stdout leads to is not replaced: there may be something in it.
+static tool_exit write_trace(const command *c, const tarn_trace *trace,
+                             tarn_trace_format format) {
+  const char *path = c->words[1];
+  output out = {.file = tool_out()};
+  tarn_status status = outfile_is_stdout(path)
+                           ? tarn_trace_write_to(trace, format, put_piece, &out)
+                           : tarn_trace_write(trace, format, path);
+  if (status == TARN_OK) return TOOL_DONE;
+  if (out.error == 0) return tool_fail(c->verb, "%s", tarn_last_error());
+  return tool_fail(c->verb, "%s: %s", path, strerror(out.error));
+}
+
 static tool_exit convert(const command *c, tarn_trace_format format) {
   tarn_trace *trace = NULL;
   tool_exit status =
       load_trace(c->verb, c->words[0], &c->trace_options, &trace);
   if (status != TOOL_DONE) return status;
   if (format == TARN_TRACE_FORMAT_PERFETTO) say_if_large(c, trace);
-  if (tarn_trace_write(trace, format, c->words[1]) != TARN_OK) {
-    status = tool_fail(c->verb, "%s", tarn_last_error());
-  }
+  status = write_trace(c, trace, format);
   tarn_trace_destroy(trace);
   return status;
 }
