@@ -251,6 +251,35 @@ START_TEST(stdout_is_written_to) {
 }
 END_TEST
 
+START_TEST(the_answer_goes_to_stderr_then) {
+  static const struct {
+    int verb;
+    const char *answer;
+  } answers[] = {{2, "are enough"}, {4, "are enough"}};
+  for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    write_input(&verbs[answers[i].verb]);
+    snprintf(out, sizeof out, "/dev/stdout");
+    tool_output o = run_verb(&verbs[answers[i].verb], false);
+    ck_assert_int_eq(o.status, 0);
+    assert_contains(o.err, answers[i].answer);
+    ck_assert_ptr_null(strstr(o.out, answers[i].answer));
+    tool_output_free(&o);
+  }
+}
+END_TEST
+
+// Nothing is mixed up where all of it is thrown away.
+START_TEST(nowhere_is_not_stdout) {
+  int nowhere = open("/dev/null", O_WRONLY);
+  write_input(&verbs[2]);
+  tool_output o =
+      tool_run_to(nowhere, "plan", in, "--out", "/dev/null", "-o", "json");
+  assert_done(&o);
+  tool_output_free(&o);
+  close(nowhere);
+}
+END_TEST
+
 // --- one verb each ---------------------------------------------------------
 
 START_TEST(pages_of_both_verbs_replace_each_other) {
@@ -286,10 +315,22 @@ START_TEST(a_previous_plan_is_an_input) {
 }
 END_TEST
 
+// By whatever name, and whether it is there or not.
 START_TEST(two_outputs_are_two_files) {
+  static const char same[] = "--out and --svg name the same file";
+  char other[1024];
   write_input(&verbs[2]);
-  assert_misuse(tool_run("plan", in, "--out", out, "--svg", out),
-                "--out and --svg name the same file");
+  char *slash = strrchr(out, '/');
+  snprintf(other, sizeof other, "%.*s/.%s", (int)(slash - out), out, slash);
+  assert_misuse(tool_run("plan", in, "--out", out, "--svg", out), same);
+  assert_misuse(tool_run("plan", in, "--out", out, "--svg", other), same);
+  ck_assert_int_ne(access(out, F_OK), 0);
+  write_text(out, "");
+  snprintf(other, sizeof other, "%s", tool_file("other"));
+  ck_assert_int_eq(link(out, other), 0);
+  assert_misuse(tool_run("plan", in, "--out", out, "--svg", other), same);
+  assert_misuse(tool_run("plan", in, "--out", "-", "--svg", "/dev/stdout"),
+                same);
 }
 END_TEST
 
@@ -333,6 +374,8 @@ int main(void) {
   tcase_add_loop_test(each, an_empty_file_is_filled, 0, VERBS);
   tcase_add_loop_test(each, a_link_to_nowhere_stays, 0, VERBS);
   tcase_add_loop_test(each, stdout_is_written_to, 5, VERBS);
+  tcase_add_test(each, the_answer_goes_to_stderr_then);
+  tcase_add_test(each, nowhere_is_not_stdout);
   tcase_add_test(each, pages_of_both_verbs_replace_each_other);
   tcase_add_test(each, each_page_of_a_folder);
   tcase_add_test(each, a_previous_plan_is_an_input);

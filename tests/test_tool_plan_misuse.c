@@ -52,6 +52,10 @@ START_TEST(what_does_not_go_together) {
                 "with --arena each has its own");
   assert_misuse(tool_run("plan", "a.csv", "--out", "-", "-o", "json"),
                 "both want stdout");
+  assert_misuse(tool_run("plan", "a.csv", "--out", "/dev/stdout", "-ojson"),
+                "--out /dev/stdout and -o json both want stdout");
+  assert_misuse(tool_run("plan", "a.csv", "--svg", "/dev/stdout", "-ojson"),
+                "--svg /dev/stdout and -o json both want stdout");
   assert_misuse(tool_run("plan", "a.csv", "--check", "--out", "b.csv"),
                 "--check makes no plan");
   assert_misuse(tool_run("plan", "a.csv", "--check", "--previous", "b.csv"),

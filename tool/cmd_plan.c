@@ -224,6 +224,37 @@ static tool_exit check_check(const command *c) {
   return TOOL_DONE;
 }
 
+static bool is_stdout(const char *path) {
+  return path != NULL && outfile_is_stdout(path);
+}
+
+static bool out_is_stdout(const command *c) {
+  return c->out_path != NULL &&
+         (strcmp(c->out_path, "-") == 0 || is_stdout(c->out_path));
+}
+
+static bool outputs_are_one(const command *c) {
+  if (c->out_path == NULL || c->svg_path == NULL) return false;
+  return (out_is_stdout(c) && is_stdout(c->svg_path)) ||
+         outfile_is_same(c->out_path, c->svg_path);
+}
+
+static tool_exit check_outputs(const command *c) {
+  bool is_json = c->output == OUTPUT_JSON;
+  if (is_json && out_is_stdout(c)) {
+    return tool_misuse(c->verb, "--out %s and -o json both want stdout",
+                       c->out_path);
+  }
+  if (is_json && is_stdout(c->svg_path)) {
+    return tool_misuse(c->verb, "--svg %s and -o json both want stdout",
+                       c->svg_path);
+  }
+  if (outputs_are_one(c)) {
+    return tool_misuse(c->verb, "--out and --svg name the same file");
+  }
+  return TOOL_DONE;
+}
+
 static tool_exit check_words(const command *c) {
   if (c->inputs.count == 0) return tool_misuse(c->verb, "which file?");
   if (c->inputs.count > 1) {
@@ -235,15 +266,8 @@ static tool_exit check_words(const command *c) {
                        "--capacity is that of one piece of memory; with "
                        "--arena each has its own");
   }
-  if (c->out_path != NULL && strcmp(c->out_path, "-") == 0 &&
-      c->output == OUTPUT_JSON) {
-    return tool_misuse(c->verb, "--out - and -o json both want stdout");
-  }
-  if (c->out_path != NULL && c->svg_path != NULL &&
-      strcmp(c->out_path, c->svg_path) == 0) {
-    return tool_misuse(c->verb, "--out and --svg name the same file");
-  }
-  return check_check(c);
+  tool_exit status = check_outputs(c);
+  return status == TOOL_DONE ? check_check(c) : status;
 }
 
 // A search of minutes should not end at a place that cannot be written to.
@@ -473,8 +497,8 @@ static tool_exit tell(command *c) {
   if (kind->ask != NULL && !kind->ask(&c->input, &c->answer)) return TOOL_NO;
   bool written = write_files(c);
   const plan_answer *answer = &c->answer;
-  bool stdout_is_taken =
-      answer->out_path != NULL && strcmp(answer->out_path, "-") == 0;
+  bool stdout_is_taken = (answer->out_path != NULL && out_is_stdout(c)) ||
+                         is_stdout(answer->svg_path);
   if (c->output == OUTPUT_JSON) {
     plan_write_json(answer, tool_out());
   } else {

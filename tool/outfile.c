@@ -14,11 +14,43 @@ enum { LOOK_SIZE = 4096 };  // how much of a file is looked at for its mark
 // Places
 // ---------------------------------------------------------------------------
 
+static bool is_one(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_nowhere(const struct stat *file) {
+  struct stat null;
+  return S_ISCHR(file->st_mode) && stat("/dev/null", &null) == 0 &&
+         file->st_rdev == null.st_rdev;
+}
+
 bool outfile_is_stdout(const char *path) {
   struct stat file, standard;
   path = tool_out_path(path);
   return stat(path, &file) == 0 && fstat(fileno(tool_out()), &standard) == 0 &&
-         file.st_dev == standard.st_dev && file.st_ino == standard.st_ino;
+         is_one(&file, &standard) && !is_nowhere(&file);
+}
+
+static const char *name_in_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+static bool stat_folder(const char *path, struct stat *out) {
+  char *folder = tool_text(path);
+  folder[name_in_folder(path) - path] = '\0';
+  bool found = stat(folder[0] != '\0' ? folder : ".", out) == 0;
+  free(folder);
+  return found;
+}
+
+bool outfile_is_same(const char *path, const char *other) {
+  struct stat a, b;
+  bool is_there = stat(path, &a) == 0;
+  if (is_there != (stat(other, &b) == 0)) return false;
+  if (is_there) return is_one(&a, &b);
+  return strcmp(name_in_folder(path), name_in_folder(other)) == 0 &&
+         stat_folder(path, &a) && stat_folder(other, &b) && is_one(&a, &b);
 }
 
 // What is not replaced, but written to: also what has no name any more, as
@@ -82,8 +114,7 @@ static bool is_input(const char *input, const struct stat *file) {
   struct stat found;
   int error = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &found)
                                       : stat(input, &found);
-  return error == 0 && found.st_dev == file->st_dev &&
-         found.st_ino == file->st_ino;
+  return error == 0 && is_one(&found, file);
 }
 
 static bool is_any_input(const outfile_rules *rules, const struct stat *file) {

@@ -44,7 +44,11 @@ bool outfile_write(const tool_verb *verb, const char *path,
                    void (*write)(const void *context, FILE *out),
                    const void *context);
 
-// Whether what is written to |path| goes to stdout.
+// Whether what is written to |path| goes to stdout, and is to be read there:
+// /dev/null is nobody's.
 bool outfile_is_stdout(const char *path);
+
+// Whether both are one file, by whatever names, or would be if they were made.
+bool outfile_is_same(const char *path, const char *other);
 
 #endif  // TARN_TOOL_OUTFILE_H_

@@ -175,6 +175,7 @@ static bool write_plain(const writing *w, const char *path) {
 bool plan_input_write(const plan_input *input, const uint64_t *offsets,
                       const uint32_t *arenas, const char *path) {
   writing w = {input, offsets, arenas};
+  if (outfile_is_stdout(path)) path = "-";  // which is not replaced
   if (input->kind->write == NULL) return write_plain(&w, path);
   if (input->kind->write(input, offsets, arenas, path) == TARN_OK) return true;
   tool_say(input->verb, "%s", tarn_last_error());
