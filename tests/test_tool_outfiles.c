@@ -255,7 +255,7 @@ START_TEST(the_answer_goes_to_stderr_then) {
   static const struct {
     int verb;
     const char *answer;
-  } answers[] = {{2, "are enough"}, {4, "are enough"}};
+  } answers[] = {{1, "reserved peak"}, {2, "are enough"}, {4, "are enough"}};
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     write_input(&verbs[answers[i].verb]);
     snprintf(out, sizeof out, "/dev/stdout");

@@ -45,6 +45,9 @@ START_TEST(wrong_numbers) {
   assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
                         "page_unit_pool:page=7"),
                2, "page=7 is no power of two");
+  assert_fails(
+      tool_run("replay", "@bert-layer", "--html", "/dev/stdout", "-ocsv"), 2,
+      "--html /dev/stdout and -o both want stdout");
   assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
                "'yaml' is no output");
 }

@@ -225,14 +225,26 @@ static tool_exit prepare_pictures(command *c) {
                                                            : TOOL_NO;
 }
 
-static tool_exit prepare(command *c) {
+static bool page_is_stdout(const command *c) {
+  return c->html != NULL && outfile_is_stdout(c->html);
+}
+
+static tool_exit check_words(const command *c) {
   if (c->traces.count == 0) {
     return tool_misuse(c->verb, "which trace? --list names the workloads");
   }
   if (c->dry && c->touch) {
     return tool_misuse(c->verb, "--dry has no memory for --touch to write to");
   }
-  tool_exit status = check_workloads(c);
+  if (page_is_stdout(c) && c->output != OUTPUT_TABLE) {
+    return tool_misuse(c->verb, "--html %s and -o both want stdout", c->html);
+  }
+  return TOOL_DONE;
+}
+
+static tool_exit prepare(command *c) {
+  tool_exit status = check_words(c);
+  if (status == TOOL_DONE) status = check_workloads(c);
   if (status == TOOL_DONE) status = options_once(c->verb, "pool", &c->pools);
   if (status == TOOL_DONE) status = options_plugins_load(c->verb, &c->plugins);
   if (status == TOOL_DONE) status = open_device(c);
@@ -309,11 +321,11 @@ static tool_exit tell_failures(const command *c) {
   return status;
 }
 
-static void tell_pictures(const command *c) {
+static void tell_pictures(const command *c, FILE *out) {
   for (size_t i = 0; i < c->pictures.count; i++) {
-    fputs(i == 0 ? "\npicture  " : "picture  ", tool_out());
-    text_write(c->pictures.items[i], tool_out());
-    fputc('\n', tool_out());
+    fputs(i == 0 ? "\npicture  " : "picture  ", out);
+    text_write(c->pictures.items[i], out);
+    fputc('\n', out);
   }
 }
 
@@ -324,8 +336,9 @@ static tool_exit replay_and_tell(command *c) {
   tool_exit status = tell_failures(c);
   bool drawn = picture_write_all(c->verb, c->reports, &c->pictures);
   if (!drawn) status = TOOL_NO;
-  report_write(c->reports, c->traces.count, c->output);
-  if (drawn && c->output == OUTPUT_TABLE) tell_pictures(c);
+  FILE *out = page_is_stdout(c) ? stderr : tool_out();
+  report_write(c->reports, c->traces.count, c->output, out);
+  if (drawn && c->output == OUTPUT_TABLE) tell_pictures(c, out);
   return status;
 }
 

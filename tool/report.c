@@ -145,38 +145,38 @@ static void add_summary(table *t, const summary_shape *shape, const report *r,
   if (shape->failures) table_count(t, result->failed);
 }
 
-static void write_title(const report *r, table_style style) {
+static void write_title(const report *r, table_style style, FILE *out) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
-  fputs(style == TABLE_MARKDOWN ? "### " : "", tool_out());
-  text_write(r->trace->name, tool_out());
-  fputs(" on ", tool_out());
-  text_write(r->device, tool_out());
-  fprintf(tool_out(), "\n%s\n\n", text);
+  fputs(style == TABLE_MARKDOWN ? "### " : "", out);
+  text_write(r->trace->name, out);
+  fputs(" on ", out);
+  text_write(r->device, out);
+  fprintf(out, "\n%s\n\n", text);
 }
 
-static void write_comparisons(const report *r) {
+static void write_comparisons(const report *r, FILE *out) {
   char text[REPORT_TEXT_SIZE];
   bool any = false;
   for (size_t i = 0; i < r->result_count; i++) {
     if (!report_compare(r, &r->results[i], text, sizeof text)) continue;
-    if (!any) fputc('\n', tool_out());
-    text_write(text, tool_out());
-    fputc('\n', tool_out());
+    if (!any) fputc('\n', out);
+    text_write(text, out);
+    fputc('\n', out);
     any = true;
   }
 }
 
-static void write_summary(const report *r, table_style style) {
+static void write_summary(const report *r, table_style style, FILE *out) {
   table_column columns[SUMMARY_MAX];
   summary_shape shape = shape_of(r);
   table *t = table_create(columns, choose_columns(&shape, columns));
   for (size_t i = 0; i < r->result_count; i++) {
     add_summary(t, &shape, r, &r->results[i]);
   }
-  write_title(r, style);
-  table_write(t, style, tool_out());
-  write_comparisons(r);
+  write_title(r, style, out);
+  table_write(t, style, out);
+  write_comparisons(r, out);
   table_destroy(t);
 }
 
@@ -228,12 +228,12 @@ static void add_report(table *t, const report *r) {
   }
 }
 
-static void write_csv(const report *reports, size_t count) {
+static void write_csv(const report *reports, size_t count, FILE *out) {
   table *t =
       table_create(csv_columns, sizeof csv_columns / sizeof csv_columns[0]);
   for (size_t i = 0; i < count; i++)
     add_report(t, &reports[i]);
-  table_write(t, TABLE_CSV, tool_out());
+  table_write(t, TABLE_CSV, out);
   table_destroy(t);
 }
 
@@ -299,13 +299,13 @@ static void write_json_report(json *out, const report *r) {
   json_end_object(out);
 }
 
-static void write_json(const report *reports, size_t count) {
-  json out = json_to(tool_out());
-  if (count > 1) json_begin_array(&out);
+static void write_json(const report *reports, size_t count, FILE *out) {
+  json writer = json_to(out);
+  if (count > 1) json_begin_array(&writer);
   for (size_t i = 0; i < count; i++)
-    write_json_report(&out, &reports[i]);
-  if (count > 1) json_end_array(&out);
-  json_finish(&out);
+    write_json_report(&writer, &reports[i]);
+  if (count > 1) json_end_array(&writer);
+  json_finish(&writer);
 }
 
 // ---------------------------------------------------------------------------
@@ -313,19 +313,20 @@ static void write_json(const report *reports, size_t count) {
 // ---------------------------------------------------------------------------
 
 static void write_summaries(const report *reports, size_t count,
-                            table_style style) {
+                            table_style style, FILE *out) {
   for (size_t i = 0; i < count; i++) {
-    if (i > 0) fputc('\n', tool_out());
-    write_summary(&reports[i], style);
+    if (i > 0) fputc('\n', out);
+    write_summary(&reports[i], style, out);
   }
 }
 
-void report_write(const report *reports, size_t count, options_output output) {
+void report_write(const report *reports, size_t count, options_output output,
+                  FILE *out) {
   if (output == OUTPUT_JSON) {
-    write_json(reports, count);
+    write_json(reports, count, out);
   } else if (output == OUTPUT_CSV) {
-    write_csv(reports, count);
+    write_csv(reports, count, out);
   } else {
-    write_summaries(reports, count, table_style_of(output));
+    write_summaries(reports, count, table_style_of(output), out);
   }
 }

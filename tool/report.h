@@ -2,6 +2,8 @@
 #ifndef TARN_TOOL_REPORT_H_
 #define TARN_TOOL_REPORT_H_
 
+#include <stdio.h>
+
 #include "options.h"
 #include "replay.h"
 
@@ -14,8 +16,9 @@ typedef struct report {
   size_t result_count;
 } report;
 
-// Writes all of them to stdout. JSON: one object, or an array of several.
-void report_write(const report *reports, size_t count, options_output output);
+// Writes all of them to |out|. JSON: one object, or an array of several.
+void report_write(const report *reports, size_t count, options_output output,
+                  FILE *out);
 
 // "page_unit_pool: second iteration 21.3 x faster than no_pool.", of |result|
 // against the report's yardstick: no_pool, or the first pool if that is not
