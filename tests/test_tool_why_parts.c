@@ -127,6 +127,11 @@ START_TEST(the_interpreter_owns_nothing) {
       {"/tmp/b/Python-3.11.7/Modules/arraymodule.c", "array_resize", 176},
       {"/usr/src/python/Modules/arraymodule.c", "ins1", 648},
       {"/home/me/python-tools/Modules/a.c", "mine", 1}};
+  // The folder of sources is the last one of such a name.
+  static const tarn_trace_frame below[] = {
+      {"/home/me/Python/cpython/Objects/call.c", "PyObject_Call", 20},
+      {"/home/me/Python/cpython/Objects/../Python/dynload.c", "load", 5},
+      {"/home/me/Python/mine/alloc.c", "grow", 9}};
   static const tarn_trace_frame none[] = {{"Objects/mine.c", "keep", 7},
                                           {"src/main.c", "main", 9}};
   assert_owner(debian, COUNT(debian), &no_patterns,
@@ -143,6 +148,8 @@ START_TEST(the_interpreter_owns_nothing) {
                "Objects/bytearrayobject.c:233 PyByteArray_Resize");
   assert_owner(alone, COUNT(alone), &no_patterns,
                "/home/me/python-tools/Modules/a.c:1 mine");
+  assert_owner(below, COUNT(below), &no_patterns,
+               "/home/me/Python/mine/alloc.c:9 grow");
   assert_owner(none, COUNT(none), &no_patterns, "Objects/mine.c:7 keep");
 }
 END_TEST

@@ -32,13 +32,23 @@ static bool is_folder_of_sources(const char *path) {
   return false;
 }
 
-// Where the first such folder begins in |path|; NULL: it has none.
+// "Objects/../Python/": both lie in the same folder.
+static bool leads_to(const char *folder, const char *other) {
+  const char *end = strchr(folder, '/') + 1;
+  return starts(end, "../") && end + 3 == other;
+}
+
+// Where the last such folder begins in |path|; NULL: it has none. Those before
+// it may be anybody's: "/home/me/Python/mine/Objects/".
 static const char *find_folder(const char *path) {
-  for (const char *at = path;; at++) {
-    if (is_folder_of_sources(at)) return at;
+  const char *found = NULL;
+  for (const char *at = path; at != NULL;) {
+    bool is_one = is_folder_of_sources(at);
+    if (is_one && (found == NULL || !leads_to(found, at))) found = at;
     at = strchr(at, '/');
-    if (at == NULL) return NULL;
+    if (at != NULL) at++;
   }
+  return found;
 }
 
 // "python", "cpython", "Python-3.11.7", "python3.11-3.11.2".

@@ -4,8 +4,8 @@
 // "./Python/dynload_shlib.c" or
 // "/tmp/build/Python-3.11.7/Modules/arraymodule.c", as whoever built the
 // interpreter left them. A file counts as the interpreter's if it lies in one
-// of the folders Include, Modules, Objects, Parser, Programs and Python, and
-// this folder lies
+// of the folders Include, Modules, Objects, Parser, Programs and Python, the
+// last such folder of its path, and this folder lies
 //
 //   - in a folder that is named after the interpreter: python, cpython, or
 //     either with a version, as in Python-3.11.7; or
