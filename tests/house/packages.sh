@@ -11,6 +11,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 PATH=$work/bin:$PATH
 export PATH work
+unset LC_ALL
 mkdir "$work/bin"
 
 # A command of the made-up apt, from its text.
@@ -25,13 +26,16 @@ grep -qx "$name" "$work/installed" && echo installed
 END
 # As apt does: a name that another package mentions has an entry without a
 # candidate, also in `apt-cache show`, which exits with 0. It says more than a
-# pipe holds, for who does not read all of it.
+# pipe holds, for who does not read all of it, and in the language of the user
+# unless it is told otherwise.
 command_is apt-cache <<'END'
 [ "$1" = policy ] || exit 0
+word=Installationskandidat
+[ "${LC_ALL-}" != C ] || word=Candidate
 if grep -qx "$2" "$work/offered"; then
-  echo '  Candidate: 1.0'
+  echo "  $word: 1.0"
 elif grep -qx "$2" "$work/mentioned"; then
-  echo '  Candidate: (none)'
+  echo "  $word: (none)"
 fi
 seq 20000
 END
