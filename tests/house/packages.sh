@@ -30,9 +30,16 @@ END
 # unless it is told otherwise.
 command_is apt-cache <<'END'
 [ "$1" = policy ] || exit 0
+if [ $# = 1 ]; then
+  echo ' 100 /var/lib/dpkg/status'
+  [ -e "$work/empty" ] || echo ' 500 http://deb.example.org x/main Packages'
+  exit
+fi
 word=Installationskandidat
 [ "${LC_ALL-}" != C ] || word=Candidate
-if grep -qx "$2" "$work/offered"; then
+if [ -e "$work/empty" ]; then
+  :
+elif grep -qx "$2" "$work/offered"; then
   echo "  $word: 1.0"
 elif grep -qx "$2" "$work/mentioned"; then
   echo "  $word: (none)"
@@ -41,7 +48,11 @@ seq 20000
 END
 command_is apt-get <<'END'
 echo "$*" >>"$work/calls"
-[ "$1" = install ] || exit "$(cat "$work/update")"
+if [ "$1" = update ]; then
+  [ "$(cat "$work/update")" != 0 ] || rm -f "$work/empty"
+  exit "$(cat "$work/update")"
+fi
+[ ! -e "$work/empty" ] || exit 100
 shift
 for name; do
   case $name in -*) continue ;; esac
@@ -60,6 +71,7 @@ begin() {
     : >"$work/$list"
   done
   echo 0 >"$work/update"
+  rm -f "$work/empty"
   printf '%s\n' "$@" >"$work/offered"
 }
 
@@ -115,5 +127,20 @@ mandatory='gcc libc6-dev cmake ninja-build'
   printf '%s\n' $mandatory >"$work/installed"
   echo 100 >"$work/update"
   expect 'no network' 0 'Going on without libjemalloc2: apt-get update failed.'
+
+  # As in images of containers: the compilers are there, but no lists.
+  begin $mandatory libjemalloc2
+  printf '%s\n' $mandatory >"$work/installed"
+  : >"$work/empty"
+  expect 'empty lists' 0 'Installing: libjemalloc2'
+  installed libjemalloc2
+  [ "$(grep -c update "$work/calls")" = 1 ] || complain 'not one update'
+
+  begin $mandatory libjemalloc2
+  printf '%s\n' $mandatory >"$work/installed"
+  : >"$work/empty"
+  echo 100 >"$work/update"
+  expect 'empty lists and no network' 0 \
+    'Going on without libjemalloc2: apt-get update failed.'
 }
 exit $failed
