@@ -63,11 +63,12 @@ inside() {
   enter '' "$@"
 }
 
-# The mirror of Debian that this machine's apt uses.
+# The mirror of Debian that this machine's apt uses. That of security updates
+# is Debian's too, by another label.
 mirror() {
   # shellcheck disable=SC2016  # apt's
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-    'Origin: Debian' 'Component: main' 2>/dev/null | sed -n 1p
+    'Origin: Debian' 'Label: Debian' 'Component: main' 2>/dev/null | sed -n 1p
 }
 
 # A minimal system, with this machine's way to the mirror, and the tree as it
