@@ -48,7 +48,7 @@ START_TEST(every_block_begins_and_ends) {
            (unsigned long long)trace->live_peak_bytes);
   assert_has(peak);
   // Without a clock an event's number is its time.
-  assert_has("{\"ph\":\"b\",\"pid\":1,\"tid\":1,\"ts\":0,");
+  assert_has("{\"ph\":\"b\",\"pid\":1,\"tid\":2,\"ts\":0,");
   assert_has("\"thread_name\",\"args\":{\"name\":\"stream 0\"}");
   end();
 }
@@ -60,6 +60,7 @@ START_TEST(all_kinds_are_shown) {
   ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
   ck_assert_uint_eq(count("{\"ph\":\"e\""), trace->block_count);
   ck_assert_uint_eq(count("\"s\":\"g\""), 1);
+  ck_assert_uint_eq(count("\"tid\":0,"), 0);  // some viewers take it for 1
   assert_has(
       "\"s\":\"g\",\"name\":\"out of memory\",\"args\":{\"bytes\":"
       "1099511627776}}");
@@ -75,7 +76,7 @@ START_TEST(all_kinds_are_shown) {
       "net.py:10\",\"<module> main.py:1\"]}}");
   ck_assert_uint_eq(count("\"stack 0\""), 1);
   assert_has(
-      "\"tid\":0,\"name\":\"thread_name\",\"args\":{\"name\":\"stacks\"");
+      "\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"stacks\"");
   assert_has("\"name\":\"forward net.py:10\"");
   assert_has("\"name\":\"up to 2 KiB\"");
   // What is not Python's is left out in front of what is.

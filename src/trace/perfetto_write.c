@@ -34,7 +34,11 @@
 #include "trace/utf8.h"
 #include "trace/write.h"
 
-enum { STACK_SHOWN = 16, TEXT_SHOWN = 64, STACKS_THREAD = 0 };
+enum { STACK_SHOWN = 16, TEXT_SHOWN = 64 };
+
+// No thread is 0, which viewers of before August 2025 merge with thread 1. What
+// is the process's, as counters are, has the thread of the stacks.
+enum { STACKS_THREAD = 1, FIRST_STREAM_THREAD = 2 };
 
 // A text of the trace, known by its address: a trace has each text once.
 typedef struct text_record {
@@ -246,17 +250,17 @@ static void define_stack(writer *w, uint32_t number) {
 
 // --- the process -----------------------------------------------------------
 
-// The thread that |stream| is shown as; 0 after a failure.
+// The thread that |stream| is shown as; without a meaning after a failure.
 static tarn_status thread_of(writer *w, uint64_t stream, unsigned *out_thread) {
   uint32_t number = 0;
   tarn_status status = tarn__intern_put(&w->streams, &w->budget, &stream,
                                         sizeof stream, &number);
-  *out_thread = number + 1;
+  *out_thread = FIRST_STREAM_THREAD + number;
   return status;
 }
 
 static void put_process(writer *w) {
-  open_event(w, "M", 0);
+  open_event(w, "M", STACKS_THREAD);
   tarn__sink_text(w->sink, ",\"name\":\"process_name\",\"args\":{\"name\":\"");
   put_inner(w->sink, w->trace->name);
   tarn__sink_text(w->sink, "\"}}");
@@ -270,7 +274,7 @@ static void put_thread_name(writer *w, unsigned thread) {
 static void put_threads(writer *w) {
   const uint64_t *streams = w->streams.bytes.items;
   for (size_t i = 0; i < w->streams.spans.count; i++) {
-    put_thread_name(w, (unsigned)i + 1);
+    put_thread_name(w, FIRST_STREAM_THREAD + (unsigned)i);
     tarn__sink_format(w->sink, "stream %llu\"}}",
                       (unsigned long long)streams[i]);
   }
@@ -343,7 +347,7 @@ static tarn_status put_block(writer *w, uint32_t index, const char *end) {
 // --- counters --------------------------------------------------------------
 
 static void put_counter(writer *w, const char *name, uint64_t bytes) {
-  open_event(w, "C", 0);
+  open_event(w, "C", STACKS_THREAD);
   put_time(w);
   tarn__sink_format(w->sink, ",\"name\":\"%s\",\"args\":{\"bytes\":%llu}}",
                     name, (unsigned long long)bytes);
