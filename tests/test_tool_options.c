@@ -1,7 +1,9 @@
 // What options mean: slips of names, lists of pools, numbers of bytes.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "options.h"
 #include "support/run.h"
 #include "tool.h"
@@ -70,9 +72,24 @@ END_TEST
 START_TEST(bytes_with_a_point) {
   assert_bytes("1.5K", 1536);
   assert_bytes("0.5M", 524288);
-  assert_bytes("6.7G", 7194070220);  // rounded down
+  assert_bytes("6.7G", 7194070221);  // rounded up
+  assert_bytes("1.999999K", 2048);
   assert_bytes("1.0000000001T", (size_t)1 << 40);
-  assert_bytes("16777215.999999T", UINT64_MAX - 1099511);  // the largest
+  assert_bytes("16777215.999999T", UINT64_MAX - 1099510);  // the largest
+}
+END_TEST
+
+// As they are told, they are what was given.
+START_TEST(bytes_read_as_they_were_given) {
+  char text[32], told[FORMAT_SIZE];
+  for (size_t hundredths = 100; hundredths < 1000; hundredths++) {
+    size_t bytes = 0;
+    snprintf(text, sizeof text, "%zu.%02zuG", hundredths / 100,
+             hundredths % 100);
+    ck_assert(options_bytes_parse(&verb, "--capacity", text, &bytes));
+    format_bytes(told, bytes);
+    ck_assert_int_eq(strncmp(told, text, 4), 0);
+  }
 }
 END_TEST
 
@@ -93,6 +110,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tool_options");
   ADD_CASE(suite, "names", nearest_name, pools_keep_their_options);
-  ADD_CASE(suite, "bytes", bytes_by_unit, bytes_with_a_point, no_bytes);
+  ADD_CASE(suite, "bytes", bytes_by_unit, bytes_with_a_point,
+           bytes_read_as_they_were_given, no_bytes);
   return run_suite(suite);
 }

@@ -183,7 +183,8 @@ static size_t bytes_of_unit(const char *suffix) {
 }
 
 // The part behind a point, of a unit: ".5G" is 536870912. Reads up to the unit;
-// digits beyond the sixth say less than a byte of what people write.
+// digits beyond the sixth say less than a byte of what people write. Rounded
+// up: sizes are cut where they are told, and 6.8G is to be told as 6.80 GiB.
 static size_t bytes_of_fraction(const char *point, size_t unit) {
   size_t part = 0;
   size_t scale = 1;
@@ -192,7 +193,7 @@ static size_t bytes_of_fraction(const char *point, size_t unit) {
     part = part * 10 + (size_t)(*at - '0');
     scale *= 10;
   }
-  return part * unit / scale;  // below 2^20 times at most 2^40
+  return (part * unit + scale - 1) / scale;  // below 2^20 times at most 2^40
 }
 
 bool options_bytes_parse(const tool_verb *verb, const char *option,
