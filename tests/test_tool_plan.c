@@ -494,18 +494,21 @@ START_TEST(a_wrong_plan_is_told) {
   char *path = plan_file("wrong.csv",
                          "id,lower,upper,size,offset\n"
                          "a,0,3,1024,0\nb,1,5,4096,1023\n");
+  char *svg = plan_path("out.svg");
   tool_output o = tool_run("plan", "--check", path);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "The offsets are no plan: ");
   ck_assert_ptr_null(strstr(o.out, "height"));
   tool_output_free(&o);
-  o = tool_run("plan", "--check", path, "-o", "json");
+  o = tool_run("plan", "--check", path, "--svg", svg, "-o", "json");
   ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "out.svg: not drawn: the offsets are no plan\n");
   ck_assert(json_is(o.out, "status", "\"wrong\""));
   ck_assert(json_is(o.out, "verified", "false"));
   ck_assert(json_is(o.out, "height", "null"));
   ck_assert_ptr_nonnull(json_at(o.out, "wrong"));
   tool_output_free(&o);
+  free(svg);
   free(path);
 }
 END_TEST

@@ -398,7 +398,11 @@ bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
   plan_answer drawn = *answer;
   plan_picture picture;
   if (drawn.offsets == NULL) drawn = without_capacity(answer, &capacity);
-  if (drawn.offsets == NULL || answer->checked == PLAN_WRONG) {
+  if (answer->checked == PLAN_WRONG) {
+    tool_say(verb, "%s: not drawn: the offsets are no plan", path);
+    return false;
+  }
+  if (drawn.offsets == NULL) {
     tool_say(verb, "%s: not drawn: there is no plan, whatever the capacity",
              path);
     return false;
