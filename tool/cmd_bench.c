@@ -46,7 +46,7 @@ static const tool_verb *const subjects[] = {
     &bench_of_pools,    &bench_of_recorder, &bench_of_synced, &bench_of_views,
     &bench_of_wholes,   &bench_of_why,
 };
-enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+enum { SUBJECTS = sizeof subjects / sizeof *subjects, NAMES_SIZE = 256 };
 
 // "device": the name without the verb's.
 static const char *subject_name(size_t index) {
@@ -54,11 +54,14 @@ static const char *subject_name(size_t index) {
   return strchr(subjects[index]->name, ' ') + 1;
 }
 
+static tool_exit ask_of_what(const tool_verb *verb) {
+  char known[NAMES_SIZE];
+  tool_join(subject_name, known, sizeof known);
+  return tool_misuse(verb, "of what? There are: %s", known);
+}
+
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  if (argc < 2)
-    return tool_misuse(verb,
-                       "of what? There are: counters, device, model, plan, "
-                       "pool, record, synced, view, why");
+  if (argc < 2) return ask_of_what(verb);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, tool_out());
     return TOOL_DONE;
