@@ -172,8 +172,7 @@ START_TEST(much_out_of_little_is_said) {
   put_bomb(path_of(from, "bomb.tarn"));
   tool_output o = tool_run("convert", from, path_of(to, "bomb.json"));
   ck_assert_int_eq(o.status, 0);
-  assert_contains(o.err, "bomb.json will have ");
-  assert_contains(o.err, " times as much as ");
+  assert_contains(o.err, "bomb.json will have more than 100 times as much as ");
   tool_output_free(&o);
   o = tool_run("convert", from, path_of(to, "bomb.pickle"));
   assert_done(&o);

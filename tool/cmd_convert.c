@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "format.h"
 #include "load.h"
 #include "options.h"
 #include "outfile.h"
@@ -123,27 +122,30 @@ static tool_exit check_words(const command *c) {
 
 enum { LARGE = 100 };  // times the trace
 
+// No more is counted than has to be known.
 static tarn_status count_piece(void *context, const void *bytes, size_t size) {
+  size_t *left = context;
   (void)bytes;
-  *(uint64_t *)context += size;
+  if (size > *left) return TARN_FULL;
+  *left -= size;
   return TARN_OK;
 }
 
 // JSON repeats what a trace says in a byte or two. Who gets far more than there
 // was is told before the disk is filled.
 static void say_if_large(const command *c, const tarn_trace *trace) {
-  char text[FORMAT_SIZE];
   struct stat file;
-  uint64_t bytes = 0;
-  if (c->words[0][0] == '@' || stat(c->words[0], &file) != 0) return;
-  if (tarn_trace_write_to(trace, TARN_TRACE_FORMAT_PERFETTO, count_piece,
-                          &bytes) != TARN_OK ||
-      bytes / LARGE <= (uint64_t)file.st_size) {
+  size_t left = 0;
+  if (c->words[0][0] == '@' || stat(c->words[0], &file) != 0 ||
+      !tarn_size_mul((size_t)file.st_size, LARGE, &left)) {
     return;
   }
-  tool_say(c->verb, "%s will have %s, %llu times as much as %s", c->words[1],
-           format_bytes(text, bytes),
-           (unsigned long long)(bytes / (uint64_t)file.st_size), c->words[0]);
+  if (tarn_trace_write_to(trace, TARN_TRACE_FORMAT_PERFETTO, count_piece,
+                          &left) != TARN_FULL) {
+    return;
+  }
+  tool_say(c->verb, "%s will have more than %d times as much as %s",
+           c->words[1], LARGE, c->words[0]);
 }
 
 typedef struct output {
