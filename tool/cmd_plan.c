@@ -450,6 +450,7 @@ static void find_shortage(command *c) {
   bool fits = answer->problem.arena_count == 1 && !answer->has_previous &&
               s->offsets != NULL && s->height <= capacity;
   if (!fits) return;
+  plan_moves_deinit(&s->moves);  // nothing has to
   answer->offsets = s->offsets;
   answer->info.height = s->height;
   answer->info.answer = TARN_PLAN_FEASIBLE;
