@@ -3,11 +3,18 @@
 
 #include <string.h>
 
+#include "bench/plan_packings.h"
+#include "plan/beam_states.h"
 #include "support/faults.h"
 #include "support/plan_model.h"
 #include "support/run.h"
 
-enum { MOST_BYTES = 1 << 20, SCENES = 2000, BUFFERS = 7 };
+enum {
+  MOST_BYTES = 1 << 20,
+  SCENES = 2000,
+  BUFFERS = 7,
+  KINDS = TARN__PLAN_OF_SKYLINES + 1,
+};
 
 static atomic_bool asked;
 
@@ -29,15 +36,15 @@ typedef struct tried {
   uint64_t offsets[MODEL_MOST];
 } tried;
 
-static tried try_scene(const model_scene *scene, uint64_t capacity,
-                       uint32_t width) {
+static tried try_scene(const model_scene *scene, tarn__plan_beam_kind kind,
+                       uint64_t capacity, uint32_t width) {
   tried t = {0};
   tarn__plan_instance in;
   tarn__plan_beam *beam;
   uint64_t units[MODEL_MOST] = {0};
   tarn__plan_stop stop = stop_never();
   assert_ok(tarn__plan_instance_make(&scene->problem, NULL, &in));
-  assert_ok(tarn__plan_beam_create(&in, width, MOST_BYTES, &beam));
+  assert_ok(tarn__plan_beam_create(&in, kind, width, MOST_BYTES, &beam));
   tarn__plan_beam_run run =
       run_of(tarn__plan_units(&in, capacity), width, &stop);
   assert_ok(tarn__plan_beam_run_once(beam, &run, units, &t.outcome, &t.nodes));
@@ -52,6 +59,7 @@ static tried try_scene(const model_scene *scene, uint64_t capacity,
 // Problems in which pairs are not merged: then the least of them all may be out
 // of a beam's reach, so these have none.
 START_TEST(plans_hold) {
+  const tarn__plan_beam_kind kind = TARN__PLAN_OF_SPOTS;
   size_t found = 0;
   size_t possible = 0;
   for (uint64_t seed = 1; seed <= SCENES; seed++) {
@@ -61,14 +69,14 @@ START_TEST(plans_hold) {
     uint64_t least = model_least(&scene, (1U << scene.problem.count) - 1);
     if (least == UINT64_MAX || scene.problem.count == 0) continue;
     possible++;
-    tried t = try_scene(&scene, least, 64);
+    tried t = try_scene(&scene, kind, least, 64);
     if (t.outcome != TARN__PLAN_FOUND) continue;
     found++;
     uint64_t height = 0;
     require(model_is_plan(&scene.problem, t.offsets, NULL, &height));
     require(height == least);
     if (least > 1) {
-      t = try_scene(&scene, least - 1, 64);
+      t = try_scene(&scene, kind, least - 1, 64);
       require(t.outcome == TARN__PLAN_STOPPED);
     }
   }
@@ -78,7 +86,38 @@ START_TEST(plans_hold) {
 }
 END_TEST
 
+// Skylines leave states out that put something down below what is there; and
+// with what is fixed they are not for.
+START_TEST(plans_of_skylines_hold) {
+  const tarn__plan_beam_kind kind = TARN__PLAN_OF_SKYLINES;
+  const unsigned without = MODEL_PAIRED | MODEL_FIXED;
+  size_t found = 0;
+  size_t possible = 0;
+  for (uint64_t seed = 1; seed <= SCENES; seed++) {
+    model_scene scene;
+    model_make(&scene, seed, BUFFERS, (unsigned)seed % MODEL_KINDS & ~without);
+    uint64_t least = model_least(&scene, (1U << scene.problem.count) - 1);
+    if (least == UINT64_MAX || scene.problem.count == 0) continue;
+    possible++;
+    tried t = try_scene(&scene, kind, least, 64);
+    if (t.outcome == TARN__PLAN_FOUND) {
+      found++;
+      uint64_t height = 0;
+      require(model_is_plan(&scene.problem, t.offsets, NULL, &height));
+      require(height == least);
+    }
+    if (least > 1) {
+      t = try_scene(&scene, kind, least - 1, 64);
+      require(t.outcome == TARN__PLAN_STOPPED);
+    }
+  }
+  ck_assert_uint_gt(possible, SCENES / 2);
+  ck_assert_uint_gt(found, possible / 10 * 9);
+}
+END_TEST
+
 START_TEST(merged_pairs_are_one) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 3, .size = 4},
       {.first = 2, .last = 5, .size = 6},
@@ -100,7 +139,7 @@ START_TEST(merged_pairs_are_one) {
   tarn__plan_outcome outcome;
   assert_ok(tarn__plan_instance_make(&problem, &choice, &in));
   ck_assert_uint_eq(in.item_count, 2);
-  assert_ok(tarn__plan_beam_create(&in, 4, MOST_BYTES, &beam));
+  assert_ok(tarn__plan_beam_create(&in, kind, 4, MOST_BYTES, &beam));
   tarn__plan_beam_run run = run_of(8 / in.unit, 4, &stop);
   assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
   ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
@@ -113,11 +152,11 @@ END_TEST
 
 // --- a larger one ------------------------------------------------------------
 
-enum { MANY = 200 };
+enum { MANY = 200, WIDTH = 16, SCALE = 1 << 20 };
 
 static tarn_plan_buffer many[MANY];
 
-static tarn__plan_instance make_many(void) {
+static void scatter(void) {
   uint64_t state = 7;
   for (size_t i = 0; i < MANY; i++) {
     uint64_t first = model_random(&state, 60);
@@ -126,26 +165,52 @@ static tarn__plan_instance make_many(void) {
                            .last = first + 1 + model_random(&state, 20),
                            .size = (1 + model_random(&state, 50)) << (i % 40)};
   }
+}
+
+// As skylines are for: no room is left in any step.
+static void cut_up(void) {
+  plan_packing made = plan_packing_make((plan_packing_spec){MANY, 300, 1});
+  for (size_t i = 0; i < MANY; i++) {
+    many[i] = made.buffers[i];
+    many[i].size *= SCALE;
+  }
+  plan_packing_free(&made);
+}
+
+static tarn__plan_instance make_many(tarn__plan_beam_kind kind) {
+  if (kind == TARN__PLAN_OF_SKYLINES) {
+    cut_up();
+  } else {
+    scatter();
+  }
   tarn_plan_problem problem = {
       .struct_size = sizeof problem, .buffers = many, .count = MANY};
   tarn__plan_instance in;
   assert_ok(tarn__plan_problem_check(&problem));
   assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+  ck_assert_int_eq(tarn__plan_is_tight(&in), kind == TARN__PLAN_OF_SKYLINES);
   return in;
+}
+
+// At which each kind finds a plan.
+static uint64_t found_within(const tarn__plan_instance *in,
+                             tarn__plan_beam_kind kind) {
+  return kind == TARN__PLAN_OF_SKYLINES ? in->bound : in->bound / 8 * 9;
 }
 
 // Sizes far beyond 32 bits are counted coarsely, but lie exactly.
 START_TEST(large_sizes_lie_exactly) {
-  tarn__plan_instance in = make_many();
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
   tarn__plan_stop stop = stop_never();
   tarn__plan_beam *beam;
   uint64_t offsets[MANY];
   uint64_t nodes;
   uint64_t height;
   tarn__plan_outcome outcome;
-  ck_assert_uint_gt(in.bound, UINT64_C(1) << 40);
-  assert_ok(tarn__plan_beam_create(&in, 8, 8 * MOST_BYTES, &beam));
-  tarn__plan_beam_run run = run_of(in.bound + in.bound / 8, 8, &stop);
+  ck_assert_uint_ge(in.bound * in.unit, UINT64_C(1) << 40);
+  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
   assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
   ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
   for (size_t i = 0; i < MANY; i++)
@@ -153,22 +218,23 @@ START_TEST(large_sizes_lie_exactly) {
   tarn_plan_problem problem = {
       .struct_size = sizeof problem, .buffers = many, .count = MANY};
   assert_ok(tarn_plan_verify(&problem, offsets, NULL, &height));
-  ck_assert_uint_le(height, (in.bound + in.bound / 8) * in.unit);
+  ck_assert_uint_le(height, found_within(&in, kind) * in.unit);
   tarn__plan_beam_destroy(beam);
   tarn__plan_instance_free(&in);
 }
 END_TEST
 
 START_TEST(the_same_again) {
-  tarn__plan_instance in = make_many();
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
   tarn__plan_stop stop = stop_never();
   tarn__plan_beam *beam;
   uint64_t offsets[2][MANY];
   uint64_t nodes[2];
   tarn__plan_outcome outcome;
-  assert_ok(tarn__plan_beam_create(&in, 8, 8 * MOST_BYTES, &beam));
+  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
   for (int i = 0; i < 2; i++) {
-    tarn__plan_beam_run run = run_of(in.bound + in.bound / 8, 8, &stop);
+    tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
     run.seed = 3;
     assert_ok(
         tarn__plan_beam_run_once(beam, &run, offsets[i], &outcome, &nodes[i]));
@@ -188,14 +254,15 @@ START_TEST(the_same_again) {
 }
 END_TEST
 
-static void assert_stops(const tarn__plan_instance *in, uint64_t node_limit,
+static void assert_stops(const tarn__plan_instance *in,
+                         tarn__plan_beam_kind kind, uint64_t node_limit,
                          tarn__plan_stop *stop, uint64_t most_nodes) {
   tarn__plan_beam *beam;
   uint64_t offsets[MANY] = {77};
   uint64_t nodes;
   tarn__plan_outcome outcome;
-  assert_ok(tarn__plan_beam_create(in, 8, 8 * MOST_BYTES, &beam));
-  tarn__plan_beam_run run = run_of(in->bound * 2, 8, stop);
+  assert_ok(tarn__plan_beam_create(in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(in->bound * 2, WIDTH, stop);
   run.node_limit = node_limit;
   assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
   ck_assert_int_eq(outcome, TARN__PLAN_STOPPED);
@@ -205,25 +272,29 @@ static void assert_stops(const tarn__plan_instance *in, uint64_t node_limit,
 }
 
 START_TEST(limits_are_kept) {
-  tarn__plan_instance in = make_many();
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
   tarn__plan_stop stop = stop_never();
-  assert_stops(&in, 100, &stop, 112);  // a state's choices are all looked at
+  assert_stops(&in, kind, 100, &stop,
+               112);  // a state's choices are all looked at
   stop.deadline_ns = 0;
-  assert_stops(&in, 0, &stop, 100);
+  assert_stops(&in, kind, 0, &stop, 100);
   stop = stop_never();
   atomic_store(&asked, true);
-  assert_stops(&in, 0, &stop, 100);
+  assert_stops(&in, kind, 0, &stop, 100);
   tarn__plan_instance_free(&in);
 }
 END_TEST
 
 START_TEST(too_large_is_said) {
-  tarn__plan_instance in = make_many();
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
   tarn__plan_beam *beam;
-  ck_assert_int_eq(tarn__plan_beam_create(&in, 8, 1000, &beam), TARN_FULL);
+  ck_assert_int_eq(tarn__plan_beam_create(&in, kind, 8, 1000, &beam),
+                   TARN_FULL);
   ck_assert_ptr_null(beam);
   // As wide as there is room for.
-  assert_ok(tarn__plan_beam_create(&in, 1000000, MOST_BYTES, &beam));
+  assert_ok(tarn__plan_beam_create(&in, kind, 1000000, MOST_BYTES, &beam));
   ck_assert_uint_gt(tarn__plan_beam_width(beam), 10);
   ck_assert_uint_lt(tarn__plan_beam_width(beam), 1000);
   tarn__plan_beam_destroy(beam);
@@ -232,13 +303,38 @@ START_TEST(too_large_is_said) {
 }
 END_TEST
 
-static tarn_status make_and_run(const tarn__plan_instance *in) {
+START_TEST(tight_is_what_leaves_no_room) {
+  tarn_plan_buffer buffers[] = {{.first = 0, .last = 1, .size = 512},
+                                {.first = 1, .last = 2, .size = 512}};
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = buffers, .count = 2};
+  const struct {
+    uint64_t size;
+    bool has_offset;
+    bool tight;
+  } seconds[] = {{512, false, true},
+                 {506, false, true},
+                 {480, false, false},
+                 {512, true, false}};
+  for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+    tarn__plan_instance in;
+    buffers[1].size = seconds[i].size;
+    buffers[1].flags = seconds[i].has_offset ? TARN_PLAN_FIXED : 0;
+    assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+    ck_assert_int_eq(tarn__plan_is_tight(&in), seconds[i].tight);
+    tarn__plan_instance_free(&in);
+  }
+}
+END_TEST
+
+static tarn_status make_and_run(const tarn__plan_instance *in,
+                                tarn__plan_beam_kind kind) {
   tarn__plan_stop stop = stop_never();
   tarn__plan_beam *beam;
   uint64_t offsets[MANY];
   uint64_t nodes;
   tarn__plan_outcome outcome;
-  tarn_status status = tarn__plan_beam_create(in, 2, MOST_BYTES, &beam);
+  tarn_status status = tarn__plan_beam_create(in, kind, 2, MOST_BYTES, &beam);
   if (status != TARN_OK) {
     ck_assert_ptr_null(beam);
     return status;
@@ -251,16 +347,17 @@ static tarn_status make_and_run(const tarn__plan_instance *in) {
 }
 
 START_TEST(without_memory) {
-  tarn__plan_instance in = make_many();
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
   size_t n = 1;
   for (;; n++) {
     faults_arm(n, FAULTS_ONCE);
-    tarn_status status = make_and_run(&in);
+    tarn_status status = make_and_run(&in, kind);
     if (!faults_disarm()) break;
     assert_status(status, TARN_E_NOMEM);
   }
   ck_assert_uint_gt(n, 10);
-  assert_ok(make_and_run(&in));
+  assert_ok(make_and_run(&in, kind));
   tarn__plan_instance_free(&in);
 }
 END_TEST
@@ -268,8 +365,16 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("plan_beam");
-  ADD_CASE(suite, "beam", plans_hold, merged_pairs_are_one,
-           large_sizes_lie_exactly, the_same_again, limits_are_kept,
-           too_large_is_said, without_memory);
+  ADD_CASE(suite, "plans", plans_hold, plans_of_skylines_hold,
+           tight_is_what_leaves_no_room);
+  TCase *each = tcase_create("each kind of states");
+  tcase_set_timeout(each, 60);
+  tcase_add_loop_test(each, merged_pairs_are_one, 0, KINDS);
+  tcase_add_loop_test(each, large_sizes_lie_exactly, 0, KINDS);
+  tcase_add_loop_test(each, the_same_again, 0, KINDS);
+  tcase_add_loop_test(each, limits_are_kept, 0, KINDS);
+  tcase_add_loop_test(each, too_large_is_said, 0, KINDS);
+  tcase_add_loop_test(each, without_memory, 0, KINDS);
+  suite_add_tcase(suite, each);
   return run_suite(suite);
 }

@@ -11,11 +11,17 @@
 
 typedef struct tarn__plan_beam tarn__plan_beam;
 
+// What its states are: beam_states.h.
+typedef enum tarn__plan_beam_kind {
+  TARN__PLAN_OF_SPOTS = 0,  // for any instance
+  TARN__PLAN_OF_SKYLINES,   // for those that tarn__plan_is_tight
+} tarn__plan_beam_kind;
+
 typedef struct tarn__plan_beam_run {
   uint64_t capacity;  // units
   uint32_t width;     // states kept of each size; at least 1
-  // How far a section may be from full, in 1024ths of the capacity, before it
-  // counts much less than a full one: 4 to 16.
+  // Of spots: how far a section may be from full, in 1024ths of the capacity,
+  // before it counts much less than a full one: 4 to 16.
   uint32_t ease;
   tarn__plan_order order;
   uint64_t seed;        // as in tarn__plan_run
@@ -31,9 +37,9 @@ typedef struct tarn__plan_beam_run {
 // TARN_FULL      |most| bytes are not enough for the lists of neighbours, or
 //                for any width: the instance is too large.
 // TARN_E_NOMEM   no host memory.
-TARN_MUST_CHECK tarn_status
-tarn__plan_beam_create(const tarn__plan_instance *instance, uint32_t width,
-                       size_t most, tarn__plan_beam **out_beam);
+TARN_MUST_CHECK tarn_status tarn__plan_beam_create(
+    const tarn__plan_instance *instance, tarn__plan_beam_kind kind,
+    uint32_t width, size_t most, tarn__plan_beam **out_beam);
 
 // NULL is allowed.
 void tarn__plan_beam_destroy(tarn__plan_beam *beam);
@@ -42,8 +48,7 @@ void tarn__plan_beam_destroy(tarn__plan_beam *beam);
 uint32_t tarn__plan_beam_width(const tarn__plan_beam *beam);
 
 // Fills |out_offsets|, one per item, in units, if the outcome is FOUND; it is
-// never NONE. A node is a state
-// that was looked at.
+// never NONE. A node is a state that was looked at.
 //
 // The same run gives the same outcome, unless |stop| says stop.
 //

@@ -7,58 +7,151 @@
 // less, for it is the best that can be done with release dates on one machine.
 // It is counted in coarse numbers, which are rounded down and so say no more
 // than is true; what lies where is counted exactly.
-#include "plan/beam_spot.h"
-
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "plan/allowed.h"
+#include "plan/beam_states.h"
+#include "plan/ranking.h"
 
-enum { SLACKS = 1024 };
+// Choices of a state; the first ones are nearly always the good ones.
+enum { SLACKS = 1024, CHOICES = 12 };
+
+#define IS_DOWN UINT64_MAX
+
+typedef struct spot {
+  uint64_t *at;     // by item, where it lies or would
+  uint64_t *least;  // by item; IS_DOWN where it is down
+  bool *passed;     // by item: something must lift it
+  uint32_t *open;   // items that are not down, by |least|
+  size_t open_count;
+  uint32_t *top;   // by section, coarse: where what is there ends at least
+  uint64_t guide;  // the less, the more room there is
+  tarn__plan_key key;
+} spot;
+
+// What all spots of a beam have in common.
+typedef struct terrain {
+  const tarn__plan_instance *in;
+  tarn__plan_neighbours near;
+  tarn__plan_allowed allowed;
+  uint64_t units;         // the capacity
+  unsigned shift;         // a coarse number is one of units without its
+                          // lowest |shift| bits, and less than 2^31
+  uint32_t *size;         // by piece, coarse
+  uint32_t *live;         // by section, coarse
+  uint32_t capacity;      // coarse
+  uint64_t per_capacity;  // slack * it >> 32: in parts of 1024
+  uint64_t weight[1025];  // of a section, by its slack in those
+  uint32_t *ranks;        // by item
+  tarn__plan_rank_key *rank_keys;
+  spot *spots;
+  size_t spot_count;
+  // Of all spots.
+  uint64_t *offsets;  // at, least
+  bool *passed_of;
+  uint32_t *open_of;
+  uint32_t *top_of;
+  // Scratch of a step.
+  uint32_t *changed;  // items
+  size_t changed_count;
+  uint32_t *passed;  // items
+  bool *is_changed;  // by item
+  uint32_t first;    // the sections of what changed
+  uint32_t last;
+} terrain;
 
 // --- memory -----------------------------------------------------------------
 
-void tarn__plan_terrain_free(tarn__plan_terrain *t) {
-  if (t->in == NULL) return;
+static size_t size_of_state(const tarn__plan_instance *in) {
+  return in->item_count * (2 * sizeof(uint64_t) + sizeof(uint32_t) + 1) +
+         in->section_count * sizeof(uint32_t) + sizeof(spot);
+}
+
+static void free_all(void *states) {
+  terrain *t = states;
+  if (t == NULL) return;
   size_t items = t->in->item_count + 1;
+  size_t sections = t->in->section_count + 1;
+  size_t count = t->spot_count;
+  tarn__host_free_array(t->spots, count, sizeof *t->spots);
+  tarn__host_free_array(t->offsets, count * 2 * items, sizeof *t->offsets);
+  tarn__host_free_array(t->passed_of, count * items, sizeof *t->passed_of);
+  tarn__host_free_array(t->open_of, count * items, sizeof *t->open_of);
+  tarn__host_free_array(t->top_of, count * sections, sizeof *t->top_of);
   tarn__host_free_array(t->size, t->in->piece_count + 1, sizeof *t->size);
-  tarn__host_free_array(t->live, t->in->section_count + 1, sizeof *t->live);
+  tarn__host_free_array(t->live, sections, sizeof *t->live);
+  tarn__host_free_array(t->ranks, items, sizeof *t->ranks);
+  tarn__host_free_array(t->rank_keys, items, sizeof *t->rank_keys);
   tarn__host_free_array(t->changed, items, sizeof *t->changed);
   tarn__host_free_array(t->passed, items, sizeof *t->passed);
   tarn__host_free_array(t->is_changed, items, sizeof *t->is_changed);
   tarn__plan_allowed_free(&t->allowed);
   tarn__plan_neighbours_free(&t->near);
-  *t = (tarn__plan_terrain){0};
+  tarn__host_free(t, sizeof *t);
 }
 
-static tarn_status make_arrays(const tarn__plan_instance *in,
-                               tarn__plan_terrain *t) {
+static tarn_status make_scratch(const tarn__plan_instance *in, terrain *t) {
+  size_t items = in->item_count + 1;
   t->size = tarn__host_array(in->piece_count + 1, sizeof *t->size);
   t->live = tarn__host_array(in->section_count + 1, sizeof *t->live);
-  t->changed = tarn__host_array(in->item_count + 1, sizeof *t->changed);
-  t->passed = tarn__host_array(in->item_count + 1, sizeof *t->passed);
-  t->is_changed = tarn__host_array(in->item_count + 1, sizeof *t->is_changed);
-  bool made = t->size != NULL && t->live != NULL && t->changed != NULL &&
-              t->passed != NULL && t->is_changed != NULL;
+  t->ranks = tarn__host_array(items, sizeof *t->ranks);
+  t->rank_keys = tarn__host_array(items, sizeof *t->rank_keys);
+  t->changed = tarn__host_array(items, sizeof *t->changed);
+  t->passed = tarn__host_array(items, sizeof *t->passed);
+  t->is_changed = tarn__host_array(items, sizeof *t->is_changed);
+  bool made = t->size != NULL && t->live != NULL && t->ranks != NULL &&
+              t->rank_keys != NULL && t->changed != NULL && t->passed != NULL &&
+              t->is_changed != NULL;
   return made ? TARN_OK : TARN_E_NOMEM;
 }
 
-tarn_status tarn__plan_terrain_make(const tarn__plan_instance *instance,
-                                    size_t most,
-                                    tarn__plan_terrain *out_terrain) {
-  *out_terrain = (tarn__plan_terrain){.in = instance};
-  tarn_status status =
-      tarn__plan_neighbours_make(instance, most, &out_terrain->near);
-  if (status == TARN_OK) {
-    status = tarn__plan_allowed_make(&out_terrain->near, &out_terrain->allowed);
+static tarn_status make_spots(terrain *t) {
+  size_t items = t->in->item_count + 1;
+  size_t sections = t->in->section_count + 1;
+  size_t count = t->spot_count;
+  t->spots = tarn__host_array(count, sizeof *t->spots);
+  t->offsets = tarn__host_array(count * 2 * items, sizeof *t->offsets);
+  t->passed_of = tarn__host_array(count * items, sizeof *t->passed_of);
+  t->open_of = tarn__host_array(count * items, sizeof *t->open_of);
+  t->top_of = tarn__host_array(count * sections, sizeof *t->top_of);
+  if (t->spots == NULL || t->offsets == NULL || t->passed_of == NULL ||
+      t->open_of == NULL || t->top_of == NULL) {
+    return TARN_E_NOMEM;
   }
-  if (status == TARN_OK) status = make_arrays(instance, out_terrain);
-  if (status != TARN_OK) tarn__plan_terrain_free(out_terrain);
+  for (size_t i = 0; i < count; i++) {
+    t->spots[i] = (spot){.at = t->offsets + i * 2 * items,
+                         .least = t->offsets + (i * 2 + 1) * items,
+                         .passed = t->passed_of + i * items,
+                         .open = t->open_of + i * items,
+                         .top = t->top_of + i * sections};
+  }
+  return TARN_OK;
+}
+
+static tarn_status make_all(const tarn__plan_instance *in, size_t count,
+                            size_t most, void **out_states) {
+  terrain *t = tarn__host_alloc(sizeof *t);
+  if (t == NULL) return TARN_E_NOMEM;
+  t->in = in;
+  t->spot_count = count;
+  tarn_status status = tarn__plan_neighbours_make(in, most, &t->near);
+  if (status == TARN_OK) {
+    status = tarn__plan_allowed_make(&t->near, &t->allowed);
+  }
+  if (status == TARN_OK) status = make_scratch(in, t);
+  if (status == TARN_OK) status = make_spots(t);
+  if (status != TARN_OK) {
+    free_all(t);
+    t = NULL;
+  }
+  *out_states = t;
   return status;
 }
 
 // --- the beginning ----------------------------------------------------------
 
-static void count_coarsely(tarn__plan_terrain *t, uint64_t capacity) {
+static void count_coarsely(terrain *t, uint64_t capacity) {
   const tarn__plan_instance *in = t->in;
   t->shift = 0;
   while (capacity >> t->shift >= UINT32_C(1) << 30)
@@ -77,15 +170,14 @@ static void count_coarsely(tarn__plan_terrain *t, uint64_t capacity) {
 }
 
 // A section weighs more with less slack, by the third power.
-static void weigh(tarn__plan_terrain *t, uint32_t ease) {
+static void weigh(terrain *t, uint32_t ease) {
   for (uint64_t slack = 0; slack <= SLACKS; slack++) {
     uint64_t room = slack + ease;
     t->weight[slack] = (UINT64_C(1) << 55) / (room * room * room);
   }
 }
 
-static uint64_t weight_of(const tarn__plan_terrain *t, uint32_t section,
-                          uint32_t top) {
+static uint64_t weight_of(const terrain *t, uint32_t section, uint32_t top) {
   if (top == 0) top = t->live[section];  // all is down
   uint64_t slack = top < t->capacity ? t->capacity - top : 0;
   return t->weight[slack * t->per_capacity >> 32];
@@ -103,39 +195,38 @@ static void insert_by_least(const uint64_t *least, uint32_t *items,
   }
 }
 
-static bool ends_within(const tarn__plan_terrain *t, uint32_t item,
-                        uint64_t offset) {
+static bool ends_within(const terrain *t, uint32_t item, uint64_t offset) {
   uint64_t size = t->in->items[item].size;
   return offset <= t->units && size <= t->units - offset;
 }
 
 // False: something is too high as it is.
-static bool lay_out(const tarn__plan_terrain *t, tarn__plan_spot *spot) {
+static bool lay_out(const terrain *t, spot *s) {
   const tarn__plan_allowed *allowed = &t->allowed;
   bool fits = tarn__plan_allowed_clear(allowed);
-  spot->open_count = 0;
-  spot->key = (tarn__plan_key){0, 0};
+  s->open_count = 0;
+  s->key = (tarn__plan_key){0, 0};
   for (uint32_t i = 0; i < t->in->item_count; i++) {
     bool fixed = allowed->fixed[i];
-    spot->at[i] = fixed ? allowed->at[i] : tarn__plan_settle(allowed, i, 0);
-    spot->least[i] = fixed ? TARN__PLAN_IS_DOWN : spot->at[i];
-    spot->passed[i] = false;
-    if (!fixed) spot->open[spot->open_count++] = i;
-    if (!ends_within(t, i, spot->at[i])) fits = false;
+    s->at[i] = fixed ? allowed->at[i] : tarn__plan_settle(allowed, i, 0);
+    s->least[i] = fixed ? IS_DOWN : s->at[i];
+    s->passed[i] = false;
+    if (!fixed) s->open[s->open_count++] = i;
+    if (!ends_within(t, i, s->at[i])) fits = false;
   }
-  insert_by_least(spot->least, spot->open, spot->open_count);
+  insert_by_least(s->least, s->open, s->open_count);
   return fits;
 }
 
 // --- sections ---------------------------------------------------------------
 
-static void touch(tarn__plan_terrain *t, uint32_t item) {
+static void touch(terrain *t, uint32_t item) {
   const tarn__plan_item *it = &t->in->items[item];
   if (it->first < t->first) t->first = it->first;
   if (it->last > t->last) t->last = it->last;
 }
 
-static void stack(const tarn__plan_terrain *t, uint32_t item, uint32_t least,
+static void stack(const terrain *t, uint32_t item, uint32_t least,
                   uint32_t *restrict top) {
   const tarn__plan_instance *in = t->in;
   const tarn__plan_item *it = &in->items[item];
@@ -154,51 +245,58 @@ static void stack(const tarn__plan_terrain *t, uint32_t item, uint32_t least,
 }
 
 // Finds the ends of the sections of what changed. False: one is too high.
-static bool stack_all(tarn__plan_terrain *t, tarn__plan_spot *spot) {
-  uint64_t guide = spot->guide;
-  for (uint32_t s = t->first; s < t->last; s++) {
-    guide -= weight_of(t, s, spot->top[s]);
-    spot->top[s] = 0;
+static bool stack_all(terrain *t, spot *s) {
+  uint64_t guide = s->guide;
+  for (uint32_t i = t->first; i < t->last; i++) {
+    guide -= weight_of(t, i, s->top[i]);
+    s->top[i] = 0;
   }
-  for (size_t i = 0; i < spot->open_count; i++) {
-    uint32_t item = spot->open[i];
+  for (size_t k = 0; k < s->open_count; k++) {
+    uint32_t item = s->open[k];
     const tarn__plan_item *it = &t->in->items[item];
     if (it->last <= t->first || it->first >= t->last) continue;
-    stack(t, item, (uint32_t)(spot->least[item] >> t->shift), spot->top);
+    stack(t, item, (uint32_t)(s->least[item] >> t->shift), s->top);
   }
-  for (uint32_t s = t->first; s < t->last; s++) {
-    if (spot->top[s] > t->capacity) return false;
-    guide += weight_of(t, s, spot->top[s]);
+  for (uint32_t i = t->first; i < t->last; i++) {
+    if (s->top[i] > t->capacity) return false;
+    guide += weight_of(t, i, s->top[i]);
   }
-  spot->guide = guide;
+  s->guide = guide;
   return true;
 }
 
-tarn_status tarn__plan_terrain_begin(tarn__plan_terrain *t, uint64_t capacity,
-                                     uint32_t ease, tarn__plan_spot *spot,
-                                     bool *out_fits) {
+static void rank(terrain *t, const tarn__plan_beam_run *run, const spot *s) {
+  tarn__plan_run order = {.order = run->order, .seed = run->seed};
+  tarn__plan_rank(t->in, &order, t->in->live, s->open, s->open_count,
+                  t->rank_keys, t->ranks);
+}
+
+static tarn_status begin(void *states, const tarn__plan_beam_run *run,
+                         bool *out_fits) {
+  terrain *t = states;
+  spot *s = &t->spots[0];
   tarn_status status = tarn__plan_allowed_begin(&t->allowed, NULL);
   *out_fits = false;
   if (status != TARN_OK) return status;
-  t->units = capacity;
-  if (!lay_out(t, spot)) return TARN_OK;
-  count_coarsely(t, capacity);
-  weigh(t, ease);
-  spot->guide = 0;
-  memset(spot->top, 0, t->in->section_count * sizeof *spot->top);
-  for (uint32_t s = 0; s < t->in->section_count; s++) {
-    spot->guide += weight_of(t, s, 0);
+  t->units = run->capacity;
+  if (!lay_out(t, s)) return TARN_OK;
+  count_coarsely(t, run->capacity);
+  weigh(t, run->ease);
+  s->guide = 0;
+  memset(s->top, 0, t->in->section_count * sizeof *s->top);
+  for (uint32_t i = 0; i < t->in->section_count; i++) {
+    s->guide += weight_of(t, i, 0);
   }
   t->first = 0;
   t->last = (uint32_t)t->in->section_count;
-  *out_fits = stack_all(t, spot);
+  *out_fits = stack_all(t, s);
+  rank(t, run, s);
   return TARN_OK;
 }
 
 // --- a step -----------------------------------------------------------------
 
-static void copy(const tarn__plan_terrain *t, const tarn__plan_spot *from,
-                 tarn__plan_spot *to) {
+static void copy(const terrain *t, const spot *from, spot *to) {
   const tarn__plan_instance *in = t->in;
   memcpy(to->at, from->at, in->item_count * sizeof *to->at);
   memcpy(to->least, from->least, in->item_count * sizeof *to->least);
@@ -208,45 +306,43 @@ static void copy(const tarn__plan_terrain *t, const tarn__plan_spot *from,
   to->key = from->key;
 }
 
-static void change(tarn__plan_terrain *t, uint32_t item) {
+static void change(terrain *t, uint32_t item) {
   touch(t, item);
   if (t->is_changed[item]) return;
   t->is_changed[item] = true;
   t->changed[t->changed_count++] = item;
 }
 
-static void turn_key(tarn__plan_spot *spot, uint32_t item) {
-  uint64_t value = spot->passed[item] ? UINT64_MAX : spot->at[item];
+static void turn_key(spot *s, uint32_t item) {
+  uint64_t value = s->passed[item] ? UINT64_MAX : s->at[item];
   uint64_t low = tarn__plan_mix(value + tarn__plan_mix(item + 1));
-  spot->key.low ^= low;
-  spot->key.high ^= tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
+  s->key.low ^= low;
+  s->key.high ^= tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static void pass(tarn__plan_terrain *t, tarn__plan_spot *spot, uint32_t item) {
-  turn_key(spot, item);
-  spot->passed[item] = true;
-  turn_key(spot, item);
+static void pass(terrain *t, spot *s, uint32_t item) {
+  turn_key(s, item);
+  s->passed[item] = true;
+  turn_key(s, item);
   change(t, item);
 }
 
-static bool put_down(tarn__plan_terrain *t, tarn__plan_spot *spot,
-                     uint32_t item) {
+static bool put_down(terrain *t, spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = &t->near;
-  turn_key(spot, item);
-  spot->least[item] = TARN__PLAN_IS_DOWN;
+  turn_key(s, item);
+  s->least[item] = IS_DOWN;
   change(t, item);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    uint64_t end = spot->at[item] + tarn__plan_above(near, item, e);
-    if (spot->at[other] >= end || spot->least[other] == TARN__PLAN_IS_DOWN) {
+    uint64_t end = s->at[item] + tarn__plan_above(near, item, e);
+    if (s->at[other] >= end || s->least[other] == IS_DOWN) {
       continue;
     }
-    turn_key(spot, other);
-    spot->passed[other] = false;
-    spot->at[other] = spot->least[other] =
-        tarn__plan_settle(&t->allowed, other, end);
-    turn_key(spot, other);
-    if (!ends_within(t, other, spot->at[other])) return false;
+    turn_key(s, other);
+    s->passed[other] = false;
+    s->at[other] = s->least[other] = tarn__plan_settle(&t->allowed, other, end);
+    turn_key(s, other);
+    if (!ends_within(t, other, s->at[other])) return false;
     change(t, other);
   }
   return true;
@@ -255,62 +351,55 @@ static bool put_down(tarn__plan_terrain *t, tarn__plan_spot *spot,
 // --- what was passed over ---------------------------------------------------
 
 // The least end of what may lift |item| and was not passed over itself.
-static uint64_t lift_of(const tarn__plan_terrain *t,
-                        const tarn__plan_spot *spot, uint32_t item) {
+static uint64_t lift_of(const terrain *t, const spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = &t->near;
-  uint64_t best = TARN__PLAN_IS_DOWN - 1;
+  uint64_t best = IS_DOWN - 1;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (spot->least[other] == TARN__PLAN_IS_DOWN || spot->passed[other])
-      continue;
-    uint64_t end = spot->at[other] + tarn__plan_below(near, e);
+    if (s->least[other] == IS_DOWN || s->passed[other]) continue;
+    uint64_t end = s->at[other] + tarn__plan_below(near, e);
     if (end < best) best = end;
   }
   return best;
 }
 
 // What was passed over may be lifted by another that was, when that is lifted.
-static void lift_others(const tarn__plan_terrain *t, tarn__plan_spot *spot,
-                        uint32_t item) {
+static void lift_others(const terrain *t, spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = &t->near;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (!spot->passed[other] || spot->least[other] == TARN__PLAN_IS_DOWN)
-      continue;
-    uint64_t end = spot->least[item] + tarn__plan_above(near, item, e);
-    if (end < spot->least[other]) spot->least[other] = end;
+    if (!s->passed[other] || s->least[other] == IS_DOWN) continue;
+    uint64_t end = s->least[item] + tarn__plan_above(near, item, e);
+    if (end < s->least[other]) s->least[other] = end;
   }
 }
 
-static void bring_least(const tarn__plan_spot *spot, uint32_t *items,
-                        size_t count) {
+static void bring_least(const spot *s, uint32_t *items, size_t count) {
   size_t best = 0;
   for (size_t i = 1; i < count; i++) {
-    if (spot->least[items[i]] < spot->least[items[best]]) best = i;
+    if (s->least[items[i]] < s->least[items[best]]) best = i;
   }
   uint32_t item = items[best];
   items[best] = items[0];
   items[0] = item;
 }
 
-static bool lift_passed(tarn__plan_terrain *t, const tarn__plan_spot *from,
-                        tarn__plan_spot *spot) {
+static bool lift_passed(terrain *t, const spot *from, spot *s) {
   size_t count = 0;
   for (size_t i = 0; i < from->open_count; i++) {
     uint32_t item = from->open[i];
-    if (!spot->passed[item] || spot->least[item] == TARN__PLAN_IS_DOWN)
-      continue;
+    if (!s->passed[item] || s->least[item] == IS_DOWN) continue;
     t->passed[count++] = item;
-    spot->least[item] = lift_of(t, spot, item);
+    s->least[item] = lift_of(t, s, item);
   }
   for (size_t i = 0; i < count; i++) {
-    bring_least(spot, t->passed + i, count - i);
+    bring_least(s, t->passed + i, count - i);
     uint32_t item = t->passed[i];
-    if (spot->least[item] == TARN__PLAN_IS_DOWN - 1) return false;
-    spot->least[item] = tarn__plan_settle(&t->allowed, item, spot->least[item]);
-    if (!ends_within(t, item, spot->least[item])) return false;
-    lift_others(t, spot, item);
-    if (spot->least[item] != from->least[item]) change(t, item);
+    if (s->least[item] == IS_DOWN - 1) return false;
+    s->least[item] = tarn__plan_settle(&t->allowed, item, s->least[item]);
+    if (!ends_within(t, item, s->least[item])) return false;
+    lift_others(t, s, item);
+    if (s->least[item] != from->least[item]) change(t, item);
   }
   return true;
 }
@@ -318,12 +407,11 @@ static bool lift_passed(tarn__plan_terrain *t, const tarn__plan_spot *from,
 // --- the whole step ---------------------------------------------------------
 
 // What is open in |from|, by its least offset in |to|.
-static void merge(tarn__plan_terrain *t, const tarn__plan_spot *from,
-                  tarn__plan_spot *to) {
+static void merge(terrain *t, const spot *from, spot *to) {
   size_t changed = 0;
   for (size_t i = 0; i < t->changed_count; i++) {
     uint32_t item = t->changed[i];
-    if (to->least[item] != TARN__PLAN_IS_DOWN) t->passed[changed++] = item;
+    if (to->least[item] != IS_DOWN) t->passed[changed++] = item;
   }
   insert_by_least(to->least, t->passed, changed);
   size_t next = 0;
@@ -342,9 +430,8 @@ static void merge(tarn__plan_terrain *t, const tarn__plan_spot *from,
   to->open_count = filled;
 }
 
-static bool follow(tarn__plan_terrain *t, const tarn__plan_spot *from,
-                   const uint32_t *choices, size_t passed,
-                   tarn__plan_spot *to) {
+static bool follow(terrain *t, const spot *from, const uint32_t *choices,
+                   size_t passed, spot *to) {
   for (size_t i = 0; i < passed; i++)
     pass(t, to, choices[i]);
   if (!put_down(t, to, choices[passed])) return false;
@@ -353,54 +440,73 @@ static bool follow(tarn__plan_terrain *t, const tarn__plan_spot *from,
   return stack_all(t, to);
 }
 
-bool tarn__plan_spot_step(tarn__plan_terrain *t, const tarn__plan_spot *from,
-                          const uint32_t *choices, size_t passed,
-                          tarn__plan_spot *to) {
-  copy(t, from, to);
+static bool step(void *states, size_t from, const uint32_t *choices,
+                 size_t chosen, size_t to, tarn__plan_mark_of_state *out) {
+  terrain *t = states;
+  copy(t, &t->spots[from], &t->spots[to]);
   t->changed_count = 0;
   t->first = UINT32_MAX;
   t->last = 0;
-  bool holds = follow(t, from, choices, passed, to);
+  bool holds = follow(t, &t->spots[from], choices, chosen, &t->spots[to]);
   for (size_t i = 0; i < t->changed_count; i++) {
     t->is_changed[t->changed[i]] = false;
   }
+  *out = (tarn__plan_mark_of_state){t->spots[to].guide, t->spots[to].key};
   return holds;
 }
 
 // --- choices ----------------------------------------------------------------
 
-static bool comes_before(const tarn__plan_spot *spot, const uint32_t *ranks,
-                         uint32_t a, uint32_t b) {
-  if (spot->at[a] != spot->at[b]) return spot->at[a] < spot->at[b];
+static bool comes_before(const spot *s, const uint32_t *ranks, uint32_t a,
+                         uint32_t b) {
+  if (s->at[a] != s->at[b]) return s->at[a] < s->at[b];
   return ranks[a] < ranks[b];
 }
 
-size_t tarn__plan_spot_choices(const tarn__plan_terrain *t,
-                               const tarn__plan_spot *spot,
-                               const uint32_t *ranks, uint32_t *choices,
-                               size_t most) {
+static size_t list_choices(void *states, size_t from, uint32_t *choices) {
+  const terrain *t = states;
+  const spot *s = &t->spots[from];
   uint64_t least_end = UINT64_MAX;
   size_t count = 0;
-  for (size_t i = 0; i < spot->open_count; i++) {
-    uint32_t item = spot->open[i];
-    if (spot->least[item] >= least_end) break;
-    if (spot->passed[item]) continue;
-    uint64_t end = spot->at[item] + t->in->items[item].size;
+  for (size_t i = 0; i < s->open_count; i++) {
+    uint32_t item = s->open[i];
+    if (s->least[item] >= least_end) break;
+    if (s->passed[item]) continue;
+    uint64_t end = s->at[item] + t->in->items[item].size;
     if (end < least_end) least_end = end;
   }
-  for (size_t i = 0; i < spot->open_count; i++) {
-    uint32_t item = spot->open[i];
-    if (spot->least[item] >= least_end) break;
-    if (spot->passed[item]) continue;
-    size_t to = count < most ? count++ : most;
-    if (to == most && !comes_before(spot, ranks, item, choices[most - 1])) {
+  for (size_t i = 0; i < s->open_count; i++) {
+    uint32_t item = s->open[i];
+    if (s->least[item] >= least_end) break;
+    if (s->passed[item]) continue;
+    size_t to = count < CHOICES ? count++ : CHOICES;
+    if (to == CHOICES &&
+        !comes_before(s, t->ranks, item, choices[CHOICES - 1])) {
       continue;
     }
-    if (to == most) to--;
-    for (; to > 0 && comes_before(spot, ranks, item, choices[to - 1]); to--) {
+    if (to == CHOICES) to--;
+    for (; to > 0 && comes_before(s, t->ranks, item, choices[to - 1]); to--) {
       choices[to] = choices[to - 1];
     }
     choices[to] = item;
   }
   return count;
 }
+
+// --- the whole --------------------------------------------------------------
+
+static const uint64_t *plan_of(void *states, size_t at) {
+  const terrain *t = states;
+  return t->spots[at].open_count == 0 ? t->spots[at].at : NULL;
+}
+
+const tarn__plan_states_type tarn__plan_spots = {
+    .most_choices = CHOICES,
+    .size = size_of_state,
+    .make = make_all,
+    .destroy = free_all,
+    .begin = begin,
+    .choices = list_choices,
+    .step = step,
+    .plan = plan_of,
+};

@@ -7,6 +7,7 @@
 
 #include "base/hostmem.h"
 #include "plan/beam.h"
+#include "plan/beam_states.h"
 
 // What one table of failed states may take, and the states of one beam.
 #define TABLE_SIZE ((size_t)4 << 20)
@@ -15,10 +16,12 @@
 enum { WIDEST = 1024 };
 
 typedef struct worker {
+  const tarn__plan_instance *in;
   const tarn__plan_step *step;
   uint64_t member;
   tarn__plan_search *search[TARN__PLAN_IN_BREADTH];
   tarn__plan_beam *beam;
+  tarn__plan_beam *skylines;  // NULL: the instance is not tight
   tarn__plan_stop *stop;
   tarn__plan_stop own_stop;
   uint64_t *offsets;
@@ -57,6 +60,12 @@ static tarn_status search_in_depth(worker *w) {
                                &w->outcome, &w->nodes);
 }
 
+// Where no room is to be left, and there is none to begin with.
+static tarn__plan_beam *beam_for(const worker *w) {
+  bool leaves_none = w->step->capacity == w->in->bound;
+  return leaves_none && w->skylines != NULL ? w->skylines : w->beam;
+}
+
 static tarn_status search_in_breadth(worker *w) {
   static const struct {
     tarn__plan_order order;
@@ -75,7 +84,7 @@ static tarn_status search_in_breadth(worker *w) {
                              .seed = seed_of(w),
                              .node_limit = w->step->node_limit,
                              .stop = w->stop};
-  return tarn__plan_beam_run_once(w->beam, &run, w->offsets, &w->outcome,
+  return tarn__plan_beam_run_once(beam_for(w), &run, w->offsets, &w->outcome,
                                   &w->nodes);
 }
 
@@ -144,6 +153,7 @@ static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
                                tarn__plan_stop *stop) {
   w->own_stop =
       (tarn__plan_stop){.deadline_ns = stop->deadline_ns, .asked = stop->asked};
+  w->in = p->in;
   w->stop = w == p->workers ? stop : &w->own_stop;
   w->offsets = tarn__host_array(p->in->item_count + 1, sizeof *w->offsets);
   if (w->offsets == NULL) return TARN_E_NOMEM;
@@ -184,6 +194,7 @@ void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
       tarn__plan_search_destroy(w->search[kind]);
     }
     tarn__plan_beam_destroy(w->beam);
+    tarn__plan_beam_destroy(w->skylines);
     tarn__host_free_array(w->offsets, p->in->item_count + 1,
                           sizeof *w->offsets);
   }
@@ -191,18 +202,32 @@ void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
   tarn__host_free(p, sizeof *p);
 }
 
+static tarn_status make_beams(worker *w) {
+  const tarn__plan_instance *in = w->in;
+  if (w->beam != NULL) return TARN_OK;
+  tarn_status status = tarn__plan_beam_create(in, TARN__PLAN_OF_SPOTS, WIDEST,
+                                              BEAM_SIZE, &w->beam);
+  if (status != TARN_OK || !tarn__plan_is_tight(in)) return status;
+  return tarn__plan_beam_create(in, TARN__PLAN_OF_SKYLINES, WIDEST, BEAM_SIZE,
+                                &w->skylines);
+}
+
+// Of the beams of one worker the narrower one counts for both.
+static uint32_t width_of(const worker *w) {
+  uint32_t width = tarn__plan_beam_width(w->beam);
+  if (w->skylines == NULL) return width;
+  uint32_t other = tarn__plan_beam_width(w->skylines);
+  return other < width ? other : width;
+}
+
 tarn_status tarn__plan_portfolio_beams(tarn__plan_portfolio *p,
                                        uint32_t *out_width) {
   tarn_status status = TARN_OK;
   *out_width = 0;
   for (uint32_t i = 0; i < p->count && status == TARN_OK; i++) {
-    worker *w = &p->workers[i];
-    if (w->beam != NULL) continue;
-    status = tarn__plan_beam_create(p->in, WIDEST, BEAM_SIZE, &w->beam);
+    status = make_beams(&p->workers[i]);
   }
   if (status == TARN_FULL) return TARN_OK;
-  if (status == TARN_OK) {
-    *out_width = tarn__plan_beam_width(p->workers[0].beam);
-  }
+  if (status == TARN_OK) *out_width = width_of(&p->workers[0]);
   return status;
 }
