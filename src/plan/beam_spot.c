@@ -15,7 +15,7 @@
 #include "plan/ranking.h"
 
 // Choices of a state; the first ones are nearly always the good ones.
-enum { SLACKS = 1024, CHOICES = 12 };
+enum { SLACKS = 1024, CHOICES = 6 };
 
 #define IS_DOWN UINT64_MAX
 
