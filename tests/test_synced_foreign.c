@@ -321,6 +321,19 @@ START_TEST(a_device_that_is_asked_stays_open) {
 }
 END_TEST
 
+// The memory that a buffer's device pins for it at the host.
+START_TEST(a_device_that_pins_memory_stays_open) {
+  closing = open_fake(false);
+  void *host = NULL;
+  fake.allocating = close_meanwhile;
+  assert_ok(tarn_synced_mutable_cpu_data(x, &host));
+  fake.allocating = NULL;
+  ck_assert_int_gt(closes, 0);
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_device_close(closing));
+}
+END_TEST
+
 // Another room, which is asked after the buffers whether the device may close,
 // and takes its time.
 static _Atomic bool is_closing;
@@ -457,6 +470,7 @@ int main(void) {
            unified_and_pinned_memory, no_bytes_are_anybodys,
            a_query_that_fails);
   ADD_CASE(suite, "calls", no_calls_of_devices_that_cannot_tell,
-           nothing_else_is_asked_of_others, a_device_that_is_asked_stays_open);
+           nothing_else_is_asked_of_others, a_device_that_is_asked_stays_open,
+           a_device_that_pins_memory_stays_open);
   return run_synced_suite(suite);
 }

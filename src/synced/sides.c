@@ -171,9 +171,9 @@ char *tarn__side_text(const tarn__core *core, uint32_t side, char *out) {
 
 // --- memory -----------------------------------------------------------------
 
-static tarn_place pool_place(const tarn__core *core, tarn_place place) {
-  bool pinned = place.kind == TARN_PLACE_HOST && core->device != NULL;
-  return pinned ? (tarn_place){core->device, TARN_PLACE_HOST} : place;
+// Memory of the host is pinned by the buffer's device, where it has one.
+static tarn_place pool_place(tarn_device *device, tarn_place place) {
+  return device != NULL ? (tarn_place){device, TARN_PLACE_HOST} : place;
 }
 
 // A size that no address space can hold is no different from one that the pool
@@ -193,11 +193,9 @@ static tarn_status allocate(const tarn__core *core, tarn_place place,
   return tarn_pool_alloc_tagged(pool, size, align, NULL, core->tag, out_block);
 }
 
-tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
-                                tarn__side *out_memory) {
-  *out_memory = (tarn__side){.end = {.place = place}};
+static tarn_status allocate_at(tarn__core *core, tarn_place place,
+                               tarn_place where, tarn__side *out_memory) {
   tarn_pool *pool = NULL;
-  tarn_place where = pool_place(core, place);
   tarn_block block = {.pool = NULL};
   void *pointer = NULL;
   tarn_status status = tarn_pool_of(where, &pool);
@@ -215,6 +213,19 @@ tarn_status tarn__side_allocate(const tarn__core *core, tarn_place place,
   out_memory->end.pointer = pointer;
   out_memory->block = block;
   return TARN_OK;
+}
+
+// The program knows of a device that it names; of the buffer's own, which pins
+// memory of the host, another thread may be about to close it.
+tarn_status tarn__side_allocate(tarn__core *core, tarn_place place,
+                                tarn__side *out_memory) {
+  bool at_host = place.kind == TARN_PLACE_HOST;
+  tarn_device *device = at_host ? tarn__closing_hold(core) : NULL;
+  *out_memory = (tarn__side){.end = {.place = place}};
+  tarn_status status =
+      allocate_at(core, place, pool_place(device, place), out_memory);
+  if (device != NULL) tarn__closing_let_go(core);
+  return status;
 }
 
 static void tell(const tarn__core *core, tarn_synced_happening what,

@@ -57,7 +57,7 @@ TARN_MUST_CHECK tarn_status tarn__side_take(tarn__core *core, uint32_t side);
 
 // Takes from the pool of |place|, as of |core|'s options, without the gate:
 // |*out_memory| is a side with nothing else in it.
-TARN_MUST_CHECK tarn_status tarn__side_allocate(const tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__side_allocate(tarn__core *core,
                                                 tarn_place place,
                                                 tarn__side *out_memory);
 

@@ -359,6 +359,7 @@ static C_Status allocate_locked(void **ptr, size_t size) {
 }
 
 static C_Status allocate(const C_Device device, void **ptr, size_t size) {
+  if (fake.allocating != NULL) fake.allocating();
   pthread_mutex_lock(&lock);
   C_Status status = enter(device) ? no_memory(ptr) : allocate_locked(ptr, size);
   pthread_mutex_unlock(&lock);

@@ -19,27 +19,28 @@
   (UINT64_C(1) << (offsetof(C_DeviceInterface, function) / 8))
 
 typedef struct fake_habits {
-  const char *type;       // "fake"
-  uint64_t missing;       // functions that it leaves NULL
-  size_t devices;         // 2
-  size_t capacity;        // bytes of each device; asking for more is C_FAILED
-  size_t min_chunk;       // 256
-  size_t padding;         // 0
-  size_t max_alloc;       // 1 MiB; 0: the function is missing, as below
-  size_t max_chunk;       // 0
-  size_t init_size;       // 0
-  size_t realloc_size;    // 0
-  size_t misalign;        // added to every address that it gives
-  int id_offset;          // init_device adds it to the id
-  bool null_handles;      // streams and events stay NULL
-  bool forks;             // initialize starts a helper, as drivers do
-  bool full_is_null;      // out of memory: C_SUCCESS and NULL
-  bool boasts;            // says that all of its capacity is free
-  bool strikes;           // every call may fail through faults_strike
-  C_Status size_answer;   // of the size queries but min_chunk
-  C_Status sync_answer;   // of synchronize_stream
-  C_Status copy_answer;   // of copies, which are made all the same
-  C_Status query_answer;  // of query_event and query_stream when not yet
+  const char *type;     // "fake"
+  uint64_t missing;     // functions that it leaves NULL
+  size_t devices;       // 2
+  size_t capacity;      // bytes of each device; asking for more is C_FAILED
+  size_t min_chunk;     // 256
+  size_t padding;       // 0
+  size_t max_alloc;     // 1 MiB; 0: the function is missing, as below
+  size_t max_chunk;     // 0
+  size_t init_size;     // 0
+  size_t realloc_size;  // 0
+  size_t misalign;      // added to every address that it gives
+  int id_offset;        // init_device adds it to the id
+  bool null_handles;    // streams and events stay NULL
+  bool forks;           // initialize starts a helper, as drivers do
+  bool full_is_null;    // out of memory: C_SUCCESS and NULL
+  bool boasts;          // says that all of its capacity is free
+  bool strikes;         // every call may fail through faults_strike
+  void (*allocating)(void);  // called before memory is given; NULL: nothing is
+  C_Status size_answer;      // of the size queries but min_chunk
+  C_Status sync_answer;      // of synchronize_stream
+  C_Status copy_answer;      // of copies, which are made all the same
+  C_Status query_answer;     // of query_event and query_stream when not yet
 
   // How it treats the table that it is given.
   size_t wants_params;  // leaves if params->size is not this; 0: takes any
