@@ -438,7 +438,7 @@ static atomic_int mistakes;
 static void *register_all(void *unused) {
   (void)unused;
   for (int i = 0; i < NAMES; i++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "pool-%d", i);
     tarn_strategy strategy = a_strategy(name);
     tarn_status status = tarn_pool_register(&strategy);

@@ -371,7 +371,7 @@ END_TEST
 START_TEST(blocks_that_no_tag_counts_sleep_too) {
   tarn_tag last = 0;
   for (int i = 0; i < 40; i++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "uncounted-%d", i);
     last = tag_of(name);
   }

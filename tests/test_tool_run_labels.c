@@ -11,7 +11,7 @@ START_TEST(each_line_has_its_mark) {
                              "3", "--label");
   ck_assert_int_eq(o.status, 0);
   for (int i = 0; i < 3; i++) {
-    char out[64], err[16];
+    char out[64], err[32];
     snprintf(out, sizeof out, "[%d] one\n", i);
     snprintf(err, sizeof err, "[%d] two\n", i);
     ck_assert_uint_eq(count_of(o.out, out), 1);

@@ -236,7 +236,7 @@ static grid make_grid(const picture_panel *panel) {
 
 static void write_merged(const drawing *d, const picture_panel *panel) {
   grid g = make_grid(panel);
-  char name[8];
+  char name[16];
   for (size_t i = 0; i < d->picture->answer->problem.count; i++) {
     if (d->is_single[i] || panel_of(d, i) != panel) continue;
     put_buffer(d, &g, i, plan_picture_class(d->picture, buffer_of(d, i)->size),

@@ -297,7 +297,7 @@ static int write_swatch(const canvas *c, const char *class, int x, int y,
 }
 
 static void write_classes(const canvas *c, const plan_boxes *boxes, int y) {
-  char text[FORMAT_SIZE + 8], class[8], bytes[FORMAT_SIZE];
+  char text[FORMAT_SIZE + 8], class[16], bytes[FORMAT_SIZE];
   int x = PICTURE_LEFT;
   for (int i = 0; i < PICTURE_CLASSES; i++) {
     if (!boxes->has_class[i]) continue;

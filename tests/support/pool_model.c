@@ -332,7 +332,7 @@ void model_begin(pool_model *m, unsigned seed) {
   for (int i = 1; i < MODEL_STREAMS; i++)
     assert_ok(tarn_stream_create(cpu, &m->streams[i]));
   for (int i = 1; i < MODEL_TAGS; i++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "model %d", i);
     assert_ok(tarn_pool_tag(name, &m->tags[i]));
   }
