@@ -75,9 +75,9 @@ typedef struct tarn__core {
   bool protect;           // the host's pages allow what is open there
   size_t loose_start;     // bytes that may be written until the buffer is
   size_t loose_end;       // called again; see protect.h
-  uint32_t device_users;  // threads that use |device| without the gate
+  uint64_t device_asks;   // how often a close of |device| has asked
+  uint32_t device_users;  // threads that use it without the gate
   bool device_closing;    // nobody may begin to: see closing.h
-  uint64_t device_asks;   // how often its close has asked
   bool slow;              // accesses must not take the fast way
   const char *suspended;  // why accesses are refused; NULL: they are not
   size_t handles;         // buffers and views that are not destroyed
