@@ -138,15 +138,16 @@ static void note_refusal(tarn__core *core, uint64_t asks) {
 }
 
 tarn_device *tarn__closing_hold(tarn__core *core) {
+  bool over = true;
   tarn__core_enter(core);
-  while (core->device != NULL && core->device_closing) {
+  while (core->device != NULL && core->device_closing && over) {
     uint64_t asks = core->device_asks;
     tarn__core_leave(core);
-    bool over = pass_a_close();
+    over = pass_a_close();
     tarn__core_enter(core);
     if (over) note_refusal(core, asks);
   }
-  tarn_device *device = core->device;
+  tarn_device *device = over ? core->device : NULL;
   if (device != NULL) core->device_users++;
   tarn__core_leave(core);
   return device;

@@ -19,7 +19,8 @@ void tarn__closing_commit(tarn_device *device);
 
 // Keeps the device of |core| open until tarn__closing_let_go; NULL: there is
 // none, or it has closed. Where a close of it is under way, waits until that is
-// over, so not with the gate or the lock of the device room's registry.
+// over, so not with the gate. A thread that cannot wait for it, as in a
+// stream's callback, gets NULL.
 tarn_device *tarn__closing_hold(tarn__core *core);
 void tarn__closing_let_go(tarn__core *core);
 
