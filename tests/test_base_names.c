@@ -65,9 +65,11 @@ static void add_many(void *context) {
     char name[16];
     snprintf(name, sizeof name, "n%d", i);
     size_t count = names.count;
+    size_t held = tarn_host_memory();
     tarn_status status = tarn__names_add(&names, name, NULL);
     ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
     ck_assert_uint_eq(names.count, count + (status == TARN_OK));
+    if (status != TARN_OK) ck_assert_uint_eq(tarn_host_memory(), held);
     ck_assert((tarn__names_find(&names, name) != NULL) == (status == TARN_OK));
   }
   tarn__names_deinit(&names);

@@ -69,12 +69,13 @@ tarn_status tarn__names_add(tarn__names *names, const char *name, void *value) {
   if (tarn__names_find(names, name) != NULL) {
     return tarn__fail(TARN_E_INVALID, "names: '%s' is there already", name);
   }
-  if (names->count == names->capacity) {
-    tarn_status status = grow(names);
-    if (status != TARN_OK) return status;
-  }
   char *copy = tarn__host_text(name);
   if (copy == NULL) return TARN_E_NOMEM;
+  tarn_status status = names->count == names->capacity ? grow(names) : TARN_OK;
+  if (status != TARN_OK) {
+    tarn__host_free_text(copy);
+    return status;
+  }
   names->entries[names->count] =
       (tarn__name){.name = copy, .value = value, .hash = hash_of(name)};
   place(names, names->count++);
