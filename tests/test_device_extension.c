@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "device/plugin.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
@@ -354,8 +353,7 @@ START_TEST(words_that_are_not_ended_bring_nothing_else) {
   char bytes[8] = {0};
   tarn_addr addr = 0;
   tarn_device *device = NULL;
-  tarn__plugin_entry entry = {fake_init, half_texts_only};
-  assert_ok(tarn__plugin_add(entry, "half"));
+  assert_ok(tarn_plugin_register(fake_init, half_texts_only, "half"));
   assert_ok(tarn_device_open("fake:0", &device));
   assert_ok(tarn_device_allocate(tarn_place_on(device), 8, &addr));
   fake.copy_answer = C_ERROR;

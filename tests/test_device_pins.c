@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/plugin.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/device.h"
@@ -74,8 +73,7 @@ START_TEST(an_old_waits_failure_is_not_the_new_records) {
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
   pthread_t waiter;
-  assert_ok(tarn__plugin_add((tarn__plugin_entry){init_with_gate, NULL},
-                             "a test double"));
+  assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
   tarn_device *device = open_named("fake:0");
   assert_ok(tarn_stream_create(device, &stream));
   assert_ok(tarn_event_create(device, &event));
@@ -106,8 +104,7 @@ START_TEST(a_waits_failure_stays_with_its_record) {
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
   gate.may_fail = true;
-  assert_ok(tarn__plugin_add((tarn__plugin_entry){init_with_gate, NULL},
-                             "a test double"));
+  assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
   tarn_device *device = open_named("fake:0");
   assert_ok(tarn_stream_create(device, &stream));
   assert_ok(tarn_event_create(device, &event));
@@ -233,8 +230,7 @@ static void destroy_what_is_pinned(tarn_device *device,
 
 static tarn_device *open_with_gate(const char *type, const char *name) {
   fake.type = type;
-  assert_ok(tarn__plugin_add((tarn__plugin_entry){init_with_gate, NULL},
-                             "a test double"));
+  assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
   return open_named(name);
 }
 

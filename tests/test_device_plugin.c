@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/plugin.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
+#include "tarn/device.h"
 
 static tarn_status add(void) {
-  return tarn__plugin_add((tarn__plugin_entry){fake_init, NULL}, "fake.so");
+  return tarn_plugin_register(fake_init, NULL, "fake.so");
 }
 
 // --- layouts ---------------------------------------------------------------

@@ -30,8 +30,7 @@ enum { EVERYWHERE = sizeof everywhere / sizeof everywhere[0] };
 static tarn_device *open_one(int i) {
   tarn_device *device = NULL;
   fake_add();
-  assert_ok(
-      tarn__plugin_add((tarn__plugin_entry){bare_sim_init, NULL}, "bare"));
+  assert_ok(tarn_plugin_register(bare_sim_init, NULL, "bare"));
   assert_ok(tarn_device_open(everywhere[i], &device));
   return device;
 }

@@ -2,7 +2,6 @@
 // gather and scatter of its own, without pinned memory, or without an
 // extension.
 #include "device/builtin.h"
-#include "device/plugin.h"
 #include "test_whole_rows_kit.h"
 
 // --- the devices -----------------------------------------------------------
@@ -123,9 +122,7 @@ static void play_places(bool has_extension) {
 }
 
 static void have_no_rows(void) {
-  MUST_BE(tarn__plugin_add((tarn__plugin_entry){bare_init, ext_without_rows},
-                           "bare"),
-          TARN_OK);
+  MUST_BE(tarn_plugin_register(bare_init, ext_without_rows, "bare"), TARN_OK);
   play_places(true);
 }
 
@@ -135,10 +132,9 @@ START_TEST(a_device_without_rows) {
 END_TEST
 
 static void have_nothing_pinned(void) {
-  MUST_BE(tarn__plugin_add(
-              (tarn__plugin_entry){init_without_pinned, tarn__sim_device_ext},
-              "bare"),
-          TARN_OK);
+  MUST_BE(
+      tarn_plugin_register(init_without_pinned, tarn__sim_device_ext, "bare"),
+      TARN_OK);
   play_places(true);
 }
 
@@ -148,9 +144,7 @@ START_TEST(a_device_without_pinned_memory) {
 END_TEST
 
 static void have_no_extension(void) {
-  MUST_BE(
-      tarn__plugin_add((tarn__plugin_entry){init_with_the_least, NULL}, "bare"),
-      TARN_OK);
+  MUST_BE(tarn_plugin_register(init_with_the_least, NULL, "bare"), TARN_OK);
   play_places(false);
 }
 

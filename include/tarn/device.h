@@ -89,8 +89,60 @@ TARN_API char *tarn_place_text(tarn_place place, char *out, size_t out_size);
 // TARN_E_IO           the system cannot load it; the text says why.
 // TARN_E_UNSUPPORTED  not a plug-in, a required function is missing, one half
 //                     of a pair is missing: the text names it.
-// TARN_E_STATE        a device type of that name is there already.
+// TARN_E_STATE        a device type of that name is there already: the text
+//                     says whose.
 TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_load(const char *path);
+
+// What a plug-in exports, as types: InitPlugin of device_abi.h or of a vendor's
+// copy of that header, which say what is in the struct, and TarnDeviceExt of
+// device_ext.h. No header of the ABI is needed to name them.
+struct CustomRuntimeParams;
+struct tarn_device_ext;
+typedef void tarn_plugin_init(struct CustomRuntimeParams *params);
+typedef const struct tarn_device_ext *tarn_device_ext_function(void);
+
+// Makes devices known that are part of the program itself: of a plug-in that is
+// linked in, of a runtime that has a context of its own. |init| and |ext| are
+// what a shared object would export; |ext| NULL: nothing beyond the ABI. All
+// that is checked of a plug-in that is loaded is checked of this one too.
+//
+//   static void init(CustomRuntimeParams *params) {   // of device_abi.h
+//     memset((char *)params->interface + 8, 0, params->interface->size - 8);
+//     params->interface->get_device_count = count_devices;
+//     ...                                              // docs/devices.md
+//     params->version.minor = params->version.patch = 1;
+//     params->device_type = type;                      // char type[] = "mine"
+//   }
+//   tarn_plugin_register(init, NULL, "my runtime");
+//   tarn_device_open("mine:0", &device);
+//
+// The type of the devices is what |init| says. |name| says in errors, and as
+// tarn_device_info.plugin, whose they are: 1 to 255 bytes, no control
+// characters. Several types may have the same.
+//
+// C++: |init| may be a function, a static member or a lambda that captures
+//      nothing. No exception may leave it, or a function that it names.
+// Lifetime: for good, there is no way to take it back. Names and tables are
+//      copied; the code that they name, and what that uses, stay until the
+//      process exits. A shared object that registers what it contains is
+//      linked with -z nodelete. At exit nothing of it is called.
+// Threads: |init|, which may be called several times, and |ext| are called on
+//      this thread, during the call, with the lock that opening and closing
+//      take: they must not do either. Devices that are open go on meanwhile.
+//      The functions of the table are called from any thread, as device_abi.h
+//      says.
+// Fork: a child has what was registered before. What it registers is its own.
+// Cost: some 15 KiB of host memory during the call; 3 KiB of them stay.
+//
+// TARN_E_INVALID      |init| is NULL, or |name| is none.
+// TARN_E_UNSUPPORTED  |init| names no device type, a required function is
+//                     missing, one half of a pair is missing: the text says
+//                     which. Nothing of it stays: mend it and try again.
+// TARN_E_STATE        a device type of that name is there already, built in,
+//                     loaded or registered: the text says whose. Or this is a
+//                     stream's callback.
+TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_register(
+    tarn_plugin_init *init, tarn_device_ext_function *ext, const char *name);
 
 // Calls |visit| for each device of each known type, "cpu:0" first; stops at
 // the first status that is not TARN_OK and returns it.
@@ -174,7 +226,8 @@ typedef struct tarn_device_info {
   size_t struct_size;
   const char *name;      // "cuda:0"
   const char *type;      // "cuda"
-  const char *plugin;    // path of its shared object, or "built-in"
+  const char *plugin;    // path of its shared object, "built-in", or the name
+                         // that it was registered with
   int id;                // what the plug-in calls it
   uint32_t functions;    // tarn_device_function bits of what is its own
   bool host_accessible;  // the host can touch the device's own memory

@@ -6,11 +6,11 @@
 
 // plugins/cpu, compiled under these names instead of
 // InitPlugin and TarnDeviceExt.
-tarn__init_plugin tarn__cpu_init_plugin;
+tarn_plugin_init tarn__cpu_init_plugin;
 tarn_device_ext_function tarn__cpu_device_ext;
 
 // plugins/sim, likewise. It does nothing until a device of it is asked for.
-tarn__init_plugin tarn__sim_init_plugin;
+tarn_plugin_init tarn__sim_init_plugin;
 tarn_device_ext_function tarn__sim_device_ext;
 
 #endif  // TARN_DEVICE_BUILTIN_H_

@@ -56,7 +56,7 @@ typedef struct meeting {
   };
 } meeting;
 
-static void meet(meeting *m, tarn__init_plugin *init, offer o) {
+static void meet(meeting *m, tarn_plugin_init *init, offer o) {
   memset(m->table_bytes, PATTERN, sizeof m->table_bytes);
   memset(m->params_bytes, 0, sizeof m->params_bytes);
   m->table.size = o.table_size;
@@ -85,7 +85,7 @@ static bool is_type_name(const char *type) {
                 "0123456789_-.") == length;
 }
 
-static tarn_status introduce(meeting *m, tarn__init_plugin *init,
+static tarn_status introduce(meeting *m, tarn_plugin_init *init,
                              const char *origin) {
   for (size_t i = 0; i < OFFER_COUNT; i++) {
     meet(m, init, offers[i]);

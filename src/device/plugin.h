@@ -6,18 +6,17 @@
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
 
-typedef void tarn__init_plugin(CustomRuntimeParams *params);
-
 // What a plug-in exports.
 typedef struct tarn__plugin_entry {
-  tarn__init_plugin *init;
+  tarn_plugin_init *init;
   tarn_device_ext_function *ext;  // NULL: it has no extension
 } tarn__plugin_entry;
 
 // A plug-in as the library keeps it. Never freed: its code may be running.
 typedef struct tarn__plugin {
   char *type;          // "cuda"
-  char *origin;        // path of its shared object, or "built-in"
+  char *origin;        // path of its shared object, "built-in", or the name
+                       // that it was registered with
   bool is_host;        // the built-in cpu: memory is the host's own, no thread
                        // has a current device
   uint32_t functions;  // tarn_device_function bits of what is its own
@@ -53,10 +52,6 @@ TARN_MUST_CHECK tarn_status tarn__plugin_initialize(tarn__plugin *plugin);
 TARN_MUST_CHECK tarn_status tarn__plugin_find(const char *path,
                                               tarn__plugin_entry *out_entry,
                                               char **out_path);
-
-// Adds a plug-in that is linked into the program: tests do.
-TARN_MUST_CHECK tarn_status tarn__plugin_add(tarn__plugin_entry entry,
-                                             const char *origin);
 
 // What the built-in plug-in of |type| exports; false if there is none.
 bool tarn__plugin_find_builtin(const char *type, tarn__plugin_entry *out_entry);

@@ -1,4 +1,5 @@
-// The registry: plug-ins and open devices; opening and closing.
+// The registry: plug-ins and open devices; loading and registering, opening and
+// closing.
 //
 //   plugins   cpu ── sim ── cuda ── ...          never removed
 //   devices   cpu:0 ── cuda:1 ── ...             in order of opening
@@ -14,6 +15,8 @@
 #include "base/names.h"
 #include "device/builtin.h"
 #include "device/device.h"
+
+enum { PLUGIN_NAME_MAX = 255 };
 
 static struct {
   pthread_mutex_t lock;  // guards all below, every open and every close
@@ -66,9 +69,12 @@ static tarn_status add_locked(tarn__plugin_entry entry, const char *origin,
   tarn_status status = tarn__plugin_create(entry, origin, &plugin);
   if (status != TARN_OK) return status;
   plugin->is_host = is_host;
-  if (tarn__names_find(&registry.plugins, plugin->type) != NULL) {
-    status = tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already",
-                        origin, plugin->type);
+  const tarn__name *taken = tarn__names_find(&registry.plugins, plugin->type);
+  if (taken != NULL) {
+    const tarn__plugin *other = taken->value;
+    status =
+        tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already: %s",
+                   origin, plugin->type, other->origin);
   } else {
     status = tarn__names_add(&registry.plugins, plugin->type, plugin);
   }
@@ -111,9 +117,11 @@ bool tarn__plugin_find_builtin(const char *type,
   return false;
 }
 
-tarn_status tarn__plugin_add(tarn__plugin_entry entry, const char *origin) {
+static tarn_status add(tarn__plugin_entry entry, const char *origin) {
+  tarn_status status = tarn__not_in_callback();
+  if (status != TARN_OK) return status;
   registry_lock();
-  tarn_status status = prepare_locked();
+  status = prepare_locked();
   if (status == TARN_OK) status = add_locked(entry, origin, false);
   registry_unlock();
   return status;
@@ -126,9 +134,35 @@ tarn_status tarn_plugin_load(const char *path) {
   if (status != TARN_OK) return status;
   status = tarn__plugin_find(path, &entry, &origin);
   if (status != TARN_OK) return status;
-  status = tarn__plugin_add(entry, origin);
+  status = add(entry, origin);
   tarn__host_free_text(origin);
   return status;
+}
+
+// What can stand in a line of text, and leaves room there for the rest.
+static bool is_plugin_name(const char *name) {
+  size_t length = name != NULL ? strnlen(name, PLUGIN_NAME_MAX + 1) : 0;
+  if (length == 0 || length > PLUGIN_NAME_MAX) return false;
+  for (size_t i = 0; i < length; i++) {
+    unsigned char byte = (unsigned char)name[i];
+    if (byte < 0x20 || byte == 0x7f) return false;
+  }
+  return true;
+}
+
+tarn_status tarn_plugin_register(tarn_plugin_init *init,
+                                 tarn_device_ext_function *ext,
+                                 const char *name) {
+  if (!is_plugin_name(name)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "plug-in: its name is not 1 to %d bytes without control "
+                      "characters",
+                      PLUGIN_NAME_MAX);
+  }
+  if (init == NULL) {
+    return tarn__fail(TARN_E_INVALID, "%s: no InitPlugin", name);
+  }
+  return add((tarn__plugin_entry){init, ext}, name);
 }
 
 // --- finding devices by name -----------------------------------------------
@@ -262,9 +296,9 @@ tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
 }
 
 tarn_status tarn__device_host(tarn_device **out_device) {
-  tarn_status status = TARN_OK;
   *out_device = known_host();
   if (*out_device != NULL) return TARN_OK;
+  tarn_status status = TARN_OK;
   registry_lock();
   status = ensure_host_locked();
   *out_device = known_host();

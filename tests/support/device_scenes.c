@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/fake_extension.h"
+#include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/device.h"
 #include "tarn/range.h"
@@ -326,6 +328,14 @@ static void list(stage *s) {
   (void)expect(CALL(tarn_device_each)(ignore_name, NULL));
 }
 
+// It is there already, unless nobody plays on it.
+static void register_fake(stage *s) {
+  (void)s;
+  (void)expect_or(
+      CALL(tarn_plugin_register)(fake_init, fake_extension, "a scene"),
+      TARN_E_STATE);
+}
+
 static void load(stage *s) {
   if (s->place->plugin == NULL) return;
   (void)expect_or(CALL(tarn_plugin_load)(s->place->plugin), TARN_E_STATE);
@@ -494,7 +504,7 @@ static const struct {
   bool queues;  // it needs streams and events
   step *steps[STEPS_MAX];
 } scenes[] = {
-    {"load and list", false, {load, list}},
+    {"load and list", false, {load, register_fake, list}},
     {"open and ask", false, {open_again, ask, attach}},
     {"memory", false, {use_kinds, use_aligned}},
     {"what is known", false, {use_registration, use_pointer, use_handles}},

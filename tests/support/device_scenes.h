@@ -14,6 +14,7 @@
   X(tarn_place_equal)             \
   X(tarn_place_text)              \
   X(tarn_plugin_load)             \
+  X(tarn_plugin_register)         \
   X(tarn_device_each)             \
   X(tarn_device_open)             \
   X(tarn_device_close)            \

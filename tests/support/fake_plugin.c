@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/plugin.h"
 #include "support/fake_extension.h"
 #include "support/faults.h"
+#include "tarn/device.h"
 
 fake_habits fake = {
     .type = "fake",
@@ -552,7 +552,7 @@ void fake_init(CustomRuntimeParams *params) {
 }
 
 void fake_add(void) {
-  tarn_status status = tarn__plugin_add(
-      (tarn__plugin_entry){fake_init, fake_extension}, "a test double");
+  tarn_status status =
+      tarn_plugin_register(fake_init, fake_extension, "a test double");
   ck_assert_msg(status == TARN_OK, "%s", tarn_last_error());
 }

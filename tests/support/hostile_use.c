@@ -357,22 +357,35 @@ static long live_in_plugin(void) {
   return count != NULL ? count() : -1;
 }
 
+static tarn_status register_it(void) {
+  tarn_plugin_init *init = NULL;
+  tarn_device_ext_function *ext = NULL;
+  void *plugin = dlopen(HOSTILE_PLUGIN, RTLD_NOW);
+  if (plugin == NULL) abort();
+  void *symbol = dlsym(plugin, "InitPlugin");
+  memcpy(&init, &symbol, sizeof init);
+  symbol = dlsym(plugin, "TarnDeviceExt");
+  memcpy(&ext, &symbol, sizeof ext);
+  return tarn_plugin_register(init, ext, "part of the program");
+}
+
 // What is kept once and for all is there before |held| is looked at.
-static void load(outcome *o) {
+static void take_in(outcome *o, entrance by) {
   tarn_device *cpu = NULL;
   (void)step(o, LOAD, tarn_device_open("cpu:0", &cpu));
   (void)step(o, LOAD, tarn_device_close(cpu));
   size_t held = tarn_host_memory();
-  bool loaded = step(o, LOAD, tarn_plugin_load(HOSTILE_PLUGIN));
+  bool loaded = step(
+      o, LOAD, by == LOADED ? tarn_plugin_load(HOSTILE_PLUGIN) : register_it());
   if (!loaded && tarn_host_memory() != held) o->stage = LEAK;
 }
 
-void hostile_use(const char *recipe, outcome *out) {
+void hostile_use(const char *recipe, entrance by, outcome *out) {
   memset(out, 0, sizeof *out);
   out->bytes_came = true;
   tarn_log_set(keep_log, out, TARN_LOG_WARN);
   if (setenv("TARN_HOSTILE", recipe, 1) != 0) abort();
-  load(out);
+  take_in(out, by);
   if (out->stage == SURVIVES) {
     use_devices(out);
     size_t held = tarn_host_memory();

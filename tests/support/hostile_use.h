@@ -50,9 +50,16 @@ typedef struct outcome {
   long live;        // what the plug-in still holds
 } outcome;
 
-// Loads the hostile plug-in with |recipe| in the environment, uses it twice
+// How it becomes known to the library.
+typedef enum entrance {
+  LOADED,
+  REGISTERED,  // what it exports, as a part of the program would be
+  ENTRANCES,
+} entrance;
+
+// Takes in the hostile plug-in with |recipe| in the environment, uses it twice
 // for all there is to do, and fills |*out|. Never fails itself.
-void hostile_use(const char *recipe, outcome *out);
+void hostile_use(const char *recipe, entrance by, outcome *out);
 
 const char *hostile_stage_name(stage where);
 

@@ -26,10 +26,10 @@ static bool is_as_expected(const variant *v, const outcome *o) {
 }
 
 // The child: 0 if all was as expected; what happened goes to |out|.
-static int meet(const variant *v, FILE *out) {
+static int meet(const variant *v, entrance by, FILE *out) {
   static outcome o;
   alarm(HOSTILE_SECONDS);
-  hostile_use(v->recipe, &o);
+  hostile_use(v->recipe, by, &o);
   say(v, &o, out);
   bool expected = is_as_expected(v, &o);
   if (!expected) {
@@ -43,12 +43,13 @@ static int meet(const variant *v, FILE *out) {
   return expected ? 0 : 1;
 }
 
-void hostile_meet(const variant *v) {
+static void meet_by(const variant *v, entrance by) {
+  const char *how = by == LOADED ? "loaded" : "registered";
   FILE *out = tmpfile();
   ck_assert_ptr_nonnull(out);
   fflush(NULL);
   pid_t child = fork();
-  if (child == 0) _exit(meet(v, out));
+  if (child == 0) _exit(meet(v, by, out));
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   char text[8192] = "";
@@ -56,8 +57,13 @@ void hostile_meet(const variant *v) {
   size_t length = fread(text, 1, sizeof text - 1, out);
   text[length] = '\0';
   fclose(out);
-  if (getenv("TARN_HOSTILE_LIST") != NULL) printf("%s\n", text);
-  ck_assert_msg(!WIFSIGNALED(status), "%s: died by signal %d", v->name,
+  if (getenv("TARN_HOSTILE_LIST") != NULL) printf("%s: %s\n", how, text);
+  ck_assert_msg(!WIFSIGNALED(status), "%s, %s: died by signal %d", v->name, how,
                 WTERMSIG(status));
-  ck_assert_msg(status == 0, "not as expected: %s", text);
+  ck_assert_msg(status == 0, "%s, not as expected: %s", how, text);
+}
+
+void hostile_meet(const variant *v) {
+  for (entrance by = LOADED; by < ENTRANCES; by++)
+    meet_by(v, by);
 }

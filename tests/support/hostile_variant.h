@@ -47,8 +47,9 @@ static inline bool not_taken_in(const outcome *o) {
   return o->rounds == 0 && o->info[0].name == NULL;
 }
 
-// Runs one in a process of its own and fails the test, by the variant's name,
-// if the process dies, hangs, or does not come out as expected.
+// Runs one in a process of its own, loaded, and in another one, registered, and
+// fails the test, by the variant's name, if one of them dies, hangs, or does
+// not come out as expected.
 void hostile_meet(const variant *v);
 
 #endif  // TARN_TESTS_SUPPORT_HOSTILE_VARIANT_H_
