@@ -277,11 +277,99 @@ END_TEST
 
 // --- calls back ------------------------------------------------------------
 
+static int refusals;
+
+static void expect_refusal(tarn_status status) {
+  if (status != TARN_E_STATE) ck_abort_msg("%s", tarn_status_name(status));
+  if (strstr(tarn_last_error(), "plug-in") == NULL) {
+    ck_abort_msg("says: %s", tarn_last_error());
+  }
+  refusals++;
+}
+
 static tarn_status ignore_name(void *context, const char *name) {
   (void)context;
   (void)name;
   return TARN_OK;
 }
+
+static void call_back(void) {
+  tarn_device *device = NULL;
+  expect_refusal(tarn_device_open("cpu:0", &device));
+  ck_assert_ptr_null(device);
+  expect_refusal(tarn_device_each(ignore_name, NULL));
+  expect_refusal(tarn_plugin_register(fake_init, NULL, "within"));
+  expect_refusal(tarn_plugin_load(TARN_TWIN_PLUGIN));
+}
+
+static void init_and_call_back(CustomRuntimeParams *params) {
+  call_back();
+  fake_init(params);
+}
+
+static const tarn_device_ext *extend_and_call_back(void) {
+  call_back();
+  return NULL;
+}
+
+START_TEST(what_init_calls_is_refused_and_does_not_hang) {
+  assert_ok(
+      tarn_plugin_register(init_and_call_back, extend_and_call_back, mine));
+  ck_assert_int_eq(refusals, 8);
+  tarn_device *device = open_named("fake:0");
+  use(device);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+static C_Status (*fakes_own_init)(const C_Device device);
+
+static C_Status init_device_and_call_back(const C_Device device) {
+  call_back();
+  return fakes_own_init(device);
+}
+
+static void init_one_that_calls_back(CustomRuntimeParams *params) {
+  fake_init(params);
+  fakes_own_init = params->interface->init_device;
+  params->interface->init_device = init_device_and_call_back;
+}
+
+START_TEST(what_a_device_that_is_opened_calls_is_refused_too) {
+  assert_ok(tarn_plugin_register(init_one_that_calls_back, NULL, mine));
+  ck_assert_int_eq(refusals, 0);
+  tarn_device *device = open_named("fake:0");
+  ck_assert_int_eq(refusals, 4);
+  use(device);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// Queries look for a device under the lock that closing holds.
+static tarn_status query_and_register(tarn_device *device, void *pointer,
+                                      bool commit) {
+  tarn_pointer_info info;
+  if (commit) return TARN_OK;
+  assert_ok(tarn_device_pointer_query(device, 4096, &info));
+  ck_assert_ptr_eq(info.place.device, device);
+  expect_refusal(tarn_plugin_register(fake_init, NULL, pointer));
+  expect_refusal(tarn_device_close(device));
+  return TARN_OK;
+}
+
+START_TEST(what_is_attached_asks_for_pointers_and_is_refused_the_rest) {
+  char other[] = "other";
+  fake_ext.there = true;
+  fake_ext.pointer = (tarn_ext_pointer){
+      .kind = TARN_EXT_KIND_DEVICE, .base = 4096, .size = 64};
+  assert_ok(tarn_plugin_register(fake_init, fake_extension, mine));
+  tarn_device *device = open_named("fake:0");
+  assert_ok(
+      tarn_device_attach(device, TARN_SLOT_USER, other, query_and_register));
+  assert_ok(tarn_device_close(device));
+  ck_assert_int_eq(refusals, 2);
+}
+END_TEST
 
 static void register_within(void *context, tarn_status status) {
   (void)status;
@@ -468,6 +556,25 @@ START_TEST(a_child_registers_anew_what_its_parent_uses) {
 }
 END_TEST
 
+// A plug-in that forks while it is registered.
+static void init_and_fork(CustomRuntimeParams *params) {
+  pid_t child = fork();
+  if (child == 0) {
+    tarn_device *device = NULL;
+    MUST(tarn_device_open("cpu:0", &device) == TARN_E_STATE);
+    _exit(0);
+  }
+  assert_child_ended_well(child);
+  fake_init(params);
+}
+
+START_TEST(one_that_forks_meanwhile) {
+  assert_ok(tarn_plugin_register(init_and_fork, NULL, mine));
+  tarn_device *device = open_named("fake:0");
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("device: registered plug-ins");
   ADD_CASE(suite, "registering", a_registered_plugin_is_one_like_others,
@@ -478,12 +585,16 @@ int main(void) {
            one_without_a_type, half_a_table, half_a_set,
            one_that_no_table_contents, an_extension_of_no_size,
            half_a_set_of_the_extension, sizes_that_are_changed_do_no_harm);
-  ADD_CASE(suite, "calls back", a_stream_s_callback_cannot_register);
+  ADD_CASE(suite, "calls back", what_init_calls_is_refused_and_does_not_hang,
+           what_a_device_that_is_opened_calls_is_refused_too,
+           what_is_attached_asks_for_pointers_and_is_refused_the_rest,
+           a_stream_s_callback_cannot_register);
   ADD_CASE(suite, "faults", memory_may_be_refused_at_any_point);
   add_looped_case(suite, "first call", memory_may_be_refused_to_the_first_call,
                   0, 2);
   ADD_CASE(suite, "threads", each_type_is_registered_once);
   ADD_CASE(suite, "fork", a_child_knows_it_and_registers_its_own,
-           a_child_registers_anew_what_its_parent_uses);
+           a_child_registers_anew_what_its_parent_uses,
+           one_that_forks_meanwhile);
   return run_suite(suite);
 }

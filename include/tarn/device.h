@@ -21,7 +21,10 @@
 //           destroying them there frees host memory only.
 // Errors:   besides what each function lists: TARN_E_STATE in a forked child,
 //           TARN_E_NOMEM where host memory is needed. An argument that is NULL
-//           where an object is needed is TARN_E_INVALID.
+//           where an object is needed is TARN_E_INVALID. TARN_E_STATE too where
+//           a plug-in, or a function given to tarn_device_attach, that loading,
+//           registering, listing, opening or closing waits for calls a function
+//           that does one of these.
 #ifndef TARN_DEVICE_H_
 #define TARN_DEVICE_H_
 
@@ -128,9 +131,9 @@ typedef const struct tarn_device_ext *tarn_device_ext_function(void);
 //      linked with -z nodelete. At exit nothing of it is called.
 // Threads: |init|, which may be called several times, and |ext| are called on
 //      this thread, during the call, with the lock that opening and closing
-//      take: they must not do either. Devices that are open go on meanwhile.
-//      The functions of the table are called from any thread, as device_abi.h
-//      says.
+//      take. What they call of the functions that take it is TARN_E_STATE.
+//      Devices that are open go on meanwhile. The functions of the table are
+//      called from any thread, as device_abi.h says.
 // Fork: a child has what was registered before. What it registers is its own.
 // Cost: some 15 KiB of host memory during the call; 3 KiB of them stay.
 //
@@ -140,7 +143,8 @@ typedef const struct tarn_device_ext *tarn_device_ext_function(void);
 //                     which. Nothing of it stays: mend it and try again.
 // TARN_E_STATE        a device type of that name is there already, built in,
 //                     loaded or registered: the text says whose. Or this is a
-//                     stream's callback.
+//                     stream's callback, or a plug-in's function that opening,
+//                     closing, listing, loading or registering waits for.
 TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_register(
     tarn_plugin_init *init, tarn_device_ext_function *ext, const char *name);
 
@@ -414,8 +418,6 @@ typedef struct tarn_pointer_info {
 // What |addr| belongs to, as the driver of |device| knows it. The place's
 // device may be another one of the same type; it is NULL if that is not open.
 //
-// Threads: not from a function given to tarn_device_attach, since it may look
-//          for another device.
 // TARN_E_UNSUPPORTED  no TARN_EXTENSION_POINTERS.
 // TARN_E_INVALID      the driver knows nothing of |addr|.
 TARN_API TARN_MUST_CHECK tarn_status tarn_device_pointer_query(

@@ -131,7 +131,7 @@ TARN_MUST_CHECK tarn_status tarn__device_accept(tarn_device *device,
                                                 size_t align, tarn_addr addr);
 
 // The device of |plugin| that the plug-in calls |id|, if it is open in this
-// process; NULL if not. Takes the registry's lock.
+// process; NULL if not. Takes the registry's lock, unless the thread has it.
 tarn_device *tarn__device_find(const tarn__plugin *plugin, int id);
 
 // --- what a plug-in answers ------------------------------------------------

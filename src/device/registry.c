@@ -35,6 +35,20 @@ static void registry_lock(void) {
   holds_lock = true;
 }
 
+// The lock for a public function. A plug-in that calls one of those while it is
+// called under the lock would wait for itself.
+static tarn_status registry_enter(void) {
+  if (holds_lock) {
+    return tarn__fail(TARN_E_STATE,
+                      "called from within a plug-in, or what is attached, that "
+                      "loading, registering, listing, opening or closing "
+                      "waits for");
+  }
+  tarn_status status = tarn__not_in_callback();
+  if (status == TARN_OK) registry_lock();
+  return status;
+}
+
 static void registry_unlock(void) {
   holds_lock = false;
   pthread_mutex_unlock(&registry.lock);
@@ -118,9 +132,8 @@ bool tarn__plugin_find_builtin(const char *type,
 }
 
 static tarn_status add(tarn__plugin_entry entry, const char *origin) {
-  tarn_status status = tarn__not_in_callback();
+  tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
-  registry_lock();
   status = prepare_locked();
   if (status == TARN_OK) status = add_locked(entry, origin, false);
   registry_unlock();
@@ -222,14 +235,15 @@ static tarn_device *find_open(device_name name) {
 tarn_device *tarn__device_find(const tarn__plugin *plugin, int id) {
   tarn_device *found = NULL;
   tarn_list *node = NULL;
-  registry_lock();
+  bool held = holds_lock;
+  if (!held) registry_lock();
   tarn_list_for_each (node, &registry.devices) {
     tarn_device *device = tarn_list_entry(node, tarn_device, node);
     bool fits = device->plugin == plugin && device->handle.id == id &&
                 device->generation == tarn__os_generation();
     if (fits) found = device;
   }
-  registry_unlock();
+  if (!held) registry_unlock();
   return found;
 }
 
@@ -286,9 +300,8 @@ static tarn_status ensure_host_locked(void) {
 tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
   *out_device = NULL;
   if (name == NULL) return tarn__fail(TARN_E_INVALID, "device: no name");
-  tarn_status status = tarn__not_in_callback();
+  tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
-  registry_lock();
   status = ensure_host_locked();
   if (status == TARN_OK) status = open_named_locked(name, out_device);
   registry_unlock();
@@ -298,8 +311,8 @@ tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
 tarn_status tarn__device_host(tarn_device **out_device) {
   *out_device = known_host();
   if (*out_device != NULL) return TARN_OK;
-  tarn_status status = TARN_OK;
-  registry_lock();
+  tarn_status status = registry_enter();
+  if (status != TARN_OK) return status;
   status = ensure_host_locked();
   *out_device = known_host();
   registry_unlock();
@@ -325,9 +338,8 @@ static tarn_status close_locked(tarn_device *device) {
 
 tarn_status tarn_device_close(tarn_device *device) {
   if (device == NULL) return TARN_OK;
-  tarn_status status = tarn__not_in_callback();
+  tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
-  registry_lock();
   status = close_locked(device);
   registry_unlock();
   return status;
@@ -350,9 +362,8 @@ static tarn_status visit_devices(const tarn__plugin *plugin,
 // never removed, so it stays good without the lock.
 static tarn_status plugin_at(size_t index, tarn__plugin **out_plugin) {
   *out_plugin = NULL;
-  tarn_status status = tarn__not_in_callback();
+  tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
-  registry_lock();
   status = prepare_locked();
   if (status == TARN_OK && index < registry.plugins.count) {
     *out_plugin = registry.plugins.entries[index].value;
