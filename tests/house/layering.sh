@@ -65,6 +65,7 @@ tool/cmd_conform.c         users                               conform
 tool/bench_                users                               bench
 tool/conform_report.       users                               conform
 examples/                  users                               nets
+examples/own_device.c      users,device_abi                    -
 examples/nets/             -                                   -
 examples/nets/meter.h      users                               -
 examples/nets/net.h        users                               -
