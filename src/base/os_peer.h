@@ -78,6 +78,79 @@ TARN_MUST_CHECK bool tarn__os_take(int receive, void *bytes, size_t room,
 // Returns when there is a message, or after |ns|, or a signal.
 void tarn__os_await(int receive, uint64_t ns);
 
+// --- sockets with names ----------------------------------------------------
+
+// A folder in which processes of one user find each other.
+typedef struct tarn__os_folder {
+  int fd;              // -1: none
+  uint32_t mode;       // permissions
+  bool is_own;         // of the user with whose rights this process runs
+  bool is_of_network;  // other machines have it too
+} tarn__os_folder;
+
+// Opens the one at |path|, and says what it is.
+TARN_MUST_CHECK bool tarn__os_folder_open(const char *path,
+                                          tarn__os_folder *out_folder);
+void tarn__os_folder_close(tarn__os_folder *folder);
+
+// Locks it, among all processes that ask for it. Waits for nothing:
+// EWOULDBLOCK where another one has it. The lock of a process that ends is
+// free.
+TARN_MUST_CHECK bool tarn__os_folder_lock(const tarn__os_folder *folder);
+void tarn__os_folder_unlock(const tarn__os_folder *folder);
+
+typedef enum tarn__os_named {
+  TARN__OS_NOTHING,
+  TARN__OS_SOCKET,
+  TARN__OS_OTHER,
+} tarn__os_named;
+
+// What |name| is in it; |*out_inode| is 0 for nothing.
+tarn__os_named tarn__os_folder_look(const tarn__os_folder *folder,
+                                    const char *name, uint64_t *out_inode);
+bool tarn__os_folder_remove(const tarn__os_folder *folder, const char *name);
+
+enum { TARN__OS_MOST_PATH = 107 };  // bytes of a socket's path, without the NUL
+
+// A socket at |path|, to which |most| may wait to be let in. It keeps messages
+// apart and carries descriptors, as an inbox does, in both directions. On
+// failure nothing is left at |path| that was not there. -1 with EADDRINUSE:
+// something is there.
+TARN_MUST_CHECK int tarn__os_listen(const char *path, size_t most);
+
+// Ends it for whoever else has it, too.
+void tarn__os_stop_listening(int listener);
+
+// Waits for nothing. -1: ECONNREFUSED where nobody listens, or no socket is;
+// EAGAIN where too many wait; ENOENT; EPROTOTYPE for a socket of another kind.
+TARN_MUST_CHECK int tarn__os_connect(const char *path);
+
+// The next that has connected; -1 with EAGAIN: there is none.
+TARN_MUST_CHECK int tarn__os_accept(int listener);
+
+// Whether the process at the other end has connected, or listened, with the
+// rights of the user of this one.
+bool tarn__os_is_of_user(int fd);
+
+enum { TARN__OS_MOST_AWAITED = 512 };
+
+// Returns when one of |count| descriptors, TARN__OS_MOST_AWAITED at most, has a
+// message or has ended, or after |ns|, or a signal; -1 is passed over.
+// |out_ready[i]|: whether |fds[i]| has.
+void tarn__os_await_any(const int *fds, size_t count, uint64_t ns,
+                        bool *out_ready);
+
+// Makes a folder for this user alone, whose path begins with |*io_path| and
+// ends with six letters of the system's in place of six X.
+TARN_MUST_CHECK bool tarn__os_make_folder(char *io_path);
+void tarn__os_remove_folder(const char *path);
+
+// What names this machine since it was started, the same for all processes; at
+// most |room| bytes with the NUL. Empty where the system does not tell.
+void tarn__os_machine(char *out_name, size_t room);
+
+// --- any descriptors -------------------------------------------------------
+
 // Lets the programs that this process becomes inherit |fd|.
 TARN_MUST_CHECK bool tarn__os_keep_on_exec(int fd);
 
