@@ -20,9 +20,17 @@
 //   tarn_comm_join(meeting, second ? 1 : 0, NULL, &comm);
 //   tarn_rendezvous_destroy(meeting);
 //
+// or, where something else has started the ranks, as torchrun, Ray or Python's
+// multiprocessing do, by a path that all of them know, in a folder that only
+// their user can enter:
+//
+//   tarn_comm_meet("/run/user/1000/job/ranks", rank, size, NULL, &comm);
+//
 // Ranks of one machine meet by sockets and memory that they inherit: nothing
 // has a name, in no file system, and nobody who did not inherit them can take
-// part. Several machines: a communicator of other making, tarn_comm_create.
+// part. Those that meet by a path are sent the same by the one that came first,
+// and then the name goes. Several machines: a communicator of other making,
+// tarn_comm_create.
 //
 // Peers. A rank that dies is found out by all that wait for it, within 100 ms,
 // and one that stops by the deadline; both are told by number:
@@ -65,7 +73,7 @@ extern "C" {
 
 typedef struct tarn_comm tarn_comm;
 
-// The most ranks of a communicator of tarn_rendezvous_create.
+// The most ranks of a communicator of one machine.
 #define TARN_COMM_MOST_RANKS 256
 
 // ---------------------------------------------------------------------------
@@ -82,8 +90,13 @@ typedef struct tarn_comm_options {
   uint64_t timeout_ms;  // how long a collective waits for a rank, but for time
                         // in which this one was stopped itself;
                         // 0: TARN_COMM_TIMEOUT_MS of the environment, or 30000
-  uint32_t flags;       // TARN_COMM_ALONE or 0; tarn_comm_join takes 0 only
+  uint32_t flags;       // TARN_COMM_ALONE or 0; of tarn_comm_from_environment,
+                        // others take 0 only
+  const char *job;      // tarn_comm_meet: what its ranks say, and no others, in
+                        // at most TARN_COMM_MOST_JOB bytes; NULL: as "". Others
+                        // do not read it
 } tarn_comm_options;
+#define TARN_COMM_MOST_JOB 255
 
 // The rank that `tarn run` has started this process as. In a process that no
 // launcher has started: rank 0 of 1. Once per process: the place is then taken.
@@ -93,7 +106,7 @@ typedef struct tarn_comm_options {
 // WORLD_SIZE (torchrun, Ray), OMPI_COMM_WORLD_SIZE, PMI_SIZE (MPI) or
 // SLURM_STEP_NUM_TASKS (srun) is neither empty nor a number of at most 1. Not
 // every launcher sets one of these: a process of Python's multiprocessing is
-// rank 0 of 1 unless it forks after tarn_rendezvous_create and joins.
+// rank 0 of 1. Under all of them tarn_comm_meet is the way.
 //
 // TARN_COMM, which names the place, stays in the environment. A program that a
 // rank starts inherits the variable but not the place.
@@ -152,6 +165,54 @@ tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
 
 // NULL is allowed. Communicators that were joined stay.
 TARN_API void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous);
+
+// Takes place |rank| of |size| among processes that know the same |path|. Who
+// comes first listens there, at a socket, and the others come to it; when all
+// have come the socket goes, and each is sent what it would have inherited of
+// tarn_rendezvous_create. Then all is as after tarn_comm_join.
+//
+// The folder of |path| exists, is this user's, and has the mode 0700: mktemp -d
+// makes such a one. The socket of a job that was killed is replaced. Nothing
+// but it is made there. A relative path is of the current directory.
+//
+// |options->job| tells ranks of this run from those of others at the same path,
+// as of one that was started twice: with torchrun, say, TORCHELASTIC_RUN_ID and
+// TORCHELASTIC_RESTART_COUNT. Without, a run that is started anew while ranks
+// of the former are still waiting may get one of them.
+//
+//   tarn_comm_options options = {.struct_size = sizeof options,
+//                                .job = getenv("TORCHELASTIC_RUN_ID")};
+//   size_t rank = strtoul(getenv("LOCAL_RANK"), NULL, 10);
+//   size_t size = strtoul(getenv("LOCAL_WORLD_SIZE"), NULL, 10);
+//   tarn_comm_meet(path, rank, size, &options, &comm);
+//
+// Lifetime:           |path| and |options| are not needed after the call.
+// Threads:            any, several at a time too, each at a path of its own.
+// Cost:               returns when all ranks have come: 16 that are there take
+//                     some 10 ms. Up to three descriptors for each rank at the
+//                     first, two at the others.
+// TARN_E_INVALID      |path| is empty, ends with '/', or has more than 107
+//                     bytes; what is there is no such socket; the folder is
+//                     another user's, or not 0700; |rank| is not below |size|,
+//                     or that above TARN_COMM_MOST_RANKS; |options| are wrong.
+//                     At all ranks of the job that have come: two have the same
+//                     number, or say another |size|. The text says which.
+// TARN_E_STATE        ranks of another job meet there. They go on.
+// TARN_E_UNSUPPORTED  the folder is on a file system of a network: ranks of
+//                     several machines do not meet by a path.
+// TARN_E_TIMEOUT      ranks have not come; the text lists them. The time is
+//                     that of the rank whose is over first; one waits up to 250
+//                     ms more to be told. When all have come it begins anew,
+//                     for what they then tell each other.
+// TARN_E_PEER_LOST    a rank has ended, or given up, after it had come.
+// TARN_E_IO           the folder cannot be opened or locked, or this rank has
+//                     no descriptors, or no memory to share. For those that
+//                     wait for it, it has given up.
+// TARN_E_NOMEM        likewise.
+// After any of them the call can be made again, for a meeting anew.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_comm_meet(const char *path, size_t rank, size_t size,
+               const tarn_comm_options *options, tarn_comm **out_comm);
 
 // A communicator of those ranks that give the same |color|, in the order of
 // |key|, and of their rank here where keys are equal. TARN_COMM_NONE: this rank

@@ -235,9 +235,10 @@ static tarn_status check_launchers(void) {
     if (text == NULL || is_at_most_one(text)) continue;
     return tarn__fail(TARN_E_STATE,
                       "tarn_comm_from_environment: %s is '%.20s', but that "
-                      "launcher hands no place over: start the ranks by 'tarn "
-                      "run -n N -- PROGRAM', or pass TARN_COMM_ALONE if each "
-                      "process is to be rank 0 of 1",
+                      "launcher hands no place over: let the ranks meet by "
+                      "tarn_comm_meet, or start them by 'tarn run -n N -- "
+                      "PROGRAM', or pass TARN_COMM_ALONE if each process is "
+                      "to be rank 0 of 1",
                       LAUNCHERS[i], text);
   }
   return TARN_OK;

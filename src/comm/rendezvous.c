@@ -5,6 +5,8 @@
 // its receiving end: a process that joins closes those of the others, a program
 // that a place was handed over to gets none but its own. So the last of them is
 // closed when the rank's process ends, and that tells the others.
+#include "comm/rendezvous.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -15,14 +17,6 @@
 #include "comm/comm.h"
 #include "comm/environment.h"
 #include "comm/join.h"
-
-struct tarn_rendezvous {
-  size_t size;
-  tarn__area area;  // none once this process has joined
-  int fd;           // of the area
-  int *receives;    // ends of inboxes; -1: none, or not any more
-  int *sends;       // in one array with them
-};
 
 // --- beginning and end -----------------------------------------------------
 

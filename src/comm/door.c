@@ -1,0 +1,201 @@
+// The door: finding the folder good, and one process that listens.
+//
+// The socket is made, and a dead one replaced, with the folder's lock held. Its
+// maker takes it away without: it still listens then, so nobody else does.
+#include "comm/door.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "base/status.h"
+
+// --- the folder ------------------------------------------------------------
+
+static tarn_status check_path(const char *path) {
+  size_t size = strlen(path);
+  if (size == 0 || size > TARN__OS_MOST_PATH) {
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_meet: a path of %zu bytes, not 1 to %d", size,
+                      TARN__OS_MOST_PATH);
+  }
+  if (path[size - 1] == '/') {
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_meet: '%s' names a folder",
+                      path);
+  }
+  return TARN_OK;
+}
+
+// What stands before the name, which |out| has room for.
+static void folder_of(const char *path, const char *name, char *out) {
+  size_t size = (size_t)(name - path);
+  if (size > 1) size--;  // the '/', but of the root
+  memcpy(out, path, size);
+  if (size == 0) out[size++] = '.';
+  out[size] = '\0';
+}
+
+static tarn_status check_folder(const tarn__os_folder *folder,
+                                const char *path) {
+  if (!folder->is_own) {
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_meet: the folder '%s' is another user's",
+                      path);
+  }
+  if ((folder->mode & 0777) != 0700) {
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_meet: the folder '%s' has the mode %04o, not "
+                      "0700",
+                      path, (unsigned)folder->mode & 0777);
+  }
+  if (folder->is_of_network) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "tarn_comm_meet: the folder '%s' is of a network: ranks "
+                      "meet in one of their machine",
+                      path);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__door_find(const char *path, tarn__door *out_door) {
+  char folder[TARN__OS_MOST_PATH + 1];
+  *out_door = (tarn__door){.folder.fd = -1, .listener = -1};
+  tarn_status status = check_path(path);
+  if (status != TARN_OK) return status;
+  const char *slash = strrchr(path, '/');
+  out_door->path = path;
+  out_door->name = slash == NULL ? path : slash + 1;
+  folder_of(path, out_door->name, folder);
+  if (!tarn__os_folder_open(folder, &out_door->folder)) {
+    return tarn__fail(TARN_E_IO, "tarn_comm_meet: the folder '%s': %s", folder,
+                      strerror(errno));
+  }
+  status = check_folder(&out_door->folder, folder);
+  if (status != TARN_OK) tarn__door_close(out_door);
+  return status;
+}
+
+void tarn__door_close(tarn__door *door) {
+  tarn__door_remove(door);
+  tarn__os_folder_close(&door->folder);
+}
+
+// --- coming in -------------------------------------------------------------
+
+static tarn_status refuse_kind(const tarn__door *door) {
+  return tarn__fail(TARN_E_INVALID,
+                    "tarn_comm_meet: what is at '%s' is no socket of ranks",
+                    door->path);
+}
+
+static tarn_status listen_there(tarn__door *door, size_t ranks,
+                                tarn__entry *out_entry) {
+  door->listener = tarn__os_listen(door->path, ranks);
+  *out_entry = TARN__AS_HOST;
+  if (door->listener >= 0) {
+    (void)tarn__os_folder_look(&door->folder, door->name, &door->inode);
+    return TARN_OK;
+  }
+  *out_entry = TARN__LATER;
+  if (errno == EADDRINUSE) return TARN_OK;
+  return tarn__fail(TARN_E_IO, "tarn_comm_meet: no socket at '%s': %s",
+                    door->path, strerror(errno));
+}
+
+static tarn_status replace(tarn__door *door, size_t ranks,
+                           tarn__entry *out_entry) {
+  if (!tarn__os_folder_remove(&door->folder, door->name) && errno != ENOENT) {
+    return tarn__fail(TARN_E_IO,
+                      "tarn_comm_meet: the socket at '%s', where nobody "
+                      "listens, cannot be removed: %s",
+                      door->path, strerror(errno));
+  }
+  return listen_there(door, ranks, out_entry);
+}
+
+static tarn_status connect_there(tarn__door *door, size_t ranks,
+                                 tarn__entry *out_entry, int *out_fd) {
+  int fd = tarn__os_connect(door->path);
+  if (fd >= 0 && !tarn__os_is_of_user(fd)) {
+    tarn__os_close(fd);
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_meet: the socket at '%s' is another user's",
+                      door->path);
+  }
+  *out_fd = fd;
+  *out_entry = fd >= 0 ? TARN__AS_GUEST : TARN__LATER;
+  if (fd >= 0 || errno == EAGAIN || errno == ENOENT) return TARN_OK;
+  if (errno == ECONNREFUSED) return replace(door, ranks, out_entry);
+  if (errno == EPROTOTYPE) return refuse_kind(door);
+  return tarn__fail(TARN_E_IO, "tarn_comm_meet: the socket at '%s': %s",
+                    door->path, strerror(errno));
+}
+
+static tarn_status enter(tarn__door *door, size_t ranks, tarn__entry *out_entry,
+                         int *out_fd) {
+  uint64_t inode = 0;
+  switch (tarn__os_folder_look(&door->folder, door->name, &inode)) {
+    case TARN__OS_NOTHING:
+      return listen_there(door, ranks, out_entry);
+    case TARN__OS_SOCKET:
+      return connect_there(door, ranks, out_entry, out_fd);
+    case TARN__OS_OTHER:
+      break;
+  }
+  return refuse_kind(door);
+}
+
+tarn_status tarn__door_try(tarn__door *door, size_t ranks,
+                           tarn__entry *out_entry, int *out_fd) {
+  *out_entry = TARN__LATER;
+  *out_fd = -1;
+  if (!tarn__os_folder_lock(&door->folder)) {
+    if (errno == EWOULDBLOCK || errno == EINTR) return TARN_OK;
+    return tarn__fail(TARN_E_IO,
+                      "tarn_comm_meet: the folder of '%s' cannot be locked: %s",
+                      door->path, strerror(errno));
+  }
+  tarn_status status = enter(door, ranks, out_entry, out_fd);
+  tarn__os_folder_unlock(&door->folder);
+  return status;
+}
+
+// --- taking it away --------------------------------------------------------
+
+void tarn__door_remove(tarn__door *door) {
+  uint64_t inode = 0;
+  if (door->listener < 0) return;
+  if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
+          TARN__OS_SOCKET &&
+      inode == door->inode) {
+    (void)tarn__os_folder_remove(&door->folder, door->name);
+  }
+  tarn__os_stop_listening(door->listener);
+  door->listener = -1;
+}
+
+// Whether somebody may still be behind it. A socket without, or no lock to be
+// had at once, is left to the next who comes.
+static bool sweep(const tarn__door *door) {
+  uint64_t inode = 0;
+  bool listens = false;
+  if (!tarn__os_folder_lock(&door->folder)) return true;
+  if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
+      TARN__OS_SOCKET) {
+    int fd = tarn__os_connect(door->path);
+    listens = fd >= 0;
+    if (fd < 0 && errno == ECONNREFUSED) {
+      (void)tarn__os_folder_remove(&door->folder, door->name);
+    }
+    tarn__os_close_all(&fd, 1);
+  }
+  tarn__os_folder_unlock(&door->folder);
+  return listens;
+}
+
+// The kernel may end a process's connections before what it listens at.
+void tarn__door_sweep(const tarn__door *door) {
+  static const uint64_t while_ns = 1000000;
+  for (int i = 0; i < 20 && sweep(door); i++)
+    tarn__os_await_any(NULL, 0, while_ns, NULL);
+}

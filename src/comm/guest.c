@@ -1,0 +1,212 @@
+// A guest where ranks meet by a path: says who it is, and waits for what it
+// would have inherited.
+//
+// A host that ends before it has said welcome has taken no notice, and the
+// guest begins anew; after that its end is the end of the meeting.
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/os_peer.h"
+#include "comm/join.h"
+#include "comm/party.h"
+
+// The host knows who is missing, and has the same deadline: it goes first.
+static const uint64_t GRACE_NS = 250000000;
+
+static const size_t NO_RANK = SIZE_MAX;
+
+typedef struct guest {
+  const tarn__party *party;
+  tarn__wait *wait;
+  int fd;
+  size_t host;    // its rank; NO_RANK: it has not said welcome
+  int memory;     // the area; -1: not yet
+  int *sends;     // ends of inboxes, likewise
+  int *receives;  // in one array with them
+  size_t things;  // that have come
+  bool goes;      // all have theirs
+  bool again;     // to begin anew
+} guest;
+
+static tarn_status init(guest *it, const tarn__party *party, int fd,
+                        tarn__wait *wait) {
+  *it = (guest){
+      .party = party, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
+  it->sends = tarn__host_array(2 * party->size, sizeof *it->sends);
+  if (it->sends == NULL) return TARN_E_NOMEM;
+  it->receives = it->sends + party->size;
+  for (size_t i = 0; i < 2 * party->size; i++)
+    it->sends[i] = -1;
+  return TARN_OK;
+}
+
+static void deinit(guest *it) {
+  tarn__os_close_all(&it->fd, 1);
+  tarn__os_close_all(&it->memory, 1);
+  if (it->sends != NULL) tarn__os_close_all(it->sends, 2 * it->party->size);
+  tarn__host_free_array(it->sends, 2 * it->party->size, sizeof *it->sends);
+}
+
+// --- what comes ------------------------------------------------------------
+
+static tarn_status lose(guest *it) {
+  it->again = it->host == NO_RANK;
+  return tarn__fail(TARN_E_PEER_LOST,
+                    "tarn_comm_meet: rank %zu, to which the others come, has "
+                    "ended, or given up, before all had come",
+                    it->host);
+}
+
+static tarn_status refused(const tarn__answer *answer) {
+  char text[TARN__ERROR_TEXT];
+  memcpy(text, answer->text, sizeof text);
+  text[sizeof text - 1] = '\0';
+  tarn_status status = (tarn_status)answer->status;
+  return tarn__fail_text(status < 0 ? status : TARN_E_INVALID, text);
+}
+
+// Where a thing of this kind goes; NULL if there is none.
+static int *place_of(guest *it, const tarn__answer *answer) {
+  switch ((tarn__answer_kind)answer->kind) {
+    case TARN__MEMORY:
+      return &it->memory;
+    case TARN__INBOX:
+      return &it->receives[it->party->rank];
+    case TARN__WAY:
+      return answer->rank < it->party->size ? &it->sends[answer->rank] : NULL;
+    case TARN__WELCOME:
+    case TARN__REFUSED:
+    case TARN__GO:
+      break;
+  }
+  return NULL;
+}
+
+static tarn_status keep(guest *it, const tarn__answer *answer, int fd) {
+  int *place = place_of(it, answer);
+  if (fd < 0) {
+    return tarn__fail(TARN_E_IO,
+                      "tarn_comm_meet: rank %zu can have no descriptor for "
+                      "what it shares: %s",
+                      it->party->rank, strerror(EMFILE));
+  }
+  if (place == NULL || *place >= 0 ||
+      (answer->kind != TARN__MEMORY && !tarn__os_is_inbox(fd))) {
+    tarn__os_close(fd);
+    return tarn__fail(TARN_E_CORRUPT,
+                      "tarn_comm_meet: what rank %zu has sent is no place",
+                      it->host);
+  }
+  // They may take as long as all did to come.
+  if (it->things++ == 0) *it->wait = tarn__wait_begin(it->party->timeout_ms);
+  *place = fd;
+  return TARN_OK;
+}
+
+static bool has_all(const guest *it) {
+  return it->things == it->party->size + 2;
+}
+
+static tarn_status read_answer(guest *it, const tarn__answer *answer,
+                               const tarn__os_letter *letter) {
+  bool whole = letter->size == sizeof *answer && letter->fd < 0;
+  if (whole && answer->kind == TARN__REFUSED) return refused(answer);
+  if (whole && answer->kind == TARN__WELCOME) {
+    it->host = answer->rank;
+    return TARN_OK;
+  }
+  it->goes = answer->kind == TARN__GO && letter->fd < 0 && has_all(it);
+  return it->goes ? TARN_OK : keep(it, answer, letter->fd);
+}
+
+static tarn_status tell_late(const guest *it) {
+  if (it->host == NO_RANK) {
+    return tarn__fail(TARN_E_TIMEOUT,
+                      "tarn_comm_meet: the process that listens at '%s' has "
+                      "not answered rank %zu within %" PRIu64 " ms",
+                      it->party->path, it->party->rank, it->party->timeout_ms);
+  }
+  return tarn__fail(TARN_E_TIMEOUT,
+                    "tarn_comm_meet: rank %zu, to which the others come, has "
+                    "not answered within %" PRIu64 " ms",
+                    it->host, it->party->timeout_ms);
+}
+
+// The kernel says once that the other end had not read all, before it gives
+// what came from there.
+static bool take(guest *it, tarn__answer *out, tarn__os_letter *out_letter) {
+  memset(out, 0, sizeof *out);
+  errno = 0;
+  if (tarn__os_take(it->fd, out, sizeof *out, out_letter)) return true;
+  if (errno != ECONNRESET) return false;
+  errno = 0;
+  return tarn__os_take(it->fd, out, sizeof *out, out_letter);
+}
+
+static tarn_status receive(guest *it) {
+  while (!it->goes) {
+    tarn__answer answer;
+    tarn__os_letter letter;
+    uint64_t left = tarn__wait_left(it->wait);
+    bool over = left == 0 && tarn__os_now_ns() - it->wait->end >= GRACE_NS;
+    if (take(it, &answer, &letter)) {
+      tarn_status status = read_answer(it, &answer, &letter);
+      if (status != TARN_OK) return status;
+    } else if (errno != EAGAIN) {
+      return lose(it);
+    } else if (over) {
+      return tell_late(it);
+    } else {
+      tarn__os_await(it->fd, it->wait->slice);
+    }
+  }
+  return TARN_OK;
+}
+
+// --- the meeting -----------------------------------------------------------
+
+static tarn_status say_hello(guest *it) {
+  static const uint64_t ms = 1000000;
+  tarn__hello out = {.version = TARN__PARTY_VERSION,
+                     .rank = (uint32_t)it->party->rank,
+                     .size = (uint32_t)it->party->size,
+                     .left_ms = tarn__wait_left(it->wait) / ms};
+  memcpy(out.job, it->party->job, strlen(it->party->job));
+  return tarn__os_put(it->fd, &out, sizeof out, -1) ? TARN_OK : lose(it);
+}
+
+// What was taken is the communicator's.
+static tarn_status join(guest *it, tarn_comm **out_comm) {
+  tarn__area area;
+  bool taken = false;
+  size_t size = it->party->size;
+  tarn_status status = tarn__area_map(it->memory, size, &area);
+  if (status != TARN_OK) return status;
+  tarn__sockets sockets = {it->sends, it->receives};
+  status = tarn__join(area, sockets, it->party->rank, it->party->timeout_ms,
+                      &taken, out_comm);
+  if (!taken) tarn__area_unmap(&area);
+  for (size_t i = 0; taken && i < size; i++)
+    it->sends[i] = -1;
+  return status;
+}
+
+tarn_status tarn__guest(const tarn__party *party, tarn__door *door, int fd,
+                        tarn__wait *wait, bool *out_again,
+                        tarn_comm **out_comm) {
+  guest it;
+  tarn_status status = init(&it, party, fd, wait);
+  if (status == TARN_OK) status = say_hello(&it);
+  if (status == TARN_OK) status = receive(&it);
+  if (status == TARN_E_PEER_LOST && !it.again) tarn__door_sweep(door);
+  if (status == TARN_OK) {
+    tarn__os_close_all(&it.fd, 1);
+    status = join(&it, out_comm);
+  }
+  *out_again = it.again;
+  deinit(&it);
+  return status;
+}
