@@ -214,6 +214,40 @@ TARN_API TARN_MUST_CHECK tarn_status
 tarn_comm_meet(const char *path, size_t rank, size_t size,
                const tarn_comm_options *options, tarn_comm **out_comm);
 
+// An allgather of the caller's: |size| bytes at |data| of each rank come to
+// all, in the order of ranks, at |out|. |context| is what tarn_comm_meet_by was
+// given.
+typedef tarn_status (*tarn_comm_gather)(void *context, const void *data,
+                                        size_t size, void *out);
+
+// The same for ranks that know no path, but have an allgather, as of a store of
+// torch.distributed or of MPI: rank 0 makes a folder, in TMPDIR or /tmp, for
+// the time of the call, and |gather| is called once, to tell all of it. For
+// nothing else: what ranks exchange later goes through their shared memory.
+//
+//   static tarn_status gather(void *context, const void *data, size_t size,
+//                             void *out) {
+//     return MPI_Allgather(data, (int)size, MPI_BYTE, out, (int)size, MPI_BYTE,
+//                          *(MPI_Comm *)context) == MPI_SUCCESS
+//                ? TARN_OK
+//                : TARN_E_IO;
+//   }
+//   tarn_comm_meet_by(gather, &world, rank, size, NULL, &comm);
+//
+// |options->job| is not read. Where a rank has a |gather| and numbers, it takes
+// part in the allgather whatever else is wrong, and all learn of it. If rank 0
+// is killed meanwhile, the folder stays.
+//
+// Threads:            |gather| is called on this one, with no lock held; it may
+//                     call the library.
+// TARN_E_UNSUPPORTED  ranks are on several machines: at all of them.
+// TARN_E_INVALID      as tarn_comm_meet; or what |gather| has of a rank is not
+//                     what that one gave.
+// Any other negative status of |gather|, or what tarn_comm_meet answers.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_meet_by(
+    tarn_comm_gather gather, void *context, size_t rank, size_t size,
+    const tarn_comm_options *options, tarn_comm **out_comm);
+
 // A communicator of those ranks that give the same |color|, in the order of
 // |key|, and of their rank here where keys are equal. TARN_COMM_NONE: this rank
 // is in none, and gets NULL. Collective.
