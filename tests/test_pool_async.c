@@ -127,7 +127,9 @@ START_TEST(a_stream_of_another_device_is_waited_for) {
   tarn_stream *theirs = NULL;
   assert_ok(tarn_device_open("fake:1", &other));
   assert_ok(tarn_stream_create(other, &theirs));
-  tarn_block block = take_on(pool, SIZE, theirs);
+  tarn_place place = {device, TARN_PLACE_HOST};
+  assert_ok(tarn_pool_use(place, "async_pool"));
+  tarn_block block = take_on(pool_at(place), SIZE, theirs);
   give_on(block, theirs);
   ck_assert_uint_eq(called(), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);

@@ -473,17 +473,21 @@ END_TEST
 
 // --- streams of other devices ----------------------------------------------
 
+// Not one of the device's own memory: test_pool_foreign.c.
 START_TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   tarn_stream *other = stream_of(cpu);
-  tarn_block first = take_on(pool, SIZE, a);
+  tarn_place place = {device, TARN_PLACE_HOST};
+  assert_ok(tarn_pool_use(place, "page_unit_pool"));
+  tarn_pool *pinned = pool_at(place);
+  tarn_block first = take_on(pinned, SIZE, a);
   queue_use(first, a, "first  ", out);
   give_on(first, a);
   // The plug-ins do not know each other: the calling thread waits.
-  tarn_block second = take_on(pool, SIZE, other);
+  tarn_block second = take_on(pinned, SIZE, other);
   ck_assert_uint_eq(second.address, first.address);
   ck_assert_str_eq(out, "first  ");
   give_on(second, other);

@@ -28,7 +28,10 @@
 // at once. Taken for another, that stream is made to wait for what the first
 // has queued by then; the host never waits, unless |stream| is NULL, which
 // means the host itself, whose uses are over when the call is made. Other
-// streams that use it meanwhile are named by tarn_block_use_on.
+// streams that use it meanwhile are named by tarn_block_use_on. Blocks of a
+// device's own memory are for streams of that device: one of another device is
+// TARN_E_INVALID, and the text names both. Pinned, unified and plain host
+// memory takes streams of any device.
 //
 // Sizes. A block takes its size and the padding that the device wants of each
 // block, rounded up to the device's smallest chunk or to more, as its strategy
@@ -75,7 +78,8 @@
 // Fork:     in a child of the process that made it, a pool answers
 //           TARN_E_STATE.
 // Errors:   besides what each function lists: TARN_E_INVALID for NULL where a
-//           pool or block is wanted, or a struct_size that is too small;
+//           pool or block is wanted, a struct_size that is too small, or a
+//           stream of another device at a device's own memory;
 //           TARN_E_STATE as above, and for a stream of the parent;
 //           TARN_E_NOMEM if the host has no memory for the books. Then nothing
 //           has changed.
@@ -226,7 +230,8 @@ TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 //                 is more than the limit less charges, or than what the device
 //                 has free together with the pool's idle memory, is refused at
 //                 once: nothing is reserved, mapped or given back for it.
-// TARN_E_INVALID  size 0, bad align, or the rounded size overflows.
+// TARN_E_INVALID  size 0, bad align, or the rounded size overflows; or a stream
+//                 of another device, as above.
 // TARN_E_STATE    a captured graph uses the pool (tarn/capture.h).
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
@@ -246,7 +251,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 // Cost:           O(1), and the host waits for nothing, but where the memory
 //                 goes back to the device at once: see the strategies.
 // TARN_E_INVALID  freed before, or not a block of that pool: the text names
-//                 the tag of what is there, be it in another pool.
+//                 the tag of what is there, be it in another pool. Or a stream
+//                 of another device, as above.
 // TARN_E_STATE    another thread is resizing or freeing it, puts it to sleep or
 //                 wakes it. Nothing has changed, nor after the one before.
 // TARN_E_DEVICE   the block is freed, but the device refused its memory, or a
@@ -275,7 +281,8 @@ TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
 //
 // Cost:           O(streams named so far); an event for each that is at work
 //                 when the block is freed.
-// TARN_E_INVALID  freed before, or not a block of its pool.
+// TARN_E_INVALID  freed before, or not a block of its pool; or a stream of
+//                 another device, as above.
 // TARN_E_STATE    another thread is resizing or freeing it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
                                                        tarn_stream *stream);
@@ -293,7 +300,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
 // Cost:           O(1), plus calls of the device where memory is mapped.
 // TARN_FULL       no room behind it, or the limit or the device is used up.
 //                 Nothing has changed: take another, copy, free.
-// TARN_E_INVALID  size 0, or it overflows; no block, as in tarn_pool_free.
+// TARN_E_INVALID  size 0, or it overflows; no block, or a stream of another
+//                 device, as in tarn_pool_free.
 // TARN_E_STATE    another thread is resizing or freeing it; it is asleep; in a
 //                 capture it is not |stream|'s; or as of tarn_pool_alloc.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().

@@ -50,11 +50,16 @@ TARN_MUST_CHECK tarn_status tarn__memory_create(tarn_device *device,
                                                 uint64_t *out_memory);
 tarn_status tarn__memory_destroy(tarn_device *device, uint64_t memory);
 
-// The serial of |stream|, which is not NULL.
+// The serial of |stream|, which is not NULL, for work in memory of |kind| at
+// |device|. The device's own is for its streams only. The caller has seen that
+// the thread is in no callback.
 //
-// TARN_E_STATE  a parent's stream, or called from a stream's callback.
-TARN_MUST_CHECK tarn_status tarn__stream_serial_of(const tarn_stream *stream,
-                                                   uint64_t *out_serial);
+// TARN_E_INVALID  the device's own memory, and a stream of another device.
+// TARN_E_STATE    a parent's stream.
+TARN_MUST_CHECK tarn_status tarn__stream_serial_for(const tarn_stream *stream,
+                                                    const tarn_device *device,
+                                                    tarn_place_kind kind,
+                                                    uint64_t *out_serial);
 
 // Whether no stream with |serial| lives any more: then its work is done.
 bool tarn__stream_is_gone(uint64_t serial);

@@ -252,10 +252,24 @@ tarn_status tarn_device_synchronize(tarn_device *device) {
 
 // --- one stream behind another ---------------------------------------------
 
-tarn_status tarn__stream_serial_of(const tarn_stream *stream,
-                                   uint64_t *out_serial) {
+__attribute__((cold, noinline)) static tarn_status check_other(
+    const tarn_stream *stream, const tarn_device *device,
+    tarn_place_kind kind) {
+  bool any = kind != TARN_PLACE_DEVICE;
+  if (any && stream->generation == tarn__os_generation()) return TARN_OK;
+  return tarn__stream_refuse(stream, any ? NULL : device);
+}
+
+// The kind counts only where the devices differ: each request that names a
+// stream passes here.
+tarn_status tarn__stream_serial_for(const tarn_stream *stream,
+                                    const tarn_device *device,
+                                    tarn_place_kind kind,
+                                    uint64_t *out_serial) {
   *out_serial = stream->serial;
-  return tarn__stream_belongs(stream, NULL);
+  bool own =
+      stream->device == device && stream->generation == tarn__os_generation();
+  return own ? TARN_OK : check_other(stream, device, kind);
 }
 
 static tarn_status wait_for(tarn_stream *stream, tarn_stream *other) {

@@ -18,10 +18,13 @@ tarn_status tarn__front_check_pool(const tarn_pool *pool) {
 tarn_status tarn__front_check_call(const tarn_pool *pool,
                                    const tarn_stream *stream,
                                    uint64_t *out_serial) {
-  *out_serial = 0;
   tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK || stream == NULL) return status;
-  return tarn__stream_serial_of(stream, out_serial);
+  if (status == TARN_OK && stream != NULL) {
+    return tarn__stream_serial_for(stream, pool->supply.device,
+                                   pool->place.kind, out_serial);
+  }
+  *out_serial = 0;
+  return status;
 }
 
 tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {

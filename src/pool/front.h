@@ -156,7 +156,8 @@ void tarn__front_visit_memory(const tarn_pool *pool, tarn__memory_fn *visit,
 // The pool is this process's and can be used now.
 TARN_MUST_CHECK tarn_status tarn__front_check_pool(const tarn_pool *pool);
 
-// The same, and of the stream, whose serial is |*out_serial|; 0: the host's.
+// The same, and that the stream may work there; its serial is |*out_serial|; 0:
+// the host's.
 TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
                                                    const tarn_stream *stream,
                                                    uint64_t *out_serial);
