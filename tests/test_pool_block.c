@@ -213,7 +213,7 @@ START_TEST(a_block_is_found_by_its_address) {
       blocks[i] = take(pool, i * 16 + 1);
     for (size_t i = 0; i < 300; i++) {
       tarn_block found;
-      assert_ok(tarn_pool_find(pool, blocks[i].address, &found));
+      assert_ok(tarn_pool_block_of(pool, blocks[i].address, &found, NULL));
       assert_same_block(found, blocks[i]);
       give(found);
     }
@@ -234,8 +234,9 @@ START_TEST(a_block_is_freed_by_its_address) {
     ck_assert_uint_eq(after.live_bytes, 5000);
     ck_assert_uint_eq(after.frees, before.frees + 1);
     tarn_block found;
-    assert_status(tarn_pool_find(pool, a.address, &found), TARN_E_INVALID);
-    assert_ok(tarn_pool_find(pool, b.address, &found));
+    assert_status(tarn_pool_block_of(pool, a.address, &found, NULL),
+                  TARN_E_INVALID);
+    assert_ok(tarn_pool_block_of(pool, b.address, &found, NULL));
     assert_ok(tarn_pool_free_address(pool, b.address, NULL));
     ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   }

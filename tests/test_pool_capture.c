@@ -191,7 +191,8 @@ START_TEST(another_stream_s_free_is_put_off) {
                   TARN_E_INVALID);
     assert_status(tarn_pool_resize(&block, 100, a), TARN_E_INVALID);
     tarn_block found;
-    assert_status(tarn_pool_find(pool, block.address, &found), TARN_E_INVALID);
+    assert_status(tarn_pool_block_of(pool, block.address, &found, NULL),
+                  TARN_E_INVALID);
     tarn_block on_a = take_on(pool, MIB, a);
     tarn_block on_b = take_on(pool, MIB, b);
     ck_assert_uint_ne(on_a.address, block.address);

@@ -96,7 +96,7 @@ START_TEST(a_guarded_block_is_as_large_as_was_asked_for) {
       tarn_block block = take(pool, sizes[i]);
       tarn_block found;
       ck_assert_uint_eq(block.size, sizes[i]);
-      assert_ok(tarn_pool_find(pool, block.address, &found));
+      assert_ok(tarn_pool_block_of(pool, block.address, &found, NULL));
       assert_same_block(found, block);
       ck_assert_uint_eq(stats_of(pool).live_bytes, sizes[i]);
       require(all_are(block.address + sizes[i], 64, TARN_POOL_GUARD_BYTE));

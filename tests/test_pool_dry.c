@@ -37,7 +37,7 @@ static void use(tarn_pool *pool) {
     }
   }
   tarn_block found;
-  assert_ok(tarn_pool_find(pool, blocks[7].address, &found));
+  assert_ok(tarn_pool_block_of(pool, blocks[7].address, &found, NULL));
   assert_same_block(found, blocks[7]);
   assert_ok(tarn_pool_resize(&blocks[9], 5, NULL));
   assert_ok(tarn__front_check(pool));

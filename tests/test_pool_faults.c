@@ -76,7 +76,7 @@ static void drop(int stream, bool by_address) {
   run.count--;
   tarn_block block = run.blocks[run.count];
   tarn_block found;
-  assert_ok(tarn_pool_find(run.pool, block.address, &found));
+  assert_ok(tarn_pool_block_of(run.pool, block.address, &found, NULL));
   assert_same_block(found, block);
   run.live_bytes -= run.asked[run.count];
   run.frees++;

@@ -26,7 +26,13 @@ static void use_the_parent_s(void) {
   MUST(tarn_pool_free(&block, NULL) == TARN_E_STATE);
   MUST(tarn_pool_free_address(pool, block.address, NULL) == TARN_E_STATE);
   memset(&other, 0xff, sizeof other);
-  MUST(tarn_pool_find(pool, block.address, &other) == TARN_E_STATE);
+  MUST(tarn_pool_block_of(pool, block.address, &other, NULL) == TARN_E_STATE);
+  tarn_place place = tarn_pool_place(pool);
+  // At the host a child has pools of its own, without that block.
+  bool at_host = tarn_place_equal(place, TARN_HOST);
+  tarn_status refused = at_host ? TARN_E_INVALID : TARN_E_STATE;
+  MUST(tarn_block_of(place, block.address, &other, NULL) == refused);
+  MUST(tarn_free(place, block.address, NULL) == refused);
   MUST(other.pool == NULL && other.address == 0 && other.id == 0);
   MUST(tarn_pool_resize(&block, 10, NULL) == TARN_E_STATE);
   MUST(tarn_pool_limit(pool, 100) == TARN_E_STATE);

@@ -23,7 +23,8 @@ static void assert_none_at(tarn_pool *pool, tarn_addr address,
   assert_error_says(says);
   tarn_block found;
   memset(&found, 0xff, sizeof found);
-  assert_status(tarn_pool_find(pool, address, &found), TARN_E_INVALID);
+  assert_status(tarn_pool_block_of(pool, address, &found, NULL),
+                TARN_E_INVALID);
   assert_error_says(says);
   assert_zero_block(found);
   assert_same_stats(before, stats_of(pool));
@@ -56,7 +57,7 @@ START_TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
   ck_assert_uint_ne(young.generation, old.generation);
   assert_refused(old, "what stands there now is young");
   tarn_block found;
-  assert_ok(tarn_pool_find(pool, young.address, &found));
+  assert_ok(tarn_pool_block_of(pool, young.address, &found, NULL));
   assert_same_block(found, young);
   give(young);
   assert_refused(old, "young");
@@ -105,13 +106,27 @@ END_TEST
 
 // --- foreign ---------------------------------------------------------------
 
+// What is found by it is not freed by it.
+static void assert_inside(tarn_block block, size_t offset) {
+  tarn_block found;
+  tarn_pool_stats before = stats_of(block.pool);
+  tarn_addr address = block.address + offset;
+  assert_status(tarn_pool_free_address(block.pool, address, NULL),
+                TARN_E_INVALID);
+  assert_error_says("no block");
+  assert_ok(tarn_pool_block_of(block.pool, address, &found, NULL));
+  assert_same_block(found, block);
+  assert_same_stats(before, stats_of(block.pool));
+  assert_ok(tarn__front_check(block.pool));
+}
+
 START_TEST(addresses_inside_a_block_are_refused) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block block = take(pool, 10000);
-    assert_none_at(pool, block.address + 1, "no block");
-    assert_none_at(pool, block.address + 256, "no block");
-    assert_none_at(pool, block.address + 9999, "no block");
+    assert_inside(block, 1);
+    assert_inside(block, 256);
+    assert_inside(block, 9999);
     assert_none_at(pool, block.address - 1, "no block");
     give(block);
   }

@@ -36,7 +36,7 @@ static void use(tarn_pool *pool) {
   tarn_block first = take_tagged(pool, 3000, tag);
   tarn_block second = take(pool, 70000);
   tarn_block found;
-  assert_ok(tarn_pool_find(pool, second.address, &found));
+  assert_ok(tarn_pool_block_of(pool, second.address, &found, NULL));
   assert_same_block(second, found);
   ck_assert_uint_eq(tag_stats_of(pool, tag).live_bytes, 3000);
   assert_ok(tarn_pool_resize(&first, 2000, NULL));

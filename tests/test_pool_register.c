@@ -37,7 +37,7 @@ START_TEST(a_registered_strategy_is_one_like_others) {
   ck_assert_uint_eq(block.size, 8192);
   memset(bytes_of(block), 1, block.size);
   tarn_block found;
-  assert_ok(tarn_pool_find(pool, block.address, &found));
+  assert_ok(tarn_pool_block_of(pool, block.address, &found, NULL));
   assert_same_block(found, block);
   give(block);
   assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);

@@ -138,7 +138,7 @@ static void check_books(const char *name) {
   ck_assert_uint_eq(tagged.live_bytes, 3000);
   ck_assert_uint_eq(tagged.live_peak_bytes, 5000);
   tarn_block found;
-  assert_ok(tarn_pool_find(p.pool, block.address, &found));
+  assert_ok(tarn_pool_block_of(p.pool, block.address, &found, NULL));
   assert_same_block(found, block);
   give(copy);  // its size is no part of what a block is
   ck_assert_uint_eq(tag_stats_of(p.pool, tag).live_bytes, 0);

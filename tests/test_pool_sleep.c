@@ -94,7 +94,7 @@ static void check_many(scene *s, tarn_sleep_mode mode) {
   ck_assert_uint_eq(stats_of(s->p.pool).reserved_bytes, held);
   for (unsigned i = 0; i < MANY; i++) {
     tarn_block again;
-    assert_ok(tarn_pool_find(s->p.pool, blocks[i].address, &again));
+    assert_ok(tarn_pool_block_of(s->p.pool, blocks[i].address, &again, NULL));
     assert_same_block(again, blocks[i]);
     if (mode == TARN_SLEEP_DROP) fill(s->p.device, blocks[i], i);
     check_filled(s->p.device, blocks[i], i);

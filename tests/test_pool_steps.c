@@ -170,7 +170,7 @@ static void run_misuse(void) {
     assert_status(tarn_pool_free(&inside, stream), TARN_E_INVALID);
   }
   tarn_block found;
-  assert_ok(tarn_pool_find(at.pool, there.address, &found));
+  assert_ok(tarn_pool_block_of(at.pool, there.address, &found, NULL));
   ck_assert_uint_eq(found.id, there.id);
   ck_assert_uint_eq(found.generation, there.generation);
   ck_assert_ptr_nonnull(stage());

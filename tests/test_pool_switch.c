@@ -70,7 +70,7 @@ START_TEST(blocks_survive_their_strategy) {
   assert_ok(tarn__front_check(pool));
   for (int i = 0; i < 10; i++) {
     tarn_block found;
-    assert_ok(tarn_pool_find(pool, old[i].address, &found));
+    assert_ok(tarn_pool_block_of(pool, old[i].address, &found, NULL));
     assert_same_block(found, old[i]);
     check_and_give(old[i], i + 1);
     check_and_give(young[i], i + 1);

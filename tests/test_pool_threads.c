@@ -93,7 +93,8 @@ static void check_and_free(item i, bool by_address) {
   expect(bytes[0] == i.pattern);
   expect(memcmp(bytes, bytes + 1, i.block.size - 1) == 0);
   tarn_block found;
-  expect(tarn_pool_find(i.block.pool, i.block.address, &found) == TARN_OK);
+  expect(tarn_pool_block_of(i.block.pool, i.block.address, &found, NULL) ==
+         TARN_OK);
   expect(found.generation == i.block.generation);
   expect((by_address
               ? tarn_pool_free_address(i.block.pool, i.block.address, NULL)

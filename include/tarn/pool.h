@@ -262,10 +262,26 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
 
-// The same for callers who keep only the address. A second free is found as
-// long as the address has not been given out again.
+// The same for callers who keep only the address and the pool. |address| is
+// that of the block's start. A second free is found as long as the address has
+// not been given out again.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
+
+// The same for callers who keep only the address and the place, as free() of C.
+// The block may be of the place's pool or of one of tarn_pool_create, but of
+// none made with TARN_POOL_DRY: those addresses are not the place's own.
+// |address| is that of a block's start; the text says which block one inside
+// belongs to (tarn_block_of finds it).
+//
+//   tarn_addr a = block.address;  // all that is kept
+//   status = tarn_free(place, a, stream);
+//
+// Cost:           as of tarn_pool_free, and O(pools of the place).
+// TARN_E_INVALID  no such place, or it has no pool; else as of tarn_pool_free.
+// Others as of tarn_pool_free.
+TARN_API tarn_status tarn_free(tarn_place place, tarn_addr address,
+                               tarn_stream *stream);
 
 // Says that work on |stream| uses the block too, besides that of the stream on
 // which it is freed. Whoever gets the memory next is behind what |stream| has
@@ -309,13 +325,48 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
                                                       size_t size,
                                                       tarn_stream *stream);
 
-// The block that starts at |address| and is out now.
+// The block that is out now and has |address| in it, be it its start or any
+// other of its |size| bytes, and how many bytes |address| is behind the start:
+// 0 at the start. |out_offset| may be NULL.
 //
-// Cost:           O(1).
-// TARN_E_INVALID  no block of |pool| starts there.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_find(tarn_pool *pool,
-                                                    tarn_addr address,
-                                                    tarn_block *out_block);
+//   tarn_block block;
+//   size_t offset;
+//   status = tarn_block_of(place, address, &block, &offset);
+//   // address == block.address + offset, offset < block.size
+//
+// All pools of the place are searched, the place's own first, but for those
+// made with TARN_POOL_DRY: two of them may have the same address. Of such a
+// pool tarn_pool_block_of finds blocks, as of any that is known.
+//
+// Lifetime:       of the block, which stays its owner's: what is found is one
+//                 more copy, and only one copy is freed. The caller sees to it
+//                 that no other thread frees it meanwhile.
+// Cost:           O(pools of the place, log of the blocks of each); within a
+//                 step that arena_pool has learned, up to O(blocks of the
+//                 step). Blocks that were taken since the last call are put in
+//                 order first, each in O(log of the blocks): a program that
+//                 never asks pays nothing for it. If nothing is found the text
+//                 says so without a further search.
+// TARN_E_INVALID  no such place, or no block there has |address| in it; both
+//                 outputs are 0.
+// TARN_E_NOMEM    the host has no memory for the order of the blocks, which is
+//                 made when it is asked for; ask again.
+TARN_API TARN_MUST_CHECK tarn_status tarn_block_of(tarn_place place,
+                                                   tarn_addr address,
+                                                   tarn_block *out_block,
+                                                   size_t *out_offset);
+
+// The same among the blocks of one pool, be it a dry one.
+//
+// Cost:           O(log of its blocks), and as above; of a start also O(1)
+//                 where blocks were taken since the last call.
+// TARN_E_INVALID  no block of |pool| has |address| in it; if one did start
+//                 there the text names its tag.
+// TARN_E_NOMEM    as above.
+TARN_API TARN_MUST_CHECK tarn_status tarn_pool_block_of(tarn_pool *pool,
+                                                        tarn_addr address,
+                                                        tarn_block *out_block,
+                                                        size_t *out_offset);
 
 // ---------------------------------------------------------------------------
 // Tags

@@ -149,8 +149,7 @@ tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
   if (status != TARN_OK) return status;
   assert(block != NULL);
   (void)tarn__extents_give(&arena->extents, block->home, 0);
-  tarn__pieces_hide(&arena->blocks, block);
-  tarn__pieces_leave(&arena->blocks, block);
+  tarn__pieces_end(&arena->blocks, block);
   return TARN_OK;
 }
 

@@ -127,18 +127,101 @@ tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
   return no_block_at(pool, address, *out_piece);
 }
 
-tarn_status tarn_pool_find(tarn_pool *pool, tarn_addr address,
-                           tarn_block *out_block) {
+// --- by an address inside ---------------------------------------------------
+
+// What starts at the address needs no order, and cannot fail.
+static bool starts_at(const tarn_pool *pool, tarn_addr address,
+                      tarn__piece **out_piece) {
+  *out_piece = tarn__front_at(pool, address);
+  return *out_piece != NULL && tarn__piece_is_out(*out_piece);
+}
+
+static bool has(const tarn__piece *piece, tarn_addr address) {
+  return piece != NULL && tarn__piece_is_out(piece) &&
+         address - piece->address < tarn__debug_usable(piece);
+}
+
+// The piece of the block that is out and has |address| in it; NULL: there is
+// none.
+static tarn_status find_around(tarn_pool *pool, tarn_addr address,
+                               tarn__piece **out_piece) {
+  tarn__pieces *pieces = &pool->pieces;
+  if (!tarn__ordered_is_current(&pieces->order)) {
+    if (starts_at(pool, address, out_piece)) return TARN_OK;
+    *out_piece = NULL;
+    if (!tarn__ordered_catch_up(pieces)) return TARN_E_NOMEM;
+  }
+  const tarn__stage *stage = pool->play.stage;
+  tarn__piece *piece = tarn__ordered_find(&pieces->order, address);
+  if (!has(piece, address) && stage != NULL) {
+    piece = tarn__stage_around(stage, address);
+  }
+  *out_piece = has(piece, address) ? piece : NULL;
+  return TARN_OK;
+}
+
+static tarn_status describe_around(tarn_pool *pool, tarn_addr address,
+                                   tarn_block *out_block, size_t *out_offset) {
+  tarn__piece *piece = NULL;
+  tarn_status status = find_around(pool, address, &piece);
+  if (status != TARN_OK || piece == NULL) return status;
+  tarn__front_describe(pool, piece, out_block);
+  out_block->size = tarn__debug_usable(piece);
+  *out_offset = (size_t)(address - piece->address);
+  return TARN_OK;
+}
+
+// Nothing here needs the books: they are not brought up to date.
+tarn_status tarn__front_around(tarn_pool *pool, tarn_addr address,
+                               tarn_block *out_block, size_t *out_offset) {
+  tarn__gate_enter(&pool->gate);
+  tarn_status status = describe_around(pool, address, out_block, out_offset);
+  tarn__gate_leave(&pool->gate);
+  return status;
+}
+
+tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
+                                 bool remembers) {
+  tarn_tag tag = 0;
+  tarn__piece *piece = NULL;
+  tarn__start start = TARN__START_NONE;
+  tarn__gate_enter(&pool->gate);
+  if (starts_at(pool, address, &piece)) {
+    start = TARN__START_OUT;
+  } else if (piece != NULL ||
+             (remembers && tarn__freed_find(&pool->freed, address, &tag))) {
+    start = TARN__START_GONE;
+  }
+  tarn__gate_leave(&pool->gate);
+  return start;
+}
+
+static tarn_status none_around(const tarn_pool *pool, tarn_addr address) {
+  const tarn__piece *piece = tarn__front_at(pool, address);
+  tarn_tag tag = 0;
+  char place[64];
+  if (piece != NULL || tarn__freed_find(&pool->freed, address, &tag)) {
+    return no_block_at(pool, address, piece);
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "no block of the pool of %s has 0x%llx in it",
+                    tarn_place_text(pool->place, place, sizeof place),
+                    (unsigned long long)address);
+}
+
+tarn_status tarn_pool_block_of(tarn_pool *pool, tarn_addr address,
+                               tarn_block *out_block, size_t *out_offset) {
+  size_t offset = 0;
   *out_block = (tarn_block){0};
+  if (out_offset != NULL) *out_offset = 0;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  tarn__piece *piece = NULL;
-  tarn__front_enter(pool);
-  status = tarn__front_find_address(pool, address, &piece);
-  if (status == TARN_OK) {
-    tarn__front_describe(pool, piece, out_block);
-    out_block->size = tarn__debug_usable(piece);
+  tarn__gate_enter(&pool->gate);
+  status = describe_around(pool, address, out_block, &offset);
+  if (status == TARN_OK && out_block->pool == NULL) {
+    status = none_around(pool, address);
   }
-  tarn__front_leave(pool);
+  tarn__gate_leave(&pool->gate);
+  if (out_offset != NULL) *out_offset = offset;
   return status;
 }

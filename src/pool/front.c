@@ -389,6 +389,9 @@ static tarn_status check_locked(tarn_pool *pool) {
   if (pool->pieces.used != s.used) {
     return broken("pieces in use", pool->pieces.used, s.used);
   }
+  if (!tarn__ordered_check(&pool->pieces)) {
+    return tarn__fail(TARN_E_CORRUPT, "pool: the order of addresses is broken");
+  }
   size_t known = s.idle + s.live_blocks + s.aside;
   if (known != s.used) {
     return broken("idle and live pieces", known, s.used);

@@ -181,6 +181,27 @@ TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
 // What starts at |address|: the piece that is out, or the last one known of.
 tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
 
+// The block that is out and has |address| in it, and how far inside it is.
+// |out_block->pool| NULL: there is none. The lock is not held, nor for the
+// next.
+//
+// TARN_E_NOMEM  the host has no memory to put the blocks in order.
+TARN_MUST_CHECK tarn_status tarn__front_around(tarn_pool *pool,
+                                               tarn_addr address,
+                                               tarn_block *out_block,
+                                               size_t *out_offset);
+
+// What there is to say of a block that starts at |address|.
+typedef enum tarn__start {
+  TARN__START_NONE,
+  TARN__START_GONE,  // there was one
+  TARN__START_OUT,
+} tarn__start;
+
+// |remembers|: also of what the index has forgotten, which is a walk.
+tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
+                                 bool remembers);
+
 static inline void tarn__front_describe(tarn_pool *pool,
                                         const tarn__piece *piece,
                                         tarn_block *out_block) {

@@ -20,6 +20,7 @@ void tarn__pieces_deinit(tarn__pieces *pieces) {
                         sizeof *pieces->slabs);
   tarn__host_free_array(pieces->index, pieces->index_size,
                         sizeof *pieces->index);
+  tarn__ordered_deinit(&pieces->order);
   *pieces = (tarn__pieces){0};
 }
 
@@ -40,11 +41,16 @@ static const tarn__piece *piece_in(const tarn__pieces *pieces, size_t at) {
   return tarn__pieces_at(pieces, pieces->index[at] - 1);
 }
 
-void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece) {
+static inline void put_in(tarn__pieces *pieces, const tarn__piece *piece) {
   size_t at = home_of(pieces, piece->address);
   while (pieces->index[at] != 0)
     at = next_of(pieces, at);
   pieces->index[at] = piece->id + 1;
+}
+
+void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece) {
+  put_in(pieces, piece);
+  tarn__ordered_note(&pieces->order, piece->id);
 }
 
 static bool index_at(const tarn__pieces *pieces, tarn_addr address,
@@ -85,7 +91,7 @@ static bool grow_index(tarn__pieces *pieces) {
   if (grown.index == NULL) return false;
   for (size_t at = 0; at < pieces->index_size; at++) {
     if (pieces->index[at] == 0) continue;
-    tarn__pieces_enter(&grown, tarn__pieces_at(pieces, pieces->index[at] - 1));
+    put_in(&grown, tarn__pieces_at(pieces, pieces->index[at] - 1));
   }
   tarn__host_free_array(pieces->index, pieces->index_size,
                         sizeof *pieces->index);
@@ -134,12 +140,17 @@ tarn__piece *tarn__pieces_take(tarn__pieces *pieces) {
   return piece;
 }
 
-void tarn__pieces_hide(tarn__pieces *pieces, const tarn__piece *piece) {
+static inline void take_out(tarn__pieces *pieces, const tarn__piece *piece) {
   size_t at = 0;
   if (index_at(pieces, piece->address, &at)) close_gap(pieces, at);
 }
 
-void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece) {
+void tarn__pieces_hide(tarn__pieces *pieces, tarn__piece *piece) {
+  take_out(pieces, piece);
+  piece->ordered = false;
+}
+
+static inline void put_aside(tarn__pieces *pieces, tarn__piece *piece) {
   *piece = (tarn__piece){
       .id = piece->id,
       .generation = piece->generation,
@@ -148,4 +159,13 @@ void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece) {
   };
   pieces->unused = piece;
   pieces->used--;
+}
+
+void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece) {
+  put_aside(pieces, piece);
+}
+
+void tarn__pieces_end(tarn__pieces *pieces, tarn__piece *piece) {
+  take_out(pieces, piece);
+  put_aside(pieces, piece);
 }

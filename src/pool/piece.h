@@ -9,9 +9,11 @@
 //            │
 //            └► piece piece piece ...  never move, so lists may link them
 //   index  address ─► id               open addressing, for free by address
+//   order  by address                  for addresses inside: ordered.h
 #ifndef TARN_POOL_PIECE_H_
 #define TARN_POOL_PIECE_H_
 
+#include "pool/ordered.h"
 #include "pool/uses.h"
 #include "tarn/pool.h"
 
@@ -31,6 +33,7 @@ struct tarn__piece {
   bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
   bool deferred : 1;  // and freed; live until that takes effect
+  bool ordered : 1;   // the order of addresses has it where it is
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -69,6 +72,7 @@ typedef struct tarn__pieces {
   uint32_t *index;    // id + 1, 0: empty
   size_t index_size;  // a power of two, or 0
   size_t used;        // pieces with memory, or about to get some
+  tarn__ordered order;
 } tarn__pieces;
 
 void tarn__pieces_deinit(tarn__pieces *pieces);
@@ -80,10 +84,13 @@ tarn__piece *tarn__pieces_take(tarn__pieces *pieces);
 void tarn__pieces_enter(tarn__pieces *pieces, tarn__piece *piece);
 
 // Takes it out of the index: the device may give its address to others now.
-void tarn__pieces_hide(tarn__pieces *pieces, const tarn__piece *piece);
+void tarn__pieces_hide(tarn__pieces *pieces, tarn__piece *piece);
 
 // Makes it unused; it is not in the index.
 void tarn__pieces_leave(tarn__pieces *pieces, tarn__piece *piece);
+
+// Both at once.
+void tarn__pieces_end(tarn__pieces *pieces, tarn__piece *piece);
 
 enum { TARN__SLAB = 128 };
 

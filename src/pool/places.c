@@ -109,6 +109,104 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
   return status;
 }
 
+// --- what has an address ---------------------------------------------------
+
+typedef struct search {
+  tarn_addr address;
+  tarn_status status;
+  tarn_block block;  // that has the address in it; its pool NULL: none
+  size_t offset;
+  bool remembers;     // also of what was freed
+  tarn_pool *starts;  // where a block starts there, or did
+  tarn__start known;  // which of the two
+} search;
+
+// True: the search is over.
+typedef bool look(tarn_pool *pool, search *s);
+
+// Addresses of a dry pool may be those of another, and are nobody's.
+static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
+  return pool != NULL && pool->place.kind == kind && pool->supply.dry == NULL;
+}
+
+// The one that all share first. The lock keeps the others from ending.
+static void look_in_all(fronts *all, tarn_place_kind kind, look *look_in,
+                        search *s) {
+  const tarn_list *node = NULL;
+  pthread_mutex_lock(&all->lock);
+  tarn_pool *shared = all->by_kind[kind];
+  bool done = may_have(shared, kind) && look_in(shared, s);
+  tarn_list_for_each (node, &all->own) {
+    if (done) break;
+    tarn_pool *pool = tarn_list_entry(node, tarn_pool, own_node);
+    done = may_have(pool, kind) && look_in(pool, s);
+  }
+  pthread_mutex_unlock(&all->lock);
+}
+
+// Of a place without pools nothing is found.
+static tarn_status search_place(tarn_place place, look *look_in, search *s) {
+  tarn_device *device = NULL;
+  tarn_status status = tarn__place_device(place, &device);
+  if (status != TARN_OK) return status;
+  fronts *all = tarn_device_attached(device, TARN_SLOT_POOL);
+  if (all != NULL) look_in_all(all, canonical(place).kind, look_in, s);
+  return s->status;
+}
+
+static bool look_around(tarn_pool *pool, search *s) {
+  s->status = tarn__front_around(pool, s->address, &s->block, &s->offset);
+  return s->status != TARN_OK || s->block.pool != NULL;
+}
+
+tarn_status tarn_block_of(tarn_place place, tarn_addr address,
+                          tarn_block *out_block, size_t *out_offset) {
+  char text[64];
+  search s = {.address = address};
+  *out_block = (tarn_block){0};
+  if (out_offset != NULL) *out_offset = 0;
+  tarn_status status = search_place(place, look_around, &s);
+  if (status != TARN_OK) return status;
+  if (s.block.pool == NULL) {
+    return tarn__fail(
+        TARN_E_INVALID, "no block of the pools of %s has 0x%llx in it",
+        tarn_place_text(place, text, sizeof text), (unsigned long long)address);
+  }
+  *out_block = s.block;
+  if (out_offset != NULL) *out_offset = s.offset;
+  return TARN_OK;
+}
+
+// The first is good enough to say that there is none.
+static bool look_for_start(tarn_pool *pool, search *s) {
+  tarn__start known = tarn__front_start_at(pool, s->address, s->remembers);
+  if (s->starts == NULL || known > s->known) {
+    s->starts = pool;
+    s->known = known;
+  }
+  return known == TARN__START_OUT;
+}
+
+// A pool ends only when no block of it is out, so that the one that has it may
+// be used without the lock.
+tarn_status tarn_free(tarn_place place, tarn_addr address,
+                      tarn_stream *stream) {
+  char text[64];
+  search s = {.address = address};
+  tarn_status status = search_place(place, look_for_start, &s);
+  if (status == TARN_OK && s.starts != NULL && s.known != TARN__START_OUT) {
+    s.remembers = true;
+    status = search_place(place, look_for_start, &s);
+  }
+  if (status != TARN_OK) return status;
+  if (s.starts != NULL) {
+    return tarn_pool_free_address(s.starts, address, stream);
+  }
+  return tarn__fail(
+      TARN_E_INVALID, "free: no block starts at 0x%llx: %s has no pools",
+      (unsigned long long)address, tarn_place_text(place, text, sizeof text));
+}
+
 // --- exchanging ------------------------------------------------------------
 
 tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {

@@ -179,8 +179,7 @@ tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
 void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__pieces *pieces = &strategy->pool->pieces;
   tarn__freed_note(&strategy->pool->freed, piece);
-  tarn__pieces_hide(pieces, piece);
-  tarn__pieces_leave(pieces, piece);
+  tarn__pieces_end(pieces, piece);
 }
 
 static void commit_grow(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {

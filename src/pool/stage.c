@@ -304,6 +304,27 @@ tarn__piece *tarn__stage_find(const tarn__stage *stage, tarn_addr address) {
   return found;
 }
 
+// Of the pieces that begin below some are out at other times of the step, so
+// that they may have to be passed over.
+tarn__piece *tarn__stage_around(const tarn__stage *stage, tarn_addr address) {
+  size_t low = 0;
+  size_t high = stage->count;
+  if (address - stage->address >= stage->size) return NULL;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (stage->pieces[middle]->address <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  while (low-- > 0) {
+    tarn__piece *piece = stage->pieces[low];
+    if (piece->live && address - piece->address < piece->size) return piece;
+  }
+  return NULL;
+}
+
 // --- the invariants --------------------------------------------------------
 
 // Whether the step has |piece| out where it stands now.

@@ -73,6 +73,9 @@ extern const tarn__stage_event tarn__never_comes;
 // out, or was last; NULL if none starts there.
 tarn__piece *tarn__stage_find(const tarn__stage *stage, tarn_addr address);
 
+// The piece that is out and has |address| in it; NULL if there is none.
+tarn__piece *tarn__stage_around(const tarn__stage *stage, tarn_addr address);
+
 // Frees what a stage has on the host, where nothing else is to be done; NULL:
 // nothing.
 void tarn__stage_forget(tarn__stage *stage);

@@ -267,7 +267,7 @@ void model_free(pool_model *m, size_t index, unsigned stream, bool by_address) {
 void model_find(pool_model *m, size_t index) {
   tarn_block found;
   const tarn_block *own = &m->blocks[index].block;
-  MUST(m, tarn_pool_find(m->pool, own->address, &found) == TARN_OK);
+  MUST(m, tarn_pool_block_of(m->pool, own->address, &found, NULL) == TARN_OK);
   MUST(m, found.id == own->id && found.generation == own->generation &&
               found.size == own->size && found.address == own->address);
   compare(m);

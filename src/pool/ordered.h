@@ -1,0 +1,72 @@
+// ordered.h - the pieces of a pool in the order of their addresses, for whoever
+// has an address inside of a block.
+//
+//   slots   [ 0x1000 | 0x9000 | ... ]           the first address of each leaf
+//              │         └───────────┐
+//   leaves  [ 0x1000 ... 0x8a00 ] [ 0x9000 ... ] ...    up to 32 addresses
+//   fresh   [ 7 | 12 | 9 | ]        ids of pieces that came since
+//
+// There is none until somebody asks. From then on pieces that come are noted by
+// their ids, and are put in order when somebody asks again; of those that are
+// gone nothing is noted. So an entry may be stale: it counts only if its piece
+// says that it is in order (|ordered|) and stands at that address; others are
+// dropped when they are come upon, or all at once when they are too many.
+//
+// Not locked: the pool's lock guards it.
+#ifndef TARN_POOL_ORDERED_H_
+#define TARN_POOL_ORDERED_H_
+
+#include "tarn/base.h"
+
+struct tarn__piece;
+struct tarn__pieces;
+
+typedef struct tarn__ordered_leaf tarn__ordered_leaf;
+
+typedef struct tarn__ordered_slot {
+  tarn_addr first;
+  tarn__ordered_leaf *leaf;
+} tarn__ordered_slot;
+
+typedef struct tarn__ordered {
+  uint32_t *fresh;
+  size_t fresh_room;   // 0: nothing is noted
+  size_t fresh_count;  // as many as there is room for: some may be missing
+  bool complete;       // but for what is noted
+  tarn__ordered_slot *slots;
+  size_t slot_count;
+  size_t slot_room;
+  size_t entries;  // in all leaves
+} tarn__ordered;
+
+// Notes that the piece with |id| has come.
+static inline void tarn__ordered_note(tarn__ordered *ordered, uint32_t id) {
+  if (ordered->fresh_count < ordered->fresh_room) {
+    ordered->fresh[ordered->fresh_count++] = id;
+  }
+}
+
+// Whether all pieces are in order.
+static inline bool tarn__ordered_is_current(const tarn__ordered *ordered) {
+  return ordered->complete && ordered->fresh_count == 0;
+}
+
+// Puts in order what is not.
+//
+// Cost: O(log n) for each piece that came since. The first time, and when more
+//       have come than there were, a walk through all.
+// False: the host has no memory; nothing is lost.
+TARN_MUST_CHECK bool tarn__ordered_catch_up(struct tarn__pieces *pieces);
+
+// The last piece that starts at |address| or below, of those in order; NULL if
+// there is none.
+struct tarn__piece *tarn__ordered_find(tarn__ordered *ordered,
+                                       tarn_addr address);
+
+// Whether all of it agrees, and each piece in use is in order that has come
+// before the last question.
+bool tarn__ordered_check(const struct tarn__pieces *pieces);
+
+void tarn__ordered_deinit(tarn__ordered *ordered);
+
+#endif  // TARN_POOL_ORDERED_H_
