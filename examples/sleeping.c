@@ -20,15 +20,13 @@ int main(void) {
   tarn_pool *pool = NULL;
   tarn_tag weights = 0;
   tarn_block block;
-  void *bytes = NULL;
   if (tarn_pool_use(TARN_HOST, "arena_pool") != TARN_OK ||
       tarn_pool_of(TARN_HOST, &pool) != TARN_OK ||
       tarn_pool_tag("weights", &weights) != TARN_OK ||
-      tarn_pool_alloc_tagged(pool, size, 0, NULL, weights, &block) != TARN_OK ||
-      tarn_device_host_view(TARN_HOST, block.address, size, &bytes) !=
-          TARN_OK) {
+      tarn_pool_alloc_tagged(pool, size, 0, NULL, weights, &block) != TARN_OK) {
     return fail("alloc");
   }
+  unsigned char *bytes = block.pointer;
   memset(bytes, 42, size);
   size_t before = held_by(pool);
 
@@ -39,6 +37,6 @@ int main(void) {
 
   if (tarn_pool_wake(pool, weights) != TARN_OK) return fail("wake");
   printf("%zu bytes held, %zu asleep, %zu awake: the last byte is still %d\n",
-         before, asleep, held_by(pool), ((const char *)bytes)[size - 1]);
+         before, asleep, held_by(pool), bytes[size - 1]);
   return tarn_pool_free(&block, NULL) == TARN_OK ? EXIT_SUCCESS : fail("free");
 }

@@ -58,8 +58,8 @@ static void fill(const tarn_whole_tensor *table, size_t first, size_t count) {
 static bool gather(const tarn_whole_tensor *table, const int64_t *ids,
                    row *batch) {
   tarn_whole_rows wanted = {.struct_size = sizeof wanted,
-                            .dense = (tarn_addr)(uintptr_t)batch,
-                            .indices = (tarn_addr)(uintptr_t)ids,
+                            .dense = tarn_addr_of(batch),
+                            .indices = tarn_addr_of(ids),
                             .index_dtype = TARN_DTYPE_I64,
                             .index_count = WANTED};
   bool right = true;

@@ -203,6 +203,32 @@ START_TEST(a_pool_must_be_one) {
 }
 END_TEST
 
+// --- as a pointer ----------------------------------------------------------
+
+START_TEST(the_pointer_is_the_address) {
+  for (size_t s = 0; s < STRATEGIES; s++) {
+    tarn_block block = take(host_pool(strategies[s]), 5000);
+    ck_assert_ptr_eq(block.pointer, bytes_of(block));
+    ck_assert_uint_eq(tarn_addr_of(block.pointer), block.address);
+    memset(block.pointer, 0x3c, block.size);
+    give(block);
+  }
+  tarn_block none = {0};
+  ck_assert_ptr_null(none.pointer);
+  ck_assert_uint_eq(tarn_addr_of(NULL), 0);
+}
+END_TEST
+
+// Bindings that were made for the struct without |pointer| stay good.
+START_TEST(the_pointer_takes_no_room) {
+  ck_assert_uint_eq(offsetof(tarn_block, pointer),
+                    offsetof(tarn_block, address));
+  ck_assert_uint_eq(offsetof(tarn_block, address), 8);
+  ck_assert_uint_eq(offsetof(tarn_block, size), 16);
+  ck_assert_uint_eq(sizeof(tarn_block), 32);
+}
+END_TEST
+
 // --- by address ------------------------------------------------------------
 
 START_TEST(a_block_is_found_by_its_address) {
@@ -268,6 +294,8 @@ int main(void) {
            what_the_device_aligns_anyway_is_one_kind_of_memory);
   ADD_CASE(suite, "refusals", impossible_requests_are_refused,
            a_pool_must_be_one);
+  ADD_CASE(suite, "as a pointer", the_pointer_is_the_address,
+           the_pointer_takes_no_room);
   ADD_CASE(suite, "by address", a_block_is_found_by_its_address,
            a_block_is_freed_by_its_address,
            the_bookkeeping_of_many_blocks_is_used_again);

@@ -30,7 +30,7 @@ static tarn_status take_work(net *n) {
   if (status != TARN_OK) return status;
   status = tarn_pool_alloc(pool, n->work_count * sizeof(net_real), 64, NULL,
                            &n->work);
-  n->work_at = (net_real *)(uintptr_t)n->work.address;
+  n->work_at = n->work.pointer;
   return status;
 }
 

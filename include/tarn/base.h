@@ -144,9 +144,27 @@ static inline bool tarn_size_align_up(size_t size, size_t align, size_t *out) {
 // ---------------------------------------------------------------------------
 
 // An address on a device. It means something only together with its place and
-// in this process; 0 is never valid. Only tarn_device_host_view makes a
-// pointer of it.
+// in this process; 0 is never valid. tarn_device_host_view makes a pointer of
+// it where the host can touch what is there; tarn_block.pointer (pool.h) is
+// one.
 typedef uint64_t tarn_addr;
+
+// The address of the host's memory at |pointer|, as calls that take memory of
+// any place want it; 0 for NULL. The memory stays its owner's.
+//
+//   float batch[64];
+//   tarn_rows rows = {.dense = tarn_addr_of(batch), ...};
+//
+// Threads: any.
+// Cost:    none.
+// Errors:  none.
+static inline tarn_addr tarn_addr_of(const void *pointer) {
+#ifdef __cplusplus
+  return reinterpret_cast<tarn_addr>(pointer);
+#else
+  return (tarn_addr)(uintptr_t)pointer;
+#endif
+}
 
 // ---------------------------------------------------------------------------
 // Element types and shapes

@@ -100,9 +100,20 @@ typedef struct tarn_pool tarn_pool;
 typedef uint32_t tarn_tag;
 
 // Memory of a pool, as a value: copy it freely, free one copy once.
+//
+// |pointer| is |address| as a pointer, NULL in a block that is none. The host
+// may follow it where it can touch the memory: at TARN_HOST, in pinned and
+// unified memory, and in a device's own where tarn_device_host_accessible says
+// so, but in no dry pool. Elsewhere it is of use only to what runs on the
+// device.
+//
+//   float *weights = block.pointer;
 typedef struct tarn_block {
   tarn_pool *pool;
-  tarn_addr address;
+  union {
+    tarn_addr address;
+    void *pointer;
+  };
   size_t size;  // bytes that may be used: at least what was asked for, rounded
                 // up as above
   uint32_t id;

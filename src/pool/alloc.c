@@ -11,6 +11,9 @@
 #include "pool/ladder.h"
 #include "pool/room.h"
 
+_Static_assert(sizeof(void *) == sizeof(tarn_addr),
+               "the pointer of a block is its address");
+
 // --- counting --------------------------------------------------------------
 
 tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
@@ -182,8 +185,11 @@ static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
   piece->generation = generation;
   piece->live = true;
   pool->play.at = e + 1;
-  *out_block =
-      (tarn_block){pool, piece->address, piece->size, piece->id, generation};
+  *out_block = (tarn_block){.pool = pool,
+                            .address = piece->address,
+                            .size = piece->size,
+                            .id = piece->id,
+                            .generation = generation};
   return true;
 }
 
