@@ -60,8 +60,8 @@ static size_t check_header(const char *header) {
 }
 
 START_TEST(every_public_function_is_listed) {
-  size_t count = check_header("device.h") + check_header("range.h") +
-                 check_header("rows.h");
+  size_t count = check_header("device.h") + check_header("stream.h") +
+                 check_header("range.h") + check_header("rows.h");
   ck_assert_uint_eq(count, DEVICE_FUNCTION_COUNT);
 }
 END_TEST

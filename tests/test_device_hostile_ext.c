@@ -13,12 +13,12 @@ static bool has_no_extension(const outcome *o) {
 static bool has_all(const outcome *o) {
   return bytes_came(o) && o->info[0].alignment == 256 &&
          o->info[0].extensions ==
-             2 * TARN_EXTENSION_HANDLES - 1 - TARN_EXTENSION_RETAINS;
+             2 * TARN_EXTENSION_DEFAULT_STREAM - 1 - TARN_EXTENSION_RETAINS;
 }
 
 static bool unknown_flags_are_left(const outcome *o) {
   return bytes_came(o) &&
-         o->info[0].extensions == 2 * TARN_EXTENSION_HANDLES - 1;
+         o->info[0].extensions == 2 * TARN_EXTENSION_DEFAULT_STREAM - 1;
 }
 
 static bool has_no_ranges(const outcome *o) {
@@ -144,6 +144,11 @@ static const variant variants[] = {
     REFUSED("extension: an import does not go back",
             "ext,answer.allocation_close=-4", RANGE, TARN_E_DEVICE,
             "allocation_close", bytes_came),
+    REFUSED("extension: no default stream", "ext,gives.default_stream=0",
+            STREAM, TARN_E_DEVICE, "default_stream gave no stream", bytes_came),
+    REFUSED("extension: asking for the default stream answers 99",
+            "ext,answer.default_stream=99", STREAM, TARN_E_DEVICE,
+            "no answer of a slot", bytes_came),
     REFUSED("extension: a pointer of no kind", "ext,pointer.kind=9", KNOWN,
             TARN_E_DEVICE, "answered kind 9", bytes_came),
     REFUSED("extension: a pointer that is not in what it belongs to",

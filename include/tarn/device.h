@@ -1,4 +1,4 @@
-// device.h - use a device: places, memory, copies, streams, events.
+// device.h - use a device: places, memory, copies.
 //
 // A device is what a plug-in offers under a name, "cpu:0", "cuda:1". Every
 // plug-in comes in the ABI of device_abi.h; what it leaves out, this room
@@ -29,14 +29,11 @@
 #define TARN_DEVICE_H_
 
 #include "tarn/base.h"
+#include "tarn/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct tarn_device tarn_device;
-typedef struct tarn_stream tarn_stream;
-typedef struct tarn_event tarn_event;
 
 // ---------------------------------------------------------------------------
 // Places
@@ -173,7 +170,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_open(const char *name,
 // then lets them end, frees the staging memory and deinitialises the device.
 //
 // TARN_E_STATE   the last one, but memory, ranges, registered memory, streams
-//                or events of it are in use: nothing happens and the device
+//                or events of it are in use, or a stream that was adopted and
+//                destroyed is still at work: nothing happens and the device
 //                stays open.
 // TARN_E_DEVICE  deinitialising failed; the device is closed all the same.
 TARN_API tarn_status tarn_device_close(tarn_device *device);
@@ -219,8 +217,9 @@ typedef enum tarn_device_extension {
   TARN_EXTENSION_GATHER = 1 << 8,        // rows.h; else row by row
   TARN_EXTENSION_SCATTER = 1 << 9,
   TARN_EXTENSION_SCATTER_ADD = 1 << 10,
-  TARN_EXTENSION_RETAINS = 1 << 11,  // the driver keeps freed memory
-  TARN_EXTENSION_HANDLES = 1 << 12,  // allocations for other processes
+  TARN_EXTENSION_RETAINS = 1 << 11,         // the driver keeps freed memory
+  TARN_EXTENSION_HANDLES = 1 << 12,         // allocations for other processes
+  TARN_EXTENSION_DEFAULT_STREAM = 1 << 13,  // tarn_stream_adopt of NULL
 } tarn_device_extension;
 
 // "alignment", "ranges", ...; NULL if |bit| is not one.
@@ -484,80 +483,6 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_set(tarn_device *device,
                                                      unsigned char value,
                                                      size_t size,
                                                      tarn_stream *stream);
-
-// ---------------------------------------------------------------------------
-// Streams
-// ---------------------------------------------------------------------------
-// A stream runs what is queued on it in order. The first failure on it sticks:
-// every later wait, query or copy on it returns that failure, with its text,
-// until the stream is destroyed.
-
-// TARN_E_DEVICE  the driver failed.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_stream_create(tarn_device *device, tarn_stream **out_stream);
-
-// Waits for what is queued, then destroys. The status says whether the
-// stream's work went well; it is destroyed in any case.
-TARN_API tarn_status tarn_stream_destroy(tarn_stream *stream);
-
-TARN_API tarn_device *tarn_stream_device(const tarn_stream *stream);
-
-// A number that no other stream of this process has or will have; never 0.
-TARN_API uint64_t tarn_stream_serial(const tarn_stream *stream);
-
-// The plug-in's own handle, for kernels; NULL where everything is synchronous.
-TARN_API void *tarn_stream_native(const tarn_stream *stream);
-
-// Waits until all that was queued before the call is done.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_stream_synchronize(tarn_stream *stream);
-
-// TARN_PENDING while something queued is not done.
-TARN_API TARN_MUST_CHECK tarn_status tarn_stream_query(tarn_stream *stream);
-
-// Runs |callback| behind what is queued, on a thread of the driver or on one
-// that waits for the stream. It must not wait, so it must not call this room
-// or the pools: what it calls of them answers TARN_E_STATE.
-typedef void tarn_stream_callback(void *context, tarn_status status);
-TARN_API TARN_MUST_CHECK tarn_status tarn_stream_add_callback(
-    tarn_stream *stream, tarn_stream_callback *callback, void *context);
-
-// What is queued on |stream| from now on waits until |event| has happened, as
-// it was recorded last; an event never recorded holds nothing up. Between
-// plug-ins that do not know each other the calling thread does the waiting.
-TARN_API TARN_MUST_CHECK tarn_status tarn_stream_wait_event(tarn_stream *stream,
-                                                            tarn_event *event);
-
-// What is queued on |stream| from now on waits for all that the stream with
-// |serial| has queued by now. A stream that is gone has done its work, so there
-// is nothing to wait for. |stream| NULL: the calling thread waits.
-TARN_API TARN_MUST_CHECK tarn_status tarn_stream_join(tarn_stream *stream,
-                                                      uint64_t serial);
-
-// ---------------------------------------------------------------------------
-// Events
-// ---------------------------------------------------------------------------
-// A mark in a stream. It takes over the stream's failure, if there is one.
-
-// TARN_E_DEVICE  the driver failed.
-TARN_API TARN_MUST_CHECK tarn_status tarn_event_create(tarn_device *device,
-                                                       tarn_event **out_event);
-
-// Destroys at once; the work in front of the mark goes on.
-TARN_API tarn_status tarn_event_destroy(tarn_event *event);
-
-// Puts the mark behind what is on |stream| now; an earlier mark is forgotten.
-//
-// TARN_E_INVALID  |stream| is of another device.
-TARN_API TARN_MUST_CHECK tarn_status tarn_event_record(tarn_event *event,
-                                                       tarn_stream *stream);
-
-// TARN_OK if the mark is reached or was never set, TARN_PENDING if not yet. A
-// driver that can only say "no" is asked by a synchronize what it means.
-TARN_API TARN_MUST_CHECK tarn_status tarn_event_query(tarn_event *event);
-
-// Waits until the mark is reached.
-TARN_API TARN_MUST_CHECK tarn_status tarn_event_synchronize(tarn_event *event);
 
 // ---------------------------------------------------------------------------
 // Attachments: what other rooms keep per device

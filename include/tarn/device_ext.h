@@ -211,6 +211,13 @@ typedef struct tarn_device_ext {
   // Takes the address back. What is queued must not use it any more.
   // device_memory_deallocate does not take it.
   tarn_status (*allocation_close)(int id, uint64_t addr, size_t size);
+
+  // --- streams of others ---------------------------------------------------
+
+  // The handle of the stream that frameworks name by NULL, cudaStreamLegacy for
+  // CUDA. It is not NULL, all functions of the ABI and this table take it but
+  // destroy_stream, and it stays the same until deinit_device. Asked for once.
+  tarn_status (*default_stream)(int id, void **out_stream);
 } tarn_device_ext;
 
 // What the plug-in exports; NULL means that there is no extension after all.

@@ -303,8 +303,8 @@ TARN_API tarn_status tarn_free(tarn_place place, tarn_addr address,
 //
 // At tarn_pool_free, streams that are still at work are joined: the freeing
 // stream waits for them; for a free with NULL, one of them for the others. A
-// stream that was destroyed has done its work. tarn_pool_resize, where it cuts,
-// does the same.
+// stream that is gone has done its work. tarn_pool_resize, where it cuts, does
+// the same.
 //
 // Cost:           O(streams named so far); an event for each that is at work
 //                 when the block is freed.

@@ -66,6 +66,7 @@ static C_Status open_locked(tarn__sim_device *device) {
 static void close_locked(tarn__sim_device *device) {
   if (!is_ready(device)) return;
   tarn__queue_destroy_all(&device->home);
+  device->default_stream = NULL;
   atomic_store_explicit(&device->ready, false, memory_order_release);
   tarn__sim_ranges_close(device);
   tarn__sim_memory_close(device);

@@ -85,6 +85,7 @@ static const tarn_device_ext ext = {
     .allocation_export = tarn__sim_allocation_export,
     .allocation_import = tarn__sim_allocation_import,
     .allocation_close = tarn__sim_allocation_close,
+    .default_stream = tarn__sim_default_stream,
 };
 
 const tarn_device_ext *TarnDeviceExt(void) {

@@ -98,7 +98,8 @@
   X(pointer_query)             \
   X(gather)                    \
   X(scatter)                   \
-  X(scatter_add)
+  X(scatter_add)               \
+  X(default_stream)
 
 #define TARN__SIM_CALL_NUMBER(name) TARN__SIM_##name,
 typedef enum tarn__sim_call {
@@ -198,7 +199,7 @@ typedef struct tarn__sim_device {
   size_t span;            // bytes of the first part, and of the mirror
   size_t capacity;
 
-  pthread_mutex_t lock;  // guards all from here to |freed_count|
+  pthread_mutex_t lock;  // guards all from here to |default_stream|
   // By address. In those of kind DEVICE stands physical memory as well, which
   // has no address: nothing is asked for there. |record| is not NULL where a
   // stream will give the block back.
@@ -209,7 +210,8 @@ typedef struct tarn__sim_device {
   size_t used;                   // of |capacity|
   uint64_t serial;               // of the newest block
   tarn__sim_freed freed[TARN__SIM_FREED_KEPT];
-  uint64_t freed_count;  // ever; the newest stands at (count - 1) % KEPT
+  uint64_t freed_count;     // ever; the newest stands at (count - 1) % KEPT
+  C_Stream default_stream;  // NULL: it was never asked for
 
   // Guarded by the lock of ranges.
   tarn__sim_extents ranges;    // of the second part

@@ -1,6 +1,6 @@
 // Streams and events: those of plugins/common, with the device and the plan of
 // faults looked at first. The host's own check of its arguments is theirs.
-#include "sim.h"
+#include "extension.h"
 
 C_Status tarn__sim_create_stream(const C_Device device, C_Stream *stream) {
   tarn__sim_device *sim = NULL;
@@ -86,4 +86,20 @@ C_Status tarn__sim_synchronize_event(const C_Device device, C_Event event) {
   C_Status status = pass(TARN__SIM_synchronize_event, device);
   if (status != C_SUCCESS) return status;
   return tarn__queue_synchronize_event(device, event);
+}
+
+// Made by the first who asks, and the device's until it ends.
+tarn_status tarn__sim_default_stream(int id, void **out_stream) {
+  tarn__sim_device *device = NULL;
+  *out_stream = NULL;
+  tarn_status status = tarn__sim_admit(TARN__SIM_default_stream, id, &device);
+  if (status != TARN_OK) return status;
+  C_Status made = C_SUCCESS;
+  pthread_mutex_lock(&device->lock);
+  if (device->default_stream == NULL) {
+    made = tarn__queue_create_stream(&device->home, &device->default_stream);
+  }
+  *out_stream = device->default_stream;
+  pthread_mutex_unlock(&device->lock);
+  return made == C_SUCCESS ? TARN_OK : tarn__sim_no_resources(device, "stream");
 }

@@ -228,6 +228,14 @@ void tarn__device_count(tarn_device *device, size_t *count, int change) {
 
 static tarn_status check_unused(tarn_device *device) {
   char text[TARN__TEXT_SIZE / 2];
+  char departed[96] = "";
+  tarn__departed_end(device);
+  size_t at_work = tarn__departed_count(device);
+  if (at_work > 0) {
+    snprintf(departed, sizeof departed,
+             " (of the streams %zu were adopted and destroyed and are at work)",
+             at_work);
+  }
   pthread_mutex_lock(&device->lock);
   size_t used = device->streams + device->events + device->allocations +
                 device->ranges + device->memories + device->registrations +
@@ -239,8 +247,8 @@ static tarn_status check_unused(tarn_device *device) {
            device->memories, device->registrations, device->imports);
   pthread_mutex_unlock(&device->lock);
   if (used == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "%s: cannot close: in use are %s",
-                    device->name, text);
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: in use are %s%s",
+                    device->name, text, departed);
 }
 
 tarn_status tarn__device_end(tarn_device *device) {
@@ -259,6 +267,7 @@ tarn_status tarn__device_end(tarn_device *device) {
 
 void tarn__device_forget(tarn_device *device) {
   (void)call_attached(device, true);
+  tarn__departed_end(device);
 }
 
 void tarn__device_free(tarn_device *device) {

@@ -2,9 +2,11 @@
 //
 // Locks, outermost first: registry, streams, device, stream. The registry's
 // lock guards the plug-ins, the open devices, and every open and close; the
-// streams' lock the list of all streams; a device's lock its counts and
-// attachments; a stream's lock its failure. Plug-ins are called under the
-// registry's lock when a device is opened or closed, and otherwise under none.
+// streams' lock the lists of all streams; a device's lock its counts and
+// attachments; a stream's lock its failure. The locks of the natives, which
+// guard who stands for which handle, are taken alone. Plug-ins are called under
+// the registry's lock when a device is opened or closed, and otherwise under
+// none.
 #ifndef TARN_DEVICE_DEVICE_H_
 #define TARN_DEVICE_DEVICE_H_
 
@@ -15,6 +17,7 @@
 #include "base/status.h"
 #include "device/aligned.h"
 #include "device/memory.h"
+#include "device/natives.h"
 #include "device/plugin.h"
 #include "device/staging.h"
 #include "device/streams.h"
@@ -42,8 +45,9 @@ struct tarn_device {
   size_t open_count;  // guarded by the registry's lock, as is the next
   tarn_list node;     // in the registry's list of open devices
   tarn_device_info info;
-  size_t granularity;  // of ranges; 0: the device has none
-  bool is_open;        // it has been asked for all of its sizes
+  size_t granularity;              // of ranges; 0: the device has none
+  bool is_open;                    // it has been asked for all of its sizes
+  _Atomic(void *) default_stream;  // its handle, once it was asked for
 
   pthread_mutex_t lock;  // guards all below
   tarn__attachment attachments[TARN_SLOT_COUNT];
@@ -173,9 +177,15 @@ struct tarn_stream {
   C_Stream native;
   uint64_t serial;
   uint32_t generation;
-  tarn_list node;  // these three are the registry's: streams.c
-  struct tarn_stream *next_in_bucket;
-  size_t pins;  // how many are about to record on it
+  tarn__native known;  // by its handle
+  tarn_event *last;    // of an adopted stream: recorded when it departs
+
+  tarn_list node;  // these are guarded by the lock of streams.c
+  tarn__link by_serial;
+  size_t pins;   // how many are about to queue something on it
+  size_t holds;  // how many wait for its work
+  bool departed;
+  bool over;  // departed, and |last| is reached
 
   pthread_mutex_t lock;  // guards all below but reads of |failure|
   tarn_list calls;       // callbacks that have not come yet
@@ -222,9 +232,48 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
+static inline tarn_stream *tarn__stream_of_native(tarn__native *native) {
+  return tarn_list_entry(native, tarn_stream, known);
+}
+
+// A stream of |device| without a handle, known to nobody; NULL: no memory.
+tarn_stream *tarn__stream_make(tarn_device *device);
+
+// Makes |stream|, whose handle is set, known. It is returned, or the one that
+// has the handle already: of one that is |fresh| from the driver, none has.
+TARN_MUST_CHECK tarn_stream *tarn__stream_enter(tarn_stream *stream,
+                                                bool fresh);
+
+// Frees the host memory of a stream that nobody knows, and in a child of fork
+// what its parent had queued for it on the host.
+void tarn__stream_free(tarn_stream *stream);
+void tarn__stream_free_after_fork(tarn_stream *stream);
+
+// Makes the callbacks that the driver has not made.
+tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream);
+
+// The last use of an adopted stream is given back. The status is that of its
+// work, where that had to be waited for.
+tarn_status tarn__stream_depart(tarn_stream *stream);
+
+// tarn__stream_drop, and what follows.
+void tarn__stream_release(tarn_stream *stream, bool over);
+
+// Ends those departed streams of |device| whose work is done.
+void tarn__departed_end(const tarn_device *device);
+
+// Waits for all of them, and ends them.
+tarn_status tarn__departed_synchronize(const tarn_device *device);
+
 // Waits for every stream of |device|; the first failure among them.
 TARN_MUST_CHECK tarn_status
 tarn__streams_synchronize(const tarn_device *device);
+
+// An event that nobody but the caller knows of: it is not counted as in use,
+// and tarn_event_adopt does not find it. tarn__event_free ends it.
+TARN_MUST_CHECK tarn_status tarn__event_make(tarn_device *device,
+                                             tarn_event **out_event);
+tarn_status tarn__event_free(tarn_event *event);
 
 static inline void *tarn__pointer(tarn_addr addr) {
   return (void *)(uintptr_t)addr;

@@ -3,7 +3,8 @@
 //   never set ──record──► marked ──the work in front is done──► reached
 //
 // An event whose native handle is NULL, or which is recorded on a stream
-// without one, is reached as soon as it is recorded: recording waited.
+// without one, is reached as soon as it is recorded: recording waited. Of an
+// adopted event, which others record too, only the driver knows.
 #include <stdio.h>
 
 #include "base/hostmem.h"
@@ -13,7 +14,9 @@ struct tarn_event {
   tarn_device *device;
   const tarn__plugin *plugin;  // the device's, for when that is gone
   C_Event native;
+  bool adopted;
   uint32_t generation;
+  tarn__native known;  // by its handle; but of tarn__event_make
 
   pthread_mutex_t lock;  // guards all below
   bool marked;           // the driver has to be asked
@@ -37,59 +40,132 @@ static void release(tarn_event *event) {
   tarn__host_free(event, sizeof *event);
 }
 
-tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
-  *out_event = NULL;
-  tarn_status status = tarn__device_check(device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
+static tarn_event *make(tarn_device *device) {
   tarn_event *event = tarn__host_alloc(sizeof *event);
-  if (event == NULL) return TARN_E_NOMEM;
+  if (event == NULL) return NULL;
   event->device = device;
   event->plugin = device->plugin;
   event->generation = tarn__os_generation();
   pthread_mutex_init(&event->lock, NULL);
+  return event;
+}
+
+tarn_status tarn__event_make(tarn_device *device, tarn_event **out_event) {
+  *out_event = NULL;
+  tarn_status status = tarn__device_enter(device);
+  if (status != TARN_OK) return status;
+  tarn_event *event = make(device);
+  if (event == NULL) return TARN_E_NOMEM;
   C_Status result = device->abi->create_event(&device->handle, &event->native);
   status = tarn__device_queued(device, "create_event", 0, result);
   if (status != TARN_OK) {
     release(event);
     return status;
   }
-  tarn__device_count(device, &device->events, 1);
   *out_event = event;
   return TARN_OK;
 }
 
-static tarn_status end(tarn_event *event) {
+static tarn_event *of_native(tarn__native *native) {
+  return tarn_list_entry(native, tarn_event, known);
+}
+
+// |event|, or what has its handle already: of a |fresh| one, none has.
+static tarn_event *enter(tarn_event *event, bool fresh) {
   tarn_device *device = event->device;
-  tarn_status status = tarn__device_enter(device);
-  if (event->native != NULL) {
-    C_Status result =
-        device->abi->destroy_event(&device->handle, event->native);
-    tarn_status ended = tarn__device_result(device, "destroy_event", 0, result);
-    if (status == TARN_OK) status = ended;
+  event->known.device = device;
+  event->known.handle = event->native;
+  tarn__device_count(device, &device->events, 1);
+  tarn__native *known =
+      tarn__natives_enter(&tarn__native_events, &event->known, fresh);
+  if (known != &event->known) {
+    tarn__device_count(device, &device->events, -1);
+    release(event);
   }
-  tarn__device_count(device, &device->events, -1);
+  return of_native(known);
+}
+
+tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
+  *out_event = NULL;
+  tarn_status status = tarn__device_check(device);
+  if (status == TARN_OK) status = tarn__event_make(device, out_event);
+  if (status == TARN_OK) *out_event = enter(*out_event, true);
   return status;
+}
+
+tarn_status tarn_event_adopt(tarn_device *device, void *native,
+                             tarn_event **out_event) {
+  *out_event = NULL;
+  tarn_status status = tarn__device_check(device);
+  if (status != TARN_OK) return status;
+  if (native == NULL) {
+    return tarn__fail(TARN_E_INVALID, "%s: adopt: an event's handle is NULL",
+                      device->name);
+  }
+  if ((device->info.functions & TARN_FN_EVENTS) == 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s has no events to adopt",
+                      device->name);
+  }
+  tarn__native *known = tarn__natives_use(&tarn__native_events, device, native);
+  if (known != NULL) {
+    *out_event = of_native(known);
+    return TARN_OK;
+  }
+  tarn_event *event = make(device);
+  if (event == NULL) return TARN_E_NOMEM;
+  event->native = native;
+  event->adopted = true;
+  *out_event = enter(event, false);
+  return TARN_OK;
+}
+
+static tarn_status end_native(tarn_event *event) {
+  tarn_device *device = event->device;
+  if (event->adopted || event->native == NULL) return TARN_OK;
+  tarn_status status = tarn__device_enter(device);
+  C_Status result = device->abi->destroy_event(&device->handle, event->native);
+  tarn_status ended = tarn__device_result(device, "destroy_event", 0, result);
+  return status != TARN_OK ? status : ended;
 }
 
 static void end_after_fork(tarn_event *event) {
   struct C_Device_st handle;
-  if (tarn__plugin_ends_after_fork(event->plugin, &handle)) {
+  if (!event->adopted && tarn__plugin_ends_after_fork(event->plugin, &handle)) {
     (void)event->plugin->abi.destroy_event(&handle, event->native);
   }
+}
+
+tarn_status tarn__event_free(tarn_event *event) {
+  tarn_status status = TARN_OK;
+  if (event == NULL) return TARN_OK;
+  if (event->generation == tarn__os_generation()) {
+    status = end_native(event);
+  } else {
+    end_after_fork(event);
+  }
+  release(event);
+  return status;
 }
 
 tarn_status tarn_event_destroy(tarn_event *event) {
   if (event == NULL) return TARN_OK;
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  if (event->generation == tarn__os_generation()) {
-    status = end(event);
-  } else {
-    end_after_fork(event);
+  if (!tarn__natives_leave(&tarn__native_events, &event->known)) {
+    return TARN_OK;
   }
-  release(event);
-  return status;
+  if (event->generation == tarn__os_generation()) {
+    tarn__device_count(event->device, &event->device->events, -1);
+  }
+  return tarn__event_free(event);
+}
+
+tarn_device *tarn_event_device(const tarn_event *event) {
+  return event->device;
+}
+
+void *tarn_event_native(const tarn_event *event) {
+  return event->native;
 }
 
 // --- recording -------------------------------------------------------------
@@ -133,9 +209,9 @@ tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
 static tarn_status known(tarn_event *event, bool *out_ask,
                          uint64_t *out_record) {
   pthread_mutex_lock(&event->lock);
-  *out_ask = event->marked;
+  *out_ask = event->marked || event->adopted;
   *out_record = event->records;
-  tarn_status status = event->failure;
+  tarn_status status = event->adopted ? TARN_OK : event->failure;
   if (status != TARN_OK) (void)tarn__fail_text(status, event->text);
   pthread_mutex_unlock(&event->lock);
   return status;

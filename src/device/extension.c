@@ -115,6 +115,8 @@ static const struct {
      offsetof(tarn_device_ext, scatter_add)},
     {TARN_EXTENSION_HANDLES, "handles",
      offsetof(tarn_device_ext, allocation_export)},
+    {TARN_EXTENSION_DEFAULT_STREAM, "default_stream",
+     offsetof(tarn_device_ext, default_stream)},
     {TARN_EXTENSION_RETAINS, "retains", 0},
 };
 enum { EXTENSION_COUNT = sizeof extensions / sizeof extensions[0] };

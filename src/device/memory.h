@@ -61,11 +61,16 @@ TARN_MUST_CHECK tarn_status tarn__stream_serial_for(const tarn_stream *stream,
                                                     tarn_place_kind kind,
                                                     uint64_t *out_serial);
 
-// Whether no stream with |serial| lives any more: then its work is done.
+// Whether nothing is left of the stream with |serial|: then its work is done.
 bool tarn__stream_is_gone(uint64_t serial);
 
+// Whether it was adopted and given back, and may still be at work: others can
+// wait for that, but nothing can be queued behind it.
+bool tarn__stream_is_departed(uint64_t serial);
+
 // Whether all that the stream with |serial| has queued by now is known to be
-// done: it says so, or is gone, or nothing is ever queued on it.
+// done: it says so, or is gone, or nothing is ever queued on it. The driver is
+// asked.
 bool tarn__stream_is_idle(uint64_t serial);
 
 // Makes the stream with |serial| wait for what the one with |first| has queued

@@ -59,14 +59,17 @@ static void registry_unlock(void) {
 static void lock_at_fork(void) {
   if (!holds_lock) pthread_mutex_lock(&registry.lock);
   tarn__streams_lock();
+  tarn__natives_lock();
 }
 
 static void unlock_in_parent(void) {
+  tarn__natives_unlock();
   tarn__streams_unlock();
   if (!holds_lock) pthread_mutex_unlock(&registry.lock);
 }
 
 static void unlock_in_child(void) {
+  tarn__natives_unlock();
   tarn__streams_unlock_in_child();
   if (!holds_lock) pthread_mutex_unlock(&registry.lock);
 }

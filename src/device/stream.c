@@ -101,7 +101,7 @@ static callback_call *first_call(tarn_stream *stream) {
                                  : NULL;
 }
 
-static tarn_status call_the_forgotten(tarn_stream *stream) {
+tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream) {
   tarn_status status = TARN_OK;
   callback_call *call = NULL;
   while ((call = first_call(stream)) != NULL) {
@@ -123,9 +123,36 @@ static void forget_calls(tarn_stream *stream) {
 
 // --- making and ending -----------------------------------------------------
 
-static void release(tarn_stream *stream) {
+void tarn__stream_free(tarn_stream *stream) {
   pthread_mutex_destroy(&stream->lock);
   tarn__host_free(stream, sizeof *stream);
+}
+
+tarn_stream *tarn__stream_make(tarn_device *device) {
+  tarn_stream *stream = tarn__host_alloc(sizeof *stream);
+  if (stream == NULL) return NULL;
+  stream->device = device;
+  stream->plugin = device->plugin;
+  stream->generation = tarn__os_generation();
+  pthread_mutex_init(&stream->lock, NULL);
+  tarn_list_init(&stream->calls);
+  return stream;
+}
+
+tarn_stream *tarn__stream_enter(tarn_stream *stream, bool fresh) {
+  tarn_device *device = stream->device;
+  stream->abi =
+      stream->native != NULL ? device->abi : &device->plugin->abi_sync;
+  stream->known.device = device;
+  stream->known.handle = stream->native;
+  tarn__device_count(device, &device->streams, 1);
+  tarn__streams_enter(stream);
+  tarn__native *known =
+      tarn__natives_enter(&tarn__native_streams, &stream->known, fresh);
+  if (known == &stream->known) return stream;
+  tarn__streams_leave(stream);
+  tarn__device_count(device, &device->streams, -1);
+  return tarn__stream_of_native(known);
 }
 
 tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
@@ -133,25 +160,16 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   tarn_status status = tarn__device_check(device);
   if (status == TARN_OK) status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
-  tarn_stream *stream = tarn__host_alloc(sizeof *stream);
+  tarn_stream *stream = tarn__stream_make(device);
   if (stream == NULL) return TARN_E_NOMEM;
-  stream->device = device;
-  stream->plugin = device->plugin;
-  stream->generation = tarn__os_generation();
-  pthread_mutex_init(&stream->lock, NULL);
-  tarn_list_init(&stream->calls);
   C_Status result =
       device->abi->create_stream(&device->handle, &stream->native);
   status = tarn__device_queued(device, "create_stream", 0, result);
   if (status != TARN_OK) {
-    release(stream);
+    tarn__stream_free(stream);
     return status;
   }
-  stream->abi =
-      stream->native != NULL ? device->abi : &device->plugin->abi_sync;
-  tarn__device_count(device, &device->streams, 1);
-  tarn__streams_enter(stream);
-  *out_stream = stream;
+  *out_stream = tarn__stream_enter(stream, true);
   return TARN_OK;
 }
 
@@ -162,10 +180,21 @@ static tarn_status end(tarn_stream *stream) {
   C_Status result =
       stream->abi->destroy_stream(&device->handle, stream->native);
   tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
-  tarn_status called = call_the_forgotten(stream);
+  tarn_status called = tarn__stream_call_the_forgotten(stream);
   if (ended == TARN_OK) ended = called;
   tarn__device_count(device, &device->streams, -1);
+  tarn__stream_free(stream);
   return status != TARN_OK ? status : ended;
+}
+
+void tarn__stream_free_after_fork(tarn_stream *stream) {
+  (void)tarn__event_free(stream->last);
+  // Held by a thread that is not here, the list is not to be looked at.
+  if (pthread_mutex_trylock(&stream->lock) == 0) {
+    forget_calls(stream);
+    pthread_mutex_unlock(&stream->lock);
+  }
+  tarn__stream_free(stream);
 }
 
 // In a child of the process that made it: who pinned it does not run here, and
@@ -173,27 +202,27 @@ static tarn_status end(tarn_stream *stream) {
 static void end_after_fork(tarn_stream *stream) {
   struct C_Device_st handle;
   stream->pins = 0;
+  stream->holds = 0;
   tarn__streams_leave(stream);
-  if (tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
+  if (stream->last == NULL &&
+      tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
     (void)stream->abi->destroy_stream(&handle, stream->native);
   }
-  // Held by a thread that is not here, the list is not to be looked at.
-  if (pthread_mutex_trylock(&stream->lock) != 0) return;
-  forget_calls(stream);
-  pthread_mutex_unlock(&stream->lock);
+  tarn__stream_free_after_fork(stream);
 }
 
 tarn_status tarn_stream_destroy(tarn_stream *stream) {
   if (stream == NULL) return TARN_OK;
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  if (stream->generation == tarn__os_generation()) {
-    status = end(stream);
-  } else {
-    end_after_fork(stream);
+  if (!tarn__natives_leave(&tarn__native_streams, &stream->known)) {
+    return TARN_OK;
   }
-  release(stream);
-  return status;
+  if (stream->generation != tarn__os_generation()) {
+    end_after_fork(stream);
+    return TARN_OK;
+  }
+  return stream->last != NULL ? tarn__stream_depart(stream) : end(stream);
 }
 
 // --- what there is to know -------------------------------------------------
@@ -242,89 +271,15 @@ tarn_status tarn_stream_query(tarn_stream *stream) {
   return tarn_stream_synchronize(stream);
 }
 
+// Behind that, those that departed before have nothing to wait for.
 tarn_status tarn_device_synchronize(tarn_device *device) {
   tarn_status status = tarn__device_check(device);
   if (status == TARN_OK) status = tarn__device_enter(device);
   if (status != TARN_OK) return status;
   C_Status result = device->abi->synchronize_device(&device->handle);
-  return tarn__device_result(device, "synchronize_device", 0, result);
-}
-
-// --- one stream behind another ---------------------------------------------
-
-__attribute__((cold, noinline)) static tarn_status check_other(
-    const tarn_stream *stream, const tarn_device *device,
-    tarn_place_kind kind) {
-  bool any = kind != TARN_PLACE_DEVICE;
-  if (any && stream->generation == tarn__os_generation()) return TARN_OK;
-  return tarn__stream_refuse(stream, any ? NULL : device);
-}
-
-// The kind counts only where the devices differ: each request that names a
-// stream passes here.
-tarn_status tarn__stream_serial_for(const tarn_stream *stream,
-                                    const tarn_device *device,
-                                    tarn_place_kind kind,
-                                    uint64_t *out_serial) {
-  *out_serial = stream->serial;
-  bool own =
-      stream->device == device && stream->generation == tarn__os_generation();
-  return own ? TARN_OK : check_other(stream, device, kind);
-}
-
-static tarn_status wait_for(tarn_stream *stream, tarn_stream *other) {
-  tarn_event *event = NULL;
-  tarn_status status = tarn_event_create(other->device, &event);
-  if (status == TARN_OK) status = tarn_event_record(event, other);
-  if (status == TARN_OK) {
-    status = stream != NULL ? tarn_stream_wait_event(stream, event)
-                            : tarn_event_synchronize(event);
-  }
-  (void)tarn_event_destroy(event);
-  return status;
-}
-
-// Where no event can be had, or |other| has failed, the host waits for it. A
-// failure that it had before is not the waiter's: what matters here is only
-// that it has come to an end.
-static tarn_status wait_on_host(tarn_stream *other, bool had_failed) {
-  tarn_status status = tarn_stream_synchronize(other);
-  return had_failed ? TARN_OK : status;
-}
-
-tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
-  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
-                                      : tarn__not_in_callback();
-  if (status != TARN_OK) return status;
-  if (stream != NULL && stream->serial == serial) return TARN_OK;
-  tarn_stream *other = tarn__stream_pin(serial);
-  if (other == NULL) return TARN_OK;
-  bool had_failed = tarn__stream_failure(other) != TARN_OK;
-  status = had_failed ? TARN_E_STATE : wait_for(stream, other);
-  bool waiter_failed =
-      stream != NULL && tarn__stream_failure(stream) != TARN_OK;
-  if (status != TARN_OK && !waiter_failed) {
-    status = wait_on_host(other, had_failed);
-  }
-  tarn__stream_unpin(other);
-  return status;
-}
-
-bool tarn__stream_is_idle(uint64_t serial) {
-  tarn_stream *stream = tarn__stream_pin(serial);
-  if (stream == NULL) return true;
-  bool idle = tarn_stream_query(stream) == TARN_OK;
-  tarn__stream_unpin(stream);
-  return idle;
-}
-
-tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
-  tarn_stream *stream = tarn__stream_pin(serial);
-  tarn_status status = tarn_stream_join(stream, first);
-  if (stream == NULL) return status;
-  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  tarn__stream_unpin(stream);
-  return status;
+  status = tarn__device_result(device, "synchronize_device", 0, result);
+  tarn_status departed = tarn__departed_synchronize(device);
+  return status != TARN_OK ? status : departed;
 }
 
 tarn_status tarn__streams_synchronize(const tarn_device *device) {

@@ -3,6 +3,13 @@
 // A serial is all that others keep of a stream: it is given once and never
 // again. What it stands for is looked up here and nowhere else, in a time that
 // does not depend on how many streams there are.
+//
+//   enter ──► living ──leave──► gone
+//                 └──depart──► departed ──its last event is reached──► gone
+//
+// A stream that Tarn made leaves when its work is done. One that was adopted
+// departs: its native stream is its owner's again, and only the event that was
+// recorded last tells of its work.
 #ifndef TARN_DEVICE_STREAMS_H_
 #define TARN_DEVICE_STREAMS_H_
 
@@ -11,16 +18,35 @@
 // Gives |stream| its serial, and makes it known by it. Cannot fail.
 void tarn__streams_enter(tarn_stream *stream);
 
-// The end of that: returns when nobody has it pinned any more.
+// The end of that: returns when nobody has it pinned or held any more.
 void tarn__streams_leave(tarn_stream *stream);
 
-// The stream with |serial|, which cannot leave until it is unpinned; NULL if
-// there is nothing to wait for: it is gone, a parent's, or one on which nothing
-// is ever queued.
+// The living stream with |serial|, which stays so until it is unpinned; NULL if
+// nothing can be queued behind its work: it is gone or departed, a parent's, or
+// nothing is ever queued on it.
 tarn_stream *tarn__stream_pin(uint64_t serial);
 void tarn__stream_unpin(tarn_stream *stream);
 
-// Walks the streams of |device|: pins the one behind |stream| (NULL: the
+// Turns a pin into a hold: |stream| may depart meanwhile, and nothing is queued
+// on it.
+void tarn__stream_pin_to_hold(tarn_stream *stream);
+
+// Makes |stream| depart: its event is recorded. Returns, with a hold on it,
+// when nobody has it pinned any more.
+void tarn__streams_depart(tarn_stream *stream);
+
+// The departed stream with |serial|, held; NULL if there is none.
+tarn_stream *tarn__departed_hold(uint64_t serial);
+
+// Any departed stream of |device|, held; the one that was returned longest ago.
+tarn_stream *tarn__departed_next(const tarn_device *device);
+size_t tarn__departed_count(const tarn_device *device);
+
+// Drops a hold. |over|: the event of the departed stream is reached. True if
+// that is so and this was the last hold: it is gone, and the caller frees it.
+bool tarn__stream_drop(tarn_stream *stream, bool over);
+
+// Walks the living streams of |device|: pins the one behind |stream| (NULL: the
 // first), and unpins that. NULL: there are no more.
 tarn_stream *tarn__streams_next(const tarn_device *device, tarn_stream *stream);
 

@@ -123,6 +123,11 @@ static tarn_status settle(const tarn__piece *piece, tarn_stream *stream,
       continue;
     }
     ++*out_crossings;
+    if (stream == NULL && tarn__stream_is_departed(*serial)) {
+      uint64_t departed = *serial;  // nothing can be queued there
+      *serial = other;
+      other = departed;
+    }
     tarn_status status = put_behind(stream, *serial, other);
     if (first == TARN_OK) first = status;
   }

@@ -26,7 +26,8 @@ include/tarn/trace_write.h base,trace                          -
 include/tarn/snapshot.h    pool,trace,trace_write              -
 include/tarn/plan.h        base                                -
 include/tarn/plan_csv.h    base,plan                           -
-include/tarn/device.h      base                                -
+include/tarn/device.h      base,stream                         -
+include/tarn/stream.h      base                                -
 include/tarn/device_abi.h  -                                   -
 include/tarn/device_ext.h  base                                -
 include/tarn/range.h       base,device                         -

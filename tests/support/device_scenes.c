@@ -255,6 +255,25 @@ static void remake_stream(stage *s) {
   make_stream(s, 1);
 }
 
+// The default stream, and an event that Tarn has made.
+static void adopt(stage *s) {
+  tarn_stream *stream = NULL;
+  tarn_event *event = s->events[0];
+  if (expect_or(CALL(tarn_stream_adopt)(s->device, NULL, &stream),
+                TARN_E_UNSUPPORTED)) {
+    (void)expect(CALL(tarn_stream_query)(stream));
+    (void)expect(CALL(tarn_stream_destroy)(stream));
+  }
+  if (event == NULL) return;
+  require(CALL(tarn_event_device)(event) == s->device);
+  void *native = CALL(tarn_event_native)(event);
+  if (expect_or(CALL(tarn_event_adopt)(s->device, native, &event),
+                TARN_E_INVALID)) {
+    require(event == s->events[0]);
+    (void)expect(CALL(tarn_event_destroy)(event));
+  }
+}
+
 static void remake_event(stage *s) {
   (void)expect(CALL(tarn_event_destroy)(s->events[1]));
   s->events[1] = NULL;
@@ -521,6 +540,7 @@ static const struct {
     {"events", true, {copy_queued, record, query, wait_in_streams, wait}},
     {"joins", true, {copy_queued, join, wait_for_device}},
     {"streams come and go", true, {record, remake_stream, remake_event, wait}},
+    {"streams of others", true, {adopt, record, adopt, wait_for_device}},
 };
 
 size_t scene_count(void) {
@@ -583,6 +603,7 @@ void scene_play_random(uint64_t seed, size_t steps, const scene_place *place) {
       wait_for_device,
       remake_stream,
       remake_event,
+      adopt,
       use_ranges,
       rows_now,
       rows_queued,

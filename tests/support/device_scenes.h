@@ -46,6 +46,7 @@
   X(tarn_copy_p2p)                \
   X(tarn_device_set)              \
   X(tarn_stream_create)           \
+  X(tarn_stream_adopt)            \
   X(tarn_stream_destroy)          \
   X(tarn_stream_device)           \
   X(tarn_stream_serial)           \
@@ -56,7 +57,10 @@
   X(tarn_stream_wait_event)       \
   X(tarn_stream_join)             \
   X(tarn_event_create)            \
+  X(tarn_event_adopt)             \
   X(tarn_event_destroy)           \
+  X(tarn_event_device)            \
+  X(tarn_event_native)            \
   X(tarn_event_record)            \
   X(tarn_event_query)             \
   X(tarn_event_synchronize)       \

@@ -310,6 +310,12 @@ static tarn_status host_unregister(int id, void *ptr) {
   return answer(m);
 }
 
+static tarn_status default_stream(int id, void **out_stream) {
+  mood m = enter(id, FAKE_SLOT(default_stream));
+  *out_stream = m == WORKS ? fake_ext.stream : NULL;
+  return answer(m);
+}
+
 static tarn_status pointer_query(int id, uint64_t addr, tarn_ext_pointer *out) {
   mood m = enter(id, FAKE_SLOT(pointer_query));
   (void)addr;
@@ -373,6 +379,7 @@ static const tarn_device_ext complete = {
     .allocation_export = allocation_export,
     .allocation_import = allocation_import,
     .allocation_close = allocation_close,
+    .default_stream = default_stream,
 };
 
 static tarn_device_ext offered;

@@ -213,6 +213,16 @@ static tarn_status allocation_close(int id, uint64_t addr, size_t size) {
   END("allocation_close");
 }
 
+static char ext_stream;  // the plug-in does not look into streams
+
+static tarn_status default_stream(int id, void **out_stream) {
+  (void)id;
+  BEGIN("default_stream");
+  *out_stream =
+      (void *)(uintptr_t)gives("default_stream", (uintptr_t)&ext_stream);
+  END("default_stream");
+}
+
 // --- what is known ---------------------------------------------------------
 
 static tarn_status pointer_query(int id, uint64_t addr, tarn_ext_pointer *out) {
@@ -307,7 +317,8 @@ static tarn_status scatter_add(int id, void *stream, const tarn_rows *rows) {
   X(scatter_add)       \
   X(allocation_export) \
   X(allocation_import) \
-  X(allocation_close)
+  X(allocation_close)  \
+  X(default_stream)
 
 #define FILL(slot) \
   if (!hostile_given(hostile_joined("ext.without.", #slot))) ext.slot = slot;

@@ -212,6 +212,13 @@ static void use_known(outcome *o, tarn_device *device) {
   }
 }
 
+static void use_default_stream(outcome *o, tarn_device *device) {
+  tarn_stream *stream = NULL;
+  if (!has(o, TARN_EXTENSION_DEFAULT_STREAM)) return;
+  if (!step(o, STREAM, tarn_stream_adopt(device, NULL, &stream))) return;
+  (void)step(o, DESTROY, tarn_stream_destroy(stream));
+}
+
 static void use_handle(outcome *o, tarn_device *device) {
   tarn_device_handle handle;
   tarn_addr again = 0;
@@ -338,6 +345,7 @@ static void use_devices(outcome *o) {
     use_aligned(o, devices[0]);
     use_known(o, devices[0]);
     use_ranges(o, devices[0]);
+    use_default_stream(o, devices[0]);
     use_handle(o, devices[0]);
     use_rows(o, devices[0], NULL);
     use_pool(o, devices[0]);

@@ -109,6 +109,12 @@ static tarn_status unable_allocation_import(int id, const void *handle,
   return TARN_E_UNSUPPORTED;
 }
 
+static tarn_status unable_default_stream(int id, void **out) {
+  (void)id;
+  *out = NULL;
+  return TARN_E_UNSUPPORTED;
+}
+
 const tarn_device_ext *TarnDeviceExt(void);
 const tarn_device_ext *TarnDeviceExt(void) {
   static const tarn_device_ext ext = {
@@ -138,6 +144,7 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .allocation_export = unable_allocation_export,
       .allocation_import = unable_allocation_import,
       .allocation_close = unable_run,
+      .default_stream = unable_default_stream,
   };
   return &ext;
 }

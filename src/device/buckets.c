@@ -1,0 +1,74 @@
+// Buckets: chains of links, as many as there are links at most.
+//
+//   at  [ 0 ]-> link 128 -> link 64
+//       [ 1 ]-> link 65
+//       [ 2 ]
+//
+// They double when there are as many links, so a look-up takes a step or two.
+#include "device/buckets.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+
+static void put(tarn__buckets *buckets, tarn__link *link) {
+  tarn__link **bucket = &buckets->at[link->key & buckets->mask];
+  link->next = *bucket;
+  *bucket = link;
+}
+
+static void release(const tarn__buckets *buckets, tarn__link **at,
+                    size_t count) {
+  if (at != buckets->first) tarn__host_free_array(at, count, sizeof *at);
+}
+
+static void grow(tarn__buckets *buckets) {
+  size_t count = buckets->mask + 1;
+  tarn__link **before = buckets->at;
+  tarn__link **grown = tarn__host_array(count * 2, sizeof *grown);
+  if (grown == NULL) return;
+  buckets->at = grown;
+  buckets->mask = count * 2 - 1;
+  for (size_t i = 0; i < count; i++) {
+    tarn__link *next = NULL;
+    for (tarn__link *link = before[i]; link != NULL; link = next) {
+      next = link->next;
+      put(buckets, link);
+    }
+  }
+  release(buckets, before, count);
+}
+
+static void reset(tarn__buckets *buckets) {
+  release(buckets, buckets->at, buckets->mask + 1);
+  memset(buckets->first, 0, sizeof buckets->first);
+  buckets->at = buckets->first;
+  buckets->mask = TARN__BUCKETS_FIRST - 1;
+}
+
+void tarn__buckets_put(tarn__buckets *buckets, tarn__link *link) {
+  if (buckets->count > buckets->mask) grow(buckets);
+  put(buckets, link);
+  buckets->count++;
+}
+
+void tarn__buckets_take(tarn__buckets *buckets, tarn__link *link) {
+  tarn__link **at = &buckets->at[link->key & buckets->mask];
+  while (*at != link)
+    at = &(*at)->next;
+  *at = link->next;
+  if (--buckets->count == 0) reset(buckets);
+}
+
+size_t tarn__buckets_longest(const tarn__buckets *buckets) {
+  size_t longest = 0;
+  for (size_t i = 0; i <= buckets->mask; i++) {
+    size_t steps = 0;
+    for (const tarn__link *link = buckets->at[i]; link != NULL;
+         link = link->next) {
+      steps++;
+    }
+    if (steps > longest) longest = steps;
+  }
+  return longest;
+}

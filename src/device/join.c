@@ -1,0 +1,118 @@
+// One stream behind another, by serial.
+//
+//   stream    ... | waits for the event | ...
+//                            ▲
+//   serial    ... 7 | 8 | event             living: the event is recorded now
+//             ... 7 | 8 | last event        departed: it was when it departed
+//
+// Of a serial that is gone, the work is done.
+#include "device/device.h"
+
+__attribute__((cold, noinline)) static tarn_status check_other(
+    const tarn_stream *stream, const tarn_device *device,
+    tarn_place_kind kind) {
+  bool any = kind != TARN_PLACE_DEVICE;
+  if (any && stream->generation == tarn__os_generation()) return TARN_OK;
+  return tarn__stream_refuse(stream, any ? NULL : device);
+}
+
+// The kind counts only where the devices differ: each request that names a
+// stream passes here.
+tarn_status tarn__stream_serial_for(const tarn_stream *stream,
+                                    const tarn_device *device,
+                                    tarn_place_kind kind,
+                                    uint64_t *out_serial) {
+  *out_serial = stream->serial;
+  bool own =
+      stream->device == device && stream->generation == tarn__os_generation();
+  return own ? TARN_OK : check_other(stream, device, kind);
+}
+
+// --- behind a living stream ------------------------------------------------
+
+static tarn_status wait_for_event(tarn_stream *stream, tarn_event *event) {
+  return stream != NULL ? tarn_stream_wait_event(stream, event)
+                        : tarn_event_synchronize(event);
+}
+
+static bool has_failed(tarn_stream *stream) {
+  return stream != NULL && tarn__stream_failure(stream) != TARN_OK;
+}
+
+// |other| is pinned until it has the event: then it may depart.
+static tarn_status join_living(tarn_stream *stream, tarn_stream *other) {
+  tarn_event *event = NULL;
+  tarn_status status = tarn__event_make(other->device, &event);
+  if (status == TARN_OK) status = tarn_event_record(event, other);
+  tarn__stream_pin_to_hold(other);
+  if (status == TARN_OK) status = wait_for_event(stream, event);
+  (void)tarn__event_free(event);
+  tarn__stream_release(other, false);
+  return status;
+}
+
+// --- behind a departed one -------------------------------------------------
+
+static tarn_status join_departed(tarn_stream *stream, uint64_t serial) {
+  tarn_stream *other = tarn__departed_hold(serial);
+  if (other == NULL) return TARN_OK;
+  bool over = tarn_event_query(other->last) != TARN_PENDING;
+  tarn_status status = over ? TARN_OK : wait_for_event(stream, other->last);
+  tarn__stream_release(other, over || stream == NULL);
+  return status;
+}
+
+// --- behind either ---------------------------------------------------------
+
+// Where no event can be had, or the stream has failed, the host waits for it. A
+// failure that it had before is not the waiter's: what matters here is only
+// that it has come to an end.
+static tarn_status wait_on_host(uint64_t serial) {
+  tarn_stream *other = tarn__stream_pin(serial);
+  if (other == NULL) return join_departed(NULL, serial);
+  bool had_failed = has_failed(other);
+  tarn_status status = tarn_stream_synchronize(other);
+  tarn__stream_unpin(other);
+  return had_failed ? TARN_OK : status;
+}
+
+tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
+  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
+                                      : tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  if (stream != NULL && stream->serial == serial) return TARN_OK;
+  tarn_stream *other = tarn__stream_pin(serial);
+  if (has_failed(other)) {
+    tarn__stream_unpin(other);
+    return wait_on_host(serial);
+  }
+  status = other != NULL ? join_living(stream, other)
+                         : join_departed(stream, serial);
+  bool settled = status == TARN_OK || has_failed(stream);
+  return settled ? status : wait_on_host(serial);
+}
+
+// --- for pools -------------------------------------------------------------
+
+bool tarn__stream_is_idle(uint64_t serial) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream != NULL) {
+    bool idle = tarn_stream_query(stream) == TARN_OK;
+    tarn__stream_unpin(stream);
+    return idle;
+  }
+  stream = tarn__departed_hold(serial);
+  if (stream == NULL) return true;
+  bool over = tarn_event_query(stream->last) != TARN_PENDING;
+  tarn__stream_release(stream, over);
+  return over;
+}
+
+tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  tarn_status status = tarn_stream_join(stream, first);
+  if (stream == NULL) return status;
+  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
+  tarn__stream_unpin(stream);
+  return status;
+}
