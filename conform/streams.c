@@ -61,6 +61,26 @@ static bool query_idle(conform_target *t) {
   return true;
 }
 
+// Hosts ask for it once, and use it as any other stream.
+static bool default_stream(conform_target *t) {
+  void *first = NULL;
+  void *second = NULL;
+  void *block = NULL;
+  unsigned char *bytes = NULL;
+  EXTENSION(t, default_stream, t->device.id, &first);
+  EXPECT(t, first != NULL, "default_stream gave no stream");
+  EXTENSION(t, default_stream, t->device.id, &second);
+  EXPECT(t, first == second, "default_stream gave %p, then %p", first, second);
+  if (!kit_take(t, MIB(1), &block) || !kit_buffer(t, MIB(1), &bytes)) {
+    return false;
+  }
+  kit_fill(bytes, MIB(1), 60);
+  CALL(t, async_memory_copy_h2d, &t->device, first, block, bytes, MIB(1));
+  return kit_wait(t, first) &&
+         kit_verify(t, "what was queued on the default stream", block, MIB(1),
+                    60);
+}
+
 // Work of some milliseconds, so that there is something to wait for.
 static bool queue_work(conform_target *t, C_Stream stream, void *dst,
                        const void *src, size_t size, int times) {
@@ -291,6 +311,16 @@ static const conform_check checks[] = {
      .run = query_idle,
      .needs = {NEED(create_stream), NEED(query_stream)},
      .code = STREAM SYNC "assert(table->query_stream(&d, s) == C_SUCCESS);\n"},
+    {.name = "streams.default_stream",
+     .run = default_stream,
+     .needs = {NEED(async_memory_copy_h2d)},
+     .extends = {SLOT(default_stream)},
+     .code = "ext->default_stream(d.id, &s);\n"
+             "ext->default_stream(d.id, &again);\n"
+             "assert(s != NULL && again == s);\n"
+             "table->async_memory_copy_h2d(&d, s, block, bytes, 1 << 20);\n"
+             "table->synchronize_stream(&d, s);\n"
+             "// block holds the bytes\n"},
     {.name = "streams.query_says_when_done",
      .run = query_says_when,
      .needs = {NEED(create_stream), NEED(query_stream),

@@ -106,6 +106,9 @@ static const struct {
      "a handle of zeros is answered TARN_OK", "fault"},
     {"import_keeps_output", "handles.import_refuses", "0x1000 after a refusal",
      "fault"},
+    {"default_stream_is_null", "streams.default_stream", "default_stream gave",
+     "fault"},
+    {"default_stream_changes", "streams.default_stream", "then", "fault"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 

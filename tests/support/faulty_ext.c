@@ -1,5 +1,5 @@
-// The faulty plug-in's extension: handles, and nothing else. What is exported
-// is opened in this process at the address that it has.
+// The faulty plug-in's extension: handles, and a default stream. What is
+// exported is opened in this process at the address that it has.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +54,19 @@ static tarn_status allocation_close(int id, uint64_t addr, size_t size) {
   return TARN_OK;
 }
 
+// As many bytes as a stream of faulty_plugin.c has, or more: all of them 0, it
+// is one of device 0, with nothing on it.
+static uint64_t stream[32];
+
+static tarn_status default_stream(int id, void **out_stream) {
+  static size_t calls;
+  (void)id;
+  *out_stream = stream;
+  if (has("default_stream_is_null")) *out_stream = NULL;
+  if (has("default_stream_changes") && calls++ > 0) *out_stream = stream + 16;
+  return TARN_OK;
+}
+
 const tarn_device_ext *TarnDeviceExt(void) {
   static const tarn_device_ext ext = {
       .struct_size = sizeof ext,
@@ -61,6 +74,7 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .allocation_export = allocation_export,
       .allocation_import = allocation_import,
       .allocation_close = allocation_close,
+      .default_stream = default_stream,
   };
   return &ext;
 }
