@@ -18,6 +18,7 @@ typedef enum reading {
   READ_RATE,     // GB/s
   READ_QUEUED,   // device_queued, in us
   READ_OVERLAP,  // device_overlap
+  READ_ADOPT,    // device_adopt, in us
 } reading;
 
 typedef struct figure {
@@ -51,6 +52,8 @@ static const figure figures[] = {
      device_event},
     {"stream", "us", "create and destroy, unused", READ_US, SMALL,
      device_stream},
+    {"adopt", "us", "find one of 1,000 streams by its handle", READ_ADOPT,
+     SMALL, NULL},
     {"memory_4k", "us", "allocate and deallocate, untouched", READ_US, SMALL,
      device_memory},
     {"memory_64m", "us", "the same, of 64 MiB", READ_US, LARGE, device_memory},
@@ -90,6 +93,7 @@ static const struct goal {
     {"cpu", "copy_64m", {0.95, .is_least = true}},
     {"cpu", "queued_4k", {0.5, .is_least = false}},
     {"cpu", "overlap", {1.1, .is_least = false}},
+    {"cpu", "adopt", {0.02, .is_least = false}},
     {"sim", "h2d_4k", {0.3, .is_least = false}},
     {"sim", "d2h_4k", {0.3, .is_least = false}},
     {"sim", "d2d_4k", {0.3, .is_least = false}},
@@ -135,8 +139,9 @@ static double read_times(const figure *f, const probe_times *times) {
 static bool measure_taken(const figure *f, probe *p, double *out, char *why) {
   probe_times times = {0};
   if (f->reading == READ_OVERLAP) return device_overlap(p, out, why);
-  if (f->reading == READ_QUEUED) {
-    bool done = device_queued(p, out, why);
+  if (f->reading == READ_QUEUED || f->reading == READ_ADOPT) {
+    bool done = f->reading == READ_QUEUED ? device_queued(p, out, why)
+                                          : device_adopt(p, out, why);
     *out /= 1e3;
     return done;
   }

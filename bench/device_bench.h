@@ -9,7 +9,7 @@
 #include "child.h"
 #include "probe.h"
 
-enum { DEVICE_BENCH_FIGURES = 18, DEVICE_BENCH_NAME_SIZE = 64 };
+enum { DEVICE_BENCH_FIGURES = 19, DEVICE_BENCH_NAME_SIZE = 64 };
 
 typedef struct device_bench {
   const char *device;  // as tarn_device_open takes it

@@ -30,6 +30,10 @@ probe_batch device_memory;  // allocate, deallocate: not touched
 // same pass, is what a queued copy costs over all threads.
 bool device_queued(probe *p, double *out_ns, char *why);
 
+// Nanoseconds of tarn_stream_adopt for a handle that is known, of as many
+// streams as the name of the figure says, in no order.
+bool device_adopt(probe *p, double *out_ns, char *why);
+
 // One thread computes, in registers only, while a stream copies for as long:
 // the time of both at once over that of the longer one alone. 2 is one after
 // the other.

@@ -2,6 +2,7 @@
 // host does something else.
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device_figures.h"
 
@@ -11,7 +12,8 @@ enum {
   PASSES = 9,     // of the two below, unless the probe says otherwise
   PASSES_QUEUED = 101,
   PASSES_MOST = 1001,
-  ROUNDS = 1 << 20  // of computing, to find out how long one takes
+  ROUNDS = 1 << 20,  // of computing, to find out how long one takes
+  ADOPTED = 1000,    // streams among which one is found
 };
 #define HOLD_NS 1000000000u  // the longest that a stream is held up
 
@@ -57,6 +59,54 @@ bool device_memory(probe *p, size_t count) {
     if (tarn_device_deallocate(own, address, p->size) != TARN_OK) return false;
   }
   return true;
+}
+
+// ---------------------------------------------------------------------------
+// Adopting
+// ---------------------------------------------------------------------------
+
+// In an order in which neighbours are far from each other: 387 and 1,000 have
+// no divisor in common.
+static bool adopt_all(tarn_device *device, tarn_stream *const *streams) {
+  for (size_t i = 0; i < ADOPTED; i++) {
+    tarn_stream *found = NULL;
+    void *native = tarn_stream_native(streams[i * 387 % ADOPTED]);
+    if (tarn_stream_adopt(device, native, &found) != TARN_OK) return false;
+  }
+  return true;
+}
+
+static bool destroy_all(tarn_stream **streams) {
+  bool good = true;
+  for (size_t i = 0; i < ADOPTED; i++)
+    good = tarn_stream_destroy(streams[i]) == TARN_OK && good;
+  return good;
+}
+
+static bool time_adopting(probe *p, tarn_stream **streams, double *out_ns) {
+  double costs[PASSES_MOST];
+  size_t passes = passes_of(p, PASSES_QUEUED);
+  for (size_t i = 0; i < passes; i++) {
+    uint64_t begin = stopwatch_now(p->watch);
+    bool done = adopt_all(p->device, streams);
+    double ticks = (double)stopwatch_since(p->watch, begin);
+    costs[i] = stopwatch_ns(p->watch, ticks) / ADOPTED;
+    if (!done || !destroy_all(streams)) return false;
+  }
+  *out_ns = probe_median(costs, passes);
+  return true;
+}
+
+bool device_adopt(probe *p, double *out_ns, char *why) {
+  static tarn_stream *streams[ADOPTED];
+  bool good = true;
+  memset(streams, 0, sizeof streams);
+  for (size_t i = 0; i < ADOPTED && good; i++)
+    good = tarn_stream_create(p->device, &streams[i]) == TARN_OK;
+  good = good && time_adopting(p, streams, out_ns);
+  if (!good) (void)refused(why);
+  (void)destroy_all(streams);
+  return good;
 }
 
 // ---------------------------------------------------------------------------

@@ -75,6 +75,7 @@ static void assert_goals(const char *json) {
   assert_goal(json, "cpu:0", "copy_4k_stream", "x memcpy", "null");
   assert_goal(json, "cpu:0", "copy_64m", "of memcpy", "0.95");
   assert_goal(json, "cpu:0", "queued_4k", "us", "0.5");
+  assert_goal(json, "cpu:0", "adopt", "us", "0.02");
   assert_goal(json, "cpu:0", "overlap", "x longer", "1.1");
   assert_goal(json, "cpu:0", "h2d_4k", "us", "null");
   assert_goal(json, "cpu:0", "h2d_64m", "GB/s", "null");
