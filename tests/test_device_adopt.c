@@ -12,6 +12,7 @@
 #include "support/child.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
+#include "support/faults.h"
 #include "support/run.h"
 #include "tarn/pool.h"
 
@@ -500,6 +501,64 @@ START_TEST(the_driver_is_asked_about_an_adopted_event) {
 }
 END_TEST
 
+// --- each call that can fail -----------------------------------------------
+
+typedef struct natives {
+  tarn_device *device;
+  C_Stream stream;
+  C_Event event;
+} natives;
+
+static bool planned(tarn_status status) {
+  return status == TARN_OK || status == TARN_E_NOMEM || status == TARN_E_DEVICE;
+}
+
+static void use_event(const natives *n, tarn_stream *stream) {
+  tarn_event *event = NULL;
+  tarn_status status = tarn_event_adopt(n->device, n->event, &event);
+  require(planned(status) && (status == TARN_OK) == (event != NULL));
+  if (event == NULL) return;
+  require(planned(tarn_event_record(event, stream)));
+  status = tarn_event_query(event);
+  require(planned(status) || status == TARN_PENDING);
+  require(planned(tarn_event_destroy(event)));
+}
+
+// Whatever fails: what was queued is done when nobody has to wait for it any
+// more, or the driver has failed to wait, which is told; and nothing is kept.
+static void come_and_go(void *context) {
+  const natives *n = context;
+  int cell = 0;
+  tarn_stream *stream = NULL;
+  tarn_status status = tarn_stream_adopt(n->device, n->stream, &stream);
+  require(planned(status) && (status == TARN_OK) == (stream != NULL));
+  if (stream == NULL) return;
+  uint64_t serial = tarn_stream_serial(stream);
+  use_event(n, stream);
+  bool queued =
+      n->device->abi->async_memory_copy_h2d(
+          &n->device->handle, n->stream, &cell, &one, sizeof one) == C_SUCCESS;
+  tarn_status destroyed = tarn_stream_destroy(stream);
+  tarn_status joined = tarn_stream_join(NULL, serial);
+  require(planned(destroyed) && planned(joined));
+  require(tarn__stream_is_gone(serial));
+  bool failed = destroyed == TARN_E_DEVICE || joined == TARN_E_DEVICE;
+  require(!queued || cell == 1 || failed);
+}
+
+START_TEST(whatever_fails_order_holds) {
+  faults_install();
+  fake.strikes = true;
+  tarn_device *device = open_fake();
+  natives n = {device, native_stream(device), native_event(device)};
+  ck_assert_uint_gt(faults_sweep(come_and_go, &n), 10);
+  end_native_event(device, n.event);
+  end_native_stream(device, n.stream);
+  ck_assert_uint_eq(fake_seen.events, 0);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- forks -----------------------------------------------------------------
 
 START_TEST(a_child_frees_host_memory_only) {
@@ -558,6 +617,6 @@ int main(void) {
            callbacks_of_a_departed_stream_come);
   ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
            the_driver_is_asked_about_an_adopted_event,
-           a_child_frees_host_memory_only);
+           whatever_fails_order_holds, a_child_frees_host_memory_only);
   return run_suite(suite);
 }

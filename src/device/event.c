@@ -31,7 +31,11 @@ static tarn_status check(const tarn_event *event) {
     return tarn__fail(TARN_E_STATE,
                       "an event was made by the parent before a fork");
   }
-  tarn_status status = tarn__not_in_callback();
+  return tarn__not_in_callback();
+}
+
+static tarn_status enter_for(const tarn_event *event) {
+  tarn_status status = check(event);
   return status != TARN_OK ? status : tarn__device_enter(event->device);
 }
 
@@ -183,7 +187,7 @@ static tarn_status put_mark(tarn_event *event, tarn_stream *stream,
 }
 
 tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
-  tarn_status status = check(event);
+  tarn_status status = enter_for(event);
   if (status != TARN_OK) return status;
   status = tarn__stream_belongs(stream, event->device);
   if (status != TARN_OK) return status;
@@ -231,6 +235,8 @@ static tarn_status keep(tarn_event *event, uint64_t record,
   return status;
 }
 
+// Waits even if the device cannot be made current: what is in front of the mark
+// may still be running, and its memory is about to be reused.
 tarn_status tarn_event_synchronize(tarn_event *event) {
   bool ask = false;
   uint64_t record = 0;
@@ -238,10 +244,13 @@ tarn_status tarn_event_synchronize(tarn_event *event) {
   if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   tarn_device *device = event->device;
+  tarn_status entered = tarn__device_enter(device);
   C_Status result =
       device->abi->synchronize_event(&device->handle, event->native);
-  status = tarn__device_result(device, "synchronize_event", 0, result);
-  return keep(event, record, status);
+  if (result != C_SUCCESS || entered == TARN_OK) {
+    entered = tarn__device_result(device, "synchronize_event", 0, result);
+  }
+  return keep(event, record, entered);
 }
 
 // A plug-in says C_FAILED both for 'not yet' and for a failure; only waiting
@@ -253,6 +262,9 @@ tarn_status tarn_event_query(tarn_event *event) {
   if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   tarn_device *device = event->device;
+  if (tarn__device_enter(device) != TARN_OK) {
+    return tarn_event_synchronize(event);
+  }
   C_Status result = device->abi->query_event(&device->handle, event->native);
   if (result == C_SUCCESS) return TARN_OK;
   if (result == C_FAILED || result == C_WARNING) return TARN_PENDING;
@@ -263,7 +275,7 @@ tarn_status tarn_stream_wait_event(tarn_stream *stream, tarn_event *event) {
   bool ask = false;
   uint64_t record = 0;
   tarn_status status = tarn__stream_check(stream, NULL);
-  if (status == TARN_OK) status = check(event);
+  if (status == TARN_OK) status = enter_for(event);
   if (status == TARN_OK) status = known(event, &ask, &record);
   if (status != TARN_OK || !ask) return status;
   // A stream without a handle runs what it is given at once, and a plug-in
