@@ -69,11 +69,12 @@ tarn_stream_adopt(tarn_device *device, void *native, tarn_stream **out_stream);
 //
 // The last one of an adopted stream neither waits nor ends the native stream.
 // It records an event behind what is queued by now, and until that is reached
-// the stream's serial stays: pools give the memory that it used to nobody who
-// does not wait, and the device cannot be closed. The handle, adopted again, is
-// another object with a serial of its own. Only where no event can be recorded
-// does the call wait: on a device without TARN_FN_EVENTS, on a stream that has
-// failed, and where the driver refuses.
+// the stream's serial stays: whoever takes memory that the stream used waits
+// for the event, and the device cannot be closed. The handle, adopted again, is
+// another object with a serial of its own. The call waits only where no event
+// can be recorded and asked about: on a device without TARN_FN_EVENTS, or whose
+// plug-in lacks query_event, on a stream that has failed, and where the driver
+// refuses.
 //
 // TARN_E_DEVICE  the stream's work, or the driver, has failed. It is destroyed
 //                all the same.

@@ -24,7 +24,8 @@ static void end(tarn_stream *stream) {
   tarn__stream_free(stream);
 }
 
-// A failure, too, is an end. In a child of fork nothing of it runs.
+// A failure, too, is an end. In a child of fork nothing of it runs. Where the
+// plug-in has no query_event this waits.
 static bool is_over(const tarn_stream *stream) {
   return tarn_event_query(stream->last) != TARN_PENDING;
 }
