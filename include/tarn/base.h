@@ -172,19 +172,19 @@ static inline tarn_addr tarn_addr_of(const void *pointer) {
 
 typedef enum tarn_dtype {
   TARN_DTYPE_NONE = 0,  // not a type; every function refuses it
-  TARN_DTYPE_F64,
-  TARN_DTYPE_F32,
-  TARN_DTYPE_F16,
-  TARN_DTYPE_BF16,
-  TARN_DTYPE_I64,
-  TARN_DTYPE_I32,
-  TARN_DTYPE_I16,
-  TARN_DTYPE_I8,
-  TARN_DTYPE_U64,
-  TARN_DTYPE_U32,
-  TARN_DTYPE_U16,
-  TARN_DTYPE_U8,
-  TARN_DTYPE_BOOL,  // one byte, 0 or 1
+  TARN_DTYPE_F64 = 1,
+  TARN_DTYPE_F32 = 2,
+  TARN_DTYPE_F16 = 3,
+  TARN_DTYPE_BF16 = 4,
+  TARN_DTYPE_I64 = 5,
+  TARN_DTYPE_I32 = 6,
+  TARN_DTYPE_I16 = 7,
+  TARN_DTYPE_I8 = 8,
+  TARN_DTYPE_U64 = 9,
+  TARN_DTYPE_U32 = 10,
+  TARN_DTYPE_U16 = 11,
+  TARN_DTYPE_U8 = 12,
+  TARN_DTYPE_BOOL = 13,  // one byte, 0 or 1
 } tarn_dtype;
 
 // Bytes of one element; 0 for TARN_DTYPE_NONE and for what is no dtype.

@@ -490,11 +490,11 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_set(tarn_device *device,
 
 typedef enum tarn_device_slot {
   TARN_SLOT_POOL = 0,
-  TARN_SLOT_SYNCED,
-  TARN_SLOT_WHOLE,
-  TARN_SLOT_MODEL,
-  TARN_SLOT_USER,  // for programs that link the library
-  TARN_SLOT_COUNT,
+  TARN_SLOT_SYNCED = 1,
+  TARN_SLOT_WHOLE = 2,
+  TARN_SLOT_MODEL = 3,
+  TARN_SLOT_USER = 4,  // for programs that link the library
+  TARN_SLOT_COUNT = 5,
 } tarn_device_slot;
 
 // What is called when a device is about to close, higher slots first: once

@@ -98,7 +98,7 @@ typedef enum tarn_tensor_kind {
   TARN_INPUT = 2,   // of a layer: a view of an output, data and diff
   TARN_CACHE = 3,   // of a layer, between forward and backward: data only
   TARN_STATE = 4,   // of an optimiser, beside a parameter: data only
-  TARN_KIND_COUNT
+  TARN_KIND_COUNT = 5,
 } tarn_tensor_kind;
 
 // To be read only. Lives as long as its model.

@@ -283,12 +283,12 @@ tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
 
 typedef enum tarn_synced_state {
   TARN_UNINITIALIZED = 0,
-  TARN_HEAD_AT_CPU,
-  TARN_HEAD_AT_GPU,
-  TARN_SYNCED,
-  TARN_HEAD_ELSEWHERE,  // beyond the document: neither of the two has all of
-                        // them, for parts differ, bytes are lost, or the newest
-                        // are at a third place
+  TARN_HEAD_AT_CPU = 1,
+  TARN_HEAD_AT_GPU = 2,
+  TARN_SYNCED = 3,
+  TARN_HEAD_ELSEWHERE = 4,  // beyond the document: neither of the two has all
+                            // of them, for parts differ, bytes are lost, or the
+                            // newest are at a third place
 } tarn_synced_state;
 
 // Where the newest bytes of the buffer or view are; TARN_UNINITIALIZED for

@@ -53,14 +53,14 @@ TARN_API tarn_status tarn_synced_traffic_reset(tarn_synced *buffer);
 
 typedef enum tarn_synced_happening {
   TARN_SYNCED_CREATED = 1,
-  TARN_SYNCED_DESTROYED,
-  TARN_SYNCED_ALLOCATED,  // memory at |to|
-  TARN_SYNCED_RELEASED,   // the same, given back or let go
-  TARN_SYNCED_WRAPPED,    // outside memory at |to|
-  TARN_SYNCED_COPIED,     // one call of the device room, from |from| to |to|
-  TARN_SYNCED_ZEROED,     // unwritten bytes at |to|
-  TARN_SYNCED_STALLED,    // the host waited |ns| before an access at |to|
-  TARN_SYNCED_LOST,       // the only copy was at |from|
+  TARN_SYNCED_DESTROYED = 2,
+  TARN_SYNCED_ALLOCATED = 3,  // memory at |to|
+  TARN_SYNCED_RELEASED = 4,   // the same, given back or let go
+  TARN_SYNCED_WRAPPED = 5,    // outside memory at |to|
+  TARN_SYNCED_COPIED = 6,   // one call of the device room, from |from| to |to|
+  TARN_SYNCED_ZEROED = 7,   // unwritten bytes at |to|
+  TARN_SYNCED_STALLED = 8,  // the host waited |ns| before an access at |to|
+  TARN_SYNCED_LOST = 9,     // the only copy was at |from|
 } tarn_synced_happening;
 
 typedef struct tarn_synced_event {
