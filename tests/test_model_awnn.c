@@ -276,7 +276,7 @@ static const other_list other_lists[] = {
     {TARN_OUTPUT, "tarn_model_add"},
     {TARN_INPUT, "tarn_model_add_input"},
     {TARN_CACHE, "tarn_step_caches"},
-    {TARN_KIND_COUNT, "all kinds"},
+    {TARN_KIND_ALL, "all kinds"},
 };
 enum { OTHER_LISTS = sizeof other_lists / sizeof other_lists[0] };
 
@@ -291,14 +291,14 @@ START_TEST(other_lists_of_a_model) {
   for (int i = 0; i < 2; i++) {
     assert_status(net_attach_param(list, "w", data, NULL), TARN_E_STATE);
     assert_error_says(of->instead);
-    ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_COUNT, "w"));
+    ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_ALL, "w"));
     ck_assert_ptr_null(net_get_param(list, "w"));
     assert_status(net_free_params(list), TARN_E_STATE);
     if (i > 0) continue;
     assert_ok(tarn_model_add(model, TARN_OUTPUT, "y", TARN_DTYPE_F32,
                              (tarn_shape){dims, 1}, &y));
   }
-  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_COUNT), 1);
+  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_ALL), 1);
   assert_ok(tarn_model_destroy(model));
   assert_ok(tarn_synced_destroy(data));
 }
@@ -508,7 +508,7 @@ START_TEST(names_are_printed) {
                            (tarn_shape){dims, 1}, &y));
   printed(tarn_model_list(model, TARN_OUTPUT), text, sizeof text);
   ck_assert_str_eq(text, "y\n");
-  assert_status(net_print_params(tarn_model_list(model, TARN_KIND_COUNT)),
+  assert_status(net_print_params(tarn_model_list(model, TARN_KIND_ALL)),
                 TARN_E_STATE);
   assert_status(net_print_params(NULL), TARN_E_INVALID);
   assert_ok(tarn_model_destroy(model));

@@ -331,7 +331,7 @@ START_TEST(test_a_listed_name_that_is_taken) {
   (void)net_add(&n, TARN_OUTPUT, "s1.cache", 1, TARN_DIM_BATCH);
   net_place(&n, AT_HOST, NULL);
   push_two(&n, 10, 20, pushed);
-  ck_assert_int_eq(tarn_model_get(n.model, TARN_KIND_COUNT, "s1.cache1")->kind,
+  ck_assert_int_eq(tarn_model_get(n.model, TARN_KIND_ALL, "s1.cache1")->kind,
                    TARN_OUTPUT);
   ck_assert_ptr_eq(tarn_model_get(n.model, TARN_CACHE, "s1.cache1.1")->data,
                    pushed[0]);

@@ -39,10 +39,10 @@ START_TEST(test_kinds_in_order_of_attaching) {
   tarn_list *params = tarn_model_list(model, TARN_PARAM);
   ck_assert_ptr_eq(tarn_list_entry(params->next, tarn_tensor, node), a);
   ck_assert_ptr_eq(tarn_list_entry(params->prev, tarn_tensor, node), c);
-  tarn_list *all = tarn_model_list(model, TARN_KIND_COUNT);
+  tarn_list *all = tarn_model_list(model, TARN_KIND_ALL);
   ck_assert_ptr_eq(tarn_list_entry(all->next->next, tarn_tensor, among), b);
   ck_assert_uint_eq(tarn_model_count(model, TARN_PARAM), 2);
-  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_COUNT), 3);
+  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_ALL), 3);
   ck_assert_ptr_eq(tarn_model_param(model, "c"), c);
   ck_assert_ptr_eq(tarn_model_get(model, TARN_OUTPUT, "b"), b);
   ck_assert_ptr_null(tarn_model_list(model, TARN_STATE));
@@ -55,8 +55,8 @@ START_TEST(test_unknown_names_say_so) {
   tarn_model *model = make(1);
   const int64_t w[] = {2};
   tarn_tensor *y = add(model, TARN_OUTPUT, "y", w, 1);
-  ck_assert_ptr_eq(tarn_model_get(model, TARN_KIND_COUNT, "y"), y);
-  ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_COUNT, "z"));
+  ck_assert_ptr_eq(tarn_model_get(model, TARN_KIND_ALL, "y"), y);
+  ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_ALL, "z"));
   ck_assert_ptr_null(tarn_model_param(model, "z"));
   assert_error_says("no tensor 'z'");
   ck_assert_ptr_null(tarn_model_param(model, "y"));
@@ -79,7 +79,7 @@ START_TEST(test_a_name_stands_once) {
   assert_error_says("'w' is that of a tensor of kind param");
   ck_assert_ptr_null(other);
   assert_status(tarn_model_tie(model, "w", tensor, &other), TARN_E_STATE);
-  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_COUNT), 1);
+  ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_ALL), 1);
   assert_ok(tarn_model_destroy(model));
 }
 END_TEST
@@ -148,14 +148,33 @@ START_TEST(test_each_by_kind_and_prefix) {
   assert_ok(tarn_model_each(model, TARN_PARAM, NULL, note, &s));
   ck_assert_str_eq(s.text, "fc1.wfc2.w");
   s = (seen){0};
-  assert_ok(tarn_model_each(model, TARN_KIND_COUNT, "fc1", note, &s));
+  assert_ok(tarn_model_each(model, TARN_KIND_ALL, "fc1", note, &s));
   ck_assert_str_eq(s.text, "fc1.wfc1.y");
   s = (seen){.stop_at = 1};
-  assert_status(tarn_model_each(model, TARN_KIND_COUNT, NULL, note, &s),
+  assert_status(tarn_model_each(model, TARN_KIND_ALL, NULL, note, &s),
                 TARN_FULL);
   ck_assert_uint_eq(s.count, 1);
   assert_status(tarn_model_each(model, TARN_PARAM, NULL, NULL, NULL),
                 TARN_E_INVALID);
+  assert_ok(tarn_model_destroy(model));
+}
+END_TEST
+
+// Numbers between the last kind and TARN_KIND_ALL, which kinds to come may get.
+START_TEST(test_no_kinds_yet) {
+  tarn_model *model = make(1);
+  tarn_tensor *tensor = NULL;
+  seen s = {0};
+  for (int i = TARN_STATE + 1; i < TARN_KIND_ALL; i++) {
+    tarn_tensor_kind kind = (tarn_tensor_kind)i;
+    ck_assert_ptr_null(tarn_tensor_kind_name(kind));
+    ck_assert_ptr_null(tarn_model_list(model, kind));
+    ck_assert_uint_eq(tarn_model_count(model, kind), 0);
+    assert_status(tarn_model_each(model, kind, NULL, note, &s), TARN_E_INVALID);
+    assert_status(tarn_model_add(model, kind, "x", TARN_DTYPE_F32,
+                                 (tarn_shape){NULL, 0}, &tensor),
+                  TARN_E_INVALID);
+  }
   assert_ok(tarn_model_destroy(model));
 }
 END_TEST
@@ -210,7 +229,7 @@ static void refuses(tarn_model *model, tarn_tensor_kind kind, tarn_dtype dtype,
                                (tarn_shape){dims, rank}, &tensor),
                 TARN_E_INVALID);
   ck_assert_ptr_null(tensor);
-  ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_COUNT, "x"));
+  ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_ALL, "x"));
 }
 
 START_TEST(test_shapes_that_are_none) {
@@ -376,7 +395,7 @@ int main(void) {
   ADD_CASE(suite, "names", test_kinds_in_order_of_attaching,
            test_unknown_names_say_so, test_a_name_stands_once,
            test_names_of_any_length, test_1600_names_are_all_found,
-           test_each_by_kind_and_prefix);
+           test_each_by_kind_and_prefix, test_no_kinds_yet);
   ADD_CASE(suite, "sizes", test_sizes_follow_the_batch, test_any_rank_and_dtype,
            test_shapes_that_are_none);
   ADD_CASE(suite, "other names", test_inputs_ties_and_states);

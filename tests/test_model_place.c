@@ -161,7 +161,7 @@ END_TEST
 
 static void assert_no_buffers(const net *n) {
   tarn_list *node = NULL;
-  tarn_list_for_each (node, tarn_model_list(n->model, TARN_KIND_COUNT)) {
+  tarn_list_for_each (node, tarn_model_list(n->model, TARN_KIND_ALL)) {
     const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
     ck_assert_ptr_null(tensor->data);
     ck_assert_ptr_null(tensor->diff);

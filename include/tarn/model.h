@@ -98,7 +98,9 @@ typedef enum tarn_tensor_kind {
   TARN_INPUT = 2,   // of a layer: a view of an output, data and diff
   TARN_CACHE = 3,   // of a layer, between forward and backward: data only
   TARN_STATE = 4,   // of an optimiser, beside a parameter: data only
-  TARN_KIND_COUNT = 5,
+  // Where a call takes a kind for looking: all of them. Kinds to come stay
+  // below it, so that arrays by kind have this length for good.
+  TARN_KIND_ALL = 8,
 } tarn_tensor_kind;
 
 // To be read only. Lives as long as its model.
@@ -161,7 +163,7 @@ tarn_model_add_state(tarn_model *model, tarn_tensor *param, const char *name,
                      tarn_dtype dtype, tarn_tensor **out_tensor);
 
 // The tensor of that name; NULL with the last error if there is none, or it is
-// of another kind than |kind|. TARN_KIND_COUNT: whatever it is of.
+// of another kind than |kind|. TARN_KIND_ALL: whatever it is of.
 //
 // Cost: O(1).
 TARN_API tarn_tensor *tarn_model_get(tarn_model *model, tarn_tensor_kind kind,
@@ -170,17 +172,17 @@ TARN_API tarn_tensor *tarn_model_param(tarn_model *model, const char *name);
 
 // The list of a kind, to be walked by tarn_list_for_each with |node|, in order
 // of attaching: not TARN_STATE, whose lists are the parameters'. With
-// TARN_KIND_COUNT: of all kinds, by |among|. NULL with the last error for what
+// TARN_KIND_ALL: of all kinds, by |among|. NULL with the last error for what
 // is no kind. The lists are the model's: only its own calls, and those of
 // tarn/compat_awnn.h, add or take out.
 TARN_API tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind);
 
-// How many there are of a kind; of all with TARN_KIND_COUNT.
+// How many there are of a kind; of all with TARN_KIND_ALL.
 TARN_API size_t tarn_model_count(const tarn_model *model,
                                  tarn_tensor_kind kind);
 
 // Calls |visit| for each tensor, in order of attaching, of |kind|
-// (TARN_KIND_COUNT: of any) whose name begins with |prefix| (NULL: any name),
+// (TARN_KIND_ALL: of any) whose name begins with |prefix| (NULL: any name),
 // until a status is not TARN_OK, which is returned then. |visit| must not add.
 //
 // Cost:           O(tensors of the model).

@@ -65,11 +65,11 @@ typedef struct tarn_model_needs {
   size_t struct_size;
   tarn_model_mode mode;
   int64_t max_batch;
-  size_t kinds[TARN_KIND_COUNT];  // bytes of data at the largest batch; inputs
-                                  // and tied parameters are 0, fed outputs
-                                  // count as outputs
-  size_t diffs[TARN_KIND_COUNT];  // and of diffs
-  size_t fed;                     // of kinds[TARN_OUTPUT], what no step writes
+  size_t kinds[TARN_KIND_ALL];  // bytes of data at the largest batch; inputs
+                                // and tied parameters are 0, fed outputs
+                                // count as outputs
+  size_t diffs[TARN_KIND_ALL];  // and of diffs
+  size_t fed;                   // of kinds[TARN_OUTPUT], what no step writes
   size_t naive;    // outputs, diffs and caches, each with memory of its own,
                    // without what is fed
   size_t planned;  // the same in one plan; 0: not planned

@@ -84,7 +84,7 @@ static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
       [TARN_INPUT] = "of inputs: use tarn_model_add_input",
       [TARN_CACHE] = "of caches: use tarn_step_caches",
       [TARN_STATE] = "of states: use tarn_model_add_state",
-      [TARN_KIND_COUNT] = "of all kinds: use that of parameters",
+      [TARN_KIND_ALL] = "of all kinds: use that of parameters",
   };
   return tarn__fail(TARN_E_STATE, "%s: nothing can be attached to its list %s",
                     model->name, instead[kind]);
@@ -116,7 +116,7 @@ static tarn_status check_buffers(const char *name, const tarn_synced *data,
 
 tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
                              tarn_synced *data, tarn_synced *diff) {
-  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor_kind kind = TARN_KIND_ALL;
   tarn_tensor *tensor = NULL;
   tarn_status status = check(list, name);
   if (status == TARN_OK) status = check_buffers(name, data, diff);
@@ -140,7 +140,7 @@ tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
 // --- finding ---------------------------------------------------------------
 
 tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name) {
-  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor_kind kind = TARN_KIND_ALL;
   if (check(list, name) != TARN_OK) return NULL;
   tarn_model *model = tarn__model_of_list(list, &kind);
   if (model != NULL) return tarn_model_get(model, kind, name);
@@ -195,7 +195,7 @@ static tarn_status check_content(tarn_list *list, bool caches) {
 }
 
 static tarn_status check_own(const tarn_list *list) {
-  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor_kind kind = TARN_KIND_ALL;
   if (list == NULL) return tarn__fail(TARN_E_INVALID, "parameters: no list");
   const tarn_model *model = tarn__model_of_list(list, &kind);
   if (model == NULL) return TARN_OK;
@@ -224,7 +224,7 @@ tarn_status tarn_awnn_print(tarn_list *list) {
   tarn_tensor_kind kind = TARN_PARAM;
   if (list == NULL) return tarn__fail(TARN_E_INVALID, "parameters: no list");
   const tarn_model *model = tarn__model_of_list(list, &kind);
-  if (model != NULL && kind == TARN_KIND_COUNT) return refuse_list(model, kind);
+  if (model != NULL && kind == TARN_KIND_ALL) return refuse_list(model, kind);
   tarn_list *node = NULL;
   tarn_list_for_each (node, list)
     printf("%s%s", tensor_at(node)->name, node->next != list ? ", " : "");
@@ -246,7 +246,7 @@ static tarn_status refuse_model(const tarn_model *model, const char *instead) {
 }
 
 tarn_status tarn_awnn_attach_cache(tarn_list *list, const char *name) {
-  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor_kind kind = TARN_KIND_ALL;
   tarn_status status = check(list, name);
   if (status != TARN_OK) return status;
   const tarn_model *model = tarn__model_of_list(list, &kind);
@@ -267,7 +267,7 @@ tarn_status tarn_awnn_attach_cache(tarn_list *list, const char *name) {
 }
 
 tarn_awnn_cache *tarn_awnn_get_cache(tarn_list *list, const char *name) {
-  tarn_tensor_kind kind = TARN_KIND_COUNT;
+  tarn_tensor_kind kind = TARN_KIND_ALL;
   if (check(list, name) != TARN_OK) return NULL;
   const tarn_model *model = tarn__model_of_list(list, &kind);
   if (model != NULL) {

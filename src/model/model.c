@@ -111,7 +111,7 @@ tarn_status tarn_model_destroy(tarn_model *model) {
 
 tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind) {
   if (tarn__model_check(model) != TARN_OK) return NULL;
-  if (kind == TARN_KIND_COUNT) return &model->among;
+  if (kind == TARN_KIND_ALL) return &model->among;
   if ((unsigned)kind <= TARN_CACHE) return &model->kinds[kind];
   tarn__fail(TARN_E_INVALID, "%s: no list of tensors of kind %d", model->name,
              (int)kind);
@@ -120,8 +120,8 @@ tarn_list *tarn_model_list(tarn_model *model, tarn_tensor_kind kind) {
 
 size_t tarn_model_count(const tarn_model *model, tarn_tensor_kind kind) {
   if (model == NULL) return 0;
-  if (kind == TARN_KIND_COUNT) return model->names.count;
-  return (unsigned)kind < TARN_KIND_COUNT ? model->counts[kind] : 0;
+  if (kind == TARN_KIND_ALL) return model->names.count;
+  return (unsigned)kind < TARN_KIND_ALL ? model->counts[kind] : 0;
 }
 
 tarn_tensor *tarn_model_get(tarn_model *model, tarn_tensor_kind kind,
@@ -133,7 +133,7 @@ tarn_tensor *tarn_model_get(tarn_model *model, tarn_tensor_kind kind,
   }
   tarn__name *found = tarn__names_find(&model->names, name);
   tarn_tensor *tensor = found == NULL ? NULL : found->value;
-  if (tensor != NULL && (tensor->kind == kind || kind == TARN_KIND_COUNT)) {
+  if (tensor != NULL && (tensor->kind == kind || kind == TARN_KIND_ALL)) {
     return tensor;
   }
   const char *wanted = tarn_tensor_kind_name(kind);
@@ -162,7 +162,8 @@ tarn_status tarn_model_each(tarn_model *model, tarn_tensor_kind kind,
                             void *context) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK) return status;
-  if (visit == NULL || (unsigned)kind > TARN_KIND_COUNT) {
+  bool is_kind = kind == TARN_KIND_ALL || tarn_tensor_kind_name(kind) != NULL;
+  if (visit == NULL || !is_kind) {
     return tarn__fail(TARN_E_INVALID, "%s: each: kind %d, or no function",
                       model->name, (int)kind);
   }
@@ -170,7 +171,7 @@ tarn_status tarn_model_each(tarn_model *model, tarn_tensor_kind kind,
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {
     tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    bool fits = (kind == TARN_KIND_COUNT || tensor->kind == kind) &&
+    bool fits = (kind == TARN_KIND_ALL || tensor->kind == kind) &&
                 (length == 0 ||
                  begins_with((tarn__tensor *)(void *)tensor, prefix, length));
     if (!fits) continue;

@@ -62,7 +62,7 @@ struct tarn_model {
   int64_t batch;
   tarn_list kinds[TARN_CACHE + 1];
   tarn_list among;
-  size_t counts[TARN_KIND_COUNT];
+  size_t counts[TARN_KIND_ALL];
   tarn__names names;       // to tarn__tensor
   tarn__names step_names;  // to tarn_step
   tarn__array steps;       // tarn_step *

@@ -53,7 +53,7 @@ static bool has(const tarn_model *model, const tarn_list *list,
     *out_kind = (tarn_tensor_kind)kind;
     if (list == &model->kinds[kind]) return true;
   }
-  *out_kind = TARN_KIND_COUNT;
+  *out_kind = TARN_KIND_ALL;
   return list == &model->among;
 }
 

@@ -24,7 +24,7 @@ static tarn_tensor *add_tensor(rn_net *net, tarn_tensor_kind kind,
       (int64_t)sg_below(8) == 0 ? 0 : (int64_t)sg_below(RN_MOST_ROW)};
   tarn_tensor *tensor = NULL;
   snprintf(name, sizeof name, "t%zu",
-           tarn_model_count(net->model, TARN_KIND_COUNT));
+           tarn_model_count(net->model, TARN_KIND_ALL));
   sm_status(tarn_model_add(net->model, kind, name, TARN_DTYPE_U8,
                            (tarn_shape){dims, 2}, &tensor),
             TARN_OK);
