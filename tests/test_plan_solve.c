@@ -160,6 +160,7 @@ typedef struct hearing {
 
 static bool hear(const tarn_plan_progress *progress, void *user) {
   hearing *h = user;
+  ck_assert_uint_eq(progress->struct_size, sizeof *progress);
   if (progress->nodes == 0 && progress->height != h->last.height) {
     h->unsearched++;
   }

@@ -412,6 +412,7 @@ typedef struct tarn_pointer_info {
   tarn_addr base;    // where the allocation, mapping or registration begins
   size_t size;       // and its bytes; 0: the driver does not know, and |base|
                      // may be 0 too
+  uint64_t reserved[2];  // 0
 } tarn_pointer_info;
 
 // What |addr| belongs to, as the driver of |device| knows it. The place's

@@ -138,9 +138,10 @@ typedef struct tarn_dlpack_view {
   tarn_addr address;          // of the first element; 0 where |size| is 0
   tarn_dlpack_device device;  // see tarn_dlpack_to_place
   tarn_dtype dtype;
-  tarn_shape shape;  // the tensor's own lengths
-  size_t size;       // bytes
-  uint64_t flags;    // TARN_DLPACK_... bits; others are dropped
+  tarn_shape shape;      // the tensor's own lengths
+  size_t size;           // bytes
+  uint64_t flags;        // TARN_DLPACK_... bits; others are dropped
+  uint64_t reserved[2];  // 0
 } tarn_dlpack_view;
 
 // Checks what another library gives, and says what it is. An address is not

@@ -119,10 +119,11 @@ typedef struct tarn_tensor {
                            // tied parameter: the other; else NULL
   tarn_synced *data;       // NULL until the model is placed; also of caches and
                            // states that a plan for inference does not have
-  tarn_synced *diff;  // likewise; NULL also of caches and states, and of an
-                      // output whose diff no step writes
-  tarn_list states;   // of a parameter: its states, by |node|; empty of a
-                      // tied one, whose other has them
+  tarn_synced *diff;     // likewise; NULL also of caches and states, and of an
+                         // output whose diff no step writes
+  tarn_list states;      // of a parameter: its states, by |node|; empty of a
+                         // tied one, whose other has them
+  uint64_t reserved[2];  // 0
 } tarn_tensor;
 
 // "param", "output", ...; NULL for what is none.

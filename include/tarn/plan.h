@@ -72,6 +72,7 @@ typedef struct tarn_plan_buffer {
   // With several arenas: what has more of it comes into earlier ones. Equals
   // go by size times lifetime.
   uint64_t priority;
+  uint64_t reserved;  // not read: for what a flag to come says more of
 } tarn_plan_buffer;
 
 // |taker| may begin in the place of |giver|, as the result of an operation in
@@ -119,6 +120,7 @@ tarn_plan_lower_bound(const tarn_plan_problem *problem, uint64_t *out_bound);
 
 // How far a solver is.
 typedef struct tarn_plan_progress {
+  size_t struct_size;
   uint64_t height;       // of the best plan so far; 0: there is none yet
   uint64_t lower_bound;  // proved so far
   uint64_t nodes;        // as in tarn_plan_options

@@ -49,6 +49,7 @@ static bool is_due(tarn__plan_call *call) {
 
 static void ask_caller(tarn__plan_call *call, uint64_t nodes) {
   tarn_plan_progress progress = {
+      .struct_size = sizeof progress,
       .height = call->height == UINT64_MAX ? 0 : call->height,
       .lower_bound = call->bound,
       .nodes = call->nodes + nodes,
