@@ -217,8 +217,8 @@ tarn_comm_meet(const char *path, size_t rank, size_t size,
 // An allgather of the caller's: |size| bytes at |data| of each rank come to
 // all, in the order of ranks, at |out|. |context| is what tarn_comm_meet_by was
 // given.
-typedef tarn_status (*tarn_comm_gather)(void *context, const void *data,
-                                        size_t size, void *out);
+typedef tarn_status tarn_comm_gather(void *context, const void *data,
+                                     size_t size, void *out);
 
 // The same for ranks that know no path, but have an allgather, as of a store of
 // torch.distributed or of MPI: rank 0 makes a folder, in TMPDIR or /tmp, for
@@ -245,7 +245,7 @@ typedef tarn_status (*tarn_comm_gather)(void *context, const void *data,
 //                     what that one gave.
 // Any other negative status of |gather|, or what tarn_comm_meet answers.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_meet_by(
-    tarn_comm_gather gather, void *context, size_t rank, size_t size,
+    tarn_comm_gather *gather, void *context, size_t rank, size_t size,
     const tarn_comm_options *options, tarn_comm **out_comm);
 
 // A communicator of those ranks that give the same |color|, in the order of

@@ -115,7 +115,7 @@ static tarn_status check_all(const record *all, size_t rank, size_t size) {
 
 // --- the call --------------------------------------------------------------
 
-static tarn_status gather(tarn_comm_gather function, void *context,
+static tarn_status gather(tarn_comm_gather *function, void *context,
                           const record *own, record *all) {
   tarn_status status = function(context, own, sizeof *own, all);
   if (status == TARN_OK) return TARN_OK;
@@ -145,7 +145,7 @@ static tarn_status check_place(size_t rank, size_t size) {
                     size, TARN_COMM_MOST_RANKS);
 }
 
-tarn_status tarn_comm_meet_by(tarn_comm_gather function, void *context,
+tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
                               size_t rank, size_t size,
                               const tarn_comm_options *options,
                               tarn_comm **out_comm) {
