@@ -494,8 +494,8 @@ typedef enum tarn_device_slot {
   TARN_SLOT_SYNCED = 1,
   TARN_SLOT_WHOLE = 2,
   TARN_SLOT_MODEL = 3,
-  TARN_SLOT_USER = 4,  // for programs that link the library
-  TARN_SLOT_COUNT = 5,
+  TARN_SLOT_USER = 4,   // for programs that link the library
+  TARN_SLOT_COUNT = 5,  // of this version: it may rise
 } tarn_device_slot;
 
 // What is called when a device is about to close, higher slots first: once

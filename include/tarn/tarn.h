@@ -10,6 +10,7 @@
 #include "tarn/comm.h"
 #include "tarn/device.h"
 #include "tarn/dlpack.h"
+#include "tarn/layout.h"
 #include "tarn/misuse.h"
 #include "tarn/model.h"
 #include "tarn/model_file.h"

@@ -10,6 +10,7 @@
 # see, which is every public header but those for plug-ins. A file without a
 # folder in its #include is looked for beside the includer.
 #
+#        floor 5         layout
 #        floor 4         model
 #        floor 3   synced     whole
 #        floor 2          pool
@@ -48,6 +49,7 @@ include/tarn/model.h       base,device,pool,plan,synced,whole  -
 include/tarn/model_run.h   model                                   -
 include/tarn/model_file.h  dlpack,model,safetensors                -
 include/tarn/compat_awnn.h model                               -
+include/tarn/layout.h      base                                -
 include/tarn/tarn.h        users                               -
 src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
@@ -58,6 +60,7 @@ src/synced/                base,device,pool,synced,traffic     base,synced
 src/comm/                  base,comm                           base,comm
 src/whole/                 account,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
+src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,comm                           -
