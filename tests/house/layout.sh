@@ -18,37 +18,53 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# refuses WHAT PATTERN HEADER SED: after a change of a header in a copy of the
-# tree the check fails, and its text has the pattern.
+# refuses WHAT SED...: after changes of a header in a copy of the tree the check
+# fails. Each SED is a header and what is done to it.
 refuses() {
+  what=$1
+  shift
   rm -rf "$work/tree"
   mkdir -p "$work/tree/scripts" "$work/tree/src"
   cp -R "$root/include" "$work/tree/include"
   cp -R "$root/src/layout" "$work/tree/src/layout"
   cp "$root/scripts/layout" "$work/tree/scripts/layout"
-  sed -i "$4" "$work/tree/include/tarn/$3"
+  while [ $# -gt 0 ]; do
+    sed -i "$2" "$work/tree/include/tarn/$1"
+    shift 2
+  done
   if "$work/tree/scripts/layout" --check >"$work/said" 2>&1; then
-    echo "not seen: $1"
+    echo "not seen: $what"
     exit 1
   fi
-  grep -q -e "$2" "$work/said" || {
-    echo "$1 is refused in other words:"
+}
+
+# says WORDS: what was said then has these.
+says() {
+  grep -qF -e "$1" "$work/said" || {
+    echo "$what is refused without the words: $1"
     cat "$work/said"
     exit 1
   }
 }
 
-refuses 'a function more' '^+TEXT("tarn_more":{"returns":"int"' base.h \
-  's/^TARN_API const char \*tarn_version.*/&\nTARN_API int tarn_more(void);/'
-refuses 'what to do about it' 'run scripts/layout' base.h \
-  's/^TARN_API size_t tarn_host_memory.*//'
-refuses 'a field of another type' '^+FIELD(tarn_block, size, "type":"uint32_t")' \
-  pool.h 's/^  size_t size;  \/\/ bytes that may.*/  uint32_t size;/'
-refuses 'a flag more' '^+NUMBER(TARN_POOL_MORE, 4)' pool.h \
-  's/^#define TARN_POOL_DEFER .*/&\n#define TARN_POOL_MORE (1u << 2)/'
-refuses 'an enumerator without a number' 'TARN_BACKWARD of tarn_pass has no' \
+refuses 'a header with more, less and other than the lists' \
+  base.h 's/^TARN_API const char \*tarn_version.*/TARN_API int tarn_more(void);/' \
+  pool.h 's/^  size_t size;  \/\/ bytes that may.*/  uint32_t size;/' \
+  pool.h 's/^#define TARN_POOL_DEFER .*/&\n#define TARN_POOL_MORE (1u << 2)/'
+says '+TEXT("tarn_more":{"returns":"int","arguments":[],"names":[]}) COMMA'
+says '-TEXT("tarn_version":'
+says '+FIELD(tarn_block, size, "type":"uint32_t") COMMA'
+says '+NUMBER(TARN_POOL_MORE, 4) COMMA'
+says 'run scripts/layout'
+
+refuses 'an enumerator without a number' \
   model.h 's/TARN_BACKWARD = 1/TARN_BACKWARD/'
-refuses 'a typedef of a pointer' 'tarn_log_fn is a pointer to a function' \
+says 'TARN_BACKWARD of tarn_pass has no number of its own'
+
+refuses 'a typedef of a pointer' \
   base.h 's/^typedef void tarn_log_fn(/typedef void (*tarn_log_fn)(/'
-refuses 'a header that is wrong' 'do not compile' base.h 's/^typedef enum/x/'
+says 'tarn_log_fn is a pointer to a function'
+
+refuses 'a header that is wrong' base.h 's/^typedef enum/x/'
+says 'do not compile'
 echo 'lists as the headers'
