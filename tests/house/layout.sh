@@ -61,6 +61,14 @@ refuses 'an enumerator without a number' \
   model.h 's/TARN_BACKWARD = 1/TARN_BACKWARD/'
 says 'TARN_BACKWARD of tarn_pass has no number of its own'
 
+refuses 'a field that may grow' \
+  base.h 's/^  tarn_reference table;/&\n  tarn_host_allocator more;/'
+says 'tarn_rows has tarn_host_allocator by value'
+
+refuses 'an argument that may grow' \
+  base.h 's/^TARN_API size_t tarn_host_memory.*/&\nTARN_API int tarn_more(tarn_host_allocator a);/'
+says 'tarn_more has tarn_host_allocator by value'
+
 refuses 'a typedef of a pointer' \
   base.h 's/^typedef void tarn_log_fn(/typedef void (*tarn_log_fn)(/'
 says 'tarn_log_fn is a pointer to a function'
