@@ -150,7 +150,7 @@ typedef struct tarn_access {
   uint32_t mode;
   uint32_t side;
   tarn_list node;
-  uint64_t reserved[2];  // 0
+  uint64_t reserved[2];  // not set yet
 } tarn_access;
 
 // Begins an access: until tarn_synced_end or tarn_synced_cancel the caller may
