@@ -5,6 +5,8 @@ when the binding was made, and as it may become; and says when it does not.
 """
 import copy
 import ctypes
+import json
+import subprocess
 import sys
 import unittest
 
@@ -49,6 +51,23 @@ class Document(unittest.TestCase):
             names += enum["values"]
             self.assertEqual(enum["size"], ctypes.sizeof(ctypes.c_int))
         self.assertEqual(len(names), len(set(names)))
+
+
+class Program(unittest.TestCase):
+    """The example itself."""
+
+    def run_it(self, *arguments):
+        return subprocess.run([sys.executable, binding.__file__, PATH,
+                               *arguments], check=True, capture_output=True,
+                              text=True).stdout
+
+    def test_shows_a_pool(self):
+        self.assertEqual(self.run_it(),
+                         f"{LAYOUT['version']}: arena_pool has 1 block of "
+                         "1048576 bytes out\n")
+
+    def test_saves_what_a_wheel_carries(self):
+        self.assertEqual(json.loads(self.run_it("--save")), LAYOUT)
 
 
 class Use(unittest.TestCase):

@@ -7,4 +7,5 @@ if ! command -v python3 >/dev/null; then
   echo "SKIPPED: ${1##*/}: no python3 here"
   exit 77
 fi
-exec env PYTHONDONTWRITEBYTECODE=1 python3 "$@"
+exec env -u TARN_POOL -u TARN_POOL_DEBUG PYTHONDONTWRITEBYTECODE=1 \
+  python3 "$@"
