@@ -265,9 +265,10 @@ START_TEST(help) {
 END_TEST
 
 START_TEST(wrong_names) {
-  assert_misuse(tool_run("bench"),
-                "There are: counters, device, model, plan, pool, record, "
-                "synced, view, whole, why\n");
+  assert_misuse(
+      tool_run("bench"),
+      "There are: blocks, counters, device, model, plan, pool, record, "
+      "synced, view, whole, why\n");
   assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
   assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
   assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is too much");

@@ -4,6 +4,7 @@
 
 #include "tool.h"
 
+extern const tool_verb bench_of_blocks;
 extern const tool_verb bench_of_counters;
 extern const tool_verb bench_of_devices;
 extern const tool_verb bench_of_models;

@@ -1,5 +1,6 @@
 // tarn bench: what memory costs here, against what else there is.
 //
+//   bench blocks    what finding a block by an address inside takes
 //   bench counters  what a pool's counters take of an alloc and a free
 //   bench device    copies, streams and events of devices, against memcpy
 //   bench model     what planning saves of the memory of nets
@@ -17,7 +18,8 @@
 #include "options.h"
 
 static const char help[] =
-    "usage: tarn bench counters [OPTION]...\n"
+    "usage: tarn bench blocks [OPTION]...\n"
+    "       tarn bench counters [OPTION]...\n"
     "       tarn bench device [OPTION]...\n"
     "       tarn bench model [OPTION]... [NET]...\n"
     "       tarn bench plan [OPTION]... [DIR]\n"
@@ -28,6 +30,7 @@ static const char help[] =
     "       tarn bench whole [OPTION]...\n"
     "       tarn bench why [OPTION]...\n"
     "\n"
+    "  blocks    what finding a block by an address inside takes\n"
     "  counters  what counting takes of an alloc and a free\n"
     "  device    what copies, streams and events of devices take, over memcpy\n"
     "  model     what planning saves of the memory of nets\n"
@@ -42,9 +45,9 @@ static const char help[] =
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
-    &bench_of_counters, &bench_of_devices,  &bench_of_models, &bench_of_plans,
-    &bench_of_pools,    &bench_of_recorder, &bench_of_synced, &bench_of_views,
-    &bench_of_wholes,   &bench_of_why,
+    &bench_of_blocks, &bench_of_counters, &bench_of_devices,  &bench_of_models,
+    &bench_of_plans,  &bench_of_pools,    &bench_of_recorder, &bench_of_synced,
+    &bench_of_views,  &bench_of_wholes,   &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects, NAMES_SIZE = 256 };
 
