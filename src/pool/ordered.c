@@ -3,7 +3,9 @@
 // Invariants:
 //   * leaves stand in the order of their addresses, and these within a leaf; no
 //     address is there twice
-//   * a slot has the first address of its leaf
+//   * a leaf is never empty, but while it is being filled; behind its last
+//     address stands UINT64_MAX
+//   * |firsts| has the first address of each leaf
 //   * a piece with |ordered| has an entry at its address, unless the device is
 //     getting its memory back
 #include "pool/ordered.h"
@@ -13,140 +15,199 @@
 #include "base/hostmem.h"
 #include "pool/piece.h"
 
-// A leaf takes 8 lines of the cache, and a few more.
-enum { LEAF = 32, LINE = 64, FIRST_FRESH = 64, FIRST_SLOTS = 8 };
+enum { ROW = 8, LEAF = ROW * ROW, FIRST_FRESH = 64, FIRST_LEAVES = 8 };
 
-// An address stands beside its piece: who finds the one has the other at hand.
-typedef struct entry {
-  tarn_addr address;
-  tarn__piece *piece;
-} entry;
+// No piece starts there.
+static const tarn_addr NONE = UINT64_MAX;
 
 struct tarn__ordered_leaf {
-  size_t count;  // never 0
-  entry entries[LEAF];
+  size_t count;
+  tarn_addr addresses[LEAF];
+  tarn__piece *pieces[LEAF];
 };
 
 // --- searching -------------------------------------------------------------
 
-// How many of the slots, or of the addresses, are not above |address|. Which
-// half it is in cannot be guessed, so there is no branch.
-static size_t count_slots(const tarn__ordered *ordered, tarn_addr address) {
-  size_t low = 0;
-  for (size_t left = ordered->slot_count, half = 0; left > 0; left -= half) {
-    half = (left + 1) / 2;
-    low += ordered->slots[low + half - 1].first <= address ? half : 0;
-  }
-  return low;
+// The leaf with the last first address that is not above |address|, or the
+// first one. There is one. Which half it is in cannot be guessed, so there is
+// no branch.
+static inline size_t leaf_for(const tarn__ordered *ordered, tarn_addr address) {
+  size_t at = 0;
+  for (size_t step = ordered->leaf_room / 2; step > 0; step /= 2)
+    at += ordered->firsts[at + step] <= address ? step : 0;
+  return at;
 }
 
-static size_t count_addresses(const tarn__ordered_leaf *leaf,
-                              tarn_addr address) {
-  size_t low = 0;
-  for (size_t left = leaf->count, half = 0; left > 0; left -= half) {
-    half = (left + 1) / 2;
-    low += leaf->entries[low + half - 1].address <= address ? half : 0;
-  }
-  return low;
+// How many of eight addresses, so far |apart|, are not above |address|.
+static inline size_t count_eight(const tarn_addr *a, size_t apart,
+                                 tarn_addr address) {
+  return (size_t)(a[0] <= address) + (size_t)(a[apart] <= address) +
+         (size_t)(a[2 * apart] <= address) + (size_t)(a[3 * apart] <= address) +
+         (size_t)(a[4 * apart] <= address) + (size_t)(a[5 * apart] <= address) +
+         (size_t)(a[6 * apart] <= address) + (size_t)(a[7 * apart] <= address);
 }
 
-static bool is_stale(const tarn__ordered_leaf *leaf, size_t index) {
-  const entry *e = &leaf->entries[index];
-  return !e->piece->ordered || e->piece->address != e->address;
+// Asks for the line of each row of |pieces|.
+static inline void fetch_eight(tarn__piece *const *pieces) {
+  __builtin_prefetch(pieces);
+  __builtin_prefetch(pieces + ROW);
+  __builtin_prefetch(pieces + 2 * ROW);
+  __builtin_prefetch(pieces + 3 * ROW);
+  __builtin_prefetch(pieces + 4 * ROW);
+  __builtin_prefetch(pieces + 5 * ROW);
+  __builtin_prefetch(pieces + 6 * ROW);
+  __builtin_prefetch(pieces + 7 * ROW);
+}
+
+// How many of the leaf's are not above |address|, which is not NONE. Each
+// eighth is compared first: none of these waits for another, so that the lines
+// of the cache come together, and those with the pieces meanwhile. Few
+// instructions count: a processor that gets far enough ahead asks for the
+// memory of the next search before it has that of this one.
+static inline size_t count_up_to(const tarn__ordered_leaf *leaf,
+                                 tarn_addr address) {
+  fetch_eight(leaf->pieces);
+  size_t rows = count_eight(leaf->addresses, ROW, address);
+  size_t full = rows > 0 ? (rows - 1) * ROW : 0;
+  return full + count_eight(&leaf->addresses[full], 1, address);
+}
+
+static inline bool is_stale(const tarn__ordered_leaf *leaf, size_t index) {
+  const tarn__piece *piece = leaf->pieces[index];
+  return !piece->ordered || piece->address != leaf->addresses[index];
 }
 
 // --- leaves ----------------------------------------------------------------
 
-static bool reserve_slot(tarn__ordered *ordered) {
-  if (ordered->slot_count < ordered->slot_room) return true;
-  size_t room = ordered->slot_room != 0 ? ordered->slot_room * 2 : FIRST_SLOTS;
-  tarn__ordered_slot *slots = tarn__host_resize(
-      ordered->slots, ordered->slot_room, room, sizeof *slots);
-  if (slots == NULL) return false;
-  ordered->slots = slots;
-  ordered->slot_room = room;
+static bool reserve_leaf(tarn__ordered *ordered) {
+  size_t count = ordered->leaf_count;
+  if (count < ordered->leaf_room) return true;
+  size_t room = count != 0 ? count * 2 : FIRST_LEAVES;
+  tarn_addr *firsts = tarn__host_array(room, sizeof *firsts);
+  if (firsts == NULL) return false;
+  tarn__ordered_leaf **leaves =
+      tarn__host_resize(ordered->leaves, count, room, sizeof *leaves);
+  if (leaves == NULL) {
+    tarn__host_free_array(firsts, room, sizeof *firsts);
+    return false;
+  }
+  memset(firsts, 0xff, room * sizeof *firsts);
+  if (count != 0) memcpy(firsts, ordered->firsts, count * sizeof *firsts);
+  tarn__host_free_array(ordered->firsts, count, sizeof *firsts);
+  ordered->firsts = firsts;
+  ordered->leaves = leaves;
+  ordered->leaf_room = room;
   return true;
 }
 
-// An empty leaf in slot |at|.
-static tarn__ordered_leaf *add_leaf(tarn__ordered *ordered, size_t at) {
-  if (!reserve_slot(ordered)) return NULL;
+// Moves the leaves from |from| on to |to|.
+static void move_leaves(tarn__ordered *ordered, size_t to, size_t from) {
+  size_t count = ordered->leaf_count - from;
+  memmove(&ordered->leaves[to], &ordered->leaves[from],
+          count * sizeof *ordered->leaves);
+  memmove(&ordered->firsts[to], &ordered->firsts[from],
+          count * sizeof *ordered->firsts);
+}
+
+// An empty leaf at |at|, for |first|.
+static tarn__ordered_leaf *add_leaf(tarn__ordered *ordered, size_t at,
+                                    tarn_addr first) {
+  if (!reserve_leaf(ordered)) return NULL;
   tarn__ordered_leaf *leaf = tarn__host_alloc(sizeof *leaf);
   if (leaf == NULL) return NULL;
-  memmove(&ordered->slots[at + 1], &ordered->slots[at],
-          (ordered->slot_count - at) * sizeof ordered->slots[0]);
-  ordered->slots[at] = (tarn__ordered_slot){.leaf = leaf};
-  ordered->slot_count++;
+  memset(leaf->addresses, 0xff, sizeof leaf->addresses);
+  move_leaves(ordered, at + 1, at);
+  ordered->leaf_count++;
+  ordered->leaves[at] = leaf;
+  ordered->firsts[at] = first;
   return leaf;
 }
 
 static void remove_leaf(tarn__ordered *ordered, size_t at) {
-  tarn__host_free(ordered->slots[at].leaf, sizeof *ordered->slots[at].leaf);
-  ordered->slot_count--;
-  memmove(&ordered->slots[at], &ordered->slots[at + 1],
-          (ordered->slot_count - at) * sizeof ordered->slots[0]);
+  tarn__host_free(ordered->leaves[at], sizeof **ordered->leaves);
+  move_leaves(ordered, at, at + 1);
+  ordered->firsts[--ordered->leaf_count] = NONE;
 }
 
-static void move(tarn__ordered_leaf *to, size_t at,
-                 const tarn__ordered_leaf *from, size_t first, size_t count) {
-  memmove(&to->entries[at], &from->entries[first],
-          count * sizeof to->entries[0]);
+// Moves all from |from| on to |to|, within a leaf.
+static void shift(tarn__ordered_leaf *leaf, size_t to, size_t from) {
+  size_t count = LEAF - (to > from ? to : from);
+  memmove(&leaf->addresses[to], &leaf->addresses[from],
+          count * sizeof *leaf->addresses);
+  memmove(&leaf->pieces[to], &leaf->pieces[from], count * sizeof *leaf->pieces);
 }
 
 // Gives the upper half of a full leaf to a new one behind it.
-static bool split(tarn__ordered *ordered, size_t at) {
-  tarn__ordered_leaf *upper = add_leaf(ordered, at + 1);
+static bool halve(tarn__ordered *ordered, size_t at) {
+  enum { HALF = LEAF / 2 };
+  tarn__ordered_leaf *lower = ordered->leaves[at];
+  tarn__ordered_leaf *upper = add_leaf(ordered, at + 1, lower->addresses[HALF]);
   if (upper == NULL) return false;
-  tarn__ordered_leaf *lower = ordered->slots[at].leaf;
-  lower->count = LEAF / 2;
-  upper->count = LEAF - LEAF / 2;
-  move(upper, 0, lower, lower->count, upper->count);
-  ordered->slots[at + 1].first = upper->entries[0].address;
+  memcpy(upper->addresses, &lower->addresses[HALF],
+         HALF * sizeof *upper->addresses);
+  memcpy(upper->pieces, &lower->pieces[HALF], HALF * sizeof *upper->pieces);
+  memset(&lower->addresses[HALF], 0xff, HALF * sizeof *lower->addresses);
+  lower->count = HALF;
+  upper->count = HALF;
   return true;
 }
 
+// Makes room for |address| in the full leaf at |at|, or beside it. Pieces often
+// come in the order of their addresses: then leaves stay full.
+static bool split(tarn__ordered *ordered, size_t at, tarn_addr address) {
+  const tarn__ordered_leaf *leaf = ordered->leaves[at];
+  if (address > leaf->addresses[LEAF - 1]) {
+    return add_leaf(ordered, at + 1, address) != NULL;
+  }
+  return halve(ordered, at);
+}
+
 static void drop(tarn__ordered *ordered, size_t at, size_t index) {
-  tarn__ordered_leaf *leaf = ordered->slots[at].leaf;
+  tarn__ordered_leaf *leaf = ordered->leaves[at];
+  shift(leaf, index, index + 1);
+  leaf->addresses[LEAF - 1] = NONE;
   leaf->count--;
-  move(leaf, index, leaf, index + 1, leaf->count - index);
   ordered->entries--;
   if (leaf->count == 0) {
     remove_leaf(ordered, at);
   } else {
-    ordered->slots[at].first = leaf->entries[0].address;
+    ordered->firsts[at] = leaf->addresses[0];
   }
 }
 
 // --- putting in order ------------------------------------------------------
 
-// The slot of the leaf in which |address| belongs.
-static size_t slot_of(const tarn__ordered *ordered, tarn_addr address) {
-  size_t below = count_slots(ordered, address);
-  return below > 0 ? below - 1 : 0;
-}
-
 static void put(tarn__ordered *ordered, size_t at, size_t index,
                 tarn__piece *piece) {
-  tarn__ordered_leaf *leaf = ordered->slots[at].leaf;
-  move(leaf, index + 1, leaf, index, leaf->count - index);
-  leaf->entries[index] = (entry){piece->address, piece};
+  tarn__ordered_leaf *leaf = ordered->leaves[at];
+  shift(leaf, index + 1, index);
+  leaf->addresses[index] = piece->address;
+  leaf->pieces[index] = piece;
   leaf->count++;
-  ordered->slots[at].first = leaf->entries[0].address;
   ordered->entries++;
+  ordered->firsts[at] = leaf->addresses[0];
+}
+
+// A leaf that has room for |address|. False: the host has no memory.
+static bool make_leaf(tarn__ordered *ordered, tarn_addr address,
+                      size_t *out_at) {
+  *out_at = 0;
+  if (ordered->leaf_count == 0) return add_leaf(ordered, 0, address) != NULL;
+  *out_at = leaf_for(ordered, address);
+  if (ordered->leaves[*out_at]->count < LEAF) return true;
+  if (!split(ordered, *out_at, address)) return false;
+  *out_at = leaf_for(ordered, address);
+  return true;
 }
 
 // What stood at its address before is gone.
 static bool insert(tarn__ordered *ordered, tarn__piece *piece) {
-  if (ordered->slot_count == 0 && add_leaf(ordered, 0) == NULL) return false;
-  size_t at = slot_of(ordered, piece->address);
-  if (ordered->slots[at].leaf->count == LEAF) {
-    if (!split(ordered, at)) return false;
-    at = slot_of(ordered, piece->address);
-  }
-  tarn__ordered_leaf *leaf = ordered->slots[at].leaf;
-  size_t index = count_addresses(leaf, piece->address);
-  if (index > 0 && leaf->entries[index - 1].address == piece->address) {
-    leaf->entries[index - 1].piece = piece;
+  size_t at = 0;
+  if (!make_leaf(ordered, piece->address, &at)) return false;
+  tarn__ordered_leaf *leaf = ordered->leaves[at];
+  size_t index = count_up_to(leaf, piece->address);
+  if (index > 0 && leaf->addresses[index - 1] == piece->address) {
+    leaf->pieces[index - 1] = piece;
   } else {
     put(ordered, at, index, piece);
   }
@@ -156,7 +217,8 @@ static bool insert(tarn__ordered *ordered, tarn__piece *piece) {
 
 // Pieces of a stage are not in the index, and overlap.
 static bool learn(tarn__pieces *pieces, tarn__piece *piece) {
-  bool is_new = piece->address != 0 && !piece->ordered &&
+  bool is_new = piece->address != 0 && piece->address != NONE &&
+                !piece->ordered &&
                 tarn__pieces_find(pieces, piece->address) == piece;
   return !is_new || insert(&pieces->order, piece);
 }
@@ -180,13 +242,13 @@ static bool learn_fresh(tarn__pieces *pieces) {
 
 static void forget_leaf(const tarn__ordered_leaf *leaf) {
   for (size_t i = 0; i < leaf->count; i++) {
-    if (!is_stale(leaf, i)) leaf->entries[i].piece->ordered = false;
+    if (!is_stale(leaf, i)) leaf->pieces[i]->ordered = false;
   }
 }
 
 static void forget_all(tarn__ordered *ordered) {
-  for (size_t at = ordered->slot_count; at-- > 0;) {
-    forget_leaf(ordered->slots[at].leaf);
+  for (size_t at = ordered->leaf_count; at-- > 0;) {
+    forget_leaf(ordered->leaves[at]);
     remove_leaf(ordered, at);
   }
   ordered->entries = 0;
@@ -221,35 +283,33 @@ bool tarn__ordered_catch_up(tarn__pieces *pieces) {
 
 // --- finding ---------------------------------------------------------------
 
-// All lines at once: a search would wait for one after the other.
-static void fetch(const tarn__ordered_leaf *leaf) {
-  for (size_t i = 0; i < sizeof *leaf; i += LINE)
-    __builtin_prefetch((const char *)leaf + i);
-}
-
 tarn__piece *tarn__ordered_find(tarn__ordered *ordered, tarn_addr address) {
-  for (;;) {
-    size_t below = count_slots(ordered, address);
-    if (below == 0) return NULL;
-    const tarn__ordered_leaf *leaf = ordered->slots[below - 1].leaf;
-    fetch(leaf);
-    size_t index = count_addresses(leaf, address) - 1;
-    if (!is_stale(leaf, index)) return leaf->entries[index].piece;
-    drop(ordered, below - 1, index);
+  if (address == NONE) address--;
+  while (ordered->leaf_count > 0) {
+    size_t at = leaf_for(ordered, address);
+    const tarn__ordered_leaf *leaf = ordered->leaves[at];
+    size_t count = count_up_to(leaf, address);
+    if (count == 0) return NULL;
+    if (!is_stale(leaf, count - 1)) return leaf->pieces[count - 1];
+    drop(ordered, at, count - 1);
   }
+  return NULL;
 }
 
 // --- the invariants --------------------------------------------------------
 
 // Adds what it has to the sums.
-static bool check_leaf(const tarn__ordered_slot *slot, tarn_addr *last,
+static bool check_leaf(const tarn__ordered *ordered, size_t at, tarn_addr *last,
                        size_t *entries, size_t *good) {
-  const tarn__ordered_leaf *leaf = slot->leaf;
+  const tarn__ordered_leaf *leaf = ordered->leaves[at];
   if (leaf->count == 0 || leaf->count > LEAF) return false;
-  if (slot->first != leaf->entries[0].address) return false;
-  for (size_t i = 0; i < leaf->count; i++) {
-    if (leaf->entries[i].address <= *last) return false;
-    *last = leaf->entries[i].address;
+  if (ordered->firsts[at] != leaf->addresses[0]) return false;
+  for (size_t i = 0; i < LEAF; i++) {
+    tarn_addr address = leaf->addresses[i];
+    if (i >= leaf->count && address != NONE) return false;
+    if (i >= leaf->count) continue;
+    if (address <= *last || address == NONE) return false;
+    *last = address;
     *good += is_stale(leaf, i) ? 0 : 1;
   }
   *entries += leaf->count;
@@ -262,8 +322,11 @@ bool tarn__ordered_check(const tarn__pieces *pieces) {
   size_t good = 0;
   size_t said = 0;
   tarn_addr last = 0;
-  for (size_t i = 0; i < ordered->slot_count; i++) {
-    if (!check_leaf(&ordered->slots[i], &last, &entries, &good)) return false;
+  for (size_t at = ordered->leaf_count; at < ordered->leaf_room; at++) {
+    if (ordered->firsts[at] != NONE) return false;
+  }
+  for (size_t at = 0; at < ordered->leaf_count; at++) {
+    if (!check_leaf(ordered, at, &last, &entries, &good)) return false;
   }
   for (size_t id = 0; id < tarn__pieces_count(pieces); id++) {
     const tarn__piece *piece = tarn__pieces_at(pieces, (uint32_t)id);
@@ -279,11 +342,13 @@ bool tarn__ordered_check(const tarn__pieces *pieces) {
 }
 
 void tarn__ordered_deinit(tarn__ordered *ordered) {
-  while (ordered->slot_count > 0)
-    remove_leaf(ordered, ordered->slot_count - 1);
-  tarn__host_free_array(ordered->slots, ordered->slot_room,
-                        sizeof *ordered->slots);
+  while (ordered->leaf_count > 0)
+    remove_leaf(ordered, ordered->leaf_count - 1);
+  tarn__host_free_array(ordered->leaves, ordered->leaf_room,
+                        sizeof *ordered->leaves);
+  tarn__host_free_array(ordered->firsts, ordered->leaf_room,
+                        sizeof *ordered->firsts);
   tarn__host_free_array(ordered->fresh, ordered->fresh_room,
                         sizeof *ordered->fresh);
-  *ordered = (tarn__ordered){.slots = NULL};
+  *ordered = (tarn__ordered){.fresh = NULL};
 }

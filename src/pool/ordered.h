@@ -1,9 +1,9 @@
 // ordered.h - the pieces of a pool in the order of their addresses, for whoever
 // has an address inside of a block.
 //
-//   slots   [ 0x1000 | 0x9000 | ... ]           the first address of each leaf
+//   firsts  [ 0x1000 | 0x9000 | ... ]           the first address of each leaf
 //              │         └───────────┐
-//   leaves  [ 0x1000 ... 0x8a00 ] [ 0x9000 ... ] ...    up to 32 addresses
+//   leaves  [ 0x1000 ... 0x8a00 ] [ 0x9000 ... ] ...    up to 64 addresses
 //   fresh   [ 7 | 12 | 9 | ]        ids of pieces that came since
 //
 // There is none until somebody asks. From then on pieces that come are noted by
@@ -23,20 +23,16 @@ struct tarn__pieces;
 
 typedef struct tarn__ordered_leaf tarn__ordered_leaf;
 
-typedef struct tarn__ordered_slot {
-  tarn_addr first;
-  tarn__ordered_leaf *leaf;
-} tarn__ordered_slot;
-
 typedef struct tarn__ordered {
   uint32_t *fresh;
   size_t fresh_room;   // 0: nothing is noted
   size_t fresh_count;  // as many as there is room for: some may be missing
   bool complete;       // but for what is noted
-  tarn__ordered_slot *slots;
-  size_t slot_count;
-  size_t slot_room;
-  size_t entries;  // in all leaves
+  tarn_addr *firsts;   // behind the last one UINT64_MAX
+  tarn__ordered_leaf **leaves;
+  size_t leaf_count;
+  size_t leaf_room;  // of both; 0 or a power of two
+  size_t entries;    // in all leaves
 } tarn__ordered;
 
 // Notes that the piece with |id| has come.
