@@ -407,9 +407,11 @@ tarn_status tarn_device_attach(tarn_device *device, tarn_device_slot slot,
                       (int)slot, pointer);
   }
   pthread_mutex_lock(&device->lock);
-  bool taken = device->attachments[slot].pointer != NULL;
+  tarn__attachment *a = &device->attachments[slot];
+  bool taken = a->on_close != NULL;
   if (!taken) {
-    device->attachments[slot] = (tarn__attachment){pointer, on_close};
+    a->on_close = on_close;
+    atomic_store_explicit(&a->pointer, pointer, memory_order_release);
   }
   pthread_mutex_unlock(&device->lock);
   if (!taken) return TARN_OK;
@@ -420,8 +422,5 @@ tarn_status tarn_device_attach(tarn_device *device, tarn_device_slot slot,
 void *tarn_device_attached(tarn_device *device, tarn_device_slot slot) {
   if (tarn__device_check(device) != TARN_OK) return NULL;
   if ((unsigned)slot >= TARN_SLOT_COUNT) return NULL;
-  pthread_mutex_lock(&device->lock);
-  void *pointer = device->attachments[slot].pointer;
-  pthread_mutex_unlock(&device->lock);
-  return pointer;
+  return tarn__device_attachment(device, slot);
 }

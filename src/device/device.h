@@ -29,8 +29,9 @@ enum {
   TARN__TEXT_SIZE = 512,  // of a failure that is kept: the last error's
 };
 
+// Set once; whoever finds |pointer| needs no lock.
 typedef struct tarn__attachment {
-  void *pointer;
+  _Atomic(void *) pointer;
   tarn_device_on_close *on_close;
 } tarn__attachment;
 
@@ -77,6 +78,13 @@ TARN_MUST_CHECK static inline tarn_status tarn__device_check(
     return tarn__device_refuse(device);
   }
   return tarn__not_in_callback();
+}
+
+// NULL: nothing is attached there.
+static inline void *tarn__device_attachment(const tarn_device *device,
+                                            tarn_device_slot slot) {
+  return atomic_load_explicit(&device->attachments[slot].pointer,
+                              memory_order_acquire);
 }
 
 // cpu:0, which is opened by the first who asks and stays so.

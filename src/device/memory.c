@@ -50,6 +50,18 @@ tarn_status tarn__place_device(tarn_place place, tarn_device **out_device) {
   return status;
 }
 
+tarn_status tarn__place_attached(tarn_place place, tarn_device_slot slot,
+                                 tarn_place_kind *out_kind,
+                                 void **out_pointer) {
+  tarn_device *device = NULL;
+  *out_pointer = NULL;
+  tarn_status status = tarn__place_device(place, &device);
+  if (status != TARN_OK) return status;
+  *out_kind = is_plain_host(place) ? TARN_PLACE_HOST : place.kind;
+  *out_pointer = tarn__device_attachment(device, slot);
+  return TARN_OK;
+}
+
 // --- taking and giving -----------------------------------------------------
 
 typedef C_Status allocate_call(const C_Device device, void **ptr, size_t size);

@@ -9,6 +9,13 @@
 TARN_MUST_CHECK tarn_status tarn__place_device(tarn_place place,
                                                tarn_device **out_device);
 
+// What is attached to that device at |slot|, NULL if nothing is, and the kind
+// of |place|, where all places of cpu:0 are TARN_PLACE_HOST.
+TARN_MUST_CHECK tarn_status tarn__place_attached(tarn_place place,
+                                                 tarn_device_slot slot,
+                                                 tarn_place_kind *out_kind,
+                                                 void **out_pointer);
+
 // As tarn_device_memory, but |*out_free| is SIZE_MAX, for unknown, where the
 // plug-in has more free than it has in all.
 TARN_MUST_CHECK tarn_status tarn__device_room(tarn_device *device,

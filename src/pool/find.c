@@ -152,11 +152,11 @@ static tarn_status find_around(tarn_pool *pool, tarn_addr address,
     if (!tarn__ordered_catch_up(pieces)) return TARN_E_NOMEM;
   }
   const tarn__stage *stage = pool->play.stage;
-  tarn__piece *piece = tarn__ordered_find(&pieces->order, address);
-  if (!has(piece, address) && stage != NULL) {
-    piece = tarn__stage_around(stage, address);
-  }
-  *out_piece = has(piece, address) ? piece : NULL;
+  *out_piece = tarn__ordered_find(&pieces->order, address);
+  if (has(*out_piece, address)) return TARN_OK;
+  tarn__piece *staged =
+      stage != NULL ? tarn__stage_around(stage, address) : NULL;
+  *out_piece = has(staged, address) ? staged : NULL;
   return TARN_OK;
 }
 
@@ -211,17 +211,16 @@ static tarn_status none_around(const tarn_pool *pool, tarn_addr address) {
 
 tarn_status tarn_pool_block_of(tarn_pool *pool, tarn_addr address,
                                tarn_block *out_block, size_t *out_offset) {
-  size_t offset = 0;
+  size_t unused = 0;
+  if (out_offset == NULL) out_offset = &unused;
   *out_block = (tarn_block){0};
-  if (out_offset != NULL) *out_offset = 0;
+  *out_offset = 0;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
+  status = tarn__front_around(pool, address, out_block, out_offset);
+  if (status != TARN_OK || out_block->pool != NULL) return status;
   tarn__gate_enter(&pool->gate);
-  status = describe_around(pool, address, out_block, &offset);
-  if (status == TARN_OK && out_block->pool == NULL) {
-    status = none_around(pool, address);
-  }
+  status = none_around(pool, address);
   tarn__gate_leave(&pool->gate);
-  if (out_offset != NULL) *out_offset = offset;
   return status;
 }

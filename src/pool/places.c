@@ -12,7 +12,8 @@ enum { KINDS = TARN_PLACE_UNIFIED + 1 };
 
 typedef struct fronts {
   pthread_mutex_t lock;  // guards the making of each, and |own|
-  tarn_pool *by_kind[KINDS];
+  // Each is set once, and ends with the device: who finds it needs no lock.
+  _Atomic(tarn_pool *) by_kind[KINDS];
   tarn_list own;  // pools of one's own
 } fronts;
 
@@ -91,6 +92,26 @@ static tarn_place canonical(tarn_place place) {
   return tarn_place_equal(place, TARN_HOST) ? TARN_HOST : place;
 }
 
+static tarn_pool *shared_of(const fronts *all, tarn_place_kind kind) {
+  return atomic_load_explicit(&all->by_kind[kind], memory_order_acquire);
+}
+
+// Unless another thread has made it meanwhile.
+static tarn_status make_shared(fronts *all, tarn_place place,
+                               tarn_pool **out_pool) {
+  tarn_status status = TARN_OK;
+  pthread_mutex_lock(&all->lock);
+  *out_pool = shared_of(all, place.kind);
+  if (*out_pool == NULL) {
+    tarn_pool_options plain = {.struct_size = sizeof plain};
+    status = tarn__front_create(place, &plain, out_pool);
+    atomic_store_explicit(&all->by_kind[place.kind], *out_pool,
+                          memory_order_release);
+  }
+  pthread_mutex_unlock(&all->lock);
+  return status;
+}
+
 tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
   *out_pool = NULL;
   tarn_device *device = NULL;
@@ -99,23 +120,32 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
   if (status == TARN_OK) status = fronts_of(device, &all);
   if (status != TARN_OK) return status;
   place = canonical(place);
-  pthread_mutex_lock(&all->lock);
-  if (all->by_kind[place.kind] == NULL) {
-    tarn_pool_options plain = {.struct_size = sizeof plain};
-    status = tarn__front_create(place, &plain, &all->by_kind[place.kind]);
-  }
-  *out_pool = all->by_kind[place.kind];
-  pthread_mutex_unlock(&all->lock);
-  return status;
+  *out_pool = shared_of(all, place.kind);
+  return *out_pool != NULL ? TARN_OK : make_shared(all, place, out_pool);
 }
 
 // --- what has an address ---------------------------------------------------
 
+typedef struct grounds {
+  fronts *all;  // NULL: the place has no pools
+  tarn_place_kind kind;
+  tarn_pool *shared;  // by all; NULL: there is none
+} grounds;
+
+static inline tarn_status pools_at(tarn_place place, grounds *out) {
+  void *attached = NULL;
+  tarn_status status =
+      tarn__place_attached(place, TARN_SLOT_POOL, &out->kind, &attached);
+  out->all = attached;
+  out->shared = attached != NULL ? shared_of(attached, out->kind) : NULL;
+  return status;
+}
+
 typedef struct search {
   tarn_addr address;
   tarn_status status;
-  tarn_block block;  // that has the address in it; its pool NULL: none
-  size_t offset;
+  tarn_block *block;  // that has the address in it; its pool NULL: none
+  size_t *offset;
   bool remembers;     // also of what was freed
   tarn_pool *starts;  // where a block starts there, or did
   tarn__start known;  // which of the two
@@ -124,57 +154,51 @@ typedef struct search {
 // True: the search is over.
 typedef bool look(tarn_pool *pool, search *s);
 
-// Addresses of a dry pool may be those of another, and are nobody's.
-static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
-  return pool != NULL && pool->place.kind == kind && pool->supply.dry == NULL;
-}
-
-// The one that all share first. The lock keeps the others from ending.
-static void look_in_all(fronts *all, tarn_place_kind kind, look *look_in,
-                        search *s) {
+// Addresses of a dry pool may be those of another, and are nobody's. The lock
+// keeps the pools from ending.
+static void look_in_own(const grounds *where, look *look_in, search *s) {
   const tarn_list *node = NULL;
-  pthread_mutex_lock(&all->lock);
-  tarn_pool *shared = all->by_kind[kind];
-  bool done = may_have(shared, kind) && look_in(shared, s);
-  tarn_list_for_each (node, &all->own) {
+  bool done = false;
+  if (where->all == NULL) return;
+  pthread_mutex_lock(&where->all->lock);
+  tarn_list_for_each (node, &where->all->own) {
     if (done) break;
     tarn_pool *pool = tarn_list_entry(node, tarn_pool, own_node);
-    done = may_have(pool, kind) && look_in(pool, s);
+    bool may_have = pool->place.kind == where->kind && pool->supply.dry == NULL;
+    done = may_have && look_in(pool, s);
   }
-  pthread_mutex_unlock(&all->lock);
-}
-
-// Of a place without pools nothing is found.
-static tarn_status search_place(tarn_place place, look *look_in, search *s) {
-  tarn_device *device = NULL;
-  tarn_status status = tarn__place_device(place, &device);
-  if (status != TARN_OK) return status;
-  fronts *all = tarn_device_attached(device, TARN_SLOT_POOL);
-  if (all != NULL) look_in_all(all, canonical(place).kind, look_in, s);
-  return s->status;
+  pthread_mutex_unlock(&where->all->lock);
 }
 
 static bool look_around(tarn_pool *pool, search *s) {
-  s->status = tarn__front_around(pool, s->address, &s->block, &s->offset);
-  return s->status != TARN_OK || s->block.pool != NULL;
+  s->status = tarn__front_around(pool, s->address, s->block, s->offset);
+  return s->status != TARN_OK || s->block->pool != NULL;
 }
 
+static tarn_status none_around(tarn_place place, tarn_addr address) {
+  char text[64];
+  return tarn__fail(
+      TARN_E_INVALID, "no block of the pools of %s has 0x%llx in it",
+      tarn_place_text(place, text, sizeof text), (unsigned long long)address);
+}
+
+// The one that all share first: it needs no lock, and has most blocks.
 tarn_status tarn_block_of(tarn_place place, tarn_addr address,
                           tarn_block *out_block, size_t *out_offset) {
-  char text[64];
-  search s = {.address = address};
+  grounds where;
+  size_t unused = 0;
+  if (out_offset == NULL) out_offset = &unused;
   *out_block = (tarn_block){0};
-  if (out_offset != NULL) *out_offset = 0;
-  tarn_status status = search_place(place, look_around, &s);
-  if (status != TARN_OK) return status;
-  if (s.block.pool == NULL) {
-    return tarn__fail(
-        TARN_E_INVALID, "no block of the pools of %s has 0x%llx in it",
-        tarn_place_text(place, text, sizeof text), (unsigned long long)address);
+  *out_offset = 0;
+  tarn_status status = pools_at(place, &where);
+  if (where.shared != NULL) {
+    status = tarn__front_around(where.shared, address, out_block, out_offset);
   }
-  *out_block = s.block;
-  if (out_offset != NULL) *out_offset = s.offset;
-  return TARN_OK;
+  if (status != TARN_OK || out_block->pool != NULL) return status;
+  search s = {.address = address, .block = out_block, .offset = out_offset};
+  look_in_own(&where, look_around, &s);
+  if (s.status != TARN_OK || out_block->pool != NULL) return s.status;
+  return none_around(place, address);
 }
 
 // The first is good enough to say that there is none.
@@ -187,24 +211,33 @@ static bool look_for_start(tarn_pool *pool, search *s) {
   return known == TARN__START_OUT;
 }
 
+static tarn_status no_pools(tarn_place place, tarn_addr address) {
+  char text[64];
+  return tarn__fail(
+      TARN_E_INVALID, "free: no block starts at 0x%llx: %s has no pools",
+      (unsigned long long)address, tarn_place_text(place, text, sizeof text));
+}
+
+static void look_for_starts(const grounds *where, search *s) {
+  if (where->shared != NULL && look_for_start(where->shared, s)) return;
+  look_in_own(where, look_for_start, s);
+}
+
 // A pool ends only when no block of it is out, so that the one that has it may
 // be used without the lock.
 tarn_status tarn_free(tarn_place place, tarn_addr address,
                       tarn_stream *stream) {
-  char text[64];
+  grounds where;
   search s = {.address = address};
-  tarn_status status = search_place(place, look_for_start, &s);
-  if (status == TARN_OK && s.starts != NULL && s.known != TARN__START_OUT) {
-    s.remembers = true;
-    status = search_place(place, look_for_start, &s);
-  }
+  tarn_status status = pools_at(place, &where);
   if (status != TARN_OK) return status;
-  if (s.starts != NULL) {
-    return tarn_pool_free_address(s.starts, address, stream);
+  look_for_starts(&where, &s);
+  if (s.starts != NULL && s.known != TARN__START_OUT) {
+    s.remembers = true;
+    look_for_starts(&where, &s);
   }
-  return tarn__fail(
-      TARN_E_INVALID, "free: no block starts at 0x%llx: %s has no pools",
-      (unsigned long long)address, tarn_place_text(place, text, sizeof text));
+  if (s.starts == NULL) return no_pools(place, address);
+  return tarn_pool_free_address(s.starts, address, stream);
 }
 
 // --- exchanging ------------------------------------------------------------
