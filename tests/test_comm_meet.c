@@ -1,38 +1,18 @@
 // Ranks that meet by a path: all come, some do not, some die, and what runs
 // before them have left.
 #include <errno.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/effort.h"
-#include "support/party.h"
-#include "support/ranks.h"
-#include "support/run.h"
-
-static party_guest guest_of(size_t rank, size_t size) {
-  return (party_guest){.path = party_path(),
-                       .rank = rank,
-                       .size = size,
-                       .word = &party_words()[rank]};
-}
-
-static void assert_told(size_t rank, tarn_status status, const char *text) {
-  const party_word *word = &party_words()[rank];
-  ck_assert_msg(word->status == status, "rank %zu: %s '%s'", rank,
-                tarn_status_name(word->status), word->text);
-  ck_assert_msg(strstr(word->text, text) != NULL, "rank %zu: '%s'", rank,
-                word->text);
-}
+#include "test_comm_meet_kit.h"
 
 static bool is_there(const char *path) {
   struct stat info;
@@ -103,14 +83,13 @@ END_TEST
 
 // Who is not root has no more descriptors under way than a process may have.
 // Ranks that joined while others still wait for theirs would use them all up.
-enum { MANY = 32, NOBODY = 65534, FEW_UNDER_WAY = 120 };
+enum { MANY = 32, FEW_UNDER_WAY = 120 };
 
 static void have_few_under_way(void *unused) {
   struct rlimit now;
   (void)unused;
   if (getuid() == 0) {
-    require(setgroups(0, NULL) == 0);
-    require(setresuid(NOBODY, NOBODY, NOBODY) == 0);
+    require(become_nobody());
     require(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
   }
   require(getrlimit(RLIMIT_NOFILE, &now) == 0);
@@ -120,7 +99,7 @@ static void have_few_under_way(void *unused) {
 
 START_TEST(few_descriptors_may_be_under_way) {
   if (getuid() == 0) {
-    ck_assert_int_eq(chown(party_folder(), NOBODY, (gid_t)-1), 0);
+    ck_assert_int_eq(chown(party_folder(), MEET_NOBODY, (gid_t)-1), 0);
   }
   party_run(&(party_guest){.path = party_path(), .before = have_few_under_way},
             MANY, TARN_OK);
@@ -129,15 +108,6 @@ START_TEST(few_descriptors_may_be_under_way) {
 END_TEST
 
 // --- what was left ---------------------------------------------------------
-
-static int bind_there(int type) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-  ck_assert_int_ge(fd, 0);
-  snprintf(address.sun_path, sizeof address.sun_path, "%s", party_path());
-  ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-  return fd;
-}
 
 START_TEST(a_dead_socket_is_replaced) {
   for (int listens = 0; listens < 2; listens++) {

@@ -2,22 +2,16 @@
 // and with the job; what a rank has too little of; two runs at one path.
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/child.h"
 #include "support/faults.h"
-#include "support/party.h"
-#include "support/ranks.h"
-#include "support/run.h"
+#include "test_comm_meet_kit.h"
 
 static const uint64_t SHORT_MS = 300;
 
@@ -80,11 +74,7 @@ static void put_link(void) {
 
 // Of another kind, and somebody listens.
 static void put_stream(void) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  snprintf(address.sun_path, sizeof address.sun_path, "%s", party_path());
-  ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-  ck_assert_int_eq(listen(fd, 1), 0);
+  ck_assert_int_eq(listen(bind_there(SOCK_STREAM), 1), 0);
 }
 
 START_TEST(what_is_no_socket_of_ranks_stays) {
@@ -116,7 +106,7 @@ START_TEST(a_folder_is_the_users_alone) {
   if (getuid() != 0) {
     note_skipped("a folder of another user", "this is not root");
   } else {
-    ck_assert_int_eq(chown(party_folder(), 65534, (gid_t)-1), 0);
+    ck_assert_int_eq(chown(party_folder(), MEET_NOBODY, (gid_t)-1), 0);
     assert_status(meet_alone_at(party_path()), TARN_E_INVALID);
     assert_error_says("is another user's");
     ck_assert_int_eq(chown(party_folder(), 0, (gid_t)-1), 0);
@@ -160,21 +150,11 @@ END_TEST
 
 static pid_t start(size_t word, size_t rank, size_t size, const char *job,
                    uint64_t timeout_ms) {
-  party_guest guest = {.path = party_path(),
-                       .rank = rank,
-                       .size = size,
-                       .job = job,
-                       .timeout_ms = timeout_ms,
-                       .word = &party_words()[word]};
+  party_guest guest = guest_of(rank, size);
+  guest.job = job;
+  guest.timeout_ms = timeout_ms;
+  guest.word = &party_words()[word];
   return party_start(&guest);
-}
-
-static void assert_told(size_t word, tarn_status status, const char *text) {
-  const party_word *told = &party_words()[word];
-  ck_assert_msg(told->status == status, "%zu: %s '%s'", word,
-                tarn_status_name(told->status), told->text);
-  ck_assert_msg(strstr(told->text, text) != NULL, "%zu: '%s'", word,
-                told->text);
 }
 
 START_TEST(two_of_one_number_are_told_to_all) {
@@ -251,14 +231,11 @@ END_TEST
 
 // What a rank would say, of a user who is none: the connection ends unheard.
 static _Noreturn void be_nobody(void) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct sockaddr_un address = address_at(path_shown());
   unsigned char bytes[512] = {0};
   child_begin(60);
-  MUST(setgroups(0, NULL) == 0);
-  MUST(setresuid(65534, 65534, 65534) == 0);
+  MUST(become_nobody());
   int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  snprintf(address.sun_path, sizeof address.sun_path, "%.107s",
-           party_words()[PARTY_MOST - 1].text);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
     _exit(errno == EACCES ? 2 : 3);
   (void)send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
@@ -268,7 +245,7 @@ static _Noreturn void be_nobody(void) {
 
 static int end_of_nobody(void) {
   int end = 0;
-  snprintf(party_words()[PARTY_MOST - 1].text, 128, "%s", party_path());
+  show_path();
   pid_t child = fork();
   require(child >= 0);
   if (child == 0) be_nobody();
@@ -305,9 +282,8 @@ END_TEST
 // all the same.
 START_TEST(who_says_nothing_is_in_nobodys_way) {
   enum { SILENT = 90 };
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct sockaddr_un address = address_at(party_path());
   int fds[SILENT];
-  snprintf(address.sun_path, sizeof address.sun_path, "%s", party_path());
   pid_t host = start(0, 0, 2, NULL, 0);
   party_await_host(NULL);
   for (int i = 0; i < SILENT; i++) {
@@ -335,13 +311,11 @@ static void start_twice(bool with_jobs) {
   static const char *const jobs[] = {"one", "other"};
   pid_t children[2 * RANKS];
   for (size_t i = 0; i < 2 * RANKS; i++) {
-    party_guest guest = {.path = party_path(),
-                         .rank = i / 2,
-                         .size = RANKS,
-                         .timeout_ms = 400,
-                         .job = with_jobs ? jobs[i % 2] : NULL,
-                         .party = (int64_t)(i % 2),
-                         .word = &party_words()[i]};
+    party_guest guest = guest_of(i / 2, RANKS);
+    guest.timeout_ms = 400;
+    guest.job = with_jobs ? jobs[i % 2] : NULL;
+    guest.party = (int64_t)(i % 2);
+    guest.word = &party_words()[i];
     children[i] = party_start(&guest);
   }
   for (size_t i = 0; i < 2 * RANKS; i++)
@@ -414,8 +388,7 @@ static _Noreturn void be_poor(size_t rank, shortage lack) {
   if (rank != 0) party_await_host(NULL);
   if (lack.fds >= 0) leave_descriptors(lack.fds);
   if (lack.memory != 0) faults_arm(lack.memory, FAULTS_ONCE);
-  tarn_status status = tarn_comm_meet(party_words()[PARTY_MOST - 1].text, rank,
-                                      3, &options, &comm);
+  tarn_status status = tarn_comm_meet(path_shown(), rank, 3, &options, &comm);
   bool struck = faults_disarm();
   MUST(setrlimit(RLIMIT_NOFILE, &now) == 0);
   party_words()[0].status = status;
@@ -434,12 +407,11 @@ static _Noreturn void be_poor(size_t rank, shortage lack) {
 static tarn_status meet_with_a_poor_one(size_t rank, shortage lack) {
   pid_t children[3];
   const size_t others[] = {rank == 0 ? 1 : 0, rank == 2 ? 1 : 2};
-  snprintf(party_words()[PARTY_MOST - 1].text, 128, "%s", party_path());
+  show_path();
   children[0] = fork();
   require(children[0] >= 0);
   if (children[0] == 0) be_poor(rank, lack);
-  for (int i = 0; rank == 0 && i < 30 && access(party_path(), F_OK) != 0; i++)
-    usleep(1000);
+  if (rank == 0) await_path_shown(NULL);
   for (size_t i = 0; i < 2; i++)
     children[1 + i] = start(1 + i, others[i], 3, NULL, SHORT_MS);
   for (size_t i = 0; i < 3; i++)
