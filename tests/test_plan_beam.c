@@ -1,6 +1,7 @@
 // The beam: plans that hold, on small problems of every kind and on real ones.
 #include "plan/beam.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "bench/plan_packings.h"
@@ -353,11 +354,37 @@ START_TEST(without_memory) {
 }
 END_TEST
 
+// --- who uses which --------------------------------------------------------
+
+// A perfect packing that takes 89,290 nodes, with beams of skylines where no
+// room is to be left. With beams of spots alone there is none within a million.
+START_TEST(tight_problems_are_solved_with_skylines) {
+  plan_packing made = plan_packing_make(
+      (plan_packing_spec){.count = 200, .steps = 60, .seed = 3});
+  tarn_plan_problem problem = {.struct_size = sizeof problem,
+                               .buffers = made.buffers,
+                               .count = made.count};
+  tarn_plan_options options = {.struct_size = sizeof options,
+                               .time_limit = INFINITY,
+                               .node_limit = 200000};
+  tarn_plan_info info = {.struct_size = sizeof info};
+  tarn_plan *plan = NULL;
+  assert_ok(tarn_plan_solve(&problem, &options, &plan));
+  assert_ok(tarn_plan_query(plan, &info));
+  ck_assert_int_eq(info.answer, TARN_PLAN_OPTIMAL);
+  ck_assert_uint_eq(info.height, PLAN_PACKING_HEIGHT);
+  ck_assert_uint_lt(info.nodes, options.node_limit);
+  tarn_plan_destroy(plan);
+  plan_packing_free(&made);
+}
+END_TEST
+
 int main(void) {
   faults_install();
   Suite *suite = suite_create("plan_beam");
   ADD_CASE(suite, "plans", plans_hold, plans_of_skylines_hold,
-           tight_is_what_leaves_no_room);
+           tight_is_what_leaves_no_room,
+           tight_problems_are_solved_with_skylines);
   TCase *each = tcase_create("each kind of states");
   tcase_set_timeout(each, 60);
   tcase_add_loop_test(each, merged_pairs_are_one, 0, KINDS);
