@@ -13,7 +13,7 @@
 enum { TRIES_PER_LOOK = 64 };
 
 typedef struct try {
-  tarn__plan_mark_of_state mark;
+  tarn__plan_standing standing;
   uint32_t parent;
   uint32_t chosen;
 }
@@ -101,7 +101,8 @@ static void try_all(tarn__plan_beam *b, uint32_t parent) {
   for (uint32_t i = 0; i < count; i++) {
     try *t = &b->tries[b->try_count];
     b->nodes++;
-    if (!b->type->step(b->states, from, b->choices, i, to, &t->mark)) continue;
+    if (!b->type->step(b->states, from, b->choices, i, to, &t->standing))
+      continue;
     t->parent = parent;
     t->chosen = i;
     b->try_count++;
@@ -111,8 +112,8 @@ static void try_all(tarn__plan_beam *b, uint32_t parent) {
 static int by_guide(const void *x, const void *y) {
   const try *a = x;
   const try *b = y;
-  if (a->mark.guide != b->mark.guide) {
-    return a->mark.guide < b->mark.guide ? -1 : 1;
+  if (a->standing.guide != b->standing.guide) {
+    return a->standing.guide < b->standing.guide ? -1 : 1;
   }
   if (a->parent != b->parent) return a->parent < b->parent ? -1 : 1;
   return (a->chosen > b->chosen) - (a->chosen < b->chosen);
@@ -120,10 +121,10 @@ static int by_guide(const void *x, const void *y) {
 
 // Those that are alike have the same guide and stand near each other.
 static bool is_alike(const try *tries, size_t at) {
-  const tarn__plan_mark_of_state *mark = &tries[at].mark;
-  for (size_t i = at; i-- > 0 && tries[i].mark.guide == mark->guide;) {
-    if (tries[i].mark.key.low == mark->key.low &&
-        tries[i].mark.key.high == mark->key.high) {
+  const tarn__plan_standing *standing = &tries[at].standing;
+  for (size_t i = at; i-- > 0 && tries[i].standing.guide == standing->guide;) {
+    if (tries[i].standing.key.low == standing->key.low &&
+        tries[i].standing.key.high == standing->key.high) {
       return true;
     }
   }
@@ -131,10 +132,10 @@ static bool is_alike(const try *tries, size_t at) {
 }
 
 static void keep(tarn__plan_beam *b, const try *t, size_t to) {
-  tarn__plan_mark_of_state mark;
+  tarn__plan_standing standing;
   size_t from = b->level + t->parent;
   (void)b->type->choices(b->states, from, b->choices);
-  (void)b->type->step(b->states, from, b->choices, t->chosen, to, &mark);
+  (void)b->type->step(b->states, from, b->choices, t->chosen, to, &standing);
 }
 
 static void keep_best(tarn__plan_beam *b, uint32_t width) {

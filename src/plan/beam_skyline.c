@@ -303,12 +303,12 @@ static uint64_t guide_of(const skylines *all, const skyline *s) {
 }
 
 static bool step(void *states, size_t from, const uint32_t *choices,
-                 size_t chosen, size_t to, tarn__plan_mark_of_state *out) {
+                 size_t chosen, size_t to, tarn__plan_standing *out) {
   skylines *all = states;
   skyline *s = &all->all[to];
   copy(all, &all->all[from], s);
   if (!put_down(all, s, choices[chosen])) return false;
-  *out = (tarn__plan_mark_of_state){guide_of(all, s), s->key};
+  *out = (tarn__plan_standing){guide_of(all, s), s->key};
   return true;
 }
 

@@ -441,7 +441,7 @@ static bool follow(terrain *t, const spot *from, const uint32_t *choices,
 }
 
 static bool step(void *states, size_t from, const uint32_t *choices,
-                 size_t chosen, size_t to, tarn__plan_mark_of_state *out) {
+                 size_t chosen, size_t to, tarn__plan_standing *out) {
   terrain *t = states;
   copy(t, &t->spots[from], &t->spots[to]);
   t->changed_count = 0;
@@ -451,7 +451,7 @@ static bool step(void *states, size_t from, const uint32_t *choices,
   for (size_t i = 0; i < t->changed_count; i++) {
     t->is_changed[t->changed[i]] = false;
   }
-  *out = (tarn__plan_mark_of_state){t->spots[to].guide, t->spots[to].key};
+  *out = (tarn__plan_standing){t->spots[to].guide, t->spots[to].key};
   return holds;
 }
 

@@ -9,11 +9,11 @@
 #include "plan/beam.h"
 #include "plan/failed.h"
 
-// What a beam compares states by.
-typedef struct tarn__plan_mark_of_state {
+// Where a state stands among others: what a beam compares them by.
+typedef struct tarn__plan_standing {
   uint64_t guide;      // the less, the better
   tarn__plan_key key;  // of two states that are alike the same
-} tarn__plan_mark_of_state;
+} tarn__plan_standing;
 
 typedef struct tarn__plan_states_type {
   size_t most_choices;  // of one state
@@ -37,7 +37,7 @@ typedef struct tarn__plan_states_type {
   // State |to| is the one after |from| in which choice |chosen| is put down.
   // False: it fails, and |to| is no state.
   bool (*step)(void *states, size_t from, const uint32_t *choices,
-               size_t chosen, size_t to, tarn__plan_mark_of_state *out);
+               size_t chosen, size_t to, tarn__plan_standing *out);
 
   // The offsets by item; NULL: not all items are down.
   const uint64_t *(*plan)(void *states, size_t at);
