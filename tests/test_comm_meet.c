@@ -1,9 +1,7 @@
 // Ranks that meet by a path: all come, some do not, some die, and what runs
 // before them have left.
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
