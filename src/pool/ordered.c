@@ -47,16 +47,16 @@ static inline size_t count_eight(const tarn_addr *a, size_t apart,
          (size_t)(a[6 * apart] <= address) + (size_t)(a[7 * apart] <= address);
 }
 
-// Asks for the line of each row of |pieces|.
-static inline void fetch_eight(tarn__piece *const *pieces) {
+// Asks for the lines of eight of them, so far |apart|.
+static inline void fetch_eight(tarn__piece *const *pieces, size_t apart) {
   __builtin_prefetch(pieces);
-  __builtin_prefetch(pieces + ROW);
-  __builtin_prefetch(pieces + 2 * ROW);
-  __builtin_prefetch(pieces + 3 * ROW);
-  __builtin_prefetch(pieces + 4 * ROW);
-  __builtin_prefetch(pieces + 5 * ROW);
-  __builtin_prefetch(pieces + 6 * ROW);
-  __builtin_prefetch(pieces + 7 * ROW);
+  __builtin_prefetch(pieces + apart);
+  __builtin_prefetch(pieces + 2 * apart);
+  __builtin_prefetch(pieces + 3 * apart);
+  __builtin_prefetch(pieces + 4 * apart);
+  __builtin_prefetch(pieces + 5 * apart);
+  __builtin_prefetch(pieces + 6 * apart);
+  __builtin_prefetch(pieces + 7 * apart);
 }
 
 // How many of the leaf's are not above |address|, which is not NONE. Each
@@ -66,7 +66,7 @@ static inline void fetch_eight(tarn__piece *const *pieces) {
 // memory of the next search before it has that of this one.
 static inline size_t count_up_to(const tarn__ordered_leaf *leaf,
                                  tarn_addr address) {
-  fetch_eight(leaf->pieces);
+  fetch_eight(leaf->pieces, ROW);
   size_t rows = count_eight(leaf->addresses, ROW, address);
   size_t full = rows > 0 ? (rows - 1) * ROW : 0;
   return full + count_eight(&leaf->addresses[full], 1, address);
