@@ -114,6 +114,33 @@ START_TEST(blocks_that_come_and_go_are_found) {
 }
 END_TEST
 
+// So many that the order has hundreds of leaves, which split and end: no_pool
+// gives what is freed back to the host, and takes other memory later.
+START_TEST(many_blocks_are_found) {
+  enum { MANY = EFFORT(10000, 4000), ROUNDS = 3 };
+  static tarn_block blocks[MANY];
+  tarn_pool *pool = host_pool("no_pool");
+  for (size_t i = 0; i < MANY; i++)
+    blocks[i] = take(pool, i * 7919 % 3000 + 1);
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    for (size_t i = 0; i < MANY; i++)
+      assert_in(blocks[i], (size_t)mix(round, i) % blocks[i].size);
+    assert_ok(tarn__front_check(pool));
+    for (size_t i = 0; i < MANY; i++) {
+      if (mix(round, i) % 3 == 0) give(blocks[i]);
+    }
+    for (size_t i = MANY; i-- > 0;) {
+      if (mix(round, i) % 3 == 0)
+        blocks[i] = take(pool, (i + round) * 6007 % 5000 + 1);
+    }
+  }
+  for (size_t i = 0; i < MANY; i++)
+    give(blocks[i]);
+  assert_not_in(blocks[0], blocks[0].address);
+  assert_ok(tarn__front_check(pool));
+}
+END_TEST
+
 START_TEST(a_change_of_strategy_is_no_matter) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block first = take(pool, 10000);
@@ -355,8 +382,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool: blocks by address");
   ADD_CASE(suite, "inside", every_byte_of_a_block_is_in_it,
-           blocks_that_come_and_go_are_found, a_change_of_strategy_is_no_matter,
-           blocks_of_a_step_are_found, a_guard_is_no_part_of_a_block);
+           blocks_that_come_and_go_are_found, many_blocks_are_found,
+           a_change_of_strategy_is_no_matter, blocks_of_a_step_are_found,
+           a_guard_is_no_part_of_a_block);
   ADD_CASE(suite, "places", all_pools_of_a_place_are_searched,
            a_second_free_at_a_place_names_the_tag, a_place_must_be_one,
            a_place_without_pools_has_no_blocks, a_callback_may_not_ask);
