@@ -94,8 +94,8 @@ static inline meet_board *meet_board_of_all(void) {
 typedef struct meet_seat {
   size_t rank;
   size_t size;
-  uint64_t timeout_ms;      // also of the allgather
-  tarn_comm_gather gather;  // its context is the seat
+  uint64_t timeout_ms;       // also of the allgather
+  tarn_comm_gather *gather;  // its context is the seat
   uint32_t flags;
   bool no_out;
   int wrong;  // the test's own
