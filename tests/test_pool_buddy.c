@@ -158,8 +158,9 @@ START_TEST(an_alignment_that_nobody_has_is_refused) {
   fake_add();
   static const char *const places[] = {"fake:0", "cpu:0"};
   for (size_t i = 0; i < 4; i++) {
-    tarn_pool_options options = {sizeof options, "buddy_pool", 0,
-                                 i % 2 != 0 ? TARN_POOL_DRY : 0};
+    tarn_pool_options options = {.struct_size = sizeof options,
+                                 .strategy = "buddy_pool",
+                                 .flags = i % 2 != 0 ? TARN_POOL_DRY : 0};
     assert_ok(tarn_device_open(places[i / 2], &device));
     assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
     for (int bits = 62; bits <= 63; bits++) {

@@ -12,7 +12,10 @@ static const size_t GIB = (size_t)1 << 30;
 
 static tarn_pool *pool_with(tarn_place place, const char *strategy,
                             size_t limit, uint32_t flags) {
-  tarn_pool_options options = {sizeof options, strategy, limit, flags};
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy,
+                               .limit = limit,
+                               .flags = flags};
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_create(place, &options, &pool));
   return pool;
@@ -225,7 +228,10 @@ END_TEST
 
 static void create_and_use(void *context) {
   const char *const *strategy = context;
-  tarn_pool_options options = {sizeof options, *strategy, GIB, TARN_POOL_DRY};
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = *strategy,
+                               .limit = GIB,
+                               .flags = TARN_POOL_DRY};
   tarn_pool *pool = NULL;
   tarn_block blocks[4] = {0};
   tarn_status status = tarn_pool_create(TARN_HOST, &options, &pool);

@@ -121,9 +121,9 @@ START_TEST(options_are_checked) {
   refuse_options(TARN_HOST, (tarn_pool_options){.struct_size = 8},
                  TARN_E_INVALID);
   refuse_options(TARN_HOST,
-                 (tarn_pool_options){.struct_size = size, .flags = 1u << 2},
+                 (tarn_pool_options){.struct_size = size, .flags = 1u << 3},
                  TARN_E_INVALID);
-  assert_error_says("0x4");
+  assert_error_says("0x8");
   refuse_options(TARN_HOST,
                  (tarn_pool_options){.struct_size = size, .strategy = "none"},
                  TARN_E_INVALID);

@@ -318,7 +318,10 @@ END_TEST
 // --- dry pools -------------------------------------------------------------
 
 static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
-  tarn_pool_options options = {sizeof options, strategy, limit, TARN_POOL_DRY};
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy,
+                               .limit = limit,
+                               .flags = TARN_POOL_DRY};
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_create(place, &options, &pool));
   return pool;

@@ -22,7 +22,8 @@ static inline void close_fake(void) {
 
 static inline tarn_pool *pool_with(tarn_place place, const char *strategy,
                                    uint32_t flags) {
-  tarn_pool_options options = {sizeof options, strategy, 0, flags};
+  tarn_pool_options options = {
+      .struct_size = sizeof options, .strategy = strategy, .flags = flags};
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_create(place, &options, &pool));
   return pool;

@@ -160,7 +160,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
 //
 // TARN_E_INVALID      no such strategy or option: nothing has changed.
 // TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER: a graph may use what
-//                     the strategy holds.
+//                     the strategy holds; or over memory of the caller's.
 // TARN_E_DEVICE       exchanged, but the device refused some idle memory.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_exchange(tarn_pool *pool,
                                                         const char *strategy);
@@ -190,11 +190,39 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 // TARN_E_UNSUPPORTED, and TARN_POOL_DEBUG is not looked at.
 #define TARN_POOL_DRY (1u << 1)
 
+// Memory that the caller has already, for a pool to cut into blocks: a slab of
+// another library, a mapped file, a block of another pool. It is at the place
+// of the pool, and may begin at any address. Both 0: the device is asked.
+//
+//   tarn_pool_options options = {.struct_size = sizeof options,
+//                                .memory = {tarn_addr_of(slab), slab_size}};
+//   status = tarn_pool_create(TARN_HOST, &options, &pool);
+//
+// The pool holds all of it from its beginning to its end, and that is its
+// limit: |limit| must be 0. The device is asked for nothing and given nothing;
+// trimming changes nothing. The bytes are neither read nor written, but where
+// the pool debugs. Blocks begin at multiples of what the strategy cuts by, so
+// that a few bytes at either end may serve none.
+//
+// no_pool and async_pool cannot cut up memory, sizes of the device and options
+// about them do not count, and the strategy cannot be exchanged. Such a block
+// may lie inside of a block of another pool, so that tarn_block_of and
+// tarn_free pass these pools over: ask by the pool.
+//
+// Lifetime: the memory stays the caller's, who keeps it and leaves it alone
+//           until tarn_pool_destroy, which leaves it as it is. Two pools over
+//           the same bytes give them out twice; nobody looks for that.
+typedef struct tarn_pool_memory {
+  tarn_addr address;
+  size_t size;  // bytes
+} tarn_pool_memory;
+
 typedef struct tarn_pool_options {
   size_t struct_size;
-  const char *strategy;  // as for tarn_pool_use; NULL: the default
-  size_t limit;          // as for tarn_pool_limit; 0: none
-  uint32_t flags;        // TARN_POOL_...
+  const char *strategy;     // as for tarn_pool_use; NULL: the default
+  size_t limit;             // as for tarn_pool_limit; 0: none
+  uint32_t flags;           // TARN_POOL_...
+  tarn_pool_memory memory;  // 0: the device's
 } tarn_pool_options;
 
 // A pool at |place| that is nobody else's: tarn_pool_of does not find it, and
@@ -204,9 +232,11 @@ typedef struct tarn_pool_options {
 // Lifetime:           until tarn_pool_destroy; the device cannot be closed
 //                     before.
 // TARN_E_INVALID      no such strategy, option, flag or place, or one of the
-//                     environment's variables is wrong.
+//                     environment's variables is wrong; |memory| of 0 bytes, at
+//                     0, beyond all addresses, too small for a block, with a
+//                     |limit| or with TARN_POOL_DRY.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind, or the strategy
-//                     cannot do what a flag asks for.
+//                     cannot do what a flag or |memory| asks for.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
     tarn_place place, const tarn_pool_options *options, tarn_pool **out_pool);
@@ -281,7 +311,8 @@ TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
 
 // The same for callers who keep only the address and the place, as free() of C.
 // The block may be of the place's pool or of one of tarn_pool_create, but of
-// none made with TARN_POOL_DRY: those addresses are not the place's own.
+// none made with TARN_POOL_DRY, whose addresses are not the place's own, nor of
+// one over memory of the caller's.
 // |address| is that of a block's start; the text says which block one inside
 // belongs to (tarn_block_of finds it).
 //
@@ -346,8 +377,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
 //   // address == block.address + offset, offset < block.size
 //
 // All pools of the place are searched, the place's own first, but for those
-// made with TARN_POOL_DRY: two of them may have the same address. Of such a
-// pool tarn_pool_block_of finds blocks, as of any that is known.
+// made with TARN_POOL_DRY, two of which may have the same address, and those
+// over memory of the caller's, whose blocks may lie in others. Of such a pool
+// tarn_pool_block_of finds blocks, as of any that is known.
 //
 // Lifetime:       of the block, which stays its owner's: what is found is one
 //                 more copy, and only one copy is freed. The caller sees to it
@@ -367,7 +399,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_of(tarn_place place,
                                                    tarn_block *out_block,
                                                    size_t *out_offset);
 
-// The same among the blocks of one pool, be it a dry one.
+// The same among the blocks of one pool, be it a dry one or over memory of the
+// caller's.
 //
 // Cost:           O(log of its blocks), and as above; of a start also O(1)
 //                 where blocks were taken since the last call.
@@ -520,7 +553,7 @@ typedef enum tarn_sleep_mode {
 // TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; a
 //                     block is of one that was replaced, was taken while the
 //                     pool debugged, or exceeds the device's largest chunk;
-//                     or a pool made with TARN_POOL_DEFER or TARN_POOL_DRY.
+//                     or a pool with a flag, or over memory of the caller's.
 //                     The text says which. Nothing has changed, nor after the
 //                     next three.
 // TARN_E_NOMEM        the host has not enough for what is to be saved.

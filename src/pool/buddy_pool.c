@@ -91,6 +91,8 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   tarn_list_init(&self->parts);
   size_t unit = 0;
   tarn_status status = read_sizes(self, options, &unit);
+  // There is no device to leave larger ones to.
+  if (tarn__front_has_own(strategy->pool)) self->max = SIZE_MAX;
   if (status == TARN_OK) status = tarn__buddies_init(&self->buddies, unit);
   return status;
 }
@@ -168,10 +170,11 @@ static tarn_status give_back(buddy *self, part *p) {
 }
 
 static tarn_status give_idle(buddy *self, size_t target, bool unused) {
-  const size_t *held = &self->base.pool->stats.reserved_bytes;
+  const tarn_pool *pool = self->base.pool;
   tarn_status first = TARN_OK;
   part *p = NULL;
-  while (*held > target && (p = find_idle(self, unused)) != NULL) {
+  while (tarn__front_surplus(pool, target) != 0 &&
+         (p = find_idle(self, unused)) != NULL) {
     tarn_status status = give_back(self, p);
     if (first == TARN_OK) first = status;
   }

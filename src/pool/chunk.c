@@ -47,6 +47,9 @@ tarn_status tarn__chunk_grow(tarn__strategy *strategy, tarn__request *request,
   tarn__request whole = *request;
   bool first = !strategy->started;
   tarn_status status = TARN_FULL;
+  if (tarn__front_has_own(strategy->pool)) {
+    return tarn__source_adopt(strategy, growth->unit, out_piece);
+  }
   whole.whole = true;
   if (whole.align < growth->unit) whole.align = growth->unit;
   strategy->started = true;

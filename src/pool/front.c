@@ -18,16 +18,22 @@
 // Where there are ranges, memory comes by pages, not in large pieces. What a
 // graph was captured with must not go back when it is freed, so that no block
 // of such a pool is asked for by itself.
-static tarn__sizes sizes_of(tarn_place_kind kind, uint32_t flags,
+static tarn__sizes sizes_of(tarn_place_kind kind,
+                            const tarn_pool_options *options,
                             const tarn_device_info *info) {
   tarn__sizes sizes = {.chunk = 1, .most = SIZE_MAX, .largest = SIZE_MAX};
   uint32_t own = kind == TARN_PLACE_DEVICE ? info->functions : 0;
   if (kind == TARN_PLACE_DEVICE) sizes.chunk = info->min_chunk;
+  if (options->memory.size != 0) {
+    sizes.first = sizes.later = options->memory.size;
+    return sizes;
+  }
   if ((info->extensions & TARN_EXTENSION_RANGES) == 0) {
     if ((own & TARN_FN_INIT_SIZE) != 0) sizes.first = info->init_size;
     if ((own & TARN_FN_REALLOC_SIZE) != 0) sizes.later = info->realloc_size;
   }
-  if ((own & TARN_FN_MAX_CHUNK) != 0 && (flags & TARN_POOL_DEFER) == 0) {
+  if ((own & TARN_FN_MAX_CHUNK) != 0 &&
+      (options->flags & TARN_POOL_DEFER) == 0) {
     size_t most = info->max_chunk & ~(sizes.chunk - 1);
     sizes.most = info->max_chunk;
     sizes.largest = most > info->padding ? most - info->padding : 0;
@@ -54,8 +60,13 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
   if (place.kind == TARN_PLACE_DEVICE || info.host_accessible) {
     pool->extensions = info.extensions;
   }
-  pool->sizes = sizes_of(place.kind, options->flags, &info);
+  pool->sizes = sizes_of(place.kind, options, &info);
   if (status != TARN_OK) return status;
+  if (options->memory.size != 0) {
+    pool->extensions = 0;  // they are for memory that the device is asked for
+    tarn__supply_init_own(&pool->supply, place, device, options->memory);
+    return TARN_OK;
+  }
   if ((options->flags & TARN_POOL_DRY) != 0) {
     return tarn__supply_init_dry(&pool->supply, place, device, options->limit);
   }
@@ -110,6 +121,36 @@ static tarn_status check_for_captures(const tarn_pool *pool) {
                     type->name);
 }
 
+// Has a block cut out of memory of the caller's, so that all of it is the
+// strategy's from the beginning.
+static tarn_status try_own_memory(tarn_pool *pool) {
+  tarn__strategy *strategy = pool->current;
+  tarn__request request = {.size = 1, .align = pool->natural_align};
+  tarn__piece *piece = NULL;
+  tarn__front_enter(pool);
+  tarn_status status = strategy->type->take(strategy, &request, &piece);
+  if (status == TARN_OK) status = strategy->type->give(strategy, piece);
+  if (status == TARN_OK) status = strategy->type->trim(strategy, 0);
+  tarn__front_leave(pool);
+  return status;
+}
+
+// A strategy that keeps no memory but its pieces' has none to cut up.
+static tarn_status begin_with_own_memory(tarn_pool *pool) {
+  const char *name = pool->current->type->name;
+  const tarn_pool_memory *own = &pool->supply.own;
+  if (pool->current->type->visit_memory == NULL) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: %s cannot cut up memory of the caller's", name);
+  }
+  tarn_status status = try_own_memory(pool);
+  if (status != TARN_FULL) return status;
+  return tarn__fail(TARN_E_INVALID,
+                    "pool: memory of %zu bytes at 0x%llx is too small for a "
+                    "block of %s",
+                    own->size, (unsigned long long)own->address, name);
+}
+
 static tarn_status start(tarn_pool *pool, tarn_place place,
                          const tarn_pool_options *options) {
   const char *strategy =
@@ -122,6 +163,9 @@ static tarn_status start(tarn_pool *pool, tarn_place place,
     status = tarn__strategy_create(pool, strategy, &pool->current);
   }
   if (status == TARN_OK) status = check_for_captures(pool);
+  if (status == TARN_OK && tarn__front_has_own(pool)) {
+    status = begin_with_own_memory(pool);
+  }
   bool plain = options->flags == 0;
   return status == TARN_OK && plain ? tarn__debug_begin(pool) : status;
 }

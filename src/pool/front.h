@@ -92,6 +92,18 @@ struct tarn_pool {
   tarn__freed freed;
 };
 
+// Whether the pool was made over memory of the caller's: it has all that it
+// will ever have.
+static inline bool tarn__front_has_own(const tarn_pool *pool) {
+  return pool->supply.own.size != 0;
+}
+
+// Bytes that the pool holds beyond |target| and may give back.
+static inline size_t tarn__front_surplus(const tarn_pool *pool, size_t target) {
+  size_t held = pool->stats.reserved_bytes;
+  return held > target && !tarn__front_has_own(pool) ? held - target : 0;
+}
+
 // Whether the device wants a block of |size| bytes to be asked for by itself,
 // and to come back when it is freed.
 static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
+#include "pool/extents.h"
 #include "pool/front.h"
 
 enum { KINDS = TARN_PLACE_UNIFIED + 1 };
@@ -154,8 +155,14 @@ typedef struct search {
 // True: the search is over.
 typedef bool look(tarn_pool *pool, search *s);
 
-// Addresses of a dry pool may be those of another, and are nobody's. The lock
-// keeps the pools from ending.
+// Addresses of a dry pool may be those of another, and are nobody's. Memory of
+// the caller's may be a block of another pool, which is what the place has.
+static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
+  return pool->place.kind == kind && pool->supply.dry == NULL &&
+         !tarn__front_has_own(pool);
+}
+
+// The lock keeps the pools from ending.
 static void look_in_own(const grounds *where, look *look_in, search *s) {
   const tarn_list *node = NULL;
   bool done = false;
@@ -164,8 +171,7 @@ static void look_in_own(const grounds *where, look *look_in, search *s) {
   tarn_list_for_each (node, &where->all->own) {
     if (done) break;
     tarn_pool *pool = tarn_list_entry(node, tarn_pool, own_node);
-    bool may_have = pool->place.kind == where->kind && pool->supply.dry == NULL;
-    done = may_have && look_in(pool, s);
+    done = may_have(pool, where->kind) && look_in(pool, s);
   }
   pthread_mutex_unlock(&where->all->lock);
 }
@@ -246,9 +252,10 @@ tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
   tarn__strategy *fresh = NULL;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  if ((pool->flags & TARN_POOL_DEFER) != 0) {
+  if ((pool->flags & TARN_POOL_DEFER) != 0 || tarn__front_has_own(pool)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: one made with TARN_POOL_DEFER keeps its strategy");
+                      "pool: one made with TARN_POOL_DEFER, or over memory of "
+                      "the caller's, keeps its strategy");
   }
   status = tarn__strategy_create(pool, strategy, &fresh);
   return status != TARN_OK ? status : tarn__front_switch(pool, fresh);
@@ -266,6 +273,21 @@ tarn_status tarn_pool_remove(tarn_place place) {
 
 // --- pools of one's own ----------------------------------------------------
 
+// Memory of the caller's is all that there is, so that nothing can limit it.
+static tarn_status check_memory(const tarn_pool_options *options) {
+  tarn_pool_memory memory = options->memory;
+  if (memory.address == 0 && memory.size == 0) return TARN_OK;
+  bool is_some = memory.address != 0 && memory.size != 0 &&
+                 tarn__extents_reach(memory.address, memory.size);
+  bool is_all = options->limit == 0 && (options->flags & TARN_POOL_DRY) == 0;
+  if (is_some && is_all) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "pool options: memory of %zu bytes at 0x%llx, with a limit "
+                    "of %zu and flags 0x%x",
+                    memory.size, (unsigned long long)memory.address,
+                    options->limit, options->flags);
+}
+
 // All fields of what the caller knows of, the others 0.
 static tarn_status read_options(const tarn_pool_options *given,
                                 tarn_pool_options *out) {
@@ -279,8 +301,10 @@ static tarn_status read_options(const tarn_pool_options *given,
   }
   memcpy(out, given, size);
   out->struct_size = sizeof *out;
-  if ((out->flags & ~(TARN_POOL_DEFER | TARN_POOL_DRY)) == 0) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "pool options: flags 0x%x", out->flags);
+  if ((out->flags & ~(TARN_POOL_DEFER | TARN_POOL_DRY)) != 0) {
+    return tarn__fail(TARN_E_INVALID, "pool options: flags 0x%x", out->flags);
+  }
+  return check_memory(out);
 }
 
 tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,

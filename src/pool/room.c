@@ -75,12 +75,16 @@ static memory ask_device(tarn_pool *pool) {
   return (memory){.total = 0};
 }
 
+// Where the pool asks nobody, what it is told is all that there is.
+static bool is_final(const tarn_pool *pool) {
+  return (pool->flags & TARN_POOL_DRY) != 0 || tarn__front_has_own(pool);
+}
+
 // Whether |m.free| means that no more can be had. A driver that frees in the
 // order of streams may keep memory and count it as used, and one that never
 // reports any free memory does not know.
 static bool is_exact(const tarn_pool *pool, memory m) {
-  bool is_dry = (pool->flags & TARN_POOL_DRY) != 0;
-  return is_dry || (!pool->current->ordered && m.free != 0);
+  return is_final(pool) || (!pool->current->ordered && m.free != 0);
 }
 
 // What there can be for a request now; SIZE_MAX: unknown.
@@ -101,6 +105,7 @@ static size_t room_when_freed(const tarn_pool *pool, memory m) {
 static tarn_status refuse(const tarn_pool *pool, memory m) {
   char text[TARN__BYTES_TEXT];
   bool exact = is_exact(pool, m);
+  if (tarn__front_has_own(pool)) return tarn__source_refuse_own();
   return tarn__fail(TARN_FULL, "there are only %s%s",
                     tarn__bytes_text(exact ? m.free : m.total, text),
                     exact ? " free" : "");

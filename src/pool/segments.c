@@ -177,9 +177,9 @@ static void free_all(tarn__segment *segment) {
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
                                 size_t target, bool unused) {
-  size_t held = strategy->pool->stats.reserved_bytes;
-  if (held <= target) return TARN_OK;
-  wish w = {.zone = zone, .enough = held - target, .unused = unused};
+  size_t surplus = tarn__front_surplus(strategy->pool, target);
+  if (surplus == 0) return TARN_OK;
+  wish w = {.zone = zone, .enough = surplus, .unused = unused};
   parting p = part(segments, &w);
   if (p.count == 0) return TARN_OK;
   for (const tarn__segment *s = p.all; s != NULL; s = s->next) {

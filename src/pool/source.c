@@ -195,6 +195,36 @@ static bool round_up(const tarn_pool *pool, size_t size, size_t padding,
          tarn_size_align_up(*out_size, pool->sizes.chunk, out_size);
 }
 
+// --- memory of the caller's ------------------------------------------------
+
+tarn_status tarn__source_refuse_own(void) {
+  return tarn__fail(TARN_FULL, "the memory that it was made over has no room");
+}
+
+// Nobody is asked, so that the lock is kept and no other thread finds nothing
+// meanwhile.
+tarn_status tarn__source_adopt(tarn__strategy *strategy, size_t unit,
+                               tarn__piece **out_piece) {
+  tarn_pool *pool = strategy->pool;
+  const tarn_pool_memory *own = &pool->supply.own;
+  size_t skipped = (size_t)(-own->address & (unit - 1));
+  *out_piece = NULL;
+  if (pool->stats.reserved_bytes != 0) return tarn__source_refuse_own();
+  if (skipped >= own->size || own->size - skipped < unit) {
+    return tarn__source_refuse_own();
+  }
+  tarn__piece *piece = tarn__pieces_take(&pool->pieces);
+  if (piece == NULL) return TARN_E_NOMEM;
+  piece->owner = strategy;
+  piece->base = own->address;
+  piece->base_size = own->size;
+  piece->address = own->address + skipped;
+  piece->size = (own->size - skipped) & ~(unit - 1);
+  commit_grow(pool, piece, 0);
+  *out_piece = piece;
+  return TARN_OK;
+}
+
 bool tarn__source_round(const tarn_pool *pool, size_t size, size_t *out_size) {
   return round_up(pool, size, pool->padding, out_size);
 }
@@ -205,6 +235,7 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   size_t padding = request->whole ? 0 : pool->padding;
   size_t padded = 0;
   *out_piece = NULL;
+  if (tarn__front_has_own(pool)) return tarn__source_refuse_own();
   if (!round_up(pool, size, padding, &padded)) return over_limit(pool);
   if (!within_limit(pool, padded)) return over_limit(pool);
   tarn__piece *piece = tarn__pieces_take(&pool->pieces);

@@ -155,6 +155,18 @@ TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
                                               size_t size,
                                               tarn__piece **out_piece);
 
+// The memory of the caller's that the pool was made over, as a piece to be cut
+// up: it begins at a multiple of |unit|, a power of two, and is a multiple of
+// it long. The lock is kept.
+//
+// TARN_FULL  it was adopted before, or it has no whole unit.
+TARN_MUST_CHECK tarn_status tarn__source_adopt(tarn__strategy *strategy,
+                                               size_t unit,
+                                               tarn__piece **out_piece);
+
+// TARN_FULL, with a text: such a pool never gets more than it was made over.
+tarn_status tarn__source_refuse_own(void);
+
 // Gives pieces, a list linked by |next| that ends with NULL, back to the
 // device, each when the stream of its last use is done with it. The lock is let
 // go meanwhile. The pieces are gone in any case; the first failure is returned.

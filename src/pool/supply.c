@@ -1,4 +1,5 @@
-// The device as the supply of a pool: each call is one of the device room's.
+// The device as the supply of a pool: each call is one of the device room's;
+// and memory of the caller's.
 #include "pool/supply.h"
 
 #include "base/os.h"
@@ -84,4 +85,35 @@ void tarn__supply_init(tarn__supply *supply, tarn_place place,
                        tarn_device *device) {
   *supply =
       (tarn__supply){.calls = &device_calls, .place = place, .device = device};
+}
+
+// --- memory of the caller's ------------------------------------------------
+
+// What is not in a block is idle, and nothing is free beside that.
+static tarn_status own_memory(const tarn__supply *supply, size_t *out_total,
+                              size_t *out_free) {
+  *out_total = supply->own.size;
+  *out_free = 0;
+  return TARN_OK;
+}
+
+// It is the caller's again without a call.
+static tarn_status leave(const tarn__supply *supply, uint64_t serial,
+                         tarn_addr addr, size_t size) {
+  (void)supply;
+  (void)serial;
+  (void)addr;
+  (void)size;
+  return TARN_OK;
+}
+
+static const tarn__supply_calls own_calls = {
+    .memory = own_memory,
+    .give = leave,
+};
+
+void tarn__supply_init_own(tarn__supply *supply, tarn_place place,
+                           tarn_device *device, tarn_pool_memory memory) {
+  *supply = (tarn__supply){
+      .calls = &own_calls, .place = place, .device = device, .own = memory};
 }

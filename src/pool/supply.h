@@ -1,15 +1,18 @@
-// supply.h - where the memory of a pool comes from: its device, or, in a dry
-// run, nowhere.
+// supply.h - where the memory of a pool comes from: its device, its caller, or,
+// in a dry run, nowhere.
 //
 //   strategy ─► source, chunks, regions ─► supply ─┬► the device
+//                                                  ├► memory of the caller's
 //                                                  └► a made-up address space
 //
-// The books are kept in front of it, so that nobody there knows which of the
-// two it is. Every call is made with the pool's lock let go.
+// The books are kept in front of it, so that nobody there knows which of them
+// it is, but the source: memory of the caller's is not asked for, it is there
+// (tarn__source_adopt). Every call is made with the pool's lock let go.
 #ifndef TARN_POOL_SUPPLY_H_
 #define TARN_POOL_SUPPLY_H_
 
 #include "tarn/device.h"
+#include "tarn/pool.h"
 #include "tarn/range.h"
 
 typedef struct tarn__supply tarn__supply;
@@ -49,11 +52,17 @@ struct tarn__supply {
   tarn_place place;
   tarn_device *device;
   struct tarn__dry *dry;  // of a dry run; else NULL
+  tarn_pool_memory own;   // of the caller's; else all 0
 };
 
 // The memory of |place|, which is one of |device|.
 void tarn__supply_init(tarn__supply *supply, tarn_place place,
                        tarn_device *device);
+
+// |memory| of the caller's, at |place|. Only |memory| and |give| of the calls
+// are there: it is cut up, and nobody asks for more.
+void tarn__supply_init_own(tarn__supply *supply, tarn_place place,
+                           tarn_device *device, tarn_pool_memory memory);
 
 // Addresses without memory, as if |device| had |total| bytes; 0: 1 TiB, or what
 // the device has if that is more.
