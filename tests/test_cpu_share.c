@@ -28,7 +28,7 @@ START_TEST(what_cannot_be_shared) {
   assert_ext_ok(ext->memory_export(0, shared, &fd));
   ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
   assert_ext_wrong(ext->memory_import(0, fd, 2 * GRANULE, &memory),
-                   "is not memory of this device");
+                   "is memory of 65536 bytes, not of 131072");
   ck_assert_uint_eq(memory, 0);
   assert_ext_wrong(ext->memory_import(0, fd, 5, &memory), "not a multiple");
   assert_ext_wrong(ext->memory_import(2, fd, GRANULE, &memory), "no device 2");

@@ -326,7 +326,7 @@ START_TEST(wrong_files_are_refused) {
   uint64_t shared = ext_create(0, GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   assert_ok(ext->memory_export(0, shared, &fd));
   assert_refused(ext->memory_import(0, fd, 2 * GRANULE, &memory),
-                 TARN_E_INVALID, "not of that size");
+                 TARN_E_INVALID, "is memory of 65536 bytes");
   assert_refused(ext->memory_import(0, fd, GRANULE + 1, &memory),
                  TARN_E_INVALID, "not a multiple of 64 KiB");
   // Nobody can make it shorter than its mappings.

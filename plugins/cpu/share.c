@@ -104,12 +104,14 @@ tarn_status tarn__cpu_memory_import(int id, int fd, size_t size,
   // Looked at as it is taken over: |fd| may become another file meanwhile.
   int own = tarn__os_duplicate(fd);
   if (own < 0 && errno != EBADF) return tarn__cpu_refused("a descriptor", size);
-  if (tarn__os_is_memory_file(own, FILE_NAME, size)) {
-    return enter(size, own, out_memory);
-  }
+  size_t there = tarn__os_memory_file_size(own, FILE_NAME);
+  if (there == size) return enter(size, own, out_memory);
   if (own >= 0) tarn__os_close(own);
+  if (there == 0) {
+    return tarn__cpu_fail(TARN_E_INVALID,
+                          "descriptor %d is not memory of this device", fd);
+  }
   return tarn__cpu_fail(TARN_E_INVALID,
-                        "descriptor %d is not memory of this device of %zu "
-                        "bytes",
-                        fd, size);
+                        "descriptor %d is memory of %zu bytes, not of %zu", fd,
+                        there, size);
 }

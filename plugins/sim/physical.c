@@ -209,11 +209,18 @@ static tarn_status check_import(const tarn__sim_device *device, int fd,
                                 size_t size) {
   tarn__sim_call call = TARN__SIM_memory_import;
   if (!tarn__sim_is_granular(size)) return refuse_size(call, device, size);
-  if (tarn__os_is_memory_file(fd, FILE_NAME, size)) return TARN_OK;
+  size_t there = tarn__os_memory_file_size(fd, FILE_NAME);
+  if (there == size) return TARN_OK;
+  if (there == 0) {
+    return tarn__sim_answer(tarn__sim_misuse(
+        "sim:%d: memory_import of %zu bytes: file descriptor %d is not memory "
+        "of a simulated device",
+        device->home.id, size, fd));
+  }
   return tarn__sim_answer(tarn__sim_misuse(
-      "sim:%d: memory_import of %zu bytes: file descriptor %d is not memory of "
-      "a simulated device, or not of that size",
-      device->home.id, size, fd));
+      "sim:%d: memory_import of %zu bytes: file descriptor %d is memory of %zu "
+      "bytes",
+      device->home.id, size, fd, there));
 }
 
 // It counts towards the capacity of the device that made it.

@@ -215,12 +215,16 @@ static bool is_writable(int fd) {
   return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
 }
 
-bool tarn__os_is_memory_file(int fd, const char *name, size_t size) {
+size_t tarn__os_memory_file_size(int fd, const char *name) {
   struct stat info;
   int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & (SEALS | FOREIGN_SEALS)) != SEALS) return false;
-  return fstat(fd, &info) == 0 && (uint64_t)info.st_size == size &&
-         is_writable(fd) && has_name(fd, name);
+  if (seals < 0 || (seals & (SEALS | FOREIGN_SEALS)) != SEALS) return 0;
+  bool is_ours = fstat(fd, &info) == 0 && is_writable(fd) && has_name(fd, name);
+  return is_ours ? (size_t)info.st_size : 0;
+}
+
+bool tarn__os_is_memory_file(int fd, const char *name, size_t size) {
+  return size != 0 && tarn__os_memory_file_size(fd, name) == size;
 }
 
 int tarn__os_duplicate(int fd) {

@@ -79,6 +79,9 @@ TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
 // Whether |fd| is such a file, of that name and size, to be read and written.
 bool tarn__os_is_memory_file(int fd, const char *name, size_t size);
 
+// The size of such a file; 0: |fd| is none of that name.
+size_t tarn__os_memory_file_size(int fd, const char *name);
+
 // Another descriptor of the same file. Neither is ever one of the first three.
 TARN_MUST_CHECK int tarn__os_duplicate(int fd);
 void tarn__os_close(int fd);
