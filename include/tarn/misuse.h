@@ -84,7 +84,7 @@ typedef struct tarn_pool_debug_options {
 //                     or read all of its bytes, and no steps are learned; none
 //                     for a pool that does not debug.
 // TARN_E_INVALID      an unknown flag: nothing has changed.
-// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER or TARN_POOL_DRY.
+// TARN_E_UNSUPPORTED  a pool with a flag of tarn_pool_create.
 // TARN_E_DEVICE       done, but the device refused memory that left the
 //                     quarantine.
 TARN_API TARN_MUST_CHECK tarn_status

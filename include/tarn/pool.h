@@ -12,7 +12,8 @@
 //                        limits, tags, peaks, misuse
 //
 // Beside this header: tarn/account.h, what is counted, and events;
-// tarn/capture.h, pools for captured graphs; tarn/misuse.h, pools that debug;
+// tarn/capture.h, pools for captured graphs; tarn/share.h, blocks that several
+// processes have; tarn/misuse.h, pools that debug;
 // tarn/strategy.h, strategies of one's own. docs/pools.md tells all of it at
 // length.
 //
@@ -160,7 +161,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
 //
 // TARN_E_INVALID      no such strategy or option: nothing has changed.
 // TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER: a graph may use what
-//                     the strategy holds; or over memory of the caller's.
+//                     the strategy holds; or with TARN_POOL_SHAREABLE, or over
+//                     memory of the caller's.
 // TARN_E_DEVICE       exchanged, but the device refused some idle memory.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_exchange(tarn_pool *pool,
                                                         const char *strategy);
@@ -189,6 +191,12 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 // With either flag a pool cannot debug, nor its blocks sleep:
 // TARN_E_UNSUPPORTED, and TARN_POOL_DEBUG is not looked at.
 #define TARN_POOL_DRY (1u << 1)
+
+// For blocks that other processes can have as well: tarn/share.h. It goes with
+// no other flag, no strategy, and no memory of the caller's. TARN_E_UNSUPPORTED
+// where the device has no TARN_EXTENSION_SHARING, or for other than its own
+// memory.
+#define TARN_POOL_SHAREABLE (1u << 2)
 
 // Memory that the caller has already, for a pool to cut into blocks: a slab of
 // another library, a mapped file, a block of another pool. It is at the place

@@ -21,6 +21,7 @@
 #include "tarn/range.h"
 #include "tarn/rows.h"
 #include "tarn/safetensors.h"
+#include "tarn/share.h"
 #include "tarn/sim.h"
 #include "tarn/snapshot.h"
 #include "tarn/strategy.h"

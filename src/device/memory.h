@@ -55,6 +55,9 @@ tarn_status tarn__range_release(tarn_device *device, tarn_addr addr,
 TARN_MUST_CHECK tarn_status tarn__memory_create(tarn_device *device,
                                                 size_t size, unsigned flags,
                                                 uint64_t *out_memory);
+TARN_MUST_CHECK tarn_status tarn__memory_import(tarn_device *device, int fd,
+                                                size_t size,
+                                                uint64_t *out_memory);
 tarn_status tarn__memory_destroy(tarn_device *device, uint64_t memory);
 
 // The serial of |stream|, which is not NULL, for work in memory of |kind| at

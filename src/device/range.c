@@ -285,8 +285,8 @@ tarn_status tarn_memory_export(tarn_device *device, tarn_memory memory,
   return TARN_OK;
 }
 
-tarn_status tarn_memory_import(tarn_device *device, int fd, size_t size,
-                               tarn_memory *out_memory) {
+tarn_status tarn__memory_import(tarn_device *device, int fd, size_t size,
+                                tarn_memory *out_memory) {
   *out_memory = 0;
   tarn_status status = enter_to_share(device);
   if (status == TARN_OK) status = check_size(device, "memory_import", size);
@@ -304,6 +304,12 @@ tarn_status tarn_memory_import(tarn_device *device, int fd, size_t size,
                       device->name);
   }
   *out_memory = memory;
-  tarn__device_count(device, &device->memories, 1);
   return TARN_OK;
+}
+
+tarn_status tarn_memory_import(tarn_device *device, int fd, size_t size,
+                               tarn_memory *out_memory) {
+  tarn_status status = tarn__memory_import(device, fd, size, out_memory);
+  if (status == TARN_OK) tarn__device_count(device, &device->memories, 1);
+  return status;
 }

@@ -41,6 +41,18 @@ static tarn__sizes sizes_of(tarn_place_kind kind,
   return sizes;
 }
 
+// A block is a whole memory object, of which the granularity is the least.
+static tarn_status adopt_sharing(tarn_pool *pool, const char *name) {
+  if ((pool->extensions & TARN_EXTENSION_SHARING) == 0) {
+    char place[64];
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "%s: its memory at %s cannot be shared with other "
+                      "processes",
+                      name, tarn_place_text(pool->place, place, sizeof place));
+  }
+  return tarn_range_granularity(pool->supply.device, &pool->sizes.chunk);
+}
+
 static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
                                 const tarn_pool_options *options) {
   tarn_device *device = NULL;
@@ -71,7 +83,8 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
     return tarn__supply_init_dry(&pool->supply, place, device, options->limit);
   }
   tarn__supply_init(&pool->supply, place, device);
-  return TARN_OK;
+  bool shares = (options->flags & TARN_POOL_SHAREABLE) != 0;
+  return shares ? adopt_sharing(pool, info.name) : TARN_OK;
 }
 
 // Whether a parent's pool was being changed by another thread at the fork: then
@@ -151,17 +164,21 @@ static tarn_status begin_with_own_memory(tarn_pool *pool) {
                     own->size, (unsigned long long)own->address, name);
 }
 
+static tarn_status create_strategy(tarn_pool *pool, const char *strategy) {
+  if ((pool->flags & TARN_POOL_SHAREABLE) != 0) {
+    return tarn__strategy_make(pool, &tarn__share_pool, NULL, &pool->current);
+  }
+  if (strategy == NULL) strategy = tarn__strategy_default();
+  return tarn__strategy_create(pool, strategy, &pool->current);
+}
+
 static tarn_status start(tarn_pool *pool, tarn_place place,
                          const tarn_pool_options *options) {
-  const char *strategy =
-      options->strategy != NULL ? options->strategy : tarn__strategy_default();
   pool->flags = options->flags;
   pool->stats.limit_bytes = options->limit;
   tarn_status status = tarn__full_shots_begin();
   if (status == TARN_OK) status = adopt_device(pool, place, options);
-  if (status == TARN_OK) {
-    status = tarn__strategy_create(pool, strategy, &pool->current);
-  }
+  if (status == TARN_OK) status = create_strategy(pool, options->strategy);
   if (status == TARN_OK) status = check_for_captures(pool);
   if (status == TARN_OK && tarn__front_has_own(pool)) {
     status = begin_with_own_memory(pool);

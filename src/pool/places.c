@@ -11,6 +11,9 @@
 
 enum { KINDS = TARN_PLACE_UNIFIED + 1 };
 
+static const uint32_t FLAGS =
+    TARN_POOL_DEFER | TARN_POOL_DRY | TARN_POOL_SHAREABLE;
+
 typedef struct fronts {
   pthread_mutex_t lock;  // guards the making of each, and |own|
   // Each is set once, and ends with the device: who finds it needs no lock.
@@ -252,10 +255,12 @@ tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
   tarn__strategy *fresh = NULL;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  if ((pool->flags & TARN_POOL_DEFER) != 0 || tarn__front_has_own(pool)) {
+  if ((pool->flags & (TARN_POOL_DEFER | TARN_POOL_SHAREABLE)) != 0 ||
+      tarn__front_has_own(pool)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: one made with TARN_POOL_DEFER, or over memory of "
-                      "the caller's, keeps its strategy");
+                      "pool: one made with TARN_POOL_DEFER or "
+                      "TARN_POOL_SHAREABLE, or over memory of the caller's, "
+                      "keeps its strategy");
   }
   status = tarn__strategy_create(pool, strategy, &fresh);
   return status != TARN_OK ? status : tarn__front_switch(pool, fresh);
@@ -288,6 +293,21 @@ static tarn_status check_memory(const tarn_pool_options *options) {
                     options->limit, options->flags);
 }
 
+// What such a pool does is one thing, which nothing else goes with.
+static tarn_status check_sharing(const tarn_pool_options *options) {
+  if ((options->flags & TARN_POOL_SHAREABLE) == 0) return TARN_OK;
+  if (options->flags == TARN_POOL_SHAREABLE && options->strategy == NULL &&
+      options->memory.size == 0) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "pool options: TARN_POOL_SHAREABLE, and flags 0x%x, "
+                    "strategy %s, memory of %zu bytes besides",
+                    options->flags & ~TARN_POOL_SHAREABLE,
+                    options->strategy != NULL ? options->strategy : "NULL",
+                    options->memory.size);
+}
+
 // All fields of what the caller knows of, the others 0.
 static tarn_status read_options(const tarn_pool_options *given,
                                 tarn_pool_options *out) {
@@ -301,10 +321,11 @@ static tarn_status read_options(const tarn_pool_options *given,
   }
   memcpy(out, given, size);
   out->struct_size = sizeof *out;
-  if ((out->flags & ~(TARN_POOL_DEFER | TARN_POOL_DRY)) != 0) {
+  if ((out->flags & ~FLAGS) != 0) {
     return tarn__fail(TARN_E_INVALID, "pool options: flags 0x%x", out->flags);
   }
-  return check_memory(out);
+  tarn_status status = check_sharing(out);
+  return status == TARN_OK ? check_memory(out) : status;
 }
 
 tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,

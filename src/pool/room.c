@@ -32,9 +32,13 @@ typedef struct memory {
   size_t free;
 } memory;
 
-// The limit of a dry pool is all that it has, and is checked by itself.
+// The limit of a dry pool is all that it has, and is checked by itself. Memory
+// that another process has exported is there already, however little is free;
+// what the device has for other blocks of such a pool it says when it is asked.
 static bool is_unbounded(const tarn_pool *pool) {
-  return (pool->flags & TARN_POOL_DRY) != 0 && pool->stats.limit_bytes != 0;
+  bool dry = (pool->flags & TARN_POOL_DRY) != 0;
+  return (dry && pool->stats.limit_bytes != 0) ||
+         (pool->flags & TARN_POOL_SHAREABLE) != 0;
 }
 
 // A moment between which and now nothing has gone to the device or come of it.

@@ -132,8 +132,8 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
   if (pool->flags != 0 || tarn__front_has_own(pool)) {
     return tarn__fail(
         TARN_E_UNSUPPORTED,
-        "sleep: not in a dry run, nor where a captured graph uses the blocks, "
-        "nor in memory of the caller's");
+        "sleep: not in a dry run, nor where a captured graph or another "
+        "process uses the blocks, nor in memory of the caller's");
   }
   tarn__front_enter(pool);
   status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);

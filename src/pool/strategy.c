@@ -153,6 +153,24 @@ static tarn_status check_all_used(const tarn__options *options) {
 
 // --- making one ------------------------------------------------------------
 
+tarn_status tarn__strategy_make(tarn_pool *pool,
+                                const tarn__strategy_type *type,
+                                tarn__options *options, tarn__strategy **out) {
+  *out = NULL;
+  tarn__strategy *strategy = tarn__host_alloc(type->size);
+  if (strategy == NULL) return TARN_E_NOMEM;
+  strategy->type = type;
+  strategy->pool = pool;
+  tarn_list_init(&strategy->node);
+  tarn_status status = type->init(strategy, options);
+  if (status == TARN_OK) {
+    *out = strategy;
+  } else {
+    tarn__strategy_destroy(strategy);
+  }
+  return status;
+}
+
 tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
                                   tarn__strategy **out) {
   *out = NULL;
@@ -162,20 +180,13 @@ tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
   assert(options.strategy != NULL);
   const tarn__strategy_type *type = find_type(options.strategy);
   if (type == NULL) return no_such_strategy(options.strategy);
-
-  tarn__strategy *strategy = tarn__host_alloc(type->size);
-  if (strategy == NULL) return TARN_E_NOMEM;
-  strategy->type = type;
-  strategy->pool = pool;
-  tarn_list_init(&strategy->node);
-  status = type->init(strategy, &options);
+  status = tarn__strategy_make(pool, type, &options, out);
   if (status == TARN_OK) status = check_all_used(&options);
   if (status != TARN_OK) {
-    tarn__strategy_destroy(strategy);
-    return status;
+    tarn__strategy_destroy(*out);
+    *out = NULL;
   }
-  *out = strategy;
-  return TARN_OK;
+  return status;
 }
 
 void tarn__strategy_destroy(tarn__strategy *strategy) {

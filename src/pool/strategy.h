@@ -40,6 +40,7 @@ struct tarn__request {
   bool whole;       // of the source: blocks that are cut out of the memory have
                     // the padding inside, so that it has none itself
   bool own_only;    // memory that another stream used last will not do
+  bool imports;     // memory that another process has exported: share.c
 };
 
 // What a strategy has idle.
@@ -219,6 +220,10 @@ extern const tarn__strategy_type tarn__async_pool;
 extern const tarn__strategy_type tarn__buddy_pool;
 extern const tarn__strategy_type tarn__arena_pool;
 
+// Of pools made with TARN_POOL_SHAREABLE, which have no other; it cannot be
+// named.
+extern const tarn__strategy_type tarn__share_pool;
+
 // The type of a built-in strategy; NULL if there is none of that name.
 const tarn__strategy_type *tarn__strategy_builtin(const char *name);
 
@@ -228,6 +233,12 @@ const tarn__strategy_type *tarn__strategy_builtin(const char *name);
 TARN_MUST_CHECK tarn_status tarn__strategy_create(tarn_pool *pool,
                                                   const char *text,
                                                   tarn__strategy **out);
+
+// A new strategy of |type|, which reads |options|.
+TARN_MUST_CHECK tarn_status tarn__strategy_make(tarn_pool *pool,
+                                                const tarn__strategy_type *type,
+                                                tarn__options *options,
+                                                tarn__strategy **out);
 void tarn__strategy_destroy(tarn__strategy *strategy);
 
 // What TARN_POOL says, or arena_pool.
