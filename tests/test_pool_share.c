@@ -343,6 +343,25 @@ START_TEST(limits_and_counters_hold) {
 }
 END_TEST
 
+// Memory that is there takes none of what is free.
+START_TEST(an_import_needs_no_room_on_the_device) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_pool *pool = shareable_at(p.place, 0);
+  tarn_block block = take(pool, ARENA_CAPACITY / 8 * 5);
+  tarn_block import = {0};
+  int fd = export_of(block);
+  refuse(pool, ARENA_CAPACITY / 2, 0, TARN_FULL);
+  assert_error_says("memory_create");
+  assert_ok(tarn_pool_import(pool, fd, block.size, &import));
+  close(fd);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 2 * block.size);
+  give(import);
+  give(block);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&p);
+}
+END_TEST
+
 // What another stream has queued is done before the memory goes.
 START_TEST(a_free_waits_for_streams) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
@@ -552,7 +571,8 @@ int main(void) {
            what_is_no_descriptor_of_memory_is_refused,
            memory_of_another_type_of_device_is_refused, what_cannot_be_exported,
            what_it_cannot_do);
-  ADD_CASE(suite, "pools", limits_and_counters_hold, a_callback_cannot,
+  ADD_CASE(suite, "pools", limits_and_counters_hold,
+           an_import_needs_no_room_on_the_device, a_callback_cannot,
            a_child_has_no_part_in_it);
   ADD_CASE(suite, "failures", a_device_that_fails_loses_little,
            a_device_that_has_gone_is_left,

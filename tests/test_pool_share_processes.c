@@ -1,6 +1,7 @@
 // Blocks that two processes have: what one writes the other reads, and what
 // one frees, or leaves when it dies, stays the other's.
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 
 #include "support/child.h"
 #include "support/effort.h"
+#include "support/hold.h"
 #include "test_pool_share_kit.h"
 
 // --- a line between two processes ------------------------------------------
@@ -346,6 +348,116 @@ START_TEST(threads_export_one_block) {
 }
 END_TEST
 
+// --- at the same time ------------------------------------------------------
+
+// Exports that the test holds up in the driver.
+static struct {
+  atomic_bool slow;
+  sem_t inside;
+  sem_t go;
+} driver;
+
+tarn_status __real_tarn_memory_export(tarn_device *device, tarn_memory memory,
+                                      int *out_fd);
+tarn_status __wrap_tarn_memory_export(tarn_device *device, tarn_memory memory,
+                                      int *out_fd);
+
+static void await(sem_t *sem) {
+  while (sem_wait(sem) != 0) {
+  }
+}
+
+tarn_status __wrap_tarn_memory_export(tarn_device *device, tarn_memory memory,
+                                      int *out_fd) {
+  if (atomic_load(&driver.slow)) {
+    sem_post(&driver.inside);
+    await(&driver.go);
+  }
+  return __real_tarn_memory_export(device, memory, out_fd);
+}
+
+static void *export_once(void *context) {
+  int fd = 0;
+  (void)context;
+  require(tarn_pool_export(&shared_block, &fd) == TARN_OK);
+  require(close(fd) == 0);
+  return NULL;
+}
+
+static void refuse_all_but_exports(void) {
+  assert_status(tarn_pool_free(&shared_block, NULL), TARN_E_STATE);
+  assert_status(
+      tarn_pool_free_address(shared_block.pool, shared_block.address, NULL),
+      TARN_E_STATE);
+  assert_status(tarn_pool_resize(&shared_block, 1, NULL), TARN_E_STATE);
+  assert_status(tarn_pool_destroy(shared_block.pool), TARN_E_STATE);
+}
+
+// Joins the one of both that ends first; returns the other.
+static pthread_t join_first(const pthread_t both[2]) {
+  for (;;) {
+    for (int i = 0; i < 2; i++)
+      if (pthread_tryjoin_np(both[i], NULL) == 0) return both[1 - i];
+    tarn__os_yield();
+  }
+}
+
+START_TEST(who_frees_meanwhile_is_refused) {
+  pthread_t exporters[2];
+  tarn_pool *pool = shareable_at(TARN_HOST, 0);
+  shared_block = take(pool, STEP);
+  sem_init(&driver.inside, 0, 0);
+  sem_init(&driver.go, 0, 0);
+  atomic_store(&driver.slow, true);
+  for (int i = 0; i < 2; i++) {
+    pthread_create(&exporters[i], NULL, export_once, NULL);
+    await(&driver.inside);
+    refuse_all_but_exports();
+  }
+  sem_post(&driver.go);
+  pthread_t last = join_first(exporters);
+  refuse_all_but_exports();
+  sem_post(&driver.go);
+  pthread_join(last, NULL);
+  give(shared_block);
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+static atomic_bool freed;
+
+static void *let_go_later(void *context) {
+  for (int i = 0; i < 100; i++)
+    tarn__os_yield();
+  require(!atomic_load(&freed));
+  hold_end(context);
+  return NULL;
+}
+
+// The memory is there until the stream has done what is queued.
+START_TEST(a_free_waits_for_what_is_queued) {
+  arena_place p = open_arena(share_devices[_i], "arena_pool");
+  tarn_pool *pool = shareable_at(p.place, 0);
+  tarn_stream *stream = stream_on(&p);
+  pthread_t helper;
+  hold held;
+  char out[8] = "";
+  tarn_block block = take_on(pool, STEP, stream);
+  atomic_store(&freed, false);
+  assert_ok(tarn_copy_h2d(p.device, block.address, "queued ", 8, NULL));
+  hold_begin(&held, stream);
+  assert_ok(tarn_copy_d2h(p.device, out, block.address, 8, stream));
+  pthread_create(&helper, NULL, let_go_later, &held);
+  give_on(block, stream);
+  atomic_store(&freed, true);
+  ck_assert_str_eq(out, "queued ");
+  pthread_join(helper, NULL);
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_stream_destroy(stream));
+  close_arena(&p);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool_share_processes");
   if (!THREADS_ARE_WATCHED) {
@@ -358,6 +470,9 @@ int main(void) {
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
       add_looped_case(suite, "devices", each[i], 0, SHARE_DEVICES);
   }
-  ADD_CASE(suite, "threads", threads_export_one_block);
+  ADD_CASE(suite, "threads", threads_export_one_block,
+           who_frees_meanwhile_is_refused);
+  add_looped_case(suite, "streams", a_free_waits_for_what_is_queued, 0,
+                  SHARE_DEVICES);
   return run_pool_suite(suite);
 }
