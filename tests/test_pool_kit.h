@@ -8,6 +8,7 @@
 #include "pool/front.h"
 #include "support/run.h"
 #include "tarn/pool.h"
+#include "tarn/sleep.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 

@@ -23,6 +23,7 @@
 #include "tarn/safetensors.h"
 #include "tarn/share.h"
 #include "tarn/sim.h"
+#include "tarn/sleep.h"
 #include "tarn/snapshot.h"
 #include "tarn/strategy.h"
 #include "tarn/synced.h"

@@ -7,6 +7,8 @@
 // may have taken its place meanwhile. Those that are being woken are marked as
 // |resizing|, from before the first strategy is asked until the last has ended:
 // so they are the same blocks all the time, all or none of which awake.
+#include "tarn/sleep.h"
+
 #include "base/status.h"
 #include "pool/room.h"
 

@@ -39,6 +39,7 @@ include/tarn/account.h     pool                                -
 include/tarn/capture.h     pool                                -
 include/tarn/misuse.h      pool                                -
 include/tarn/share.h       pool                                -
+include/tarn/sleep.h       pool                                -
 include/tarn/strategy.h    base,device                         -
 include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
@@ -56,7 +57,7 @@ src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,share,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
+src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,share,sleep,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                base,device,pool,synced,traffic     base,synced
 src/comm/                  base,comm                           base,comm
 src/whole/                 account,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
