@@ -5,8 +5,10 @@
 
 #include "support/child.h"
 #include "support/faults.h"
+#include "tarn/account.h"
 #include "tarn/capture.h"
 #include "tarn/misuse.h"
+#include "tarn/snapshot.h"
 #include "tarn/strategy.h"
 #include "test_pool_arena_kit.h"
 
@@ -208,6 +210,30 @@ START_TEST(the_program_makes_room) {
   refuse(pool, SLAB, 0, TARN_FULL);
   ck_assert(seen.can_fit || _i == 4);
   give(other);
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(nothing_limits_it_but_its_size) {
+  tarn_pool *pool = over_slab("arena_pool");
+  assert_status(tarn_pool_limit(pool, 100), TARN_E_UNSUPPORTED);
+  assert_error_says("limit of 100 bytes");
+  assert_ok(tarn_pool_limit(pool, 0));
+  ck_assert_uint_eq(stats_of(pool).limit_bytes, 0);
+  assert_ok(tarn_pool_charge(pool, 10 * SLAB, 0));
+  give(take(pool, SLAB / 2));
+  assert_ok(tarn_pool_discharge(pool, 10 * SLAB, 0));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(its_blocks_are_in_a_snapshot) {
+  tarn_pool *pool = over_slab(strategies[_i]);
+  tarn_block block = take_tagged(pool, 1000, tag_of("weights"));
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_pool_trace(pool, &trace));
+  tarn_trace_destroy(trace);
+  give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
 END_TEST
@@ -466,6 +492,7 @@ int main(void) {
       the_device_is_asked_for_nothing,
       blocks_are_aligned_as_asked,
       the_program_makes_room,
+      its_blocks_are_in_a_snapshot,
       streams_share_it,
       it_debugs_and_leaves_the_bytes_to_be_used,
       a_child_leaves_the_memory_alone,
@@ -473,7 +500,8 @@ int main(void) {
   for (size_t i = 0; i < sizeof each / sizeof *each; i++)
     add_looped_case(suite, "strategies", each[i], 0, STRATEGIES);
   add_looped_case(suite, "captures", a_graph_may_be_captured_with_it, 0, 2);
-  ADD_CASE(suite, "once", what_is_said_when_it_is_full, options_are_checked,
+  ADD_CASE(suite, "once", what_is_said_when_it_is_full,
+           nothing_limits_it_but_its_size, options_are_checked,
            strategies_that_keep_nothing_cannot,
            it_keeps_its_strategy_and_stays_awake,
            the_place_does_not_look_into_it, steps_are_learned_in_it,

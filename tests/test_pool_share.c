@@ -9,6 +9,7 @@
 #include "support/faults.h"
 #include "tarn/account.h"
 #include "tarn/misuse.h"
+#include "tarn/snapshot.h"
 #include "test_pool_share_kit.h"
 
 // --- blocks ----------------------------------------------------------------
@@ -28,6 +29,9 @@ START_TEST(a_block_is_an_object_of_its_own) {
   ck_assert_uint_eq(stats.device_allocs, 2);
   ck_assert_uint_eq(stats.misses, 2);
   assert_ok(tarn__front_check(pool));
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_pool_trace(pool, &trace));
+  tarn_trace_destroy(trace);
   give(b);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, STEP);
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);

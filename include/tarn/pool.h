@@ -441,6 +441,9 @@ TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 // Bytes that the pool may hold of its device at most, idle memory and what is
 // charged to it (tarn/account.h) included; 0: no limit. Below what it holds now
 // it only keeps it from growing.
+//
+// TARN_E_UNSUPPORTED  not 0, for a pool over memory of the caller's: it has all
+//                     that it will ever have.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 

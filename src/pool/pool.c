@@ -31,6 +31,12 @@ tarn_place tarn_pool_place(const tarn_pool *pool) {
 tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
+  if (bytes != 0 && tarn__front_has_own(pool)) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: limit of %zu bytes: one over memory of the "
+                      "caller's has that, and no other",
+                      bytes);
+  }
   tarn__front_enter(pool);
   pool->stats.limit_bytes = bytes;
   tarn__front_leave(pool);
