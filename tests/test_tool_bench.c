@@ -253,7 +253,8 @@ END_TEST
 START_TEST(help) {
   tool_output o = tool_run("bench", "--help");
   assert_done(&o);
-  assert_contains(o.out, "usage: tarn bench counters ");
+  assert_contains(o.out, "usage: tarn bench blocks ");
+  assert_contains(o.out, "\n       tarn bench counters ");
   assert_contains(o.out, "\n       tarn bench device ");
   assert_contains(o.out, "\n       tarn bench pool ");
   tool_output_free(&o);
