@@ -236,6 +236,9 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
   return status != TARN_OK ? status : tarn__stream_failure(stream);
 }
 
+// Whether the driver puts the marks of |event|: else recording it waits.
+bool tarn__event_is_marked_by_driver(const tarn_event *event);
+
 // Makes TARN_E_DEVICE stick to |stream| (NULL: to nothing), with the last error
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);

@@ -172,6 +172,10 @@ void *tarn_event_native(const tarn_event *event) {
   return event->native;
 }
 
+bool tarn__event_is_marked_by_driver(const tarn_event *event) {
+  return event->native != NULL;
+}
+
 // --- recording -------------------------------------------------------------
 
 // Puts the driver's mark, or waits where there can be none.

@@ -92,21 +92,93 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   return settled ? status : wait_on_host(serial);
 }
 
-// --- for pools -------------------------------------------------------------
+// --- without waiting -------------------------------------------------------
+
+// Where the plug-in cannot be asked, or says anything but yes, only waiting
+// would tell.
+static bool is_done(tarn_stream *stream) {
+  tarn_device *device = stream->device;
+  return stream->plugin->own.query_stream != NULL &&
+         tarn__stream_check(stream, NULL) == TARN_OK &&
+         tarn__device_enter(device) == TARN_OK &&
+         stream->abi->query_stream(&device->handle, stream->native) ==
+             C_SUCCESS;
+}
+
+static bool is_departed_done(const tarn_stream *departed) {
+  return departed->plugin->own.query_event != NULL &&
+         tarn_event_query(departed->last) != TARN_PENDING;
+}
 
 bool tarn__stream_is_idle(uint64_t serial) {
   tarn_stream *stream = tarn__stream_pin(serial);
   if (stream != NULL) {
-    bool idle = tarn_stream_query(stream) == TARN_OK;
+    bool idle = is_done(stream);
     tarn__stream_unpin(stream);
     return idle;
   }
   stream = tarn__departed_hold(serial);
   if (stream == NULL) return true;
-  bool over = tarn_event_query(stream->last) != TARN_PENDING;
+  bool over = is_departed_done(stream);
   tarn__stream_release(stream, over);
   return over;
 }
+
+// Whether |stream| itself can wait for an event of |device|.
+static bool can_follow(const tarn_stream *stream, const tarn_device *device) {
+  const C_DeviceInterface *own = &device->plugin->own;
+  return stream != NULL && stream->native != NULL &&
+         stream->plugin == device->plugin && own->create_event != NULL &&
+         own->record_event != NULL && own->stream_wait_event != NULL;
+}
+
+// The mark is put, and waited for, in the two streams only.
+static tarn_status queue_wait(tarn_stream *stream, tarn_stream *other) {
+  tarn_event *event = NULL;
+  tarn_status status = tarn__event_make(other->device, &event);
+  if (status == TARN_OK && !tarn__event_is_marked_by_driver(event)) {
+    status = TARN_PENDING;
+  }
+  if (status == TARN_OK) status = tarn_event_record(event, other);
+  if (status == TARN_OK) status = tarn_stream_wait_event(stream, event);
+  (void)tarn__event_free(event);
+  return status;
+}
+
+static tarn_status follow_living(tarn_stream *stream, tarn_stream *other) {
+  tarn_status status = TARN_OK;
+  if (!is_done(other)) {
+    bool queues = !has_failed(other) && can_follow(stream, other->device);
+    status = queues ? queue_wait(stream, other) : TARN_PENDING;
+  }
+  tarn__stream_unpin(other);
+  return status;
+}
+
+static tarn_status follow_departed(tarn_stream *stream, uint64_t serial) {
+  tarn_stream *other = tarn__departed_hold(serial);
+  if (other == NULL) return TARN_OK;
+  bool over = is_departed_done(other);
+  tarn_status status = over ? TARN_OK : TARN_PENDING;
+  if (!over && can_follow(stream, other->device)) {
+    status = tarn_stream_wait_event(stream, other->last);
+  }
+  tarn__stream_release(other, over);
+  return status;
+}
+
+tarn_status tarn__stream_join_at_once(tarn_stream *stream, uint64_t serial) {
+  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
+                                      : tarn__not_in_callback();
+  if (status != TARN_OK) return status;
+  if (stream != NULL && stream->serial == serial) return TARN_OK;
+  tarn_stream *other = tarn__stream_pin(serial);
+  status = other != NULL ? follow_living(stream, other)
+                         : follow_departed(stream, serial);
+  return status == TARN_OK || has_failed(stream) ? status : TARN_PENDING;
+}
+
+// --- by serial only --------------------------------------------------------
 
 tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
   tarn_stream *stream = tarn__stream_pin(serial);

@@ -80,8 +80,15 @@ bool tarn__stream_is_departed(uint64_t serial);
 
 // Whether all that the stream with |serial| has queued by now is known to be
 // done: it says so, or is gone, or nothing is ever queued on it. The driver is
-// asked.
+// asked, and nobody waits: where the plug-in has no query_stream, or no
+// query_event for a departed stream, it is not known.
 bool tarn__stream_is_idle(uint64_t serial);
+
+// tarn_stream_join, but the host does not wait, not even in a stream's place.
+//
+// TARN_PENDING  it would have to; no stream waits for another.
+TARN_MUST_CHECK tarn_status tarn__stream_join_at_once(tarn_stream *stream,
+                                                      uint64_t serial);
 
 // Makes the stream with |serial| wait for what the one with |first| has queued
 // by now; where that cannot be, the calling thread waits.
