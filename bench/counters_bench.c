@@ -80,8 +80,10 @@ static bool plain_by_address(tarn_pool *pool, tarn_tag tag, size_t count) {
 
 static bool tagged_by_handle(tarn_pool *pool, tarn_tag tag, size_t count) {
   tarn_block block;
+  tarn_alloc_options wanted = {
+      .struct_size = sizeof wanted, .size = SIZE, .tag = tag};
   for (size_t i = 0; i < count; i++) {
-    if (tarn_pool_alloc_tagged(pool, SIZE, 0, NULL, tag, &block) != TARN_OK ||
+    if (tarn_pool_alloc_with(pool, &wanted, &block) != TARN_OK ||
         tarn_pool_free(&block, NULL) != TARN_OK) {
       return false;
     }
@@ -91,8 +93,10 @@ static bool tagged_by_handle(tarn_pool *pool, tarn_tag tag, size_t count) {
 
 static bool tagged_by_address(tarn_pool *pool, tarn_tag tag, size_t count) {
   tarn_block block;
+  tarn_alloc_options wanted = {
+      .struct_size = sizeof wanted, .size = SIZE, .tag = tag};
   for (size_t i = 0; i < count; i++) {
-    if (tarn_pool_alloc_tagged(pool, SIZE, 0, NULL, tag, &block) != TARN_OK ||
+    if (tarn_pool_alloc_with(pool, &wanted, &block) != TARN_OK ||
         tarn_pool_free_address(pool, block.address, NULL) != TARN_OK) {
       return false;
     }

@@ -22,8 +22,12 @@ int main(void) {
   tarn_block block;
   if (tarn_pool_use(TARN_HOST, "arena_pool") != TARN_OK ||
       tarn_pool_of(TARN_HOST, &pool) != TARN_OK ||
-      tarn_pool_tag("weights", &weights) != TARN_OK ||
-      tarn_pool_alloc_tagged(pool, size, 0, NULL, weights, &block) != TARN_OK) {
+      tarn_pool_tag("weights", &weights) != TARN_OK) {
+    return fail("pool");
+  }
+  tarn_alloc_options wanted = {
+      .struct_size = sizeof wanted, .size = size, .tag = weights};
+  if (tarn_pool_alloc_with(pool, &wanted, &block) != TARN_OK) {
     return fail("alloc");
   }
   unsigned char *bytes = block.pointer;

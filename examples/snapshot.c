@@ -20,11 +20,14 @@ int main(void) {
   check(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, "full-%n.tarn"));
 
   check(tarn_pool_limit(pool, (size_t)20 << 20));
-  check(tarn_pool_alloc_tagged(pool, 12000000, 0, NULL, weights, &block));
+  tarn_alloc_options wanted = {
+      .struct_size = sizeof wanted, .size = 12000000, .tag = weights};
+  check(tarn_pool_alloc_with(pool, &wanted, &block));
+  wanted.size = 3000000;
+  wanted.tag = activations;
   tarn_status status = TARN_OK;
   while (status == TARN_OK)  // a leak: nobody keeps these blocks
-    status =
-        tarn_pool_alloc_tagged(pool, 3000000, 0, NULL, activations, &block);
+    status = tarn_pool_alloc_with(pool, &wanted, &block);
   if (status != TARN_FULL) check(status);
   printf("%s\nnow run: tarn why full-0.tarn\n", tarn_last_error());
   return EXIT_SUCCESS;

@@ -67,9 +67,8 @@ START_TEST(a_number_that_is_no_tag_is_refused) {
   for (int i = 0; i < 3; i++) {
     tarn_block block;
     memset(&block, 0xff, sizeof block);
-    assert_status(
-        tarn_pool_alloc_tagged(pool, 100, 0, NULL, numbers[i], &block),
-        TARN_E_INVALID);
+    assert_status(alloc_tagged(pool, 100, 0, NULL, numbers[i], &block),
+                  TARN_E_INVALID);
     assert_zero_block(block);
     ck_assert_uint_eq(tag_stats_of(pool, numbers[i]).live_bytes, 0);
   }

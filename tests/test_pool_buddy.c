@@ -341,7 +341,7 @@ START_TEST(the_walk_finds_what_is_wrong) {
   ck_assert(tarn__buddies_reserve(&heap, 0));
   tarn__buddies_add(&heap, &space);
   tarn_addr address =
-      tarn__buddies_take(&heap, 16 * KIB, 1, 0, &where, &serial);
+      tarn__buddies_take(&heap, 16 * KIB, 1, 0, false, &where, &serial);
   ck_assert_uint_eq(address, 1 << 20);
   assert_ok(walk());
   tarn__buddy *half = tarn__buddies_at(&heap, &space, (1 << 20) + 32 * KIB);

@@ -87,8 +87,7 @@ START_TEST(tags_that_are_off_take_no_memory) {
   faults_arm(1, FAULTS_FROM_NOW);
   count(pool, TARN_COUNT_TAGS);
   tarn_block other;
-  assert_status(tarn_pool_alloc_tagged(pool, 100, 0, NULL, tag, &other),
-                TARN_E_NOMEM);
+  assert_status(alloc_tagged(pool, 100, 0, NULL, tag, &other), TARN_E_NOMEM);
   ck_assert(faults_disarm());
   give(block);
   assert_tag(pool, tag, 0, 0, 0);
@@ -170,9 +169,9 @@ START_TEST(sums_stay_right_however_it_is_switched) {
       require(tarn_pool_account(pool, next_random(&state) % 16) == TARN_OK);
     }
     if (blocks[slot].address == 0) {
-      require(tarn_pool_alloc_tagged(pool, size, 0, NULL,
-                                     tags[next_random(&state) % TAGS],
-                                     &blocks[slot]) == TARN_OK);
+      require(alloc_tagged(pool, size, 0, NULL,
+                           tags[next_random(&state) % TAGS],
+                           &blocks[slot]) == TARN_OK);
     } else if (next_random(&state) % 3 == 0) {
       tarn_status status = tarn_pool_resize(&blocks[slot], size, NULL);
       require(status == TARN_OK || status == TARN_FULL);
@@ -214,8 +213,8 @@ static void *work(void *context) {
   tarn_pool *pool = context;
   for (size_t i = 0; i < ROUNDS; i++) {
     tarn_block block;
-    tarn_status status = tarn_pool_alloc_tagged(
-        pool, i % 64 * 512 + 1, 0, NULL, i % 2 == 0 ? shared_tag : 0, &block);
+    tarn_status status = alloc_tagged(pool, i % 64 * 512 + 1, 0, NULL,
+                                      i % 2 == 0 ? shared_tag : 0, &block);
     if (status == TARN_OK) status = tarn_pool_free(&block, NULL);
     if (status != TARN_OK) wrong++;
   }

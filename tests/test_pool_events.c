@@ -1,6 +1,7 @@
 // A pool's last events: which are written, and what is in them.
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/tagged.h"
 #include "test_pool_events_kit.h"
 
 static tarn_pool *events_on(const char *strategy, uint32_t more) {
@@ -72,8 +73,7 @@ START_TEST(failures_say_why) {
   tarn_tag tag = tag_of("too much");
   assert_ok(tarn_pool_limit(pool, 4096));
   tarn_block block;
-  assert_status(tarn_pool_alloc_tagged(pool, 5000, 0, NULL, tag, &block),
-                TARN_FULL);
+  assert_status(alloc_tagged(pool, 5000, 0, NULL, tag, &block), TARN_FULL);
   ck_assert_uint_eq(read_all(pool), 1);
   ck_assert_int_eq(seen[0].kind, TARN_POOL_EVENT_FAIL);
   ck_assert_uint_eq(seen[0].size, 5000);
@@ -139,8 +139,7 @@ START_TEST(a_crossing_that_fails_leaves_no_block) {
   give_on(block, a);
   faults_arm(1, FAULTS_FROM_NOW);
   fake.strikes = true;
-  assert_status(tarn_pool_alloc_tagged(pool, 100, 0, b, tag, &block),
-                TARN_E_DEVICE);
+  assert_status(alloc_tagged(pool, 100, 0, b, tag, &block), TARN_E_DEVICE);
   fake.strikes = false;
   ck_assert(faults_disarm());
   ck_assert_uint_eq(read_all(pool), 6);

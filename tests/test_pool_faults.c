@@ -57,8 +57,8 @@ static void check_pool(void) {
 static void try_take(size_t size, size_t align, tarn_tag tag, int stream) {
   tarn_block block;
   memset(&block, 0xff, sizeof block);
-  tarn_status status = tarn_pool_alloc_tagged(run.pool, size, align,
-                                              run.streams[stream], tag, &block);
+  tarn_status status =
+      alloc_tagged(run.pool, size, align, run.streams[stream], tag, &block);
   if (status == TARN_OK) {
     ck_assert_uint_ge(block.size, size);
     memset((void *)(uintptr_t)block.address, 0x3c, block.size);

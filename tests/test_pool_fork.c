@@ -22,7 +22,7 @@ static void use_the_parent_s(void) {
   MUST(tarn_pool_alloc(pool, 100, 0, NULL, &other) == TARN_E_STATE);
   MUST(strstr(tarn_last_error(), "fork") != NULL);
   MUST(other.pool == NULL && other.address == 0 && other.id == 0);
-  MUST(tarn_pool_alloc_tagged(pool, 1, 0, NULL, 1, &other) == TARN_E_STATE);
+  MUST(alloc_tagged(pool, 1, 0, NULL, 1, &other) == TARN_E_STATE);
   MUST(tarn_pool_free(&block, NULL) == TARN_E_STATE);
   MUST(tarn_pool_free_address(pool, block.address, NULL) == TARN_E_STATE);
   memset(&other, 0xff, sizeof other);
@@ -181,7 +181,7 @@ static void *name_and_take(void *unused) {
     tarn_block mine;
     tarn_status status = tarn_pool_tag(name, &tag);
     if (status == TARN_OK &&
-        tarn_pool_alloc_tagged(pool, 100, 0, NULL, tag, &mine) == TARN_OK) {
+        alloc_tagged(pool, 100, 0, NULL, tag, &mine) == TARN_OK) {
       (void)tarn_pool_free(&mine, NULL);
     }
     (void)tarn_pool_tag_name(tag);

@@ -7,6 +7,7 @@
 
 #include "pool/front.h"
 #include "support/run.h"
+#include "support/tagged.h"
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
 
@@ -64,7 +65,7 @@ static inline tarn_block take(tarn_pool *pool, size_t size) {
 static inline tarn_block take_tagged(tarn_pool *pool, size_t size,
                                      tarn_tag tag) {
   tarn_block block;
-  assert_ok(tarn_pool_alloc_tagged(pool, size, 0, NULL, tag, &block));
+  assert_ok(alloc_tagged(pool, size, 0, NULL, tag, &block));
   return block;
 }
 

@@ -98,8 +98,8 @@ static size_t random_size(void) {
 static void take_one(void) {
   out_block *o = &t.out[t.count];
   o->tag = (unsigned)below(TAGS);
-  require(tarn_pool_alloc_tagged(t.pool, random_size(), 0, NULL, t.tags[o->tag],
-                                 &o->block) == TARN_OK);
+  require(alloc_tagged(t.pool, random_size(), 0, NULL, t.tags[o->tag],
+                       &o->block) == TARN_OK);
   t.count++;
 }
 

@@ -90,8 +90,7 @@ START_TEST(it_is_told_what_is_needed) {
   tarn_tag tag = tag_of("weights");
   tarn_block kept = take(pool, 4 * PAGE - 100);
   tarn_block none;
-  assert_status(tarn_pool_alloc_tagged(pool, 7 * PAGE, 256, NULL, tag, &none),
-                TARN_FULL);
+  assert_status(alloc_tagged(pool, 7 * PAGE, 256, NULL, tag, &none), TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
   ck_assert_uint_eq(l.need.struct_size, sizeof l.need);
   ck_assert_uint_eq(l.need.size, 7 * PAGE);
@@ -301,9 +300,9 @@ START_TEST(the_text_says_all_of_it) {
       take_tagged(pool, 7, tag_of("others")),
   };
   tarn_block none;
-  assert_status(tarn_pool_alloc_tagged(pool, 5 * PAGE, 65536, NULL,
-                                       tag_of("gradients"), &none),
-                TARN_FULL);
+  assert_status(
+      alloc_tagged(pool, 5 * PAGE, 65536, NULL, tag_of("gradients"), &none),
+      TARN_FULL);
   ck_assert_str_eq(
       tarn_last_error(),
       "pool of host: no room for 20.00 KiB (20480 bytes) aligned to 64.00 KiB "
@@ -364,8 +363,8 @@ START_TEST(long_names_cut_the_end_only) {
   }
   assert_ok(tarn_pool_limit(pool, 4 * PAGE));
   tarn_block none;
-  assert_status(tarn_pool_alloc_tagged(pool, SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1,
-                                       NULL, tag_of(name), &none),
+  assert_status(alloc_tagged(pool, SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, NULL,
+                             tag_of(name), &none),
                 TARN_FULL);
   ck_assert_uint_le(strlen(tarn_last_error()), 511);
   assert_error_says("would exceed the limit of 16.00 KiB (16384 bytes)");

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "support/tagged.h"
 #include "test_pool_arena_kit.h"
 
 enum { BLOCKS = 40, ROUNDS = 6000, OTHERS = 2 };
@@ -104,7 +105,7 @@ START_TEST(a_step_among_threads_keeps_its_bytes) {
   tarn_block kept;
   pool = host_pool("arena_pool");
   tag = tag_of("asleep");
-  assert_ok(tarn_pool_alloc_tagged(pool, 3 * MIB, 0, NULL, tag, &kept));
+  assert_ok(alloc_tagged(pool, 3 * MIB, 0, NULL, tag, &kept));
   for (uintptr_t i = 0; i < OTHERS; i++)
     pthread_create(&threads[i], NULL, be_in_the_way, (void *)(i + 1));
   for (size_t i = 0; i < ROUNDS; i++)

@@ -4,6 +4,7 @@
 
 #include "support/effort.h"
 #include "support/faults.h"
+#include "support/tagged.h"
 #include "tarn/account.h"
 #include "test_pool_sleep_kit.h"
 
@@ -57,7 +58,7 @@ static void try_take(size_t size, unsigned tag, unsigned seed) {
   tarn_block block;
   if (run.count == BLOCKS) return;
   tarn_status status =
-      tarn_pool_alloc_tagged(run.p.pool, size, 0, NULL, run.tags[tag], &block);
+      alloc_tagged(run.p.pool, size, 0, NULL, run.tags[tag], &block);
   note(status);
   if (status == TARN_OK) {
     held *h = &run.blocks[run.count++];

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "support/child.h"
+#include "support/tagged.h"
 #include "test_pool_sleep_kit.h"
 
 static struct {
@@ -72,7 +73,7 @@ START_TEST(streams_that_had_the_memory_before_are_waited_for) {
     atomic_store(&is_over, false);
     assert_ok(tarn_stream_add_callback(one, work, NULL));
     give_on(a, one);
-    assert_ok(tarn_pool_alloc_tagged(pool, page, 0, two, run.tags[0], &a));
+    assert_ok(alloc_tagged(pool, page, 0, two, run.tags[0], &a));
     assert_ok(tarn_pool_sleep(pool, run.tags[0], TARN_SLEEP_SAVE));
     ck_assert_uint_eq(stats_of(pool).asleep_bytes, page);
     ck_assert(atomic_load(&is_over));
@@ -105,8 +106,8 @@ static void *use_others(void *context) {
   for (unsigned i = 0; i < TURNS * 4; i++) {
     tarn_block block;
     size_t size = 1000 + (i * 7919 + w->number * 104729) % (600 * 1024);
-    require(tarn_pool_alloc_tagged(shared, size, 0, NULL, run.tags[2],
-                                   &block) == TARN_OK);
+    require(alloc_tagged(shared, size, 0, NULL, run.tags[2], &block) ==
+            TARN_OK);
     if (i % 16 == 0) require(tarn_pool_trim(shared, 0) == TARN_OK);
     require(tarn_pool_free(&block, NULL) == TARN_OK);
   }

@@ -2,6 +2,7 @@
 // they hold what the pool's own statistics and events say.
 #include <pthread.h>
 
+#include "support/tagged.h"
 #include "test_pool_snapshot_scene.h"
 
 START_TEST(there_are_as_many_strategies) {
@@ -144,8 +145,8 @@ START_TEST(steps_that_are_played_are_seen) {
   for (size_t round = 0; round < 200; round++) {
     tarn_block blocks[5];
     for (size_t i = 0; i < 5; i++)
-      require(tarn_pool_alloc_tagged(s.pool, (i + 1) * 3000, 0, NULL,
-                                     tags[i % TAGS], &blocks[i]) == TARN_OK);
+      require(alloc_tagged(s.pool, (i + 1) * 3000, 0, NULL, tags[i % TAGS],
+                           &blocks[i]) == TARN_OK);
     if (round % 50 == 49) {
       tarn_trace *trace = trace_of(s.pool);
       check_state(s.pool, trace);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "support/faults.h"
+#include "support/tagged.h"
 #include "tarn/misuse.h"
 #include "test_pool_snapshot_kit.h"
 
@@ -43,9 +44,9 @@ static void want(const char *pattern) {
 static void refuse(size_t size) {
   tarn_block block;
   memset(&block, 0xff, sizeof block);
-  assert_status(tarn_pool_alloc_tagged(pool, size, 0, NULL,
-                                       tag_of("activations"), &block),
-                TARN_FULL);
+  assert_status(
+      alloc_tagged(pool, size, 0, NULL, tag_of("activations"), &block),
+      TARN_FULL);
   assert_zero_block(block);
 }
 

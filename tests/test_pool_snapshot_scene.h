@@ -37,8 +37,8 @@ static inline void step(program *p) {
   tarn_stream *stream = p->streams[below(p, 2)];
   if (block->pool == NULL) {
     size_t size = 1 + below(p, (size_t)1 << (4 + below(p, 17)));
-    require(tarn_pool_alloc_tagged(p->pool, size, 0, stream,
-                                   tags[below(p, TAGS)], block) == TARN_OK);
+    require(alloc_tagged(p->pool, size, 0, stream, tags[below(p, TAGS)],
+                         block) == TARN_OK);
   } else if (below(p, 5) == 0) {
     // Where it cannot grow it stays as it is.
     require(tarn_pool_resize(block, 1 + below(p, block->size * 2), stream) >=

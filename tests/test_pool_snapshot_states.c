@@ -2,6 +2,7 @@
 // none.
 #include "pool/arena.h"
 #include "support/faults.h"
+#include "support/tagged.h"
 #include "tarn/capture.h"
 #include "tarn/misuse.h"
 #include "test_pool_snapshot_scene.h"
@@ -178,8 +179,7 @@ START_TEST(refusals_are_out_of_memory) {
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   assert_ok(tarn_pool_limit(pool, 4096));
   tarn_block block;
-  assert_status(tarn_pool_alloc_tagged(pool, 5000, 0, NULL, tags[3], &block),
-                TARN_FULL);
+  assert_status(alloc_tagged(pool, 5000, 0, NULL, tags[3], &block), TARN_FULL);
   tarn_trace *trace = trace_of(pool);
   ck_assert_uint_eq(trace->event_count, 2);
   ck_assert_int_eq(trace->events[0].kind, TARN_TRACE_OOM);

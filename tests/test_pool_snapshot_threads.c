@@ -53,8 +53,8 @@ static void use_slot(worker *w, size_t slot) {
   tarn_block *block = &w->blocks[slot];
   size_t name = slot % NAMES;
   if (block->pool == NULL) {
-    tarn_status status = tarn_pool_alloc_tagged(pool, size_for(w, name), 0,
-                                                NULL, names[name], block);
+    tarn_status status =
+        alloc_tagged(pool, size_for(w, name), 0, NULL, names[name], block);
     // Strategies that were replaced may have all addresses of the device.
     require(status == TARN_OK || status == TARN_FULL);
   } else if (below(w, 4) == 0) {

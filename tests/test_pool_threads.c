@@ -78,8 +78,7 @@ static item make(tarn_pool *pool, uint64_t *state, unsigned char pattern) {
                                              : next_random(state) % 9000 + 1;
   size_t align = next_random(state) % 4 == 0 ? 4096 : 0;
   tarn_tag tag = (tarn_tag)(next_random(state) % 20);
-  expect(tarn_pool_alloc_tagged(pool, size, align, NULL, tag, &made.block) ==
-         TARN_OK);
+  expect(alloc_tagged(pool, size, align, NULL, tag, &made.block) == TARN_OK);
   if (made.block.address == 0) return made;
   expect(made.block.size >= size);
   expect(align == 0 || made.block.address % align == 0);

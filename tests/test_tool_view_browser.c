@@ -1,6 +1,7 @@
 // `tarn view` in a browser, where there is a Chromium: the page is opened, used
 // by its keys, and what is drawn is looked at. It says what `tarn why` says.
 #include "format.h"
+#include "support/tagged.h"
 #include "support/view_script.h"
 #include "tarn/account.h"
 #include "tarn/snapshot.h"
@@ -138,7 +139,7 @@ static const char *const strategies[] = {"arena_pool", "page_unit_pool",
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
 static void take(tarn_pool *pool, tarn_tag tag, size_t size, tarn_block *out) {
-  assert_ok(tarn_pool_alloc_tagged(pool, size, 0, NULL, tag, out));
+  assert_ok(alloc_tagged(pool, size, 0, NULL, tag, out));
 }
 
 // A program that ends with a refused request of 60 MB. Its segments touch, and
@@ -163,8 +164,8 @@ static char *write_refusal(const char *strategy) {
     assert_ok(tarn_pool_free(&blocks[i], NULL));
   for (size_t i = 9; i < 20; i += 2)
     take(pool, work, 150001 + i * 50001, &blocks[i]);
-  ck_assert_int_eq(
-      tarn_pool_alloc_tagged(pool, 60000000, 0, NULL, work, &block), TARN_FULL);
+  ck_assert_int_eq(alloc_tagged(pool, 60000000, 0, NULL, work, &block),
+                   TARN_FULL);
   assert_ok(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, NULL));
   for (size_t i = 0; i < 20; i++)
     assert_ok(tarn_pool_free(&blocks[i], NULL));

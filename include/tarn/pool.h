@@ -11,9 +11,10 @@
 //                        │        page_unit_pool, ...
 //                        limits, tags, peaks, misuse
 //
-// Beside this header: tarn/account.h, what is counted, and events;
-// tarn/capture.h, pools for captured graphs; tarn/share.h, blocks that several
-// processes have; tarn/sleep.h, memory that is given back and returns;
+// Beside this header: tarn/alloc.h, requests with options; tarn/account.h, what
+// is counted, and events; tarn/capture.h, pools for captured graphs;
+// tarn/share.h, blocks that several processes have; tarn/sleep.h, memory that
+// is given back and returns;
 // tarn/misuse.h, pools that debug; tarn/strategy.h, strategies of one's own.
 // docs/pools.md tells all of it at length.
 //
@@ -264,7 +265,8 @@ TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 // Blocks
 // ---------------------------------------------------------------------------
 
-// Takes a block of at least |size| bytes for use on |stream|.
+// Takes a block of at least |size| bytes for use on |stream|. With a tag, and
+// with a say in what may happen for it: tarn_pool_alloc_with (tarn/alloc.h).
 //
 // The address is a multiple of |align| (a power of two; 0: the device's own
 // minimum). Bytes are not cleared.
@@ -287,12 +289,6 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
                                                      size_t size, size_t align,
                                                      tarn_stream *stream,
                                                      tarn_block *out_block);
-
-// The same, accounted under |tag|; TARN_E_INVALID also for one that
-// tarn_pool_tag has not given.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_tagged(
-    tarn_pool *pool, size_t size, size_t align, tarn_stream *stream,
-    tarn_tag tag, tarn_block *out_block);
 
 // Gives a block back; |stream| is where its last use was queued (NULL: the
 // host has seen its end). One that was not used may be freed on any stream.

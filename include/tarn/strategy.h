@@ -49,7 +49,7 @@ typedef struct tarn_source {
   // At least |size| bytes at a multiple of |align|, a power of two. Where the
   // device's plug-in says how much is to be asked for, chunks are cut out of
   // memory of these sizes. Only within take. TARN_FULL: the pool's limit or the
-  // device is used up.
+  // device is used up, or the request forbids growth (tarn/alloc.h).
   tarn_status (*grow)(const struct tarn_source *source, size_t size,
                       size_t align, tarn_chunk **out_chunk);
 
@@ -58,7 +58,8 @@ typedef struct tarn_source {
   tarn_status (*shrink)(const struct tarn_source *source, tarn_chunk *chunk);
 
   // Makes the host wait for all that a stream has queued, as shrink does for
-  // one. Not within init.
+  // one. Not within init. TARN_FULL, within take: the stream is at work, and
+  // the request forbids waiting.
   tarn_status (*wait)(const struct tarn_source *source, uint64_t stream);
 
   // Says why, in one line, and returns |status|: return refuse(...).

@@ -4,6 +4,7 @@
 #define TARN_TARN_H_
 
 #include "tarn/account.h"
+#include "tarn/alloc.h"
 #include "tarn/arena.h"
 #include "tarn/base.h"
 #include "tarn/capture.h"

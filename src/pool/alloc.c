@@ -10,6 +10,7 @@
 #include "pool/capture.h"
 #include "pool/ladder.h"
 #include "pool/room.h"
+#include "pool/take.h"
 
 _Static_assert(sizeof(void *) == sizeof(tarn_addr),
                "the pointer of a block is its address");
@@ -53,18 +54,6 @@ void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
 
 // --- taking ----------------------------------------------------------------
 
-static tarn_status check_request(size_t size, size_t align, tarn_tag tag) {
-  if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
-  if (align != 0 && !tarn_is_power_of_two(align)) {
-    return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
-                      align);
-  }
-  if (tag != 0 && !tarn__tag_is_known(tag)) {
-    return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
-  }
-  return TARN_OK;
-}
-
 // Asks the present strategy. It may be replaced while the device is asked, and
 // then has to end here if nothing came of it, with what it got meanwhile.
 static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
@@ -73,7 +62,7 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
   bool ends = strategy != pool->current && status != TARN_OK;
-  if (ends) (void)strategy->type->trim(strategy, 0);
+  if (ends) (void)strategy->type->trim(strategy, 0, 0);
   strategy->inside--;
   if (ends) tarn__front_retire(pool, strategy);
   return status;
@@ -110,12 +99,10 @@ static tarn_status fail(tarn_pool *pool, const tarn__request *request,
   return why;
 }
 
-// Part of both callers, since each request passes here.
-__attribute__((always_inline)) static inline tarn_status take_locked(
-    tarn_pool *pool, tarn__request *request, tarn_tag tag,
+// Part of their callers, since each request passes here.
+__attribute__((always_inline)) static inline tarn_status find(
+    tarn_pool *pool, tarn__request *request, tarn_tag tag, bool counted,
     tarn__piece **out_piece) {
-  // As it is now: it may be switched while the lock is let go.
-  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = tarn__capture_admit(pool, request);
   if (status == TARN_OK) {
     status = try_take(pool, request, tag, counted, out_piece);
@@ -123,15 +110,17 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
   if (status == TARN_FULL) {
     status = make_room(pool, request, tag, counted, out_piece);
   }
-  if (request->asked) pool->stats.misses++;
-  if (status != TARN_OK) return fail(pool, request, tag, status);
+  return status;
+}
+
+__attribute__((always_inline)) static inline void enter(
+    tarn_pool *pool, const tarn__request *request, tarn_tag tag, bool counted,
+    tarn__piece *piece) {
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
-  tarn__piece *piece = *out_piece;
-  assert(piece != NULL);
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = tag;
-  piece->captured = request->own_only;
+  piece->captured = request->captured;
   piece->requested = request->size - request->guard;
   piece->counted = counted;
   tarn__front_count_live(pool, piece, request->asked);
@@ -140,6 +129,37 @@ __attribute__((always_inline)) static inline tarn_status take_locked(
     tarn__front_note_block(pool, TARN_POOL_EVENT_ALLOC, piece, 0,
                            request->serial);
   }
+}
+
+tarn_status tarn__take_try(tarn_pool *pool, tarn__request *request,
+                           tarn_tag tag, bool counted,
+                           tarn__piece **out_piece) {
+  tarn_status status = tarn__capture_admit(pool, request);
+  return status == TARN_OK ? try_take(pool, request, tag, counted, out_piece)
+                           : status;
+}
+
+tarn_status tarn__take_find(tarn_pool *pool, tarn__request *request,
+                            tarn_tag tag, bool counted,
+                            tarn__piece **out_piece) {
+  return find(pool, request, tag, counted, out_piece);
+}
+
+void tarn__take_enter(tarn_pool *pool, const tarn__request *request,
+                      tarn_tag tag, bool counted, tarn__piece *piece) {
+  if (request->asked) pool->stats.misses++;
+  enter(pool, request, tag, counted, piece);
+}
+
+static inline tarn_status take_locked(tarn_pool *pool, tarn__request *request,
+                                      tarn_tag tag, tarn__piece **out_piece) {
+  // As it is now: it may be switched while the lock is let go.
+  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  tarn_status status = find(pool, request, tag, counted, out_piece);
+  if (request->asked) pool->stats.misses++;
+  if (status != TARN_OK) return fail(pool, request, tag, status);
+  assert(*out_piece != NULL);
+  enter(pool, request, tag, counted, *out_piece);
   return TARN_OK;
 }
 
@@ -163,33 +183,11 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
   return status;
 }
 
-// A request that cannot be right is never expected. That most are plain saves
-// three comparisons.
-static inline bool is_expected(const tarn__stage_event *e,
-                               const tarn__note *what) {
-  if (e->size != what->size) return false;
-  bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
-  return plain ? e->is_plain
-               : e->serial == what->serial && e->align == what->align &&
-                     e->tag == what->tag;
-}
-
 // Whether the step that is played expects just this: then it is served.
 static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
                                  tarn_block *out_block) {
-  const tarn__stage_event *e = pool->play.at;
-  if (!is_expected(e, what)) return false;
-  tarn__piece *piece = e->piece;
-  uint32_t generation = piece->generation + 1;
-  if (generation == 0) generation = 1;  // 0: no block
-  piece->generation = generation;
-  piece->live = true;
-  pool->play.at = e + 1;
-  *out_block = (tarn_block){.pool = pool,
-                            .address = piece->address,
-                            .size = piece->size,
-                            .id = piece->id,
-                            .generation = generation};
+  if (!tarn__take_is_expected(pool->play.at, what)) return false;
+  tarn__take_play(pool, out_block);
   return true;
 }
 
@@ -207,8 +205,8 @@ static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
 
 // Blocks that debugging dresses are no part of a step, and where each event is
 // kept none is played.
-static void note_request(tarn_pool *pool, const tarn__note *what,
-                         tarn__piece *piece) {
+static inline void note_request(tarn_pool *pool, const tarn__note *what,
+                                tarn__piece *piece) {
   if ((pool->flags & TARN_POOL_DEFER) != 0) {
     piece->taken_on = what->serial;
     return;
@@ -219,8 +217,15 @@ static void note_request(tarn_pool *pool, const tarn__note *what,
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }
 
+void tarn__take_note(tarn_pool *pool, const tarn__note *what,
+                     tarn__piece *piece) {
+  if (piece->freed_on != 0) piece->waits_on = what->serial;
+  piece->freed_on = 0;
+  note_request(pool, what, piece);
+}
+
 // The lock is held, and let go; a snapshot is written without it.
-__attribute__((cold, noinline)) static tarn_status refuse(
+__attribute__((cold, noinline)) tarn_status tarn__take_refuse(
     tarn_pool *pool, const tarn__request *request, tarn_tag tag,
     tarn_status why) {
   tarn__refusal refusal = {.size = request->size - request->guard,
@@ -242,7 +247,8 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
   uint64_t serial = request->serial;
   *out_piece = NULL;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
-  if (status != TARN_OK) return refuse(pool, request, what->tag, status);
+  if (status != TARN_OK)
+    return tarn__take_refuse(pool, request, what->tag, status);
   tarn__front_describe(pool, piece, out_block);
   uint64_t last = piece->freed_on != serial ? piece->freed_on : 0;
   if (piece->freed_on != 0) piece->waits_on = serial;
@@ -266,6 +272,16 @@ tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
   return take_found(pool, request, &what, stream, out_piece, out_block);
 }
 
+static inline tarn__request request_of(const tarn_pool *pool,
+                                       const tarn__note *what) {
+  size_t natural = pool->natural_align;
+  return (tarn__request){
+      .size = what->size,
+      .align = what->align > natural ? what->align : natural,
+      .serial = what->serial,
+  };
+}
+
 static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                                       size_t size, size_t align,
                                                       tarn_stream *stream,
@@ -275,15 +291,10 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   tarn__piece *piece = NULL;
   *out_block = (tarn_block){0};
   tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
-  if (status == TARN_OK) status = check_request(size, align, tag);
+  if (status == TARN_OK) status = tarn__take_check(size, align, tag);
   if (status != TARN_OK) return status;
-  size_t natural = pool->natural_align;
-  tarn__request request = {
-      .size = size,
-      .align = align > natural ? align : natural,
-      .serial = what.serial,
-  };
   if (tarn__debug_of(pool) != NULL) {
+    tarn__request request = request_of(pool, &what);
     return tarn__debug_alloc(pool, &request, tag, stream, out_block);
   }
   tarn__gate_enter(&pool->gate);
@@ -292,6 +303,7 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
       (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block)) ||
       take_unexpected(pool, &what, out_block);
   if (!served) {
+    tarn__request request = request_of(pool, &what);
     return take_found(pool, &request, &what, stream, &piece, out_block);
   }
   tarn__gate_leave(&pool->gate);
@@ -311,17 +323,22 @@ static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
   return taken;
 }
 
-tarn_status tarn_pool_alloc_tagged(tarn_pool *pool, size_t size, size_t align,
-                                   tarn_stream *stream, tarn_tag tag,
-                                   tarn_block *out_block) {
-  return take_at_once(pool, size, align, stream, tag, out_block)
-             ? TARN_OK
-             : take_any(pool, size, align, stream, tag, out_block);
-}
-
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
                             tarn_stream *stream, tarn_block *out_block) {
   return take_at_once(pool, size, align, stream, 0, out_block)
              ? TARN_OK
              : take_any(pool, size, align, stream, 0, out_block);
+}
+
+// Anything unusual, be it wrong, is for the long way.
+tarn_status tarn_pool_alloc_with(tarn_pool *pool,
+                                 const tarn_alloc_options *options,
+                                 tarn_block *out_block) {
+  const tarn_alloc_options *o = options;
+  bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
+               o->user == NULL;
+  if (!plain) return tarn__take_with(pool, options, out_block);
+  return take_at_once(pool, o->size, o->align, o->stream, o->tag, out_block)
+             ? TARN_OK
+             : take_any(pool, o->size, o->align, o->stream, o->tag, out_block);
 }

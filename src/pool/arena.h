@@ -92,8 +92,11 @@ void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage);
 size_t tarn__arena_stage_nodes(const tarn__arena *self, int zone);
 size_t tarn__arena_granule(const tarn__strategy *strategy);
 
-// Gives idle memory back until the pool holds at most |target| bytes.
-tarn_status tarn__arena_trim(tarn__arena *self, size_t target);
+// As the table has it.
+tarn_status tarn__arena_trim(tarn__strategy *strategy, size_t target,
+                             unsigned how);
+
+tarn_status tarn__arena_reserve(tarn__strategy *strategy, size_t size);
 
 // Sleeping and waking, as in the table of strategies.
 tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,

@@ -63,6 +63,7 @@ static size_t bound_of(const tarn__arena *self, size_t wanted) {
     if (slack < LEAST_SLACK) slack = LEAST_SLACK;
   }
   if (!tarn_size_add(peak, slack, &bound)) bound = SIZE_MAX;
+  bound = tarn__front_target(self->base.pool, bound);
   size_t limit = tarn__front_limit(self->base.pool);
   return limit < bound ? limit : bound;
 }
@@ -91,7 +92,7 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
     need->sparing = false;
     return;
   }
-  need->sparing = need->sparing && lacking > 0 &&
+  need->sparing = need->sparing && lacking > 0 && !need->request->no_grow &&
                   tarn__arena_may_grow(self, need->request->size, lacking);
   if (need->sparing) return;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
@@ -119,26 +120,18 @@ tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
   return status;
 }
 
-// The lock is let go meanwhile.
-static void settle_done(tarn__arena *self) {
-  tarn__survey found = {.idle = 0};
-  self->base.type->survey(&self->base, &found);
-  if (found.streams.count == 0) return;
-  (void)tarn__settle_streams(&self->base, &found.streams, false);
-}
-
 // Segments in which the request found no room go back before one more comes, as
 // far as the pool would hold more than its live peak and the slack, and nobody
 // has to wait for it.
 static void make_way(tarn__arena *self, size_t wanted, size_t size) {
   if (tarn__arena_may_grow(self, wanted, size)) return;
   if (tarn__front_keeps(self->base.pool)) return;
-  settle_done(self);
+  tarn__settle_done(&self->base);
   size_t bound = bound_of(self, wanted);
   size_t target = bound > size ? bound - size : 0;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0; i--) {
     (void)tarn__segments_trim(&self->segments, &self->base, &self->zones[i],
-                              target, true);
+                              target, TARN__TRIM_NO_WAIT);
   }
 }
 
@@ -148,6 +141,7 @@ static void make_way(tarn__arena *self, size_t wanted, size_t size) {
 static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
                                size_t size, tarn__request *request) {
   const tarn__sizes *sizes = &self->base.pool->sizes;
+  if (request->no_grow) return tarn__source_refuse_growth(request);
   size_t own = tarn__chunk_growth(zone->taken_bytes, MOST_SHARED);
   if (size > own / 2) own = size;
   if (sizes->later == 0) make_way(self, request->size, own);
@@ -164,6 +158,45 @@ tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
                             tarn__request *request) {
   if (self->range_size == 0) return add_segment(self, zone, size, request);
   return add_range(self, zone, size, request->align);
+}
+
+// --- keeping some ----------------------------------------------------------
+
+// A hole among the large blocks, of |size| bytes of pages that have no memory
+// yet.
+static tarn_status map_hole(tarn__arena *self, size_t size) {
+  tarn__extents *zone = &self->zones[TARN__ARENA_ZONES - 1];
+  tarn__request request = {.size = size, .align = zone->granule};
+  tarn__arena_need need = {zone, size, &request, .sparing = true};
+  tarn__extent *e = NULL;
+  uint64_t nobody = 0;
+  // Within it nothing is moved out of other holes.
+  tarn_status status = tarn__source_check_limit(self->base.pool, size);
+  if (status != TARN_OK) return status;
+  if (!tarn__arena_prepare(zone, 0)) return TARN_E_NOMEM;
+  tarn__extent_plan p = tarn__extents_plan_bare(zone, size);
+  if (p.bare == NULL) return add_range(self, zone, size, zone->page);
+  status = tarn__arena_map(self, &need, &p, &e, &nobody);
+  if (status == TARN_OK) (void)tarn__extents_give(zone, e, nobody);
+  return status;
+}
+
+tarn_status tarn__arena_reserve(tarn__strategy *strategy, size_t size) {
+  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  const size_t *held = &strategy->pool->stats.reserved_bytes;
+  tarn_status status = TARN_OK;
+  if (self->range_size == 0) {
+    return tarn__segments_reserve(&self->segments, strategy,
+                                  &self->zones[TARN__ARENA_ZONES - 1], size);
+  }
+  while (status == TARN_OK && *held < size) {
+    size_t missing = 0;
+    if (!tarn_size_align_up(size - *held, self->regions.page, &missing)) {
+      return tarn__fail(TARN_FULL, "this is more than can be addressed");
+    }
+    status = map_hole(self, missing);
+  }
+  return status;
 }
 
 // --- giving it back ----------------------------------------------------
@@ -224,31 +257,43 @@ static tarn_status drop_empty_regions(tarn__arena *self) {
 }
 
 // Pages of which the pool holds more than |target|, a batch at most.
-static size_t surplus(const tarn__arena *self, size_t target) {
-  size_t held = self->base.pool->stats.reserved_bytes;
+static size_t surplus(const tarn__arena *self, size_t target, unsigned how) {
+  const tarn_pool *pool = self->base.pool;
+  size_t held = pool->stats.reserved_bytes;
   size_t page = self->regions.page;
   size_t pages = held > target ? (held - target - 1) / page + 1 : 0;
+  // The last one may be part of what is to be kept.
+  if (pages > 0 && !tarn__front_may_return(&self->base, 0, pages * page, how))
+    pages--;
   return pages < TARN__REGION_BATCH ? pages : TARN__REGION_BATCH;
+}
+
+// Out of holes of all, or of those that no stream uses.
+static size_t take_pages(tarn__strips *strips, tarn__extents *zone,
+                         uint64_t *cursor, size_t most, bool unused) {
+  return unused ? tarn__strips_take_idle(strips, zone, most)
+                : tarn__strips_take_any(strips, zone, cursor, most);
 }
 
 // Of what was idle when it began, in batches: spares first, then holes by
 // rising address, those of small blocks before those of large ones. Each page
 // is tried once.
-static tarn_status trim_pages(tarn__arena *self, size_t target) {
+static tarn_status trim_pages(tarn__arena *self, size_t target, unsigned how) {
+  bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   uint64_t cursors[TARN__ARENA_ZONES] = {0};
   tarn_status first = TARN_OK;
   size_t spares = 0;
   size_t taken = 0;
   do {
     tarn__strips strips = {.count = 0};
-    size_t batch = surplus(self, target);
+    size_t batch = surplus(self, target, how);
     size_t there = self->regions.spare_count;
     spares = there < batch ? there : batch;
     size_t most = (batch - spares) * self->regions.page;
     taken = 0;
     for (int i = 0; i < TARN__ARENA_ZONES && taken < most; i++) {
-      taken += tarn__strips_take_any(&strips, &self->zones[i], &cursors[i],
-                                     most - taken);
+      taken += take_pages(&strips, &self->zones[i], &cursors[i], most - taken,
+                          unused);
     }
     tarn_status status = tarn__regions_shrink(
         &self->regions, tarn__strips_first(&strips), spares);
@@ -258,22 +303,25 @@ static tarn_status trim_pages(tarn__arena *self, size_t target) {
   return first;
 }
 
-static tarn_status trim_ranges(tarn__arena *self, size_t target) {
-  tarn_status status = trim_pages(self, target);
+static tarn_status trim_ranges(tarn__arena *self, size_t target, unsigned how) {
+  tarn_status status = trim_pages(self, target, how);
   tarn_status dropped = drop_empty_regions(self);
   return status != TARN_OK ? status : dropped;
 }
 
-tarn_status tarn__arena_trim(tarn__arena *self, size_t target) {
+tarn_status tarn__arena_trim(tarn__strategy *strategy, size_t target,
+                             unsigned how) {
+  tarn__arena *self = (tarn__arena *)(void *)strategy;
   tarn_pool *pool = self->base.pool;
-  if (self->stage != NULL && pool->stats.reserved_bytes > target) {
+  bool strikes = (how & TARN__TRIM_KEEP_STAGE) == 0;
+  if (strikes && self->stage != NULL && pool->stats.reserved_bytes > target) {
     tarn__stage_strike(pool);
   }
   tarn_status first =
-      self->range_size != 0 ? trim_ranges(self, target) : TARN_OK;
+      self->range_size != 0 ? trim_ranges(self, target, how) : TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     tarn_status status = tarn__segments_trim(&self->segments, &self->base,
-                                             &self->zones[i], target, false);
+                                             &self->zones[i], target, how);
     if (first == TARN_OK) first = status;
   }
   return first;

@@ -165,8 +165,8 @@ static tarn__extent *find_open(tarn__extents *zone, size_t size,
 
 // A stage has memory idle that others may not use: before the pool grows by
 // much, or where it cannot, it is struck.
-static bool strikes_stage(tarn__arena *self) {
-  bool strikes = self->stage != NULL;
+static bool strikes_stage(tarn__arena *self, const tarn__request *request) {
+  bool strikes = self->stage != NULL && !request->keeps_stage;
   if (strikes) tarn__stage_strike(self->base.pool);
   return strikes;
 }
@@ -181,7 +181,7 @@ tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
     *out = find_open(zone, need->size, request, out_serial);
     if (*out != NULL) return TARN_OK;
     bool grows = tarn__arena_may_grow(self, request->size, need->size);
-    if (!grows && strikes_stage(self)) continue;
+    if (!grows && strikes_stage(self, request)) continue;
     tarn_status status = TARN_OK;
     tarn__extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
@@ -196,7 +196,7 @@ tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
       status = tarn__arena_add(self, zone, need->size, request);
       if (status == TARN_OK) continue;
     }
-    if (status != TARN_FULL || !strikes_stage(self)) return status;
+    if (status != TARN_FULL || !strikes_stage(self, request)) return status;
   }
 }
 
@@ -386,10 +386,6 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
 
 // --- giving memory back ----------------------------------------------------
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
-  return tarn__arena_trim(self_of(strategy), target);
-}
-
 // Whether there is memory that can be given back now, since |hole| is one, or
 // addresses, since what was asleep is none.
 static bool frees_memory(const tarn__arena *self, const tarn__extent *hole) {
@@ -406,7 +402,8 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn__extent *hole = NULL;
   tarn_status given =
       open_block(strategy, piece, zone_of_piece(self, piece), &hole);
-  tarn_status status = frees_memory(self, hole) ? trim(strategy, 0) : TARN_OK;
+  tarn_status status =
+      frees_memory(self, hole) ? tarn__arena_trim(strategy, 0, 0) : TARN_OK;
   return status != TARN_OK ? status : given;
 }
 
@@ -493,7 +490,8 @@ const tarn__strategy_type tarn__arena_pool = {
     .sleep = tarn__arena_sleep,
     .wake = tarn__arena_wake,
     .end_wake = tarn__arena_end_wake,
-    .trim = trim,
+    .trim = tarn__arena_trim,
+    .reserve = tarn__arena_reserve,
     .set_up = tarn__arena_set_up,
     .strike = tarn__arena_strike,
     .granule = tarn__arena_granule,

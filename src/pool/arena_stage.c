@@ -45,8 +45,10 @@ static tarn_status no_place(size_t size) {
 
 // Segments do not join: idle ones go before one for the stage comes.
 static void make_way(tarn__arena *self, size_t size) {
-  size_t held = self->base.pool->stats.reserved_bytes;
-  (void)tarn__arena_trim(self, held > size ? held - size : 0);
+  const tarn_pool *pool = self->base.pool;
+  size_t held = pool->stats.reserved_bytes;
+  size_t target = tarn__front_target(pool, held > size ? held - size : 0);
+  (void)tarn__arena_trim(&self->base, target, 0);
 }
 
 static tarn_status take(tarn__arena *self, const tarn__request *request,

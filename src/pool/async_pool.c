@@ -59,7 +59,8 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   tarn_status status =
       tarn__source_grow(strategy, request, request->size, out_piece);
-  if (status != TARN_FULL || !self_of(strategy)->queued) return status;
+  bool drains = self_of(strategy)->queued && !request->no_wait;
+  if (status != TARN_FULL || request->no_grow || !drains) return status;
   (void)drain(strategy);  // a stream that failed has come to its end too
   return tarn__source_grow(strategy, request, request->size, out_piece);
 }
@@ -71,9 +72,10 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
   return tarn__source_shrink(strategy, piece);
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
+static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
   (void)strategy;
   (void)target;
+  (void)how;
   return TARN_OK;
 }
 

@@ -106,7 +106,9 @@ static tarn_status grow(const tarn_source *source, size_t size, size_t align,
   if (held == NULL) return TARN_E_NOMEM;
   size_t natural = c->self->base.pool->natural_align;
   tarn__request request = {.size = size,
-                           .align = align > natural ? align : natural};
+                           .align = align > natural ? align : natural,
+                           .no_wait = c->request->no_wait,
+                           .no_grow = c->request->no_grow};
   tarn_status status = c->self->stock.serves
                            ? grow_from_stock(c->self, &request, held)
                            : grow_alone(c->self, &request, held);
@@ -139,7 +141,7 @@ static tarn_status give_to_stock(const call *c, const held_chunk *held) {
   tarn__source_end_ask(&c->self->base, 0);
   (void)tarn__stock_give(stock, held->extent, 0);
   c->self->base.pool->joins++;
-  tarn_status given = tarn__stock_trim(stock, &c->self->base, c->target);
+  tarn_status given = tarn__stock_trim(stock, &c->self->base, c->target, 0);
   return given != TARN_OK ? given : waited;
 }
 
@@ -158,10 +160,15 @@ static tarn_status shrink(const tarn_source *source, tarn_chunk *chunk) {
 static tarn_status wait(const tarn_source *source, uint64_t stream) {
   const call *c = call_of(source);
   if (!c->locked) return out_of_turn(c, "wait");
+  bool waits = c->request == NULL || !c->request->no_wait;
   tarn__source_begin_ask(&c->self->base, 0, 0);
-  tarn_status status = wait_for(stream);
+  tarn_status status =
+      waits ? wait_for(stream) : tarn__stream_join_at_once(NULL, stream);
   tarn__source_end_ask(&c->self->base, 0);
-  return status;
+  if (status != TARN_PENDING) return status;
+  note_text(c);
+  return tarn__fail(TARN_FULL, "%s: stream %llu is still at work",
+                    c->self->base.type->name, (unsigned long long)stream);
 }
 
 static tarn_status refuse(const tarn_source *source, tarn_status status,
@@ -266,6 +273,19 @@ static tarn_stretch stretch_of(const tarn__piece *piece, uint64_t serial) {
   return (tarn_stretch){piece->address, size, serial, piece->home};
 }
 
+// Whether the request may have the stretch: a strategy of a program does not
+// know who takes no other stream's memory. It may be nobody's by now.
+static bool is_free_for(tarn__strategy *strategy, const tarn__request *request,
+                        tarn_stretch *s) {
+  bool others = s->stream != 0 && s->stream != request->serial;
+  if (!request->own_only || !others) return true;
+  tarn__source_begin_ask(strategy, 0, 0);
+  bool idle = tarn__stream_is_idle(s->stream);
+  tarn__source_end_ask(strategy, 0);
+  if (idle) s->stream = 0;
+  return idle;
+}
+
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   bridge *self = self_of(strategy);
@@ -285,6 +305,11 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   }
   if (status == TARN_OK) status = check_stretch(self, &seen, &s);
   if (status != TARN_OK) return status;
+  if (!is_free_for(strategy, request, &s)) {
+    (void)hand_back(self, &s);
+    return tarn__fail(TARN_FULL, "%s: has memory that stream %llu used last",
+                      strategy->type->name, (unsigned long long)s.stream);
+  }
   size_t usable = s.size - strategy->pool->padding;
   tarn__piece *piece = tarn__source_carve(strategy, s.address, usable);
   if (piece == NULL) {
@@ -371,7 +396,9 @@ static tarn_status trim_for(bridge *self, size_t target, size_t inside) {
   return trimmed != TARN_OK ? trimmed : status;
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
+// What the program's function gives back may have to be waited for.
+static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+  if ((how & TARN__TRIM_NO_WAIT) != 0) return TARN_OK;
   return trim_for(self_of(strategy), target, 1);  // the front counts its call
 }
 

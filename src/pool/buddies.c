@@ -305,24 +305,25 @@ void tarn__buddies_settle(tarn__buddies *buddies, uint64_t serial) {
   if (lane != NULL) empty_lane(buddies, lane);
 }
 
+// The first lane has what was just found to be no stream's.
 static tarn__buddy *find_elsewhere(tarn__buddies *buddies, size_t size,
-                                   size_t align) {
+                                   size_t align, bool own_only) {
   if (buddies->lanes->next == NULL) return NULL;
   adopt_orphans(buddies);
-  tarn__buddy *b = NULL;
-  for (const tarn__lane *lane = buddies->lanes; lane != NULL && b == NULL;
-       lane = lane->next) {
+  tarn__buddy *b = find_in(buddies->lanes, size, align);
+  for (const tarn__lane *lane = buddies->lanes->next;
+       lane != NULL && b == NULL && !own_only; lane = lane->next) {
     b = find_in(lane, size, align);
   }
   return b;
 }
 
 static tarn__buddy *find(tarn__buddies *buddies, size_t size, size_t align,
-                         uint64_t serial) {
+                         uint64_t serial, bool own_only) {
   const tarn__lane *own = find_lane(buddies, serial);
   tarn__buddy *b = own != NULL ? find_in(own, size, align) : NULL;
   if (b == NULL && serial != 0) b = find_in(buddies->lanes, size, align);
-  return b != NULL ? b : find_elsewhere(buddies, size, align);
+  return b != NULL ? b : find_elsewhere(buddies, size, align, own_only);
 }
 
 // What is left on both sides has its buddies within |b|, and they are taken.
@@ -336,9 +337,9 @@ static void hang_parts(tarn__buddies *buddies, tarn__buddy b, size_t from,
 }
 
 tarn_addr tarn__buddies_take(tarn__buddies *buddies, size_t size, size_t align,
-                             uint64_t serial, tarn__space **out_space,
-                             uint64_t *out_serial) {
-  tarn__buddy *found = find(buddies, size, align, serial);
+                             uint64_t serial, bool own_only,
+                             tarn__space **out_space, uint64_t *out_serial) {
+  tarn__buddy *found = find(buddies, size, align, serial, own_only);
   *out_space = NULL;
   *out_serial = 0;
   if (found == NULL) return 0;

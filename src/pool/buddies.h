@@ -73,11 +73,12 @@ TARN_MUST_CHECK bool tarn__buddies_reserve(tarn__buddies *buddies,
 void tarn__buddies_add(tarn__buddies *buddies, tarn__space *space);
 
 // Takes |size| bytes, a multiple of the unit, at a multiple of |align| out of
-// what is the stream's with |serial|, or no stream's, or at last any stream's:
-// |*out_serial| is whose it was. 0: nowhere are there as many.
+// what is the stream's with |serial|, or no stream's, or at last, unless
+// |own_only|, any stream's: |*out_serial| is whose it was. 0: nowhere are there
+// as many.
 tarn_addr tarn__buddies_take(tarn__buddies *buddies, size_t size, size_t align,
-                             uint64_t serial, tarn__space **out_space,
-                             uint64_t *out_serial);
+                             uint64_t serial, bool own_only,
+                             tarn__space **out_space, uint64_t *out_serial);
 
 // Whether the stream with |serial| has a lane, or gets one. False: no host
 // memory.

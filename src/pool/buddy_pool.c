@@ -30,6 +30,9 @@ static const size_t LEAST_UNIT = 64;
 // Without sizes of the device.
 static const size_t MOST_GROWTH = (size_t)32 << 20;
 
+// Where chunks for later are refused, smaller ones are not tried.
+static const size_t LEAST_RESERVED = (size_t)1 << 20;
+
 typedef struct part {
   tarn__space space;  // the first member
   tarn__chunk chunk;
@@ -136,13 +139,16 @@ static tarn_status add(buddy *self, const tarn__request *request,
   return TARN_OK;
 }
 
-// A part of which nothing is out; NULL if there is none. |unused|: and that no
-// stream may still be at work in.
-static part *find_idle(const buddy *self, bool unused) {
+// A part of which nothing is out and that may go back; NULL if there is none.
+static part *find_idle(const buddy *self, unsigned how) {
+  bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->parts) {
     part *p = part_at(node);
     if (p->space.taken != 0) continue;
+    if (!tarn__front_may_return(&self->base, 0, p->chunk.base_size, how)) {
+      continue;
+    }
     if (!unused || tarn__buddies_is_unused(&self->buddies, &p->space)) return p;
   }
   return NULL;
@@ -169,33 +175,36 @@ static tarn_status give_back(buddy *self, part *p) {
   return status;
 }
 
-static tarn_status give_idle(buddy *self, size_t target, bool unused) {
+static tarn_status give_idle(buddy *self, size_t target, unsigned how) {
   const tarn_pool *pool = self->base.pool;
   tarn_status first = TARN_OK;
   part *p = NULL;
   while (tarn__front_surplus(pool, target) != 0 &&
-         (p = find_idle(self, unused)) != NULL) {
+         (p = find_idle(self, how)) != NULL) {
     tarn_status status = give_back(self, p);
     if (first == TARN_OK) first = status;
   }
   return first;
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
-  return give_idle(self_of(strategy), target, false);
+static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+  return give_idle(self_of(strategy), target, how);
 }
 
 // Chunks in which the request found no room make room for a new one, where
 // nobody has to wait for that.
 static void make_way(buddy *self, size_t size) {
-  size_t held = self->base.pool->stats.reserved_bytes;
-  if (tarn__front_keeps(self->base.pool)) return;
-  (void)give_idle(self, held > size ? held - size : 0, true);
+  const tarn_pool *pool = self->base.pool;
+  size_t held = pool->stats.reserved_bytes;
+  if (tarn__front_keeps(pool)) return;
+  size_t target = tarn__front_target(pool, held > size ? held - size : 0);
+  (void)give_idle(self, target, TARN__TRIM_NO_WAIT);
 }
 
 // A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
 // free: nobody else has been here since.
 static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
+  if (request->no_grow) return tarn__source_refuse_growth(request);
   tarn__growth growth = {
       .first = self->first,
       .later = self->later,
@@ -211,6 +220,35 @@ static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
   request->asked |= plain.asked;
   if (status != TARN_OK) return status;
   return add(self, request, tarn__chunk_adopt(&self->base, piece));
+}
+
+// The largest power of two up to |size|, of at least a unit.
+static size_t power_below(const buddy *self, size_t size) {
+  size_t power = self->buddies.unit;
+  while (power <= size / 2)
+    power *= 2;
+  return power;
+}
+
+// Chunks as large as what is missing, or half of it, and so on.
+static tarn_status reserve(tarn__strategy *strategy, size_t size) {
+  buddy *self = self_of(strategy);
+  const size_t *held = &strategy->pool->stats.reserved_bytes;
+  size_t most = self->max;
+  if (most < self->buddies.unit) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "buddy_pool: every block goes to the device by itself");
+  }
+  while (*held < size) {
+    size_t missing = size - *held;
+    size_t chunk = power_below(self, missing < most ? missing : most);
+    tarn__request request = {.size = chunk};
+    tarn_status status = grow(self, &request, chunk);
+    bool halves = status == TARN_FULL && chunk > LEAST_RESERVED;
+    if (status != TARN_OK && !halves) return status;
+    if (halves) most = chunk / 2;
+  }
+  return TARN_OK;
 }
 
 // --- blocks ----------------------------------------------------------------
@@ -235,8 +273,9 @@ static tarn_status carve(buddy *self, tarn__request *request, size_t size,
   if (!tarn__buddies_reserve(&self->buddies, request->serial)) {
     return TARN_E_NOMEM;
   }
-  tarn_addr address = tarn__buddies_take(&self->buddies, size, request->align,
-                                         request->serial, &space, &last);
+  tarn_addr address =
+      tarn__buddies_take(&self->buddies, size, request->align, request->serial,
+                         request->own_only, &space, &last);
   if (address == 0) return TARN_FULL;
   tarn__piece *piece =
       tarn__source_carve(&self->base, address, size - self->padding);
@@ -329,7 +368,7 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim(strategy, 0);
+  tarn_status status = trim(strategy, 0, 0);
   return status != TARN_OK ? status : given;
 }
 
@@ -397,6 +436,7 @@ const tarn__strategy_type tarn__buddy_pool = {
     .give = give,
     .let_go = let_go,
     .trim = trim,
+    .reserve = reserve,
     .survey = survey,
     .visit_memory = visit_memory,
     .settle = settle,

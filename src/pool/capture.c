@@ -63,7 +63,9 @@ tarn_status tarn__capture_admit_request(const tarn_pool *pool,
                                         tarn__request *request) {
   const rules *now = &states[pool->capture];
   if (!now->serves) return refuse(pool, "request");
-  request->own_only = !now->shares;
+  if (request->zero && !now->shares) return refuse(pool, "cleared block");
+  request->captured = !now->shares;
+  request->own_only = request->own_only || request->captured;
   return TARN_OK;
 }
 

@@ -58,6 +58,22 @@ static inline size_t tarn__debug_usable(const tarn__piece *piece) {
                                                       : piece->size;
 }
 
+// With what a block is to be dressed, |request| with a guard if there is to be
+// one. The pool debugs; the lock is not held, nor for the next two. The second
+// fills a piece that nobody has yet, |stream| done with it; the third is for
+// one that is dressed and is nobody's again.
+uint32_t tarn__debug_admit(tarn_pool *pool, tarn__request *request);
+TARN_MUST_CHECK tarn_status tarn__debug_dress(tarn_place place,
+                                              const tarn__piece *piece,
+                                              uint32_t flags,
+                                              tarn_stream *stream);
+void tarn__debug_strip(tarn_place place, const tarn__piece *piece);
+
+// A piece that is dressed gets its marks, as it comes on the books; or it is
+// told that it could not be dressed. The lock is held.
+void tarn__debug_mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+                      tarn_status dressed);
+
 // tarn__front_take of a pool that debugs; the lock is not held.
 TARN_MUST_CHECK tarn_status tarn__debug_alloc(tarn_pool *pool,
                                               tarn__request *request,

@@ -152,6 +152,10 @@ typedef struct tarn__extent_plan {
 tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
                                      size_t align, uint64_t serial);
 
+// The same for |size| bytes, a multiple of the page, of bare pages only.
+tarn__extent_plan tarn__extents_plan_bare(const tarn__extents *extents,
+                                          size_t size);
+
 // The same for what |extent|, a block of that stream, lacks of |size| bytes:
 // the plan is one for a block of its own, right behind it.
 tarn__extent_plan tarn__extents_plan_behind(const tarn__extents *extents,

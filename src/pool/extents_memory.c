@@ -64,6 +64,16 @@ tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
   return best;
 }
 
+tarn__extent_plan tarn__extents_plan_bare(const tarn__extents *extents,
+                                          size_t size) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &extents->bare) {
+    tarn__extent *e = tarn__extent_of_node((tarn_list *)(uintptr_t)node);
+    if (e->size >= size) return plan_for(extents, e, e->offset, size);
+  }
+  return (tarn__extent_plan){.bare = NULL};
+}
+
 // What is open or bare right behind |e|; NULL: neither is.
 static tarn__extent *free_behind(const tarn__extent *e,
                                  tarn__extent_kind kind) {

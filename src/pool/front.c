@@ -110,6 +110,7 @@ static void forget(tarn_pool *pool) {
   tarn__pieces_deinit(&pool->pieces);
   tarn__debug_destroy(tarn__debug_of(pool));
   tarn__events_deinit(&pool->events);
+  tarn__users_deinit(&pool->users);
   tarn__supply_deinit(&pool->supply);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
@@ -218,6 +219,7 @@ tarn_status tarn__front_create(tarn_place place,
 tarn_status tarn__front_destroy(tarn_pool *pool) {
   tarn__decay_end(pool);
   pool->capture = TARN__CAPTURE_OPEN;  // no graph uses it any more
+  pool->kept = 0;
   tarn_status status = tarn_pool_trim(pool, 0);
   forget(pool);
   return status;
@@ -235,7 +237,7 @@ static bool is_needed(const tarn_pool *pool, const tarn__strategy *strategy) {
 void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
   if (is_needed(pool, strategy)) return;
   strategy->inside++;
-  (void)strategy->type->trim(strategy, 0);
+  (void)strategy->type->trim(strategy, 0, 0);
   strategy->inside--;
   tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, 0, strategy->held, 0);
   pool->stats.reserved_bytes -= strategy->held;
@@ -250,10 +252,11 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
   tarn__stage_strike(pool);
   tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
+  pool->kept = 0;  // which was the old one's to hold
   tarn__front_note_switch(pool);
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
-  tarn_status status = old->type->trim(old, 0);
+  tarn_status status = old->type->trim(old, 0, 0);
   old->inside--;
   tarn__front_retire(pool, old);
   tarn__front_leave(pool);

@@ -18,6 +18,7 @@
 #include "pool/stage.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
+#include "pool/users.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__tag_count {
@@ -90,6 +91,8 @@ struct tarn_pool {
   tarn__on_full on_full;  // has a lock of its own
   tarn__full_shots full_shots;
   tarn__freed freed;
+  tarn__users users;
+  size_t kept;  // bytes that trimming leaves the pool (tarn_pool_reserve)
 };
 
 // Whether the pool was made over memory of the caller's: it has all that it
@@ -246,7 +249,7 @@ void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
                            uint64_t serial);
 tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece);
 
-// What tarn_pool_alloc_tagged does once all has been checked; the lock is not
+// What tarn_pool_alloc does once all has been checked; the lock is not
 // held.
 TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
                                              tarn__request *request,
@@ -255,8 +258,28 @@ TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
                                              tarn_block *out_block);
 
 // Gives idle memory of the present strategy back until the pool holds at most
-// |target| bytes.
+// |target| bytes, but none of what it is to keep.
 tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
+
+// The same with TARN__TRIM_... bits.
+tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how);
+
+// Whether |size| bytes of |strategy| may go back when |parting| bytes more are
+// about to: that leaves the pool what it is to keep, or need not. What a
+// strategy has that was replaced is no part of it.
+static inline bool tarn__front_may_return(const tarn__strategy *strategy,
+                                          size_t parting, size_t size,
+                                          unsigned how) {
+  const tarn_pool *pool = strategy->pool;
+  bool any = (how & TARN__TRIM_KEPT) != 0 || strategy != pool->current;
+  size_t kept = any ? 0 : pool->kept;
+  return kept == 0 || pool->stats.reserved_bytes >= kept + parting + size;
+}
+
+// |target|, or what the pool is to keep if that is more.
+static inline size_t tarn__front_target(const tarn_pool *pool, size_t target) {
+  return pool->kept > target ? pool->kept : target;
+}
 
 // Gives all idle memory back, and if another thread is about to give some back
 // waits for that. False if there was neither: no room can be made.

@@ -34,8 +34,8 @@ static tarn_status freshen(tarn_place place, const tarn__piece *piece,
 }
 
 // What others have queued on the memory is behind |stream| by now.
-static tarn_status dress(tarn_place place, const tarn__piece *piece,
-                         uint32_t flags, tarn_stream *stream) {
+tarn_status tarn__debug_dress(tarn_place place, const tarn__piece *piece,
+                              uint32_t flags, tarn_stream *stream) {
   bool has_guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0;
   size_t usable = has_guard ? piece->requested : piece->size;
   tarn_status status =
@@ -47,26 +47,41 @@ static tarn_status dress(tarn_place place, const tarn__piece *piece,
   return status;
 }
 
+void tarn__debug_strip(tarn_place place, const tarn__piece *piece) {
+  tarn__shade_show_fresh(place, piece->address, piece->size);
+}
+
+void tarn__debug_mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+                      tarn_status dressed) {
+  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
+  if (dressed == TARN_OK) {
+    piece->marks = (uint8_t)flags;
+  } else {
+    tarn__debug_note(pool, dressed, &none, false);
+  }
+}
+
 // The block is known to its pool already, so another thread may have freed it
 // by mistake.
 static void mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
                  tarn_status dressed, tarn_block *block) {
-  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
   tarn__front_enter(pool);
   bool is_there = piece->live && piece->generation == block->generation;
-  if (dressed != TARN_OK) {
-    tarn__debug_note(pool, dressed, &none, false);
-  } else if (is_there) {
-    piece->marks = (uint8_t)flags;
-    block->size = tarn__debug_usable(piece);
+  if (is_there || dressed != TARN_OK) {
+    tarn__debug_mark(pool, piece, flags, dressed);
   }
+  if (is_there) block->size = tarn__debug_usable(piece);
   tarn__front_leave(pool);
 }
 
-static uint32_t flags_of(tarn_pool *pool) {
+uint32_t tarn__debug_admit(tarn_pool *pool, tarn__request *request) {
   tarn__front_enter(pool);
   uint32_t flags = tarn__debug_of(pool)->flags;
   tarn__front_leave(pool);
+  request->guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0 ? TARN__GUARD : 0;
+  if (!tarn_size_add(request->size, request->guard, &request->size)) {
+    request->size = SIZE_MAX;  // which every strategy refuses, and counts
+  }
   return flags;
 }
 
@@ -74,15 +89,11 @@ tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__request *request,
                               tarn_tag tag, tarn_stream *stream,
                               tarn_block *out_block) {
   tarn__piece *piece = NULL;
-  uint32_t flags = flags_of(pool);
-  request->guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0 ? TARN__GUARD : 0;
-  if (!tarn_size_add(request->size, request->guard, &request->size)) {
-    request->size = SIZE_MAX;  // which every strategy refuses, and counts
-  }
+  uint32_t flags = tarn__debug_admit(pool, request);
   tarn_status status =
       tarn__front_take(pool, request, tag, stream, &piece, out_block);
   if (status != TARN_OK || flags == 0) return status;
-  tarn_status dressed = dress(pool->place, piece, flags, stream);
+  tarn_status dressed = tarn__debug_dress(pool->place, piece, flags, stream);
   mark(pool, piece, flags, dressed, out_block);
   return TARN_OK;
 }

@@ -70,11 +70,21 @@ static bool end_quarantine(tarn__ladder *ladder) {
   return tarn__debug_flush(ladder->pool);
 }
 
+// Of what the pool is to keep a block may have its own size in another form;
+// what is charged is no memory of the pool's.
+static size_t target_of(const tarn__ladder *ladder) {
+  const tarn__request *request = ladder->request;
+  size_t kept = ladder->pool->kept;
+  if (request->charge) return kept;
+  return kept > request->size ? kept - request->size : 0;
+}
+
 static bool trim_idle(tarn__ladder *ladder) {
   tarn_pool *pool = ladder->pool;
   uint64_t frees = pool->stats.device_frees;
   uint64_t joins = pool->joins;
-  (void)tarn__front_trim(pool, 0);
+  (void)tarn__front_trim_as(pool, target_of(ladder),
+                            TARN__TRIM_KEPT | tarn__trim_for(ladder->request));
   return pool->stats.device_frees != frees || pool->joins != joins;
 }
 
@@ -102,7 +112,7 @@ static bool trim_replaced(tarn__ladder *ladder) {
     tarn_list_del(&old->node);
     tarn_list_add_tail(&pool->replaced, &old->node);
     old->inside++;
-    (void)old->type->trim(old, 0);
+    (void)old->type->trim(old, 0, tarn__trim_for(ladder->request));
     old->inside--;
     tarn__front_retire(pool, old);
   }
@@ -147,18 +157,36 @@ static bool call_program(tarn__ladder *ladder) {
 }
 
 bool tarn__front_make_room(tarn_pool *pool) {
-  tarn__ladder ladder = {.pool = pool};
+  const tarn__request any = {.size = SIZE_MAX};
+  tarn__ladder ladder = {.pool = pool, .request = &any};
   return end_quarantine(&ladder) || trim_idle(&ladder) ||
          wait_for_returns(&ladder);
 }
 
-typedef bool rung(tarn__ladder *ladder);
+typedef struct rung {
+  bool (*climb)(tarn__ladder *ladder);
+  bool waits;    // the host may, for streams: not for who must not wait
+  bool returns;  // memory, to the device: it helps those only who may grow
+  bool asks;     // the program
+} rung;
 
-static rung *const rungs[] = {
-    settle_finished, end_quarantine,   trim_idle,    wait_for_returns,
-    trim_replaced,   wait_for_streams, call_program,
+// What streams may still be at work in trim_idle and trim_replaced leave alone
+// for who must not wait.
+static const rung rungs[] = {
+    {.climb = settle_finished},
+    {.climb = end_quarantine, .waits = true},
+    {.climb = trim_idle, .returns = true},
+    {.climb = wait_for_returns, .waits = true, .returns = true},
+    {.climb = trim_replaced, .returns = true},
+    {.climb = wait_for_streams, .waits = true},
+    {.climb = call_program, .asks = true},
 };
 enum { RUNGS = sizeof rungs / sizeof *rungs };
+
+static bool is_allowed(const rung *r, const tarn__request *request) {
+  return !(r->waits && request->no_wait) && !(r->returns && request->no_grow) &&
+         !(r->asks && request->no_callback);
+}
 
 // --- climbing --------------------------------------------------------------
 
@@ -189,9 +217,10 @@ bool tarn__ladder_climb(tarn__ladder *ladder) {
   snprintf(ladder->reason, sizeof ladder->reason, "%s", tarn_last_error());
   do {
     while (ladder->rung < RUNGS) {
-      rung *next = rungs[ladder->rung++];
-      if (next != call_program && is_hopeless(ladder)) continue;
-      if (!next(ladder)) continue;
+      const rung *next = &rungs[ladder->rung++];
+      if (!is_allowed(next, ladder->request)) continue;
+      if (!next->asks && is_hopeless(ladder)) continue;
+      if (!next->climb(ladder)) continue;
       ladder->helped = true;
       return true;
     }
@@ -304,8 +333,10 @@ tarn_status tarn__ladder_fail(const tarn__ladder *ladder) {
   describe_held(ladder, held, sizeof held);
   tarn__front_describe_charges(pool, charged);
   tarn__front_top_holders(pool, HOLDERS, holders, sizeof holders);
-  return tarn__fail(TARN_FULL, "pool of %s: no room for %s: %s; %s%s%s%s",
+  bool waited = !ladder->request->no_wait;
+  return tarn__fail(TARN_FULL, "pool of %s: no room for %s%s: %s; %s%s%s%s",
                     tarn_place_text(pool->place, place, sizeof place), request,
+                    waited ? "" : ", and waiting was not allowed",
                     ladder->reason, held, charged, *holders ? "; most: " : "",
                     holders);
 }

@@ -304,12 +304,13 @@ static size_t mark_segment(const page_unit *self, const tarn__extent *e) {
   return size;
 }
 
-static void mark_all(page_unit *self) {
+// What is on a shelf and comes from the stock.
+static void mark_all(page_unit *self, uint8_t mark) {
   for (size_t i = 0; i < self->class_slots; i++) {
     const size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       for (tarn__piece *p = c->shelves[j].first; p != NULL; p = p->next)
-        p->zone = LEAVING;
+        if (is_stocked(p)) p->zone = mark;
     }
   }
 }
@@ -366,37 +367,39 @@ static tarn_status wait_and_clear(page_unit *self) {
   return first;
 }
 
-// Of all pieces that are marked.
-static tarn_status clear_shelves(page_unit *self) {
+// Of all pieces that are marked; unless |waits|, those stay that would need it.
+static tarn_status clear_shelves(page_unit *self, bool waits) {
   bool cleared = true;
   for (size_t i = 0; i < self->class_slots; i++) {
     size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
       cleared = clear_shelf(self, c, &c->shelves[j]) && cleared;
   }
-  tarn_status status = cleared ? TARN_OK : wait_and_clear(self);
+  tarn_status status = cleared || !waits ? TARN_OK : wait_and_clear(self);
+  if (!cleared && !waits) mark_all(self, ON_SHELF);
   drop_unused_classes(self);
   return status;
 }
 
 // Segments of which no piece is out lose their pieces, until |enough| bytes can
 // be given back. A strategy that was replaced keeps no piece at all.
-static tarn_status vacate(page_unit *self, size_t enough) {
+static tarn_status vacate(page_unit *self, size_t enough, bool waits) {
   size_t found = 0;
   if (self->base.pool->current != &self->base) {
-    mark_all(self);
-    return clear_shelves(self);
+    mark_all(self, LEAVING);
+    return clear_shelves(self, waits);
   }
   for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after)
     if (e->wall && found < enough) found += mark_segment(self, e);
-  return clear_shelves(self);
+  return clear_shelves(self, waits);
 }
 
-static tarn_status trim_stock(page_unit *self, size_t target) {
+static tarn_status trim_stock(page_unit *self, size_t target, unsigned how) {
+  bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   size_t held = self->base.pool->stats.reserved_bytes;
   if (held <= target) return TARN_OK;
-  tarn_status vacated = vacate(self, held - target);
-  tarn_status status = tarn__stock_trim(&self->stock, &self->base, target);
+  tarn_status vacated = vacate(self, held - target, !unused);
+  tarn_status status = tarn__stock_trim(&self->stock, &self->base, target, how);
   return status != TARN_OK ? status : vacated;
 }
 
@@ -409,7 +412,7 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
   class_at(piece)->pieces--;
   tarn_status given = wait_and_join(self, piece, &hole);
   tarn_status status =
-      tarn__segments_is_free(hole) ? trim_stock(self, 0) : TARN_OK;
+      tarn__segments_is_free(hole) ? trim_stock(self, 0, 0) : TARN_OK;
   return status != TARN_OK ? status : given;
 }
 
@@ -442,29 +445,51 @@ static void deinit(tarn__strategy *strategy) {
 static tarn_status take_stock(page_unit *self, tarn__request *request,
                               size_t size, tarn__extent **out,
                               uint64_t *out_serial) {
-  tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
-                                        size, out, out_serial);
-  if (status != TARN_FULL || tarn__front_keeps(self->base.pool)) return status;
-  mark_all(self);
-  (void)clear_shelves(self);
+  tarn_status status = self->stock.serves
+                           ? tarn__stock_take(&self->stock, &self->base,
+                                              request, size, out, out_serial)
+                           : TARN_FULL;
+  if (status != TARN_FULL || !self->stock.open ||
+      tarn__front_keeps(self->base.pool)) {
+    return status;
+  }
+  mark_all(self, LEAVING);
+  (void)clear_shelves(self, !request->no_wait);
   *out = tarn__stock_find(&self->stock, request, size, out_serial);
   return *out != NULL ? TARN_OK : TARN_FULL;
+}
+
+// What the pool is to keep serves before the device is asked; where that has no
+// room and the device none, what is on the shelves is joined as above.
+static tarn_status take_memory(page_unit *self, tarn__request *request,
+                               const size_class *c, tarn__piece **out_piece,
+                               tarn__extent **out, uint64_t *out_serial) {
+  if (self->stock.serves) {
+    return take_stock(self, request, c->size, out, out_serial);
+  }
+  if (self->stock.open) {
+    *out = tarn__stock_find(&self->stock, request, c->size, out_serial);
+    if (*out != NULL) return TARN_OK;
+  }
+  tarn_status status = tarn__source_grow(
+      &self->base, request, c->size - self->base.pool->padding, out_piece);
+  bool joins = status == TARN_FULL &&
+               take_stock(self, request, c->size, out, out_serial) == TARN_OK;
+  return joins ? TARN_OK : status;
 }
 
 // A piece of |c|.
 static tarn_status make_piece(page_unit *self, tarn__request *request,
                               size_class *c, tarn__piece **out_piece) {
   size_t usable = c->size - self->base.pool->padding;
-  tarn_status status = TARN_OK;
-  if (!self->stock.serves) {
-    status = tarn__source_grow(&self->base, request, usable, out_piece);
-    if (status == TARN_OK) (*out_piece)->home = c;
-    return status;
-  }
   tarn__extent *e = NULL;
   uint64_t last = 0;
-  status = take_stock(self, request, c->size, &e, &last);
+  tarn_status status = take_memory(self, request, c, out_piece, &e, &last);
   if (status != TARN_OK) return status;
+  if (e == NULL) {
+    (*out_piece)->home = c;
+    return TARN_OK;
+  }
   *out_piece = tarn__source_carve(&self->base, e->offset, usable);
   if (*out_piece == NULL) {
     (void)tarn__stock_give(&self->stock, e, last);
@@ -534,17 +559,34 @@ typedef struct collection {
   tarn__piece *all;
   size_t size;
   size_t enough;  // of that
+  unsigned how;   // TARN__TRIM_... bits
 } collection;
+
+// Those of the stock are not the device's one by one.
+static void collect_shelf(size_class *c, tarn__piece **link, collection *out) {
+  while (*link != NULL && out->size < out->enough) {
+    tarn__piece *piece = *link;
+    bool stays = is_stocked(piece) ||
+                 !tarn__front_may_return(piece->owner, out->size,
+                                         piece->base_size, out->how);
+    if (stays) {
+      link = &piece->next;
+      continue;
+    }
+    *link = piece->next;
+    piece->zone = OUT;
+    c->pieces--;
+    out->size += piece->base_size;
+    piece->next = out->all;
+    out->all = piece;
+  }
+}
 
 static void collect_class(size_class *c, collection *out) {
   for (size_t j = 0; j < c->shelf_count; j++) {
-    while (c->shelves[j].first != NULL && out->size < out->enough) {
-      tarn__piece *piece = pop(&c->shelves[j]);
-      c->pieces--;
-      out->size += piece->base_size;
-      piece->next = out->all;
-      out->all = piece;
-    }
+    shelf *s = &c->shelves[j];
+    bool unused = (out->how & TARN__TRIM_NO_WAIT) != 0;
+    if (s->serial == 0 || !unused) collect_shelf(c, &s->first, out);
   }
 }
 
@@ -563,18 +605,24 @@ static void collect(page_unit *self, collection *out) {
   }
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
+static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
   page_unit *self = self_of(strategy);
-  if (self->stock.serves) return trim_stock(self, target);
-  size_t held = strategy->pool->stats.reserved_bytes;
-  collection idle = {.enough = held > target ? held - target : 0};
+  const size_t *held = &strategy->pool->stats.reserved_bytes;
+  tarn_status first =
+      self->stock.open ? trim_stock(self, target, how) : TARN_OK;
+  collection idle = {.enough = *held > target ? *held - target : 0, .how = how};
   collect(self, &idle);
   drop_unused_classes(self);
-  return tarn__source_shrink(strategy, idle.all);
+  tarn_status status = tarn__source_shrink(strategy, idle.all);
+  return first != TARN_OK ? first : status;
 }
 
-// Whose a piece is makes no difference, since any stream's is taken; but holes
-// of the stock that are of several streams do not join.
+static tarn_status reserve(tarn__strategy *strategy, size_t size) {
+  return tarn__stock_reserve(&self_of(strategy)->stock, strategy, size);
+}
+
+// Holes of the stock that are of several streams do not join, and of what is on
+// the shelves requests that must not wait take none that is another stream's.
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
   const page_unit *self = self_of(strategy);
   for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next) {
@@ -588,6 +636,7 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const tarn__piece *p = c->shelves[j].first;
       if (p != NULL && c->size > out->largest) out->largest = c->size;
+      if (p != NULL) tarn__waits_add(&out->streams, c->shelves[j].serial);
       for (; p != NULL; p = p->next)
         out->idle += p->base_size != 0 ? p->base_size : c->size;
     }
@@ -596,7 +645,12 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
 
 static void settle(tarn__strategy *strategy, uint64_t serial) {
   page_unit *self = self_of(strategy);
-  if (self->stock.serves) tarn__extents_move(&self->stock.zone, serial, 0);
+  if (self->stock.open) tarn__extents_move(&self->stock.zone, serial, 0);
+  for (size_t i = 0; serial != 0 && i < self->class_slots; i++) {
+    size_class *c = self->classes[i];
+    for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
+      if (c->shelves[j].serial == serial) move_to_host(c, &c->shelves[j]);
+  }
 }
 
 static tarn_status check_idle(const page_unit *self, const size_class *c,
@@ -653,6 +707,7 @@ const tarn__strategy_type tarn__page_unit_pool = {
     .let_go = let_go,
     .expect = expect,
     .trim = trim,
+    .reserve = reserve,
     .survey = survey,
     .visit_memory = visit_memory,
     .settle = settle,

@@ -12,14 +12,18 @@
 #include "base/status.h"
 #include "pool/capture.h"
 
-tarn_status tarn__front_trim(tarn_pool *pool, size_t target) {
+tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how) {
   if (tarn__front_keeps(pool)) return TARN_OK;
   tarn__strategy *strategy = pool->current;
   strategy->inside++;
-  tarn_status status = strategy->type->trim(strategy, target);
+  tarn_status status = strategy->type->trim(strategy, target, how);
   strategy->inside--;
   tarn__front_retire(pool, strategy);
   return status;
+}
+
+tarn_status tarn__front_trim(tarn_pool *pool, size_t target) {
+  return tarn__front_trim_as(pool, tarn__front_target(pool, target), 0);
 }
 
 // --- limits, trimming, statistics ------------------------------------------

@@ -327,8 +327,9 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
   transit t = {.count = 0};
   *out_lost = false;
   if (more > 0) {
-    tarn_status allowed =
-        tarn__source_check_limit(regions->strategy->pool, more);
+    tarn_status allowed = request->no_grow ? tarn__source_refuse_growth(request)
+                                           : tarn__source_check_limit(
+                                                 regions->strategy->pool, more);
     if (allowed != TARN_OK) return allowed;
   }
   uint64_t first = from / regions->page;

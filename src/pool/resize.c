@@ -62,7 +62,7 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
   status = owner->type->resize(owner, request, piece);
   if (owner != pool->current) {  // now; what is idle came of this call
     owner->inside++;
-    (void)owner->type->trim(owner, 0);
+    (void)owner->type->trim(owner, 0, 0);
     owner->inside--;
   }
   return status;

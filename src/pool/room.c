@@ -134,6 +134,7 @@ tarn_status tarn__room_check_growth(tarn_pool *pool, size_t size) {
 
 bool tarn__room_can_fit(tarn_pool *pool, const tarn__request *request) {
   if (request->size > tarn__front_limit(pool)) return false;
+  if (request->no_grow) return request->size <= tarn__room_held(pool);
   return request->charge ||
          request->size <= room_when_freed(pool, ask_device(pool));
 }

@@ -53,6 +53,35 @@ tarn_status tarn__segments_add(tarn__segments *segments,
   return TARN_OK;
 }
 
+// In one piece if that can be had, else in halves of it, and so on.
+tarn_status tarn__segments_reserve(tarn__segments *segments,
+                                   tarn__strategy *strategy,
+                                   tarn__extents *zone, size_t size) {
+  const tarn_pool *pool = strategy->pool;
+  size_t most = pool->sizes.largest & ~(zone->granule - 1);
+  tarn_status status = TARN_OK;
+  while (status == TARN_OK && pool->stats.reserved_bytes < size) {
+    size_t missing = 0;
+    if (!tarn_size_align_up(size - pool->stats.reserved_bytes, zone->granule,
+                            &missing)) {
+      return tarn__fail(TARN_FULL, "this is more than can be addressed");
+    }
+    if (missing > most) missing = most;
+    tarn__request request = {.size = missing, .align = pool->natural_align};
+    tarn__growth growth = {.first = pool->sizes.first,
+                           .later = pool->sizes.later,
+                           .own = missing,
+                           .least = zone->granule,
+                           .unit = zone->granule,
+                           .halves = true};
+    status =
+        tarn__extents_reserve(zone, 0)
+            ? tarn__segments_add(segments, strategy, &request, zone, &growth)
+            : TARN_E_NOMEM;
+  }
+  return status;
+}
+
 // --- giving back -----------------------------------------------------------
 
 // Those that are on their way to the device.
@@ -62,18 +91,20 @@ typedef struct parting {
   size_t count;
 } parting;
 
-// What is given back, and of which zone. |unused|: only segments in which no
-// stream may still be at work; what nobody uses is one extent.
+// What is given back, and of which zone. Of segments in which no stream may
+// still be at work, what nobody uses is one extent.
 typedef struct wish {
+  const tarn__strategy *strategy;
   tarn__extents *zone;
   size_t enough;
-  bool unused;
+  unsigned how;
 } wish;
 
 static bool is_idle(const tarn__segment *segment, const wish *w) {
   const tarn__extent *e = segment->start;
   if (segment->zone != w->zone || e->kind != TARN__EXTENT_OPEN) return false;
-  if (w->unused) return e->size == segment->chunk.size && e->bins->serial == 0;
+  bool unused = (w->how & TARN__TRIM_NO_WAIT) != 0;
+  if (unused) return e->size == segment->chunk.size && e->bins->serial == 0;
   return tarn__extents_run(e).to == e->offset + segment->chunk.size;
 }
 
@@ -101,6 +132,14 @@ static void take(parting *p, tarn__segment **link, const wish *w) {
   p->count++;
 }
 
+// Whether it may go beside those that do.
+static bool may_part(const tarn__segment *segment, const wish *w,
+                     const parting *p) {
+  return is_idle(segment, w) &&
+         tarn__front_may_return(w->strategy, p->size, segment->chunk.base_size,
+                                w->how);
+}
+
 static size_t sum_idle(const tarn__segments *segments, const wish *w) {
   size_t sum = 0;
   for (const tarn__segment *s = segments->first; s != NULL; s = s->next)
@@ -110,7 +149,7 @@ static size_t sum_idle(const tarn__segments *segments, const wish *w) {
 
 static void take_idle(tarn__segments *segments, const wish *w, parting *p) {
   for (tarn__segment **link = &segments->first; *link != NULL;) {
-    if (is_idle(*link, w)) {
+    if (may_part(*link, w, p)) {
       take(p, link, w);
     } else {
       link = &(*link)->next;
@@ -125,13 +164,14 @@ static bool is_better(size_t size, size_t best, size_t enough) {
 
 // The idle segment that is best given back; NULL if there is none.
 static tarn__segment **find_best(tarn__segments *segments, const wish *w,
-                                 size_t enough) {
+                                 const parting *p) {
+  size_t enough = w->enough - p->size;
   tarn__segment **best = NULL;
   tarn__segment **link = &segments->first;
   for (; *link != NULL; link = &(*link)->next) {
     size_t found = best != NULL ? (*best)->chunk.base_size : 0;
     bool better = is_better((*link)->chunk.base_size, found, enough);
-    if (better && is_idle(*link, w)) best = link;
+    if (better && may_part(*link, w, p)) best = link;
   }
   return best;
 }
@@ -146,7 +186,7 @@ static parting part(tarn__segments *segments, const wish *w) {
     return p;
   }
   while (p.size < w->enough) {
-    tarn__segment **best = find_best(segments, w, w->enough - p.size);
+    tarn__segment **best = find_best(segments, w, &p);
     if (best == NULL) break;
     take(&p, best, w);
   }
@@ -176,10 +216,10 @@ static void free_all(tarn__segment *segment) {
 
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
-                                size_t target, bool unused) {
+                                size_t target, unsigned how) {
   size_t surplus = tarn__front_surplus(strategy->pool, target);
   if (surplus == 0) return TARN_OK;
-  wish w = {.zone = zone, .enough = surplus, .unused = unused};
+  wish w = {.strategy = strategy, .zone = zone, .enough = surplus, .how = how};
   parting p = part(segments, &w);
   if (p.count == 0) return TARN_OK;
   for (const tarn__segment *s = p.all; s != NULL; s = s->next) {

@@ -29,6 +29,15 @@ TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__segments *segments,
                                                tarn__extents *zone,
                                                const tarn__growth *growth);
 
+// Segments with nothing in them, until the pool holds |size| bytes. The lock is
+// let go meanwhile. After a failure what came is there.
+//
+// TARN_FULL  the limit or the device is used up.
+TARN_MUST_CHECK tarn_status tarn__segments_reserve(tarn__segments *segments,
+                                                   tarn__strategy *strategy,
+                                                   tarn__extents *zone,
+                                                   size_t size);
+
 // A device that gives out what it has given already must not be believed: two
 // blocks would have the same bytes.
 //
@@ -37,12 +46,11 @@ TARN_MUST_CHECK tarn_status
 tarn__segments_check_piece(const tarn__extents *zone, const tarn__piece *piece);
 
 // Gives segments of |zone| back of which nothing is taken, until the pool holds
-// at most |target| bytes: as few bytes as possible beyond. |unused|: only those
-// in which no stream may still be at work, so that nobody waits. The lock is
-// let go meanwhile.
+// at most |target| bytes: as few bytes as possible beyond, and none of what it
+// is to keep. |how|: TARN__TRIM_... bits. The lock is let go meanwhile.
 tarn_status tarn__segments_trim(tarn__segments *segments,
                                 tarn__strategy *strategy, tarn__extents *zone,
-                                size_t target, bool unused);
+                                size_t target, unsigned how);
 
 // Whether nothing is taken of the segment that |hole| is in.
 bool tarn__segments_is_free(const tarn__extent *hole);

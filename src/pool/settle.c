@@ -45,3 +45,13 @@ bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
     strategy->type->settle(strategy, done.serials[i]);
   return done.count > 0 || !unchanged;
 }
+
+bool tarn__settle_done(tarn__strategy *strategy) {
+  tarn__survey found = {.idle = 0};
+  if (strategy->type->survey == NULL || strategy->type->settle == NULL) {
+    return false;
+  }
+  strategy->type->survey(strategy, &found);
+  return found.streams.count != 0 &&
+         tarn__settle_streams(strategy, &found.streams, false);
+}

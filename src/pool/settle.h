@@ -12,4 +12,8 @@
 bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
                           bool waits);
 
+// The same of all streams that the strategy's survey knows by serial, if they
+// are done: nobody waits.
+bool tarn__settle_done(tarn__strategy *strategy);
+
 #endif  // TARN_POOL_SETTLE_H_

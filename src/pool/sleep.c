@@ -106,7 +106,7 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
 
 // A strategy that has been replaced meanwhile keeps nothing idle.
 static void let_rest(tarn_pool *pool, tarn__strategy *strategy) {
-  if (strategy != pool->current) (void)strategy->type->trim(strategy, 0);
+  if (strategy != pool->current) (void)strategy->type->trim(strategy, 0, 0);
   strategy->inside--;
   tarn__front_retire(pool, strategy);
 }

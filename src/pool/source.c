@@ -3,6 +3,8 @@
 // The lock is let go for the device's sake: its calls take microseconds to
 // milliseconds, and other threads have hits to serve meanwhile. What is asked
 // for is charged first, so that a limit holds whatever comes back when.
+#include <assert.h>
+
 #include "base/bytes.h"
 #include "base/status.h"
 #include "pool/front.h"
@@ -164,6 +166,14 @@ void tarn__source_end_ask(tarn__strategy *strategy, size_t size) {
   pool->pending -= size;
 }
 
+tarn_status tarn__source_refuse_growth(const tarn__request *request) {
+  assert(request->no_grow);
+  (void)request;
+  return tarn__fail(TARN_FULL,
+                    "this would take memory of the device, which "
+                    "TARN_ALLOC_NO_GROW forbids");
+}
+
 tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
                                 size_t size) {
   tarn__pieces *pieces = &strategy->pool->pieces;
@@ -236,6 +246,7 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   size_t padded = 0;
   *out_piece = NULL;
   if (tarn__front_has_own(pool)) return tarn__source_refuse_own();
+  if (request->no_grow) return tarn__source_refuse_growth(request);
   if (!round_up(pool, size, padding, &padded)) return over_limit(pool);
   if (!within_limit(pool, padded)) return over_limit(pool);
   tarn__piece *piece = tarn__pieces_take(&pool->pieces);

@@ -229,7 +229,7 @@ static tarn_status find_place(tarn_pool *pool, const draft *d,
     owner->type->strike(owner, stage);
     status = TARN_FULL;
   }
-  if (owner != pool->current) (void)owner->type->trim(owner, 0);
+  if (owner != pool->current) (void)owner->type->trim(owner, 0, 0);
   owner->inside--;
   tarn__front_retire(pool, owner);
   return status;

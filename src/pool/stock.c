@@ -5,16 +5,22 @@
 
 static const size_t LEAST_GRANULE = 64;
 
-tarn_status tarn__stock_init(tarn__stock *stock, const tarn_pool *pool) {
+static tarn_status open_zone(tarn__stock *stock, const tarn_pool *pool) {
   size_t granule =
       pool->natural_align > LEAST_GRANULE ? pool->natural_align : LEAST_GRANULE;
+  if (stock->open) return TARN_OK;
+  tarn_status status = tarn__extents_init(&stock->zone, granule, granule);
+  stock->open = status == TARN_OK;
+  return status;
+}
+
+tarn_status tarn__stock_init(tarn__stock *stock, const tarn_pool *pool) {
   stock->serves = pool->sizes.first != 0 || pool->sizes.later != 0;
-  if (!stock->serves) return TARN_OK;
-  return tarn__extents_init(&stock->zone, granule, granule);
+  return stock->serves ? open_zone(stock, pool) : TARN_OK;
 }
 
 void tarn__stock_deinit(tarn__stock *stock) {
-  if (!stock->serves) return;
+  if (!stock->open) return;
   tarn__extents_deinit(&stock->zone);
   tarn__segments_deinit(&stock->segments);
 }
@@ -65,10 +71,18 @@ tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
 }
 
 tarn_status tarn__stock_trim(tarn__stock *stock, tarn__strategy *strategy,
-                             size_t target) {
-  if (!stock->serves) return TARN_OK;
+                             size_t target, unsigned how) {
+  if (!stock->open) return TARN_OK;
   return tarn__segments_trim(&stock->segments, strategy, &stock->zone, target,
-                             false);
+                             how);
+}
+
+tarn_status tarn__stock_reserve(tarn__stock *stock, tarn__strategy *strategy,
+                                size_t size) {
+  tarn_status status = open_zone(stock, strategy->pool);
+  return status != TARN_OK ? status
+                           : tarn__segments_reserve(&stock->segments, strategy,
+                                                    &stock->zone, size);
 }
 
 void tarn__stock_visit(const tarn__stock *stock, tarn__memory_fn *visit,
@@ -84,7 +98,7 @@ static void add_size(void *context, tarn_addr address, size_t size) {
 
 tarn_status tarn__stock_check(const tarn__stock *stock, size_t *out_held) {
   *out_held = 0;
-  if (!stock->serves) return TARN_OK;
+  if (!stock->open) return TARN_OK;
   tarn__stock_visit(stock, add_size, out_held);
   return tarn__extents_check(&stock->zone);
 }

@@ -5,14 +5,17 @@
 //   what a strategy takes    [ 4K | 64K | open ] [ 8K | .. ] [ open    ]
 //
 // Where a plug-in says how much a pool is to ask for, strategies that ask for
-// memory block by block are served out of segments of those sizes.
+// memory block by block are served out of segments of those sizes. And what a
+// pool is to keep (tarn_pool_reserve) is a segment, too, whatever sizes come
+// out of it.
 #ifndef TARN_POOL_STOCK_H_
 #define TARN_POOL_STOCK_H_
 
 #include "pool/segments.h"
 
 typedef struct tarn__stock {
-  bool serves;  // the device names sizes; else all below is empty
+  bool serves;  // the device names sizes: all memory comes from here
+  bool open;    // it may have segments; else all below is empty
   tarn__extents zone;
   tarn__segments segments;
 } tarn__stock;
@@ -45,10 +48,18 @@ TARN_MUST_CHECK bool tarn__stock_expect(tarn__stock *stock, uint64_t serial);
 tarn__extent *tarn__stock_give(tarn__stock *stock, tarn__extent *extent,
                                uint64_t serial);
 
-// Gives segments of which nothing is taken back to the device, until the pool
-// holds at most |target| bytes. The lock is let go meanwhile.
+// Gives segments of which nothing is taken back to the device, as
+// tarn__segments_trim does.
 tarn_status tarn__stock_trim(tarn__stock *stock, tarn__strategy *strategy,
-                             size_t target);
+                             size_t target, unsigned how);
+
+// Adds segments until the pool holds |size| bytes. The lock is let go
+// meanwhile. After a failure what came is there.
+//
+// TARN_FULL  the limit or the device is used up.
+TARN_MUST_CHECK tarn_status tarn__stock_reserve(tarn__stock *stock,
+                                                tarn__strategy *strategy,
+                                                size_t size);
 
 // Tells of each segment.
 void tarn__stock_visit(const tarn__stock *stock, tarn__memory_fn *visit,

@@ -36,12 +36,32 @@ struct tarn__request {
   bool lacks;       // of a resize: refused for want of memory, not of a place
   bool beyond;      // refused by room.h: idle memory is not enough
   bool charge;      // for no memory of the pool: only its limit counts
-  size_t guard;     // bytes of |size| that the block does not get
-  bool whole;       // of the source: blocks that are cut out of the memory have
-                    // the padding inside, so that it has none itself
-  bool own_only;    // memory that another stream used last will not do
-  bool imports;     // memory that another process has exported: share.c
+  bool no_wait;     // the host waits for no stream, as are the next two of
+  bool no_grow;     // tarn/alloc.h: the device is asked for no memory, and gets
+                    // none back
+  bool no_callback;
+  bool keeps_stage;  // a stage stays as it is
+  size_t guard;      // bytes of |size| that the block does not get
+  bool whole;     // of the source: blocks that are cut out of the memory have
+                  // the padding inside, so that it has none itself
+  bool own_only;  // memory that another stream used last will not do
+  bool captured;  // it comes in a capture
+  bool zero;      // it is to be cleared
+  bool imports;   // memory that another process has exported: share.c
 };
+
+// How memory is trimmed: bits.
+enum {
+  TARN__TRIM_NO_WAIT = 1 << 0,     // not what streams may still be at work in
+  TARN__TRIM_KEEP_STAGE = 1 << 1,  // a stage stays
+  TARN__TRIM_KEPT = 1 << 2,        // also of what the pool is to keep
+};
+
+// As |request| wants it.
+static inline unsigned tarn__trim_for(const tarn__request *request) {
+  return (request->no_wait ? TARN__TRIM_NO_WAIT : 0u) |
+         (request->keeps_stage ? TARN__TRIM_KEEP_STAGE : 0u);
+}
 
 // What a strategy has idle.
 typedef struct tarn__survey {
@@ -109,8 +129,14 @@ struct tarn__strategy_type {
   tarn_status (*end_wake)(tarn__strategy *strategy, tarn_tag tag, bool keep);
 
   // Gives idle memory back to the source until the pool holds at most |target|
-  // bytes, or there is none.
-  tarn_status (*trim)(tarn__strategy *strategy, size_t target);
+  // bytes, or there is none; nothing that would leave the pool less than it is
+  // to keep (tarn__front_may_return). |how|: TARN__TRIM_... bits.
+  tarn_status (*trim)(tarn__strategy *strategy, size_t target, unsigned how);
+
+  // Takes memory of the source, idle at first and for blocks of any size, until
+  // the pool holds |size| bytes. After a failure what came is there. NULL: it
+  // keeps nothing idle.
+  tarn_status (*reserve)(tarn__strategy *strategy, size_t size);
 
   // NULL unless |steps| is set: see stage.h. Finds room for a stage, as
   // long as |request| says, and sets its home and address. Only what the
@@ -150,7 +176,7 @@ TARN_MUST_CHECK bool tarn__source_round(const tarn_pool *pool, size_t size,
 // A new piece of at least |size| bytes for |request|: with the padding, it is
 // what the device was asked for. The lock is let go meanwhile.
 //
-// TARN_FULL  the limit or the device is used up.
+// TARN_FULL  the limit or the device is used up, or the pool is not to grow.
 TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
                                               tarn__request *request,
                                               size_t size,
@@ -192,6 +218,9 @@ void tarn__source_write_off(tarn__strategy *strategy, size_t size);
 // TARN_FULL, with a text, if |size| bytes more would exceed the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__source_check_limit(const tarn_pool *pool,
                                                      size_t size);
+
+// TARN_FULL, with a text: |request| is not to make the pool grow.
+tarn_status tarn__source_refuse_growth(const tarn__request *request);
 
 // A piece for bytes that the strategy has carved out of memory of its own.
 // NULL: no host memory.

@@ -12,6 +12,7 @@
 #include "synced/protect.h"
 #include "synced/settle.h"
 #include "synced/trace.h"
+#include "tarn/alloc.h"
 
 enum { FIRST_ROOM = 4 };
 
@@ -190,7 +191,11 @@ static tarn_status allocate(const tarn__core *core, tarn_place place,
     return tarn__fail(TARN_FULL, "%s: no place has %zu bytes",
                       tarn__core_text(core, text), core->size);
   }
-  return tarn_pool_alloc_tagged(pool, size, align, NULL, core->tag, out_block);
+  tarn_alloc_options options = {.struct_size = sizeof options,
+                                .size = size,
+                                .align = align,
+                                .tag = core->tag};
+  return tarn_pool_alloc_with(pool, &options, out_block);
 }
 
 static tarn_status allocate_at(tarn__core *core, tarn_place place,

@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/os_pages.h"
 #include "base/status.h"
+#include "tarn/alloc.h"
 #include "whole/whole.h"
 
 static bool is_of_device(const tarn_whole *whole) {
@@ -48,8 +49,11 @@ static tarn_status make(tarn_whole *whole) {
   if (size == 0) return TARN_OK;
   tarn_status status = refuse_too_much(whole, size);
   if (status != TARN_OK) return status;
-  status = tarn_pool_alloc_tagged(whole->pool, size, align, NULL, whole->tag,
-                                  &whole->block);
+  tarn_alloc_options options = {.struct_size = sizeof options,
+                                .size = size,
+                                .align = align,
+                                .tag = whole->tag};
+  status = tarn_pool_alloc_with(whole->pool, &options, &whole->block);
   if (status != TARN_OK) return status;
   whole->charged = size;
   whole->parts[whole->rank] = whole->block.address;

@@ -36,6 +36,7 @@ include/tarn/rows.h        base,device                         -
 include/tarn/sim.h         base                                -
 include/tarn/pool.h        base,device                         -
 include/tarn/account.h     pool                                -
+include/tarn/alloc.h       pool                                -
 include/tarn/capture.h     pool                                -
 include/tarn/misuse.h      pool                                -
 include/tarn/share.h       pool                                -
@@ -57,10 +58,10 @@ src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
-src/pool/                  account,arena,base,capture,device,misuse,plan,pool,range,share,sleep,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
-src/synced/                base,device,pool,synced,traffic     base,synced
+src/pool/                  account,alloc,arena,base,capture,device,misuse,plan,pool,range,share,sleep,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
+src/synced/                alloc,base,device,pool,synced,traffic     base,synced
 src/comm/                  base,comm                           base,comm
-src/whole/                 account,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
+src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h

@@ -6,6 +6,7 @@
 
 #include "pool/front.h"
 #include "support/run.h"
+#include "support/tagged.h"
 
 // Check's own assertions write a line for each that holds: too slow here.
 #define MUST(m, condition)                                                    \
@@ -210,8 +211,8 @@ void model_alloc(pool_model *m, size_t size, size_t align, unsigned tag,
   if (tries) return_idle(m);
   bool full = rank < 0 && !within_limit(m, needed);
 
-  tarn_status status = tarn_pool_alloc_tagged(
-      m->pool, size, align, m->streams[stream], m->tags[tag], &b.block);
+  tarn_status status = alloc_tagged(m->pool, size, align, m->streams[stream],
+                                    m->tags[tag], &b.block);
   MUST(m, status == (full ? TARN_FULL : TARN_OK));
   if (full) {
     MUST(m, b.block.address == 0 && b.block.pool == NULL);

@@ -1,0 +1,87 @@
+// take.h - the steps of a request, for who takes one block (alloc.c) and who
+// takes it with options, or several (with.c).
+//
+//   expected ─► its place                                     (stage.h)
+//   else find a piece ─► order behind its last stream ─► put it on the books
+#ifndef TARN_POOL_TAKE_H_
+#define TARN_POOL_TAKE_H_
+
+#include "base/status.h"
+#include "pool/front.h"
+#include "tarn/alloc.h"
+
+// What is wrong with a request, whatever the pool has. TARN_E_INVALID.
+TARN_MUST_CHECK static inline tarn_status tarn__take_check(size_t size,
+                                                           size_t align,
+                                                           tarn_tag tag) {
+  if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
+  if (align != 0 && !tarn_is_power_of_two(align)) {
+    return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
+                      align);
+  }
+  if (tag != 0 && !tarn__tag_is_known(tag)) {
+    return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
+  }
+  return TARN_OK;
+}
+
+// All below but the last is called with the lock held, which is let go where
+// the device is asked.
+//
+// A piece of the present strategy, idle and off the books, for a block of |tag|
+// that is |counted| under it. The first asks once; the second makes room as far
+// as |request| allows.
+TARN_MUST_CHECK tarn_status tarn__take_try(tarn_pool *pool,
+                                           tarn__request *request, tarn_tag tag,
+                                           bool counted,
+                                           tarn__piece **out_piece);
+TARN_MUST_CHECK tarn_status tarn__take_find(tarn_pool *pool,
+                                            tarn__request *request,
+                                            tarn_tag tag, bool counted,
+                                            tarn__piece **out_piece);
+
+// Puts that piece on the books as a block that is out. Cannot fail.
+void tarn__take_enter(tarn_pool *pool, const tarn__request *request,
+                      tarn_tag tag, bool counted, tarn__piece *piece);
+
+// The block that was just put there is the stream's, and may be part of a step.
+void tarn__take_note(tarn_pool *pool, const tarn__note *what,
+                     tarn__piece *piece);
+
+// The request was refused: says so to who wants a snapshot of that, and lets go
+// of the lock. Returns |why|.
+tarn_status tarn__take_refuse(tarn_pool *pool, const tarn__request *request,
+                              tarn_tag tag, tarn_status why);
+
+// Whether the step expects at |e| what is asked for. A request that cannot be
+// right is never expected. That most are plain saves three comparisons.
+static inline bool tarn__take_is_expected(const tarn__stage_event *e,
+                                          const tarn__note *what) {
+  if (e->size != what->size) return false;
+  bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
+  return plain ? e->is_plain
+               : e->serial == what->serial && e->align == what->align &&
+                     e->tag == what->tag;
+}
+
+// Serves what the step expects now.
+static inline void tarn__take_play(tarn_pool *pool, tarn_block *out_block) {
+  const tarn__stage_event *e = pool->play.at;
+  tarn__piece *piece = e->piece;
+  uint32_t generation = piece->generation + 1;
+  if (generation == 0) generation = 1;  // 0: no block
+  piece->generation = generation;
+  piece->live = true;
+  pool->play.at = e + 1;
+  *out_block = (tarn_block){.pool = pool,
+                            .address = piece->address,
+                            .size = piece->size,
+                            .id = piece->id,
+                            .generation = generation};
+}
+
+// tarn_pool_alloc_with, of all options; no lock is held.
+tarn_status tarn__take_with(tarn_pool *pool, const tarn_alloc_options *options,
+                            tarn_block *out_block);
+
+#endif  // TARN_POOL_TAKE_H_

@@ -1,0 +1,470 @@
+// Requests with options, and several at once.
+//
+//   all expected ─► their places                              (stage.h)
+//   else, block by block: find a piece ─► its stream behind the last one
+//                                      ─► fill it
+//   all there ─► put them on the books       one is not ─► all go back
+//
+// A piece in hand is its owner's no more and on no books yet: its owner counts
+// it as out, so that a strategy that is exchanged meanwhile outlives it, and
+// nothing else tells of it. So a call that fails has nothing to take back but
+// memory.
+#include <assert.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "device/memory.h"
+#include "pool/ladder.h"
+#include "pool/room.h"
+#include "pool/settle.h"
+#include "pool/shade.h"
+#include "pool/take.h"
+#include "pool/whose.h"
+
+enum {
+  FLAGS = TARN_ALLOC_NO_WAIT | TARN_ALLOC_NO_GROW | TARN_ALLOC_NO_CALLBACK |
+          TARN_ALLOC_ZERO,
+};
+
+// One block of the call.
+typedef struct hand {
+  tarn_alloc_options options;
+  tarn__note what;  // as asked for
+  tarn__request request;
+  tarn__piece *piece;  // NULL: there is none
+  bool crossed;        // its stream was put behind another
+  bool counted;        // under its tag
+  uint32_t dress;      // of a pool that debugs
+  tarn_status dressed;
+} hand;
+
+typedef struct batch {
+  tarn_pool *pool;
+  hand *hands;
+  size_t count;
+  bool alone;  // a request by itself: a step may be struck for it, and that it
+               // was refused is an event
+  bool debugs;
+} batch;
+
+// --- what is asked for -----------------------------------------------------
+
+static tarn_status read_options(const tarn_alloc_options *options,
+                                tarn_alloc_options *out) {
+  size_t size = 0;
+  *out = (tarn_alloc_options){.size = 0};
+  if (options == NULL ||
+      !tarn__struct_size(options->struct_size,
+                         TARN__SIZE_UP_TO(tarn_alloc_options, user),
+                         sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool: alloc: NULL or struct_size");
+  }
+  memcpy(out, options, size);
+  if ((out->flags & ~(uint32_t)FLAGS) == 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "pool: alloc: there is no flag 0x%x",
+                    out->flags & ~(uint32_t)FLAGS);
+}
+
+static bool host_can_touch(const tarn_pool *pool) {
+  return pool->place.kind != TARN_PLACE_DEVICE ||
+         tarn_device_host_accessible(pool->supply.device);
+}
+
+// Whether clearing a block of |stream| takes no waiting.
+static bool fills_at_once(const tarn_pool *pool, const tarn_stream *stream) {
+  return (pool->flags & TARN_POOL_DRY) != 0 ||
+         (stream == NULL && host_can_touch(pool));
+}
+
+static bool has(const hand *h, uint32_t flag) {
+  return (h->options.flags & flag) != 0;
+}
+
+static tarn_status check(const tarn_pool *pool, hand *h) {
+  const tarn_alloc_options *o = &h->options;
+  tarn_status status = tarn__front_check_call(pool, o->stream, &h->what.serial);
+  if (status == TARN_OK) status = tarn__take_check(o->size, o->align, o->tag);
+  if (status != TARN_OK) return status;
+  if (has(h, TARN_ALLOC_NO_WAIT) && has(h, TARN_ALLOC_ZERO) &&
+      !fills_at_once(pool, o->stream)) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: alloc: TARN_ALLOC_ZERO waits %s, which "
+                      "TARN_ALLOC_NO_WAIT forbids",
+                      o->stream != NULL ? "for the stream" : "for the device");
+  }
+  return TARN_OK;
+}
+
+static void fill_request(const batch *b, hand *h) {
+  const tarn_alloc_options *o = &h->options;
+  size_t natural = b->pool->natural_align;
+  bool no_wait = has(h, TARN_ALLOC_NO_WAIT);
+  h->what.size = o->size;
+  h->what.align = o->align;
+  h->what.tag = o->tag;
+  h->request = (tarn__request){
+      .size = o->size,
+      .align = o->align > natural ? o->align : natural,
+      .serial = h->what.serial,
+      .no_wait = no_wait,
+      .no_grow = has(h, TARN_ALLOC_NO_GROW),
+      .no_callback = has(h, TARN_ALLOC_NO_CALLBACK),
+      .zero = has(h, TARN_ALLOC_ZERO),
+      .own_only = no_wait && o->stream == NULL,
+      .keeps_stage = !b->alone,
+  };
+  if (b->debugs) h->dress = tarn__debug_admit(b->pool, &h->request);
+}
+
+// --- served by a step ------------------------------------------------------
+
+// Whether the step goes on with just these blocks, and their users have room.
+static bool are_expected(const batch *b, const tarn__stage_event *e) {
+  for (size_t i = 0; i < b->count; i++) {
+    const hand *h = &b->hands[i];
+    if (h->request.zero || !tarn__take_is_expected(&e[i], &h->what)) {
+      return false;
+    }
+    bool used = h->options.user != NULL;
+    if (used && !tarn__users_reserve(&b->pool->users, e[i].piece->id)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void set_user(tarn_pool *pool, const hand *h, const tarn_block *block) {
+  if (h->options.user == NULL) return;
+  tarn__users_set(&pool->users, block->id, block->generation, h->options.user);
+}
+
+// What is expected next, but for frees that came early. Behind its last event a
+// step begins anew. Nothing moves: a call that fails leaves the step where it
+// was.
+static const tarn__stage_event *next_of(const tarn__play *play) {
+  const tarn__stage *stage = play->stage;
+  const tarn__stage_event *e = play->at;
+  for (size_t left = stage->event_count; left > 0; left--) {
+    if (e == stage->events + stage->event_count) e = stage->events;
+    if (!tarn__stage_is_free(e) || e->piece->live) break;
+    e++;
+  }
+  return e;
+}
+
+// What was played is on the books.
+static bool play(batch *b, tarn_block *out_blocks) {
+  tarn_pool *pool = b->pool;
+  if (pool->play.stage == NULL) return false;
+  if (!are_expected(b, next_of(&pool->play))) return false;
+  tarn__play_skip(&pool->play);
+  for (size_t i = 0; i < b->count; i++) {
+    tarn__take_play(pool, &out_blocks[i]);
+    set_user(pool, &b->hands[i], &out_blocks[i]);
+  }
+  return true;
+}
+
+// A step may begin just here. Laying out one may wait, and takes memory.
+static bool begin_step(batch *b, tarn_block *out_blocks) {
+  tarn_pool *pool = b->pool;
+  const tarn__request *first = &b->hands[0].request;
+  bool lays_out = !b->debugs && !first->no_wait && !first->no_grow;
+  if (!lays_out || !tarn__recorder_is_due(&pool->recorder)) return false;
+  tarn__stage_set_up(pool);
+  return play(b, out_blocks);
+}
+
+// --- in hand ---------------------------------------------------------------
+
+// Streams are asked whether they are done, with the lock let go.
+static bool settle_done(tarn_pool *pool) {
+  tarn__strategy *strategy = pool->current;
+  bool settled = tarn__settle_done(strategy);
+  if (strategy != pool->current) tarn__front_retire(pool, strategy);
+  return settled;
+}
+
+// Who takes no other stream's memory takes first what is idle, and what turns
+// out to be: else the pool would grow beside it.
+static tarn_status find(tarn_pool *pool, hand *h) {
+  tarn__request *request = &h->request;
+  tarn_tag tag = h->what.tag;
+  h->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  if (request->no_wait && request->own_only && !request->no_grow) {
+    request->no_grow = true;
+    tarn_status status =
+        tarn__take_try(pool, request, tag, h->counted, &h->piece);
+    if (status == TARN_FULL && settle_done(pool)) {
+      status = tarn__take_try(pool, request, tag, h->counted, &h->piece);
+    }
+    request->no_grow = false;
+    if (status != TARN_FULL) return status;
+  }
+  return tarn__take_find(pool, request, tag, h->counted, &h->piece);
+}
+
+static void hand_back(tarn_pool *pool, hand *h) {
+  tarn__piece *piece = h->piece;
+  if (piece == NULL) return;
+  h->piece = NULL;
+  if (h->dress != 0) tarn__debug_strip(pool->place, piece);
+  (void)tarn__front_send_home(pool, piece);
+}
+
+static tarn_status join(tarn_pool *pool, hand *h, uint64_t last) {
+  tarn_stream *stream = h->options.stream;
+  tarn__front_leave(pool);
+  tarn_status status = h->request.no_wait
+                           ? tarn__stream_join_at_once(stream, last)
+                           : tarn_stream_join(stream, last);
+  tarn__front_enter(pool);
+  return status;
+}
+
+// A piece for the block, which its stream may use. If the host would have to
+// wait for that, another one.
+static tarn_status take(tarn_pool *pool, hand *h) {
+  for (;;) {
+    tarn_status status = find(pool, h);
+    if (status != TARN_OK) return status;
+    h->piece->owner->live++;
+    h->piece->requested = h->request.size - h->request.guard;
+    uint64_t last = h->piece->freed_on;
+    if (last == 0 || last == h->request.serial) return TARN_OK;
+    status = join(pool, h, last);
+    h->crossed = status == TARN_OK;
+    if (status == TARN_OK) return status;
+    hand_back(pool, h);
+    if (status != TARN_PENDING) return status;
+    assert(!h->request.own_only);
+    h->request.own_only = true;
+  }
+}
+
+static tarn_status clear(const tarn_pool *pool, const hand *h) {
+  if ((pool->flags & TARN_POOL_DRY) != 0) return TARN_OK;
+  tarn_stream *stream = h->options.stream;
+  tarn_status status =
+      stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
+  return status == TARN_OK ? tarn__shade_fill(pool->place, h->piece->address,
+                                              h->options.size, 0)
+                           : status;
+}
+
+// What stands in the block at first. The lock is let go meanwhile.
+static tarn_status fill(tarn_pool *pool, hand *h) {
+  tarn_status status = TARN_OK;
+  if (h->dress == 0 && !h->request.zero) return status;
+  tarn__front_leave(pool);
+  if (h->dress != 0) {
+    h->dressed =
+        tarn__debug_dress(pool->place, h->piece, h->dress, h->options.stream);
+  }
+  if (h->request.zero) status = clear(pool, h);
+  tarn__front_enter(pool);
+  return status;
+}
+
+// --- on the books ----------------------------------------------------------
+
+static void enter(tarn_pool *pool, hand *h, tarn_block *out_block) {
+  tarn__piece *piece = h->piece;
+  piece->owner->live--;  // it is counted as any other now
+  tarn__take_enter(pool, &h->request, h->what.tag, h->counted, piece);
+  if (h->crossed) pool->stats.stream_crossings++;
+  if (h->dress != 0) tarn__debug_mark(pool, piece, h->dress, h->dressed);
+  tarn__front_describe(pool, piece, out_block);
+  out_block->size = tarn__debug_usable(piece);
+  tarn__take_note(pool, &h->what, piece);
+  set_user(pool, h, out_block);
+}
+
+static tarn_status prepare_user(tarn_pool *pool, const hand *h) {
+  bool ready = h->options.user == NULL ||
+               tarn__users_reserve(&pool->users, h->piece->id);
+  return ready ? TARN_OK : TARN_E_NOMEM;
+}
+
+// --- all or none -----------------------------------------------------------
+
+static size_t sum_of(const batch *b) {
+  size_t sum = 0;
+  for (size_t i = 0; i < b->count; i++) {
+    if (!tarn_size_add(sum, b->hands[i].request.size, &sum)) return SIZE_MAX;
+  }
+  return sum;
+}
+
+// More than there can be in all is refused before any of it is taken, if the
+// program makes no room.
+static tarn_status check_sum(const batch *b) {
+  tarn_pool *pool = b->pool;
+  tarn__ladder ladder;
+  tarn__request all = b->hands[0].request;
+  all.size = sum_of(b);
+  for (size_t i = 1; i < b->count; i++) {
+    const tarn__request *request = &b->hands[i].request;
+    all.no_grow = all.no_grow && request->no_grow;
+    all.no_wait = all.no_wait || request->no_wait;
+    all.no_callback = all.no_callback || request->no_callback;
+  }
+  tarn_status status = tarn__room_check(pool, all.size);
+  if (status != TARN_FULL) return status;
+  all.beyond = true;
+  tarn__ladder_begin(&ladder, pool, &all, b->hands[0].what.tag);
+  while (status == TARN_FULL && tarn__ladder_climb(&ladder))
+    status = tarn__room_check(pool, all.size);
+  return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
+}
+
+// Of |count| blocks, which of them was not to be had.
+static tarn_status say_which(const batch *b, size_t i, tarn_status status) {
+  if (b->alone) return status;
+  return tarn__fail(status, "block %zu of %zu: %s", i + 1, b->count,
+                    tarn_last_error());
+}
+
+// Until all are there; |*out_at| is the first that is not.
+static tarn_status take_all(batch *b, size_t *out_at) {
+  tarn_status status = TARN_OK;
+  for (*out_at = 0; *out_at < b->count; ++*out_at) {
+    hand *h = &b->hands[*out_at];
+    status = take(b->pool, h);
+    if (status == TARN_OK) status = fill(b->pool, h);
+    if (status == TARN_OK) status = prepare_user(b->pool, h);
+    if (status != TARN_OK) return say_which(b, *out_at, status);
+  }
+  return status;
+}
+
+// All goes back, and what the device gave for it. Returns |why|.
+static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
+  tarn_pool *pool = b->pool;
+  tarn__failure failure = tarn__failure_of(why);
+  for (size_t i = b->count; i-- > 0;)
+    hand_back(pool, &b->hands[i]);
+  size_t target = tarn__front_target(pool, reserved);
+  if (!b->alone && pool->stats.reserved_bytes > target) {
+    (void)tarn__front_trim_as(pool, target,
+                              tarn__trim_for(&b->hands[0].request));
+  }
+  return tarn__failure_tell(&failure);
+}
+
+// The lock is held, and let go.
+static tarn_status refuse(batch *b, size_t at, tarn_status why) {
+  tarn_pool *pool = b->pool;
+  const hand *h = &b->hands[at < b->count ? at : 0];
+  pool->stats.failures++;
+  if (b->alone) {
+    if (h->request.asked) pool->stats.misses++;
+    if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
+      tarn__front_note_failure(pool, &h->request, h->what.tag, why);
+    }
+  }
+  return tarn__take_refuse(pool, &h->request, h->what.tag, why);
+}
+
+static tarn_status serve(batch *b, tarn_block *out_blocks) {
+  tarn_pool *pool = b->pool;
+  size_t at = 0;
+  tarn__gate_enter(&pool->gate);
+  tarn__play_settle(pool);
+  if (!b->debugs && play(b, out_blocks)) {
+    tarn__front_leave(pool);
+    return TARN_OK;
+  }
+  size_t reserved = pool->stats.reserved_bytes;
+  tarn_status status = b->alone ? TARN_OK : check_sum(b);
+  if (status == TARN_OK && begin_step(b, out_blocks)) {
+    tarn__front_leave(pool);
+    return TARN_OK;
+  }
+  if (status == TARN_OK && b->alone) tarn__play_miss(pool);
+  if (status == TARN_OK) status = take_all(b, &at);
+  if (status != TARN_OK) {
+    status = undo(b, reserved, status);
+    return refuse(b, at, status);
+  }
+  for (size_t i = 0; i < b->count; i++) {
+    if (!b->alone) tarn__play_miss(pool);
+    enter(pool, &b->hands[i], &out_blocks[i]);
+  }
+  tarn__front_leave(pool);
+  return TARN_OK;
+}
+
+static tarn_status prepare(batch *b, const tarn_alloc_options *options) {
+  size_t stride = 0;
+  for (size_t i = 0; i < b->count; i++) {
+    const unsigned char *first = (const unsigned char *)options;
+    const tarn_alloc_options *at = (const void *)(first + i * stride);
+    hand *h = &b->hands[i];
+    tarn_status status = read_options(at, &h->options);
+    if (status == TARN_OK && at->struct_size != options->struct_size) {
+      status =
+          tarn__fail(TARN_E_INVALID, "pool: alloc: struct_size %zu behind %zu",
+                     at->struct_size, options->struct_size);
+    }
+    if (status == TARN_OK) status = check(b->pool, h);
+    if (status != TARN_OK) return say_which(b, i, status);
+    if (i == 0) stride = at->struct_size;
+    if (stride == 0) stride = TARN__SIZE_UP_TO(tarn_alloc_options, user);
+  }
+  return TARN_OK;
+}
+
+// Only once all is known to be right: a guard is asked for under the lock.
+static tarn_status run(batch *b, const tarn_alloc_options *options,
+                       tarn_block *out_blocks) {
+  tarn_status status = prepare(b, options);
+  if (status != TARN_OK) return status;
+  b->debugs = tarn__debug_of(b->pool) != NULL;
+  for (size_t i = 0; i < b->count; i++)
+    fill_request(b, &b->hands[i]);
+  return serve(b, out_blocks);
+}
+
+// --- the public functions --------------------------------------------------
+
+tarn_status tarn__take_with(tarn_pool *pool, const tarn_alloc_options *options,
+                            tarn_block *out_block) {
+  hand one = {.piece = NULL};
+  batch b = {.pool = pool, .hands = &one, .count = 1, .alone = true};
+  *out_block = (tarn_block){0};
+  return run(&b, options, out_block);
+}
+
+tarn_status tarn_pool_alloc_many(tarn_pool *pool,
+                                 const tarn_alloc_options *options,
+                                 size_t count, tarn_block *out_blocks) {
+  for (size_t i = 0; i < count; i++)
+    out_blocks[i] = (tarn_block){0};
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK || count == 0) return status;
+  batch b = {.pool = pool, .count = count};
+  b.hands = tarn__host_array(count, sizeof *b.hands);
+  if (b.hands == NULL) return TARN_E_NOMEM;
+  status = run(&b, options, out_blocks);
+  tarn__host_free_array(b.hands, count, sizeof *b.hands);
+  return status;
+}
+
+tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
+  *out_user = NULL;
+  if (block == NULL) return tarn__fail(TARN_E_INVALID, "user: NULL");
+  tarn_pool *pool = block->pool;
+  tarn__piece *piece = NULL;
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__gate_enter(&pool->gate);
+  status = tarn__front_find_block(pool, "user", block, &piece);
+  if (status == TARN_OK) {
+    *out_user = tarn__users_get(&pool->users, block->id, block->generation);
+  }
+  tarn__gate_leave(&pool->gate);
+  if (status != TARN_E_INVALID) return status;
+  return tarn__whose_explain(pool, block->address);
+}
