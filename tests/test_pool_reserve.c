@@ -104,6 +104,8 @@ START_TEST(what_is_refused_keeps_nothing) {
   assert_error_says("limit");
   ck_assert_uint_eq(reserved_by(at.pool), before);
   assert_ok(tarn_pool_limit(at.pool, 0));
+  assert_status(tarn_pool_reserve(at.pool, SIZE_MAX), TARN_FULL);
+  ck_assert_uint_eq(reserved_by(at.pool), before);
   bool bounded = strcmp(at.name, "cpu:0") != 0;
   size_t most = bounded ? 128 * MIB : SIZE_MAX / 4;
   assert_status(tarn_pool_reserve(at.pool, most), TARN_FULL);

@@ -7,6 +7,7 @@
 // nothing of it while it asks for the rest.
 #include "base/status.h"
 #include "pool/capture.h"
+#include "pool/room.h"
 #include "tarn/alloc.h"
 
 static tarn_status refuse(const tarn_pool *pool) {
@@ -16,13 +17,23 @@ static tarn_status refuse(const tarn_pool *pool) {
                     pool->current->type->name);
 }
 
+// More than there can be is refused before the device is asked for any of it.
 static tarn_status take(tarn_pool *pool, tarn__strategy *strategy,
                         size_t bytes) {
+  size_t awake = tarn__room_awake(pool);
   if (bytes > tarn__front_limit(pool)) {
     return tarn__source_check_limit(pool, bytes);
   }
+  if (bytes > SIZE_MAX / 4) {
+    return tarn__fail(
+        TARN_FULL, "pool: reserve: %zu bytes are more than there are", bytes);
+  }
   strategy->inside++;
-  tarn_status status = strategy->type->reserve(strategy, bytes);
+  tarn_status status =
+      tarn__room_check(pool, bytes > awake ? bytes - awake : 0);
+  if (status == TARN_OK && strategy == pool->current) {
+    status = strategy->type->reserve(strategy, bytes);
+  }
   strategy->inside--;
   return status;
 }
