@@ -239,6 +239,12 @@ __attribute__((cold, noinline)) tarn_status tarn__take_refuse(
   return why;
 }
 
+// A block is written once: when it is there, or when there is none.
+static tarn_status give_none(tarn_block *out_block, tarn_status why) {
+  *out_block = (tarn_block){0};
+  return why;
+}
+
 // The lock is held, and let go.
 static tarn_status take_found(tarn_pool *pool, tarn__request *request,
                               const tarn__note *what, tarn_stream *stream,
@@ -247,8 +253,10 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
   uint64_t serial = request->serial;
   *out_piece = NULL;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
-  if (status != TARN_OK)
-    return tarn__take_refuse(pool, request, what->tag, status);
+  if (status != TARN_OK) {
+    status = tarn__take_refuse(pool, request, what->tag, status);
+    return give_none(out_block, status);
+  }
   tarn__front_describe(pool, piece, out_block);
   uint64_t last = piece->freed_on != serial ? piece->freed_on : 0;
   if (piece->freed_on != 0) piece->waits_on = serial;
@@ -256,11 +264,8 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
   note_request(pool, what, piece);
   tarn__front_leave(pool);
   if (last != 0) status = order(pool, request, piece, stream, last);
-  if (status == TARN_OK) {
-    *out_piece = piece;
-  } else {
-    *out_block = (tarn_block){0};
-  }
+  if (status != TARN_OK) return give_none(out_block, status);
+  *out_piece = piece;
   return status;
 }
 
@@ -289,10 +294,9 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                                       tarn_block *out_block) {
   tarn__note what = {.size = size, .align = align, .tag = tag};
   tarn__piece *piece = NULL;
-  *out_block = (tarn_block){0};
   tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
   if (status == TARN_OK) status = tarn__take_check(size, align, tag);
-  if (status != TARN_OK) return status;
+  if (status != TARN_OK) return give_none(out_block, status);
   if (tarn__debug_of(pool) != NULL) {
     tarn__request request = request_of(pool, &what);
     return tarn__debug_alloc(pool, &request, tag, stream, out_block);
