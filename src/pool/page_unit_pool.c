@@ -14,6 +14,7 @@
 //
 // Cost: a hash and a pop; shelves of a class are as many as there are streams
 // with idle pieces of that size.
+#include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -487,6 +488,7 @@ static tarn_status make_piece(page_unit *self, tarn__request *request,
   tarn_status status = take_memory(self, request, c, out_piece, &e, &last);
   if (status != TARN_OK) return status;
   if (e == NULL) {
+    assert(*out_piece != NULL);
     (*out_piece)->home = c;
     return TARN_OK;
   }
