@@ -30,7 +30,10 @@ extern "C" {
 // event; memory of streams whose work turns out to be done counts as nobody's.
 // If there is none of these, memory of the device is asked for, and idle memory
 // that no stream may be at work in goes back to it. What cannot be served so is
-// TARN_FULL. A pool that debugs waits all the same (tarn/misuse.h).
+// TARN_FULL. A pool that debugs waits all the same (tarn/misuse.h). So may a
+// request during which another thread exchanges the strategy, and one that has
+// to hand memory back while the host has none for the books. Holes that touch
+// are one hole, and a stream's if one of them is.
 #define TARN_ALLOC_NO_WAIT (1u << 0)
 
 // No memory of the device is asked for, and none goes back to it: the block
