@@ -63,8 +63,9 @@ def work(path, job, rank, size):
     for row in range(rank, ROWS, size):
         table[row] = row * row
     check(tarn.tarn_comm_barrier(comm))  # until all have written theirs
-    print(f"rank {rank} of {size}: the squares add up to {sum(table)}",
-          flush=True)
+    # In one write: others print at the same time.
+    print(f"rank {rank} of {size}: the squares add up to {sum(table)}\n",
+          end="", flush=True)
     check(tarn.tarn_whole_destroy(whole))
     check(tarn.tarn_comm_destroy(comm))
 

@@ -200,8 +200,11 @@ static bool free_one(tarn_pool *pool, const tarn_pool_need *need,
 START_TEST(the_program_makes_room) {
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_block block = take(pool, SLAB / 2);
+  tarn_block rest = take(pool, SLAB / 4);  // beside it is no other half left
   assert_ok(tarn_pool_on_full(pool, free_one, &block));
   tarn_block other = take(pool, SLAB / 2);
+  ck_assert_ptr_null(block.pool);
+  give(rest);
   give(other);
   other = take(pool, SLAB / 2);
   block.pool = NULL;

@@ -144,7 +144,7 @@ static tarn_status try_own_memory(tarn_pool *pool) {
   tarn__front_enter(pool);
   tarn_status status = strategy->type->take(strategy, &request, &piece);
   if (status == TARN_OK) status = strategy->type->give(strategy, piece);
-  if (status == TARN_OK) status = strategy->type->trim(strategy, 0);
+  if (status == TARN_OK) status = strategy->type->trim(strategy, 0, 0);
   tarn__front_leave(pool);
   return status;
 }

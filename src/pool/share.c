@@ -196,12 +196,13 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 // Each that is lost now is tried once. It is out of the list meanwhile, since
 // another thread may be here as well.
-static tarn_status trim(tarn__strategy *strategy, size_t target) {
+static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
   sharer *self = self_of(strategy);
   tarn_status first = TARN_OK;
   size_t count = 0;
   const tarn_list *node = NULL;
   (void)target;
+  (void)how;
   tarn_list_for_each (node, &self->lost)
     count++;
   for (; count > 0 && !tarn_list_empty(&self->lost); count--) {
