@@ -1,7 +1,9 @@
 """A binding of Tarn for Python, made of tarn_layout_json().
 
-  binding.py LIBRARY           takes a block of host memory and shows the pool
+  binding.py [LIBRARY]         takes a block of host memory and shows the pool
   binding.py LIBRARY --save    prints the layout, for a wheel to carry
+
+Without LIBRARY it is libtarn.so.0, found as the linker finds it.
 
 A wheel carries the layout that it was built with. When it is imported it
 compares that with the library that it finds (differences), and makes its
@@ -215,7 +217,8 @@ class Tarn:
 # --- a program ---------------------------------------------------------------
 
 def main():
-    path, save = sys.argv[1], sys.argv[2:] == ["--save"]
+    path = sys.argv[1] if len(sys.argv) > 1 else "libtarn.so.0"
+    save = sys.argv[2:] == ["--save"]
     if save:
         print(json.dumps(layout_of(ctypes.CDLL(path)), indent=1))
         return

@@ -58,6 +58,7 @@ static C_Status open_locked(tarn__sim_device *device) {
   if (is_ready(device)) return C_SUCCESS;
   if (!tarn__sim_memory_open(device, sim.options.capacity))
     return tarn__wordless(C_FAILED);
+  device->default_stream = NULL;  // of the time before went with all streams
   atomic_store_explicit(&device->ready, true, memory_order_release);
   return C_SUCCESS;
 }
@@ -66,7 +67,6 @@ static C_Status open_locked(tarn__sim_device *device) {
 static void close_locked(tarn__sim_device *device) {
   if (!is_ready(device)) return;
   tarn__queue_destroy_all(&device->home);
-  device->default_stream = NULL;
   atomic_store_explicit(&device->ready, false, memory_order_release);
   tarn__sim_ranges_close(device);
   tarn__sim_memory_close(device);
