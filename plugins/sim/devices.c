@@ -6,6 +6,8 @@
 //
 // A forked child has no part in its parent's devices: every function answers
 // C_ERROR there, before it takes a lock that a thread of the parent might hold.
+#include <assert.h>
+
 #include "extension.h"
 
 static struct {
@@ -55,6 +57,7 @@ static C_Status initialize_locked(void) {
 }
 
 static C_Status open_locked(tarn__sim_device *device) {
+  assert(device != NULL);
   if (is_ready(device)) return C_SUCCESS;
   if (!tarn__sim_memory_open(device, sim.options.capacity))
     return tarn__wordless(C_FAILED);
