@@ -179,6 +179,12 @@ static bool open_device(const device_bench *bench, probe *p, answer *a) {
   return true;
 }
 
+// Another device, and streams with handles, are not everywhere.
+static bool can(const probe *p, const figure *f) {
+  if (f->batch == device_p2p) return p->next != NULL;
+  return f->reading != READ_ADOPT || tarn_stream_native(p->stream) != NULL;
+}
+
 static void measure_all(void *context, void *out_result) {
   answer *a = out_result;
   probe p;
@@ -186,7 +192,7 @@ static void measure_all(void *context, void *out_result) {
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     device_bench_result *r = &a->result;
     r->values[i] = NAN;
-    r->is_there[i] = p.next != NULL || figures[i].batch != device_p2p;
+    r->is_there[i] = can(&p, &figures[i]);
     if (!r->is_there[i]) continue;
     (void)measure_figure(&figures[i], &p, &r->values[i], r->failed[i]);
   }
