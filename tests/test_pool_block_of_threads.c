@@ -5,6 +5,7 @@
 
 #include "support/effort.h"
 #include "support/mix.h"
+#include "tarn/range.h"
 #include "test_pool_kit.h"
 
 enum { WORKERS = 8, ROUNDS = EFFORT(20000, 4000), HELD = 24, OWN = 2 };
@@ -101,6 +102,26 @@ static void *disturb(void *context) {
   return NULL;
 }
 
+// --- addresses of the device -----------------------------------------------
+
+static bool has_range(tarn_device *device, size_t size) {
+  tarn_addr address = 0;
+  if (tarn_range_reserve(device, size, 0, &address) != TARN_OK) return false;
+  assert_ok(tarn_range_release(device, address, size));
+  return true;
+}
+
+// The largest range that can be reserved: with one range reserved elsewhere it
+// is smaller.
+static size_t largest_range(tarn_device *device) {
+  size_t step = 0;
+  size_t size = 0;
+  assert_ok(tarn_range_granularity(device, &step));
+  for (size_t more = (size_t)1 << 46; more >= step; more /= 2)
+    if (has_range(device, size + more)) size += more;
+  return size;
+}
+
 // --- the test --------------------------------------------------------------
 
 static void run_scene(scene *at) {
@@ -145,9 +166,56 @@ START_TEST(blocks_are_found_while_pools_come_and_go) {
 }
 END_TEST
 
+// Strategies that were replaced keep addresses while blocks of theirs are out,
+// and no longer.
+START_TEST(no_addresses_are_lost) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  size_t largest = largest_range(device);
+  scene at = {.place = tarn_place_on(device)};
+  at.pools[0] = pool_at(at.place);
+  for (size_t i = 1; i <= OWN; i++)
+    assert_ok(tarn_pool_create(at.place, NULL, &at.pools[i]));
+  run_scene(&at);
+  for (size_t i = 0; i <= OWN; i++)
+    assert_ok(tarn_pool_exchange(at.pools[i], "no_pool"));
+  ck_assert_uint_eq(largest_range(device), largest);
+  for (size_t i = 1; i <= OWN; i++)
+    assert_ok(tarn_pool_destroy(at.pools[i]));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// On the first eight exchanges each strategy has all the addresses that it
+// wants; then the device has none left, until the blocks are freed.
+START_TEST(addresses_come_back_with_the_last_block) {
+  enum { MOST = 64 };
+  tarn_block blocks[MOST];
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  size_t largest = largest_range(device);
+  tarn_pool *pool = pool_at(tarn_place_on(device));
+  size_t count = 0;
+  for (; count < MOST; count++) {
+    assert_ok(tarn_pool_exchange(pool, "arena_pool"));
+    if (!take_some(pool, 5000, &blocks[count])) break;
+  }
+  ck_assert_uint_ge(count, 8);
+  ck_assert_uint_lt(count, MOST);
+  ck_assert_uint_eq(largest_range(device), 0);
+  for (size_t i = 0; i < count; i++)
+    assert_ok(tarn_pool_free(&blocks[i], NULL));
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  ck_assert_uint_eq(largest_range(device), largest);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: blocks by address, from many threads");
   add_looped_case(suite, "threads", blocks_are_found_while_pools_come_and_go, 0,
                   sizeof devices / sizeof *devices);
+  ADD_CASE(suite, "addresses", no_addresses_are_lost,
+           addresses_come_back_with_the_last_block);
   return run_pool_suite(suite);
 }
