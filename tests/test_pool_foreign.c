@@ -1,5 +1,6 @@
 // Streams of another device: memory that is a device's own is not for them, be
 // it to take, to resize, to use or to free; any other memory is.
+#include "device/device.h"
 #include "support/fake_plugin.h"
 #include "test_pool_kit.h"
 
@@ -20,6 +21,14 @@ static tarn_stream *stream_at(const char *name, tarn_device **out_device) {
   assert_ok(tarn_device_open(name, out_device));
   assert_ok(tarn_stream_create(*out_device, &made));
   return made;
+}
+
+// Puts |*value| into |*cell|, behind what is on |on|, which is of |other|.
+static void queue_write(tarn_stream *on, int *cell, const int *value) {
+  ck_assert_int_eq(
+      other->abi->async_memory_copy_h2d(&other->handle, tarn_stream_native(on),
+                                        cell, value, sizeof *value),
+      C_SUCCESS);
 }
 
 static void open_both(void) {
@@ -122,9 +131,49 @@ START_TEST(memory_of_the_host_is_for_all) {
 }
 END_TEST
 
+// More streams than are remembered one by one: all of them are waited for, not
+// only those of the memory's device.
+static void trim_behind(tarn_place place, const char *strategy) {
+  enum { MANY = 7 };
+  static const int one = 1;
+  int cells[MANY] = {0};
+  tarn_stream *streams[MANY];
+  tarn_block blocks[MANY];
+  tarn_pool *pool = NULL;
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy};
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  for (size_t i = 0; i < MANY; i++) {
+    assert_ok(tarn_stream_create(other, &streams[i]));
+    blocks[i] = take_on(pool, SIZE, streams[i]);
+    queue_write(streams[i], &cells[i], &one);
+  }
+  for (size_t i = 0; i < MANY; i++)
+    give_on(blocks[i], streams[i]);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  for (size_t i = 0; i < MANY; i++) {
+    ck_assert_int_eq(cells[i], 1);
+    assert_ok(tarn_stream_destroy(streams[i]));
+  }
+  assert_ok(tarn_pool_destroy(pool));
+}
+
+START_TEST(memory_goes_back_behind_all_streams) {
+  open_both();
+  for (size_t i = 0; i < STRATEGIES; i++) {
+    trim_behind(TARN_HOST, strategies[i]);
+    trim_behind((tarn_place){own, TARN_PLACE_HOST}, strategies[i]);
+    trim_behind((tarn_place){own, TARN_PLACE_UNIFIED}, strategies[i]);
+  }
+  close_both();
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: streams of other devices");
   ADD_CASE(suite, "streams", the_device_s_own_memory_is_for_its_streams,
-           a_dry_pool_refuses_them_too, memory_of_the_host_is_for_all);
+           a_dry_pool_refuses_them_too, memory_of_the_host_is_for_all,
+           memory_goes_back_behind_all_streams);
   return run_pool_suite(suite);
 }

@@ -92,6 +92,23 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
   return settled ? status : wait_on_host(serial);
 }
 
+static tarn_status join_all(void) {
+  tarn_status first = TARN_OK;
+  uint64_t serial = 0;
+  while ((serial = tarn__streams_above(serial)) != 0) {
+    tarn_status status = tarn_stream_join(NULL, serial);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+tarn_status tarn__place_synchronize(tarn_place place) {
+  tarn_device *device = NULL;
+  if (place.kind != TARN_PLACE_DEVICE) return join_all();
+  tarn_status status = tarn__place_device(place, &device);
+  return status == TARN_OK ? tarn_device_synchronize(device) : status;
+}
+
 // --- without waiting -------------------------------------------------------
 
 // Where the plug-in cannot be asked, or says anything but yes, only waiting

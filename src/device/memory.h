@@ -90,6 +90,10 @@ bool tarn__stream_is_idle(uint64_t serial);
 TARN_MUST_CHECK tarn_status tarn__stream_join_at_once(tarn_stream *stream,
                                                       uint64_t serial);
 
+// Waits for all that is queued by now on streams that may use memory of
+// |place|: those of its device for the device's own, else those of all devices.
+TARN_MUST_CHECK tarn_status tarn__place_synchronize(tarn_place place);
+
 // Makes the stream with |serial| wait for what the one with |first| has queued
 // by now; where that cannot be, the calling thread waits.
 TARN_MUST_CHECK tarn_status tarn__stream_follow(uint64_t serial,

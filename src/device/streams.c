@@ -168,6 +168,32 @@ tarn_stream *tarn__streams_next(const tarn_device *device,
   return found;
 }
 
+// --- living and departed streams -------------------------------------------
+
+// The first of the living above |serial|: often the neighbour of that one.
+static tarn_list *first_above(uint64_t serial) {
+  const tarn_stream *known = find(serial);
+  tarn_list *node = streams.living.next;
+  if (known != NULL && !known->departed) node = known->node.next;
+  while (node != &streams.living &&
+         (of_node(node)->serial <= serial || is_foreign(of_node(node))))
+    node = node->next;
+  return node;
+}
+
+uint64_t tarn__streams_above(uint64_t serial) {
+  tarn__streams_lock();
+  tarn_list *node = first_above(serial);
+  uint64_t least = node != &streams.living ? of_node(node)->serial : UINT64_MAX;
+  tarn_list_for_each (node, &streams.departed) {
+    const tarn_stream *departed = of_node(node);
+    if (is_foreign(departed) || departed->serial <= serial) continue;
+    if (departed->serial < least) least = departed->serial;
+  }
+  tarn__streams_unlock();
+  return least != UINT64_MAX ? least : 0;
+}
+
 // --- departed streams ------------------------------------------------------
 
 // In a child of fork, threads that held it are not there.

@@ -50,6 +50,10 @@ bool tarn__stream_drop(tarn_stream *stream, bool over);
 // first), and unpins that. NULL: there are no more.
 tarn_stream *tarn__streams_next(const tarn_device *device, tarn_stream *stream);
 
+// Walks the living and the departed streams of all devices: the lowest serial
+// above |serial|; 0: there are no more. A parent's are left out.
+uint64_t tarn__streams_above(uint64_t serial);
+
 // The lock of all this: taken around a fork.
 void tarn__streams_lock(void);
 void tarn__streams_unlock(void);

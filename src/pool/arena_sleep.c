@@ -172,7 +172,7 @@ static tarn_status save_one(const nap *n, tarn__sleeper *s) {
 // The lists are this call's own, so the lock is not needed.
 static tarn_status wait_and_save(nap *n, bool saves) {
   tarn_status status =
-      tarn__waits_wait(&n->waits, n->self->base.pool->supply.device);
+      tarn__waits_wait(&n->waits, n->self->base.pool->supply.place);
   for (int i = 0; saves && i < TARN__ARENA_ZONES; i++) {
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {

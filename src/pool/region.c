@@ -206,7 +206,7 @@ static tarn_status unmap_all(const tarn__regions *regions,
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
     tarn_status waited =
-        tarn__waits_wait(&stripped->waits, regions->supply->device);
+        tarn__waits_wait(&stripped->waits, regions->supply->place);
     tarn_status status = unmap(regions, stripped, t, at);
     if (first == TARN_OK) first = status != TARN_OK ? status : waited;
     at += pages_in(regions, stripped);
@@ -364,7 +364,7 @@ static tarn_status end_stripped(const tarn__regions *regions,
                                 const tarn_memory *handles) {
   const tarn__extent *e = stripped->extent;
   const tarn__supply *supply = regions->supply;
-  tarn_status waited = tarn__waits_wait(&stripped->waits, supply->device);
+  tarn_status waited = tarn__waits_wait(&stripped->waits, supply->place);
   tarn_status destroyed =
       destroy(regions, handles, pages_in(regions, stripped));
   tarn_status status = supply->calls->unmap(supply, e->offset, e->size);

@@ -198,7 +198,7 @@ static tarn_status give_all(const tarn__supply *supply,
                             const tarn__segment *segment) {
   tarn_status first = TARN_OK;
   for (; segment != NULL; segment = segment->next) {
-    tarn_status waited = tarn__waits_wait(&segment->waits, supply->device);
+    tarn_status waited = tarn__waits_wait(&segment->waits, supply->place);
     tarn_status given = supply->calls->give(supply, 0, segment->chunk.base,
                                             segment->chunk.base_size);
     if (first == TARN_OK) first = given != TARN_OK ? given : waited;

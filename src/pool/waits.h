@@ -2,13 +2,13 @@
 #ifndef TARN_POOL_WAITS_H_
 #define TARN_POOL_WAITS_H_
 
-#include "tarn/device.h"
+#include "device/memory.h"
 
 enum { TARN__WAITS = 4 };
 
 typedef struct tarn__waits {
   uint64_t serials[TARN__WAITS];
-  size_t count;  // more than there is room for: all of the device
+  size_t count;  // more than there is room for: all streams of the place
 } tarn__waits;
 
 // Adds the stream with |serial|; 0 is none.
@@ -22,11 +22,12 @@ static inline void tarn__waits_add(tarn__waits *waits, uint64_t serial) {
   waits->count++;
 }
 
-// The calling thread waits for all of them. The first failure is returned.
+// The calling thread waits for all of them, which use memory of |place|. The
+// first failure is returned.
 static inline tarn_status tarn__waits_wait(const tarn__waits *waits,
-                                           tarn_device *device) {
+                                           tarn_place place) {
   tarn_status first = TARN_OK;
-  if (waits->count > TARN__WAITS) return tarn_device_synchronize(device);
+  if (waits->count > TARN__WAITS) return tarn__place_synchronize(place);
   for (size_t i = 0; i < waits->count; i++) {
     tarn_status status = tarn_stream_join(NULL, waits->serials[i]);
     if (first == TARN_OK) first = status;
