@@ -501,6 +501,30 @@ START_TEST(the_driver_is_asked_about_an_adopted_event) {
 }
 END_TEST
 
+// An event of Tarn's own, whose handle another part of the program records.
+START_TEST(the_driver_is_asked_about_an_event_that_tarn_made_too) {
+  int cell = 0;
+  tarn_device *device = open_fake();
+  C_Stream native = native_stream(device);
+  tarn_event *made = NULL;
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(device, &made));
+  C_Event mark = tarn_event_native(made);
+  assert_ok(tarn_event_adopt(device, mark, &event));
+  queue_write(device, native, &cell);
+  ck_assert_int_eq(device->abi->record_event(&device->handle, native, mark),
+                   C_SUCCESS);
+  assert_status(tarn_event_query(event), TARN_PENDING);
+  assert_ok(tarn_event_synchronize(event));
+  ck_assert_int_eq(cell, 1);
+  assert_ok(tarn_event_destroy(made));
+  assert_ok(tarn_event_destroy(event));
+  ck_assert_uint_eq(fake_seen.events, 0);  // Tarn's, which ends it
+  end_native_stream(device, native);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- each call that can fail -----------------------------------------------
 
 typedef struct natives {
@@ -617,6 +641,7 @@ int main(void) {
            callbacks_of_a_departed_stream_come);
   ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
            the_driver_is_asked_about_an_adopted_event,
+           the_driver_is_asked_about_an_event_that_tarn_made_too,
            whatever_fails_order_holds, a_child_frees_host_memory_only);
   return run_suite(suite);
 }

@@ -125,8 +125,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_event_create(tarn_device *device,
 
 // The event whose handle in the driver of |device| is |native|: what the
 // plug-in calls a C_Event, for CUDA a cudaEvent_t. The same handle gives the
-// same object as long as somebody has it. Others may record it, so the driver
-// is asked each time whether it is reached.
+// same object as long as somebody has it, whether Tarn made the event or
+// adopted it first. From the first adoption on others may record it: the driver
+// is asked each time whether it is reached, and it takes no stream's failure
+// over.
 //
 // Lifetime: each adoption needs its tarn_event_destroy. The native event stays
 //           its owner's, who ends it after the last of them.

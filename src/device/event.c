@@ -3,8 +3,9 @@
 //   never set ──record──► marked ──the work in front is done──► reached
 //
 // An event whose native handle is NULL, or which is recorded on a stream
-// without one, is reached as soon as it is recorded: recording waited. Of an
-// adopted event, which others record too, only the driver knows.
+// without one, is reached as soon as it is recorded: recording waited. An event
+// that has been adopted, whoever made it, is recorded by others too: of that
+// only the driver knows.
 #include <stdio.h>
 
 #include "base/hostmem.h"
@@ -14,12 +15,13 @@ struct tarn_event {
   tarn_device *device;
   const tarn__plugin *plugin;  // the device's, for when that is gone
   C_Event native;
-  bool adopted;
+  bool adopted;  // the native event is its owner's
   uint32_t generation;
   tarn__native known;  // by its handle; but of tarn__event_make
 
   pthread_mutex_t lock;  // guards all below
   bool marked;           // the driver has to be asked
+  bool shared;           // others record it too: always
   uint64_t records;      // how often it was recorded
   tarn_status failure;   // what the stream had, or a wait found
   char text[TARN__TEXT_SIZE];
@@ -97,6 +99,12 @@ tarn_status tarn_event_create(tarn_device *device, tarn_event **out_event) {
   return status;
 }
 
+static void share(tarn_event *event) {
+  pthread_mutex_lock(&event->lock);
+  event->shared = true;
+  pthread_mutex_unlock(&event->lock);
+}
+
 tarn_status tarn_event_adopt(tarn_device *device, void *native,
                              tarn_event **out_event) {
   *out_event = NULL;
@@ -111,15 +119,16 @@ tarn_status tarn_event_adopt(tarn_device *device, void *native,
                       device->name);
   }
   tarn__native *known = tarn__natives_use(&tarn__native_events, device, native);
-  if (known != NULL) {
+  if (known == NULL) {
+    tarn_event *event = make(device);
+    if (event == NULL) return TARN_E_NOMEM;
+    event->native = native;
+    event->adopted = true;
+    *out_event = enter(event, false);
+  } else {
     *out_event = of_native(known);
-    return TARN_OK;
   }
-  tarn_event *event = make(device);
-  if (event == NULL) return TARN_E_NOMEM;
-  event->native = native;
-  event->adopted = true;
-  *out_event = enter(event, false);
+  share(*out_event);
   return TARN_OK;
 }
 
@@ -217,9 +226,9 @@ tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
 static tarn_status known(tarn_event *event, bool *out_ask,
                          uint64_t *out_record) {
   pthread_mutex_lock(&event->lock);
-  *out_ask = event->marked || event->adopted;
+  *out_ask = event->marked || event->shared;
   *out_record = event->records;
-  tarn_status status = event->adopted ? TARN_OK : event->failure;
+  tarn_status status = event->shared ? TARN_OK : event->failure;
   if (status != TARN_OK) (void)tarn__fail_text(status, event->text);
   pthread_mutex_unlock(&event->lock);
   return status;
