@@ -4,6 +4,8 @@
 // The native streams here are made by the plug-in's own functions, as a runtime
 // makes them that has the driver besides Tarn. The fake plug-in runs what is
 // queued when somebody waits for it: nothing is over by chance.
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -432,6 +434,66 @@ START_TEST(callbacks_of_a_departed_stream_come) {
 }
 END_TEST
 
+// --- given back while it is made to wait -----------------------------------
+
+// Stands in for the plug-in's record_event: the first call, that of the thread
+// that makes |ended| wait, comes when that is pinned. It lets another thread
+// give |ended| back, and goes on when the last event of that is recorded.
+static struct {
+  C_Status (*record)(const C_Device device, C_Stream stream, C_Event event);
+  tarn_stream *ended;
+  pthread_t thread;
+  sem_t recorded;
+} race;
+
+static C_Status record_and_tell(const C_Device device, C_Stream stream,
+                                C_Event event) {
+  C_Status status = race.record(device, stream, event);
+  ck_assert_int_eq(sem_post(&race.recorded), 0);
+  return status;
+}
+
+static void *give_back(void *context) {
+  (void)context;
+  return tarn_stream_destroy(race.ended) == TARN_OK ? &race : NULL;
+}
+
+static C_Status let_other_record(const C_Device device, C_Stream stream,
+                                 C_Event event) {
+  C_DeviceInterface *abi = &race.ended->device->plugin->abi;
+  abi->record_event = record_and_tell;
+  ck_assert_int_eq(pthread_create(&race.thread, NULL, give_back, NULL), 0);
+  ck_assert_int_eq(sem_wait(&race.recorded), 0);
+  abi->record_event = race.record;
+  return race.record(device, stream, event);
+}
+
+// Its last event is in front of the wait, which that does not tell of.
+START_TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
+  int cell = 0;
+  void *result = NULL;
+  tarn_device *device = open_fake();
+  C_Stream native = native_stream(device);
+  tarn_stream *first = NULL;
+  assert_ok(tarn_stream_create(device, &first));
+  queue_write(device, tarn_stream_native(first), &cell);
+  race.ended = adopt(device, native);
+  race.record = device->abi->record_event;
+  ck_assert_int_eq(sem_init(&race.recorded, 0, 0), 0);
+  device->plugin->abi.record_event = let_other_record;
+  uint64_t serial = tarn_stream_serial(race.ended);
+  assert_ok(tarn__stream_follow(serial, tarn_stream_serial(first)));
+  ck_assert_int_eq(pthread_join(race.thread, &result), 0);
+  ck_assert_ptr_nonnull(result);
+  assert_ok(tarn_stream_join(NULL, serial));
+  ck_assert(tarn__stream_is_gone(serial));
+  ck_assert_int_eq(cell, 1);
+  assert_ok(tarn_stream_destroy(first));
+  end_native_stream(device, native);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- events ----------------------------------------------------------------
 
 START_TEST(the_same_handle_gives_the_same_event) {
@@ -638,7 +700,8 @@ int main(void) {
            the_device_stays_open_while_one_is_at_work,
            departed_streams_do_not_pile_up, without_events_giving_back_waits,
            a_failed_stream_is_waited_for_and_tells_why,
-           callbacks_of_a_departed_stream_come);
+           callbacks_of_a_departed_stream_come,
+           what_a_stream_waits_for_is_not_lost_when_it_departs);
   ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
            the_driver_is_asked_about_an_adopted_event,
            the_driver_is_asked_about_an_event_that_tarn_made_too,

@@ -67,6 +67,7 @@ tarn_status tarn__departed_synchronize(const tarn_device *device) {
 // resources: then the work is waited for.
 tarn_status tarn__stream_depart(tarn_stream *stream) {
   const tarn_device *device = stream->device;
+  tarn__streams_begin_end(stream);
   bool recorded = tarn_event_record(stream->last, stream) == TARN_OK;
   tarn_status status = recorded ? TARN_OK : tarn_stream_synchronize(stream);
   tarn__streams_depart(stream);

@@ -192,6 +192,8 @@ struct tarn_stream {
   tarn__link by_serial;
   size_t pins;   // how many are about to queue something on it
   size_t holds;  // how many wait for its work
+  bool ends;     // the last use is given back: what is queued from now on may
+                 // be behind all that others wait for
   bool departed;
   bool over;  // departed, and |last| is reached
 

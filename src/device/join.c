@@ -197,11 +197,12 @@ tarn_status tarn__stream_join_at_once(tarn_stream *stream, uint64_t serial) {
 
 // --- by serial only --------------------------------------------------------
 
+// A stream that is given back meanwhile may have recorded its last event, or
+// been waited for, before the wait was queued.
 tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
   tarn_stream *stream = tarn__stream_pin(serial);
   tarn_status status = tarn_stream_join(stream, first);
   if (stream == NULL) return status;
-  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  tarn__stream_unpin(stream);
-  return status;
+  bool stays = tarn__stream_unpin_waiting(stream);
+  return stays && status == TARN_OK ? TARN_OK : tarn_stream_join(NULL, first);
 }

@@ -175,6 +175,7 @@ tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
 
 static tarn_status end(tarn_stream *stream) {
   tarn_device *device = stream->device;
+  tarn__streams_begin_end(stream);
   tarn_status status = tarn_stream_synchronize(stream);
   tarn__streams_leave(stream);
   C_Status result =

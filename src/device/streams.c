@@ -64,6 +64,12 @@ void tarn__streams_enter(tarn_stream *stream) {
   tarn__streams_unlock();
 }
 
+void tarn__streams_begin_end(tarn_stream *stream) {
+  tarn__streams_lock();
+  stream->ends = true;
+  tarn__streams_unlock();
+}
+
 static void remove_stream(tarn_stream *stream) {
   tarn_list_del(&stream->node);
   tarn__buckets_take(&streams.serials, &stream->by_serial);
@@ -131,6 +137,14 @@ void tarn__stream_unpin(tarn_stream *stream) {
   tarn__streams_lock();
   unpin_locked(stream);
   tarn__streams_unlock();
+}
+
+bool tarn__stream_unpin_waiting(tarn_stream *stream) {
+  tarn__streams_lock();
+  bool stays = !stream->ends;
+  unpin_locked(stream);
+  tarn__streams_unlock();
+  return stays;
 }
 
 void tarn__stream_pin_to_hold(tarn_stream *stream) {

@@ -18,6 +18,9 @@
 // Gives |stream| its serial, and makes it known by it. Cannot fail.
 void tarn__streams_enter(tarn_stream *stream);
 
+// Before the work of |stream| is waited for, or |last| recorded, for its end.
+void tarn__streams_begin_end(tarn_stream *stream);
+
 // The end of that: returns when nobody has it pinned or held any more.
 void tarn__streams_leave(tarn_stream *stream);
 
@@ -26,6 +29,10 @@ void tarn__streams_leave(tarn_stream *stream);
 // nothing is ever queued on it.
 tarn_stream *tarn__stream_pin(uint64_t serial);
 void tarn__stream_unpin(tarn_stream *stream);
+
+// The same, of a stream that was made to wait. False: it ends, and those who
+// wait for it may not wait for that.
+TARN_MUST_CHECK bool tarn__stream_unpin_waiting(tarn_stream *stream);
 
 // Turns a pin into a hold: |stream| may depart meanwhile, and nothing is queued
 // on it.
