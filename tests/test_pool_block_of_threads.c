@@ -102,6 +102,34 @@ static void *disturb(void *context) {
   return NULL;
 }
 
+// --- frees of what is no block ---------------------------------------------
+
+enum { WRONG_FREES = EFFORT(20000, 4000) };
+
+static void *free_wrongly(void *context) {
+  const scene *at = context;
+  for (size_t i = 0; i < WRONG_FREES; i++)
+    expect(tarn_free(at->place, 16, NULL) == TARN_E_INVALID);
+  atomic_store(&working, false);
+  return NULL;
+}
+
+// The pool that says what is wrong may be one that another thread ends.
+START_TEST(a_wrong_free_is_refused_while_pools_end) {
+  pthread_t thread;
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  scene at = {.place = tarn_place_on(device)};
+  atomic_store(&working, true);
+  ck_assert_int_eq(pthread_create(&thread, NULL, free_wrongly, &at), 0);
+  while (atomic_load(&working))
+    come_and_go(&at);
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- addresses of the device -----------------------------------------------
 
 static bool has_range(tarn_device *device, size_t size) {
@@ -215,6 +243,7 @@ int main(void) {
   Suite *suite = suite_create("pool: blocks by address, from many threads");
   add_looped_case(suite, "threads", blocks_are_found_while_pools_come_and_go, 0,
                   sizeof devices / sizeof *devices);
+  ADD_CASE(suite, "wrong", a_wrong_free_is_refused_while_pools_end);
   ADD_CASE(suite, "addresses", no_addresses_are_lost,
            addresses_come_back_with_the_last_block);
   return run_pool_suite(suite);

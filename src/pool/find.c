@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
+#include "pool/whose.h"
 
 tarn_status tarn__front_check_pool(const tarn_pool *pool) {
   if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
@@ -194,6 +195,18 @@ tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
   }
   tarn__gate_leave(&pool->gate);
   return start;
+}
+
+tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
+                                    const tarn_stream *stream) {
+  uint64_t serial = 0;
+  tarn_status status = tarn__front_check_call(pool, stream, &serial);
+  if (status != TARN_OK) return status;
+  tarn__gate_enter(&pool->gate);
+  status = no_block_at(pool, address, tarn__front_at(pool, address));
+  tarn__gate_leave(&pool->gate);
+  (void)tarn__whose_explain(pool, address);
+  return status;
 }
 
 static tarn_status none_around(const tarn_pool *pool, tarn_addr address) {

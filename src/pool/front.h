@@ -217,6 +217,11 @@ typedef enum tarn__start {
 tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
                                  bool remembers);
 
+// Why no block of |pool| at |address| can be freed on |stream|: none starts
+// there. Where one does by now, it is not the one that was meant.
+tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
+                                    const tarn_stream *stream);
+
 static inline void tarn__front_describe(tarn_pool *pool,
                                         const tarn__piece *piece,
                                         tarn_block *out_block) {

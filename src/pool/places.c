@@ -165,17 +165,21 @@ static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
          !tarn__front_has_own(pool);
 }
 
-// The lock keeps the pools from ending.
-static void look_in_own(const grounds *where, look *look_in, search *s) {
+// The lock, which keeps the pools from ending, is held.
+static void look_in_own_locked(const grounds *where, look *look_in, search *s) {
   const tarn_list *node = NULL;
   bool done = false;
-  if (where->all == NULL) return;
-  pthread_mutex_lock(&where->all->lock);
   tarn_list_for_each (node, &where->all->own) {
     if (done) break;
     tarn_pool *pool = tarn_list_entry(node, tarn_pool, own_node);
     done = may_have(pool, where->kind) && look_in(pool, s);
   }
+}
+
+static void look_in_own(const grounds *where, look *look_in, search *s) {
+  if (where->all == NULL) return;
+  pthread_mutex_lock(&where->all->lock);
+  look_in_own_locked(where, look_in, s);
   pthread_mutex_unlock(&where->all->lock);
 }
 
@@ -227,9 +231,20 @@ static tarn_status no_pools(tarn_place place, tarn_addr address) {
       (unsigned long long)address, tarn_place_text(place, text, sizeof text));
 }
 
-static void look_for_starts(const grounds *where, search *s) {
-  if (where->shared != NULL && look_for_start(where->shared, s)) return;
-  look_in_own(where, look_for_start, s);
+// The pool that knows most of the address says what is wrong. It may have no
+// block out, so that the lock has to keep it from ending.
+static tarn_status refuse_free(const grounds *where, tarn_place place,
+                               tarn_addr address, const tarn_stream *stream) {
+  search s = {.address = address, .remembers = true};
+  if (where->all == NULL) return no_pools(place, address);
+  pthread_mutex_lock(&where->all->lock);
+  if (where->shared != NULL) (void)look_for_start(where->shared, &s);
+  look_in_own_locked(where, look_for_start, &s);
+  tarn_status status = s.starts != NULL
+                           ? tarn__front_refuse_free(s.starts, address, stream)
+                           : no_pools(place, address);
+  pthread_mutex_unlock(&where->all->lock);
+  return status;
 }
 
 // A pool ends only when no block of it is out, so that the one that has it may
@@ -240,13 +255,12 @@ tarn_status tarn_free(tarn_place place, tarn_addr address,
   search s = {.address = address};
   tarn_status status = pools_at(place, &where);
   if (status != TARN_OK) return status;
-  look_for_starts(&where, &s);
-  if (s.starts != NULL && s.known != TARN__START_OUT) {
-    s.remembers = true;
-    look_for_starts(&where, &s);
+  if (where.shared == NULL || !look_for_start(where.shared, &s)) {
+    look_in_own(&where, look_for_start, &s);
   }
-  if (s.starts == NULL) return no_pools(place, address);
-  return tarn_pool_free_address(s.starts, address, stream);
+  return s.known == TARN__START_OUT
+             ? tarn_pool_free_address(s.starts, address, stream)
+             : refuse_free(&where, place, address, stream);
 }
 
 // --- exchanging ------------------------------------------------------------
