@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/device.h"
@@ -15,6 +16,7 @@
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/hold.h"
 #include "support/run.h"
 #include "tarn/pool.h"
 
@@ -494,6 +496,68 @@ START_TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
 }
 END_TEST
 
+// A stream of another plug-in can only be waited for by the host, which does
+// not keep the stream that is given back meanwhile.
+typedef struct behind {
+  uint64_t serial;
+  uint64_t first;
+  tarn_status status;
+} behind;
+
+static void *follow(void *context) {
+  behind *b = context;
+  b->status = tarn__stream_follow(b->serial, b->first);
+  return NULL;
+}
+
+START_TEST(giving_back_does_not_wait_for_what_others_wait_for) {
+  hold held;
+  pthread_t thread;
+  tarn_device *device = open_fake();
+  tarn_device *sim = open_named("sim:0");
+  C_Stream native = native_stream(device);
+  tarn_stream *stream = adopt(device, native);
+  tarn_stream *first = NULL;
+  assert_ok(tarn_stream_create(sim, &first));
+  hold_begin(&held, first);
+  behind b = {tarn_stream_serial(stream), tarn_stream_serial(first), TARN_OK};
+  ck_assert_int_eq(pthread_create(&thread, NULL, follow, &b), 0);
+  struct timespec time = {.tv_nsec = 50000000};
+  (void)nanosleep(&time, NULL);
+  assert_ok(tarn_stream_destroy(stream));
+  assert_status(tarn_stream_query(first), TARN_PENDING);
+  hold_end(&held);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  assert_ok(b.status);
+  assert_ok(tarn_stream_destroy(first));
+  end_native_stream(device, native);
+  assert_ok(tarn_device_close(sim));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// Whatever the driver answers: who only asks does not wait.
+START_TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
+  int cell = 0;
+  tarn_device *device = open_fake();
+  C_Stream native = native_stream(device);
+  tarn_stream *stream = adopt(device, native);
+  uint64_t serial = tarn_stream_serial(stream);
+  queue_write(device, native, &cell);
+  assert_ok(tarn_stream_destroy(stream));
+  size_t waits = fake_seen.waits;
+  fake.query_answer = C_INTERNAL_ERROR;
+  ck_assert(!tarn__stream_is_idle(serial));
+  assert_status(tarn__stream_join_at_once(NULL, serial), TARN_PENDING);
+  ck_assert_uint_eq(fake_seen.waits, waits);
+  ck_assert_int_eq(cell, 0);
+  assert_ok(tarn_stream_join(NULL, serial));
+  ck_assert_int_eq(cell, 1);
+  end_native_stream(device, native);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- events ----------------------------------------------------------------
 
 START_TEST(the_same_handle_gives_the_same_event) {
@@ -701,7 +765,9 @@ int main(void) {
            departed_streams_do_not_pile_up, without_events_giving_back_waits,
            a_failed_stream_is_waited_for_and_tells_why,
            callbacks_of_a_departed_stream_come,
-           what_a_stream_waits_for_is_not_lost_when_it_departs);
+           what_a_stream_waits_for_is_not_lost_when_it_departs,
+           giving_back_does_not_wait_for_what_others_wait_for,
+           to_ask_about_a_departed_stream_waits_for_nothing);
   ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
            the_driver_is_asked_about_an_adopted_event,
            the_driver_is_asked_about_an_event_that_tarn_made_too,

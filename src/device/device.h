@@ -241,6 +241,10 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
 // Whether the driver puts the marks of |event|: else recording it waits.
 bool tarn__event_is_marked_by_driver(const tarn_event *event);
 
+// Whether |event| is known to be reached, or to have failed. Unlike
+// tarn_event_query it never waits: other answers than yes are no.
+bool tarn__event_is_reached(tarn_event *event);
+
 // Makes TARN_E_DEVICE stick to |stream| (NULL: to nothing), with the last error
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);

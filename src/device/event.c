@@ -284,6 +284,18 @@ tarn_status tarn_event_query(tarn_event *event) {
   return tarn_event_synchronize(event);
 }
 
+bool tarn__event_is_reached(tarn_event *event) {
+  bool ask = false;
+  uint64_t record = 0;
+  tarn_device *device = event->device;
+  if (check(event) != TARN_OK) {
+    return event->generation != tarn__os_generation();  // nothing of it runs
+  }
+  if (known(event, &ask, &record) != TARN_OK || !ask) return true;
+  return tarn__device_enter(device) == TARN_OK &&
+         device->abi->query_event(&device->handle, event->native) == C_SUCCESS;
+}
+
 tarn_status tarn_stream_wait_event(tarn_stream *stream, tarn_event *event) {
   bool ask = false;
   uint64_t record = 0;

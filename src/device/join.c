@@ -124,7 +124,7 @@ static bool is_done(tarn_stream *stream) {
 
 static bool is_departed_done(const tarn_stream *departed) {
   return departed->plugin->own.query_event != NULL &&
-         tarn_event_query(departed->last) != TARN_PENDING;
+         tarn__event_is_reached(departed->last);
 }
 
 bool tarn__stream_is_idle(uint64_t serial) {
@@ -197,12 +197,13 @@ tarn_status tarn__stream_join_at_once(tarn_stream *stream, uint64_t serial) {
 
 // --- by serial only --------------------------------------------------------
 
-// A stream that is given back meanwhile may have recorded its last event, or
+// The host does not wait with the stream pinned: its owner could not give it
+// back meanwhile. One that is given back may have recorded its last event, or
 // been waited for, before the wait was queued.
 tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
   tarn_stream *stream = tarn__stream_pin(serial);
-  tarn_status status = tarn_stream_join(stream, first);
-  if (stream == NULL) return status;
+  if (stream == NULL) return tarn_stream_join(NULL, first);
+  bool queued = tarn__stream_join_at_once(stream, first) == TARN_OK;
   bool stays = tarn__stream_unpin_waiting(stream);
-  return stays && status == TARN_OK ? TARN_OK : tarn_stream_join(NULL, first);
+  return queued && stays ? TARN_OK : tarn_stream_join(NULL, first);
 }
