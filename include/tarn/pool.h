@@ -146,6 +146,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_of(tarn_place place,
 // the old strategy gives its idle memory back at once, and ends when its last
 // block has come home. Statistics, limit, counters and debugging go on.
 //
+// Until it ends, an arena_pool keeps addresses of twice the device's memory.
+// After many exchanges with old blocks still out the device may have no more
+// addresses for a new strategy, whose requests are then TARN_FULL.
+//
 // Cost:           that of giving the idle memory back; waits for streams that
 //                 may still be at work in it.
 // TARN_E_INVALID  no such strategy or option: nothing has changed.

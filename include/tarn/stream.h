@@ -56,8 +56,8 @@ tarn_stream_create(tarn_device *device, tarn_stream **out_stream);
 // TARN_E_UNSUPPORTED  a device without streams (TARN_FN_STREAMS); or |native|
 //                     is NULL, and the plug-in has no handle for the default
 //                     stream.
-// TARN_E_DEVICE       the driver failed. That |native| is no stream, a driver
-//                     need not notice.
+// TARN_E_DEVICE       the driver failed. It need not notice that |native| is no
+//                     stream.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_stream_adopt(tarn_device *device, void *native, tarn_stream **out_stream);
 
@@ -68,13 +68,13 @@ tarn_stream_adopt(tarn_device *device, void *native, tarn_stream **out_stream);
 // destroys. The status says whether the stream's work went well.
 //
 // The last one of an adopted stream neither waits nor ends the native stream.
-// It records an event behind what is queued by now, and until that is reached
-// the stream's serial stays: whoever takes memory that the stream used waits
-// for the event, and the device cannot be closed. The handle, adopted again, is
-// another object with a serial of its own. The call waits only where no event
-// can be recorded and asked about: on a device without TARN_FN_EVENTS, or whose
-// plug-in lacks query_event, on a stream that has failed, and where the driver
-// refuses.
+// It records an event behind what is queued by now. Until that is reached the
+// stream's serial stays: streams and threads that take memory which the stream
+// used wait for the event, and the device cannot be closed. If the handle is
+// adopted again, that is another object with a serial of its own. The call
+// waits only where no event can be recorded and asked about: on a device
+// without TARN_FN_EVENTS, or whose plug-in lacks query_event, on a stream that
+// has failed, and where the driver refuses.
 //
 // TARN_E_DEVICE  the stream's work, or the driver, has failed. It is destroyed
 //                all the same.
@@ -109,9 +109,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_stream_wait_event(tarn_stream *stream,
                                                             tarn_event *event);
 
 // What is queued on |stream| from now on waits for all that the stream with
-// |serial| has queued by now; if that was adopted and is destroyed, for what it
-// had queued by then. Of a serial that is gone the work is done, and there is
-// nothing to wait for. |stream| NULL: the calling thread waits.
+// |serial| has queued by now. If that stream was adopted and has been
+// destroyed, it waits for what was queued before that. A stream that Tarn made
+// and that has been destroyed has done its work: there is nothing to wait for.
+// |stream| NULL: the calling thread waits.
 TARN_API TARN_MUST_CHECK tarn_status tarn_stream_join(tarn_stream *stream,
                                                       uint64_t serial);
 
@@ -156,8 +157,8 @@ TARN_API void *tarn_event_native(const tarn_event *event);
 TARN_API TARN_MUST_CHECK tarn_status tarn_event_record(tarn_event *event,
                                                        tarn_stream *stream);
 
-// TARN_OK if the mark is reached or was never set, TARN_PENDING if not yet. A
-// driver that can only say "no" is asked by a synchronize what it means.
+// TARN_OK if the mark is reached or was never set, TARN_PENDING if not yet.
+// Where the driver answers neither, the call waits for the mark to learn why.
 TARN_API TARN_MUST_CHECK tarn_status tarn_event_query(tarn_event *event);
 
 // Waits until the mark is reached.
