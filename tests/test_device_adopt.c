@@ -417,6 +417,31 @@ START_TEST(a_failed_stream_is_waited_for_and_tells_why) {
 }
 END_TEST
 
+static C_Status fail_event(const C_Device device, C_Event event) {
+  (void)device;
+  (void)event;
+  return C_INTERNAL_ERROR;
+}
+
+// The driver takes the last event and can tell nothing of it: nobody else would
+// learn that.
+START_TEST(a_failure_that_giving_back_finds_is_told) {
+  tarn_device *device = open_fake();
+  C_Stream native = native_stream(device);
+  tarn_stream *stream = adopt(device, native);
+  uint64_t serial = tarn_stream_serial(stream);
+  C_DeviceInterface *abi = &device->plugin->abi;
+  C_DeviceInterface before = *abi;
+  abi->query_event = fail_event;
+  abi->synchronize_event = fail_event;
+  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  *abi = before;
+  ck_assert(tarn__stream_is_gone(serial));
+  end_native_stream(device, native);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 static void note_call(void *context, tarn_status status) {
   *(int *)context += status == TARN_OK ? 1 : 100;
 }
@@ -764,6 +789,7 @@ int main(void) {
            the_device_stays_open_while_one_is_at_work,
            departed_streams_do_not_pile_up, without_events_giving_back_waits,
            a_failed_stream_is_waited_for_and_tells_why,
+           a_failure_that_giving_back_finds_is_told,
            callbacks_of_a_departed_stream_come,
            what_a_stream_waits_for_is_not_lost_when_it_departs,
            giving_back_does_not_wait_for_what_others_wait_for,

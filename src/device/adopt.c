@@ -71,9 +71,11 @@ tarn_status tarn__stream_depart(tarn_stream *stream) {
   bool recorded = tarn_event_record(stream->last, stream) == TARN_OK;
   tarn_status status = recorded ? TARN_OK : tarn_stream_synchronize(stream);
   tarn__streams_depart(stream);
-  tarn__stream_release(stream, !recorded || is_over(stream));
+  if (recorded) status = tarn_event_query(stream->last);
+  bool over = !recorded || status != TARN_PENDING;
+  tarn__stream_release(stream, over);
   end_some_departed(device, LOOKED_AT);
-  return status;
+  return over ? status : TARN_OK;
 }
 
 // --- adopting --------------------------------------------------------------
