@@ -583,6 +583,53 @@ START_TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
 }
 END_TEST
 
+// Others look at departed streams and wait for them meanwhile, which changes
+// the order of these.
+static struct {
+  C_Status (*wait)(const C_Device device, C_Event event);
+  tarn_device *device;
+  uint64_t serial;  // of the first
+  tarn_stream *kept;
+} among;
+
+static C_Status wait_among_others(const C_Device device, C_Event event) {
+  among.device->plugin->abi.synchronize_event = among.wait;
+  among.kept = tarn__departed_hold(among.serial);
+  tarn__stream_release(tarn__departed_next(among.device), false);
+  return among.wait(device, event);
+}
+
+START_TEST(all_departed_streams_are_waited_for) {
+  int cells[2] = {0, 0};
+  fake.missing = FAKE_MISSES(synchronize_device);
+  tarn_device *device = open_fake();
+  C_Stream natives[2] = {native_stream(device), native_stream(device)};
+  tarn_stream *streams[2] = {adopt(device, natives[0]),
+                             adopt(device, natives[1])};
+  among.serial = tarn_stream_serial(streams[0]);
+  for (size_t i = 0; i < 2; i++) {
+    queue_write(device, natives[i], &cells[i]);
+    assert_ok(tarn_stream_destroy(streams[i]));
+  }
+  tarn_stream *last = NULL;  // the one after it is the first
+  do {
+    last = tarn__departed_next(device);
+    tarn__stream_release(last, false);
+  } while (last != streams[1]);
+  among.device = device;
+  among.wait = device->plugin->abi.synchronize_event;
+  device->plugin->abi.synchronize_event = wait_among_others;
+  assert_ok(tarn_device_synchronize(device));
+  ck_assert_ptr_nonnull(among.kept);
+  ck_assert_int_eq(cells[0], 1);
+  ck_assert_int_eq(cells[1], 1);
+  tarn__stream_release(among.kept, false);
+  for (size_t i = 0; i < 2; i++)
+    end_native_stream(device, natives[i]);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
 // --- events ----------------------------------------------------------------
 
 START_TEST(the_same_handle_gives_the_same_event) {
@@ -793,7 +840,8 @@ int main(void) {
            callbacks_of_a_departed_stream_come,
            what_a_stream_waits_for_is_not_lost_when_it_departs,
            giving_back_does_not_wait_for_what_others_wait_for,
-           to_ask_about_a_departed_stream_waits_for_nothing);
+           to_ask_about_a_departed_stream_waits_for_nothing,
+           all_departed_streams_are_waited_for);
   ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
            the_driver_is_asked_about_an_adopted_event,
            the_driver_is_asked_about_an_event_that_tarn_made_too,

@@ -53,12 +53,14 @@ void tarn__departed_end(const tarn_device *device) {
 
 tarn_status tarn__departed_synchronize(const tarn_device *device) {
   tarn_status first = TARN_OK;
-  for (size_t most = tarn__departed_count(device); most > 0; most--) {
-    tarn_stream *stream = tarn__departed_next(device);
-    if (stream == NULL) break;
+  uint64_t newest = tarn__streams_newest();
+  tarn_stream *stream = tarn__departed_above(device, 0, newest);
+  while (stream != NULL) {
+    uint64_t serial = stream->serial;
     tarn_status status = tarn_event_synchronize(stream->last);
     if (first == TARN_OK) first = status;
     tarn__stream_release(stream, true);
+    stream = tarn__departed_above(device, serial, newest);
   }
   return first;
 }

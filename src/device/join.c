@@ -94,10 +94,12 @@ tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
 
 static tarn_status join_all(void) {
   tarn_status first = TARN_OK;
-  uint64_t serial = 0;
-  while ((serial = tarn__streams_above(serial)) != 0) {
+  uint64_t newest = tarn__streams_newest();
+  uint64_t serial = tarn__streams_above(0);
+  while (serial != 0 && serial <= newest) {
     tarn_status status = tarn_stream_join(NULL, serial);
     if (first == TARN_OK) first = status;
+    serial = tarn__streams_above(serial);
   }
   return first;
 }

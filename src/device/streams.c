@@ -195,6 +195,13 @@ static tarn_list *first_above(uint64_t serial) {
   return node;
 }
 
+uint64_t tarn__streams_newest(void) {
+  tarn__streams_lock();
+  uint64_t newest = streams.last_serial;
+  tarn__streams_unlock();
+  return newest;
+}
+
 uint64_t tarn__streams_above(uint64_t serial) {
   tarn__streams_lock();
   tarn_list *node = first_above(serial);
@@ -237,6 +244,23 @@ tarn_stream *tarn__departed_next(const tarn_device *device) {
     tarn_list_add_tail(&streams.departed, node);
     break;
   }
+  tarn__streams_unlock();
+  return found;
+}
+
+tarn_stream *tarn__departed_above(const tarn_device *device, uint64_t serial,
+                                  uint64_t newest) {
+  tarn_stream *found = NULL;
+  tarn_list *node = NULL;
+  tarn__streams_lock();
+  tarn_list_for_each (node, &streams.departed) {
+    tarn_stream *departed = of_node(node);
+    if (departed->device != device || departed->serial <= serial) continue;
+    if (departed->serial > newest) continue;
+    newest = departed->serial;
+    found = departed;
+  }
+  if (found != NULL) (void)hold_locked(found);
   tarn__streams_unlock();
   return found;
 }

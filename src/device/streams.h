@@ -47,6 +47,12 @@ tarn_stream *tarn__departed_hold(uint64_t serial);
 
 // Any departed stream of |device|, held; the one that was returned longest ago.
 tarn_stream *tarn__departed_next(const tarn_device *device);
+
+// The one with the lowest serial above |serial|, which is |newest| at most,
+// held; NULL if there is none.
+tarn_stream *tarn__departed_above(const tarn_device *device, uint64_t serial,
+                                  uint64_t newest);
+
 size_t tarn__departed_count(const tarn_device *device);
 
 // Drops a hold. |over|: the event of the departed stream is reached. True if
@@ -56,6 +62,10 @@ bool tarn__stream_drop(tarn_stream *stream, bool over);
 // Walks the living streams of |device|: pins the one behind |stream| (NULL: the
 // first), and unpins that. NULL: there are no more.
 tarn_stream *tarn__streams_next(const tarn_device *device, tarn_stream *stream);
+
+// The serial that was given last. A walk up to it ends, however many streams
+// come meanwhile.
+uint64_t tarn__streams_newest(void);
 
 // Walks the living and the departed streams of all devices: the lowest serial
 // above |serial|; 0: there are no more. A parent's are left out.
