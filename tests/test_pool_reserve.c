@@ -3,6 +3,7 @@
 #include "pool/decay.h"
 #include "support/faults.h"
 #include "tarn/capture.h"
+#include "tarn/sleep.h"
 #include "tarn/strategy.h"
 #include "test_pool_with_kit.h"
 
@@ -116,6 +117,36 @@ START_TEST(what_is_refused_keeps_nothing) {
   assert_ok(tarn_pool_trim(at.pool, 0));
   ck_assert_uint_ge(reserved_by(at.pool), 2 * MIB);  // as before
   assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// What is idle already is a part of it, however much of a page is lacking.
+START_TEST(more_of_it_comes_beside_what_is_idle) {
+  arena_place at = open_on(_i);
+  give(take(at.pool, 5 * MIB));
+  assert_ok(tarn_pool_reserve(at.pool, ROOM + 1));
+  ck_assert_uint_gt(reserved_by(at.pool), ROOM);
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(what_sleeps_is_no_part_of_it) {
+  tarn_tag tag = 0;
+  arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
+  assert_ok(tarn_pool_tag("sleepers", &tag));
+  tarn_block idle = take(at.pool, 4 * MIB);
+  tarn_block block = take_tagged(at.pool, 20 * MIB, tag);
+  give(idle);
+  assert_ok(tarn_pool_sleep(at.pool, tag, 0));
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_wake(at.pool, tag));
+  give(block);
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
@@ -245,6 +276,8 @@ int main(void) {
   EACH(what_trims_leaves_it, KEEPING * ARENA_DEVICES);
   EACH(the_slack_leaves_it, ARENA_DEVICES);
   EACH(a_request_without_other_room_may_use_it, KEEPING * ARENA_DEVICES);
+  EACH(more_of_it_comes_beside_what_is_idle, KEEPING * ARENA_DEVICES);
+  EACH(what_sleeps_is_no_part_of_it, 2);
   EACH(what_is_refused_keeps_nothing, KEEPING * ARENA_DEVICES);
   EACH(dry_pools_and_those_for_captures_keep_it, KEEPING);
   EACH(sizes_of_the_device_are_kept_to, KEEPING);

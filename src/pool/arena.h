@@ -46,6 +46,7 @@ typedef struct tarn__arena_need {
   tarn__request *request;
   bool sparing;  // within the slack, holes may keep their pages; after a call:
                  // they did
+  bool adds;     // the pool is to hold more: holes keep their pages in any case
 } tarn__arena_need;
 
 // Maps what |plan|, made just now, says. Between a failure and the next call

@@ -87,6 +87,7 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
   size_t spare = self->regions.spare_count * self->regions.page;
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
+  if (need->adds) return;  // |sparing| stands
   // What a graph was captured with is mapped for as long as it is there.
   if (tarn__front_keeps(self->base.pool)) {
     need->sparing = false;
@@ -167,10 +168,9 @@ tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
 static tarn_status map_hole(tarn__arena *self, size_t size) {
   tarn__extents *zone = &self->zones[TARN__ARENA_ZONES - 1];
   tarn__request request = {.size = size, .align = zone->granule};
-  tarn__arena_need need = {zone, size, &request, .sparing = true};
+  tarn__arena_need need = {zone, size, &request, .sparing = true, .adds = true};
   tarn__extent *e = NULL;
   uint64_t nobody = 0;
-  // Within it nothing is moved out of other holes.
   tarn_status status = tarn__source_check_limit(self->base.pool, size);
   if (status != TARN_OK) return status;
   if (!tarn__arena_prepare(zone, 0)) return TARN_E_NOMEM;
