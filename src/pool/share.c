@@ -169,6 +169,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
   sharer *self = self_of(strategy);
   size_t size = 0;
+  if (request->no_grow) return tarn__source_refuse_growth(request);
   if (!tarn__source_round(strategy->pool, request->size, &size)) {
     return tarn__fail(TARN_E_INVALID, "shareable: %zu bytes overflow",
                       request->size);

@@ -1,0 +1,36 @@
+// Requests with options where other parts of a pool come in: captures,
+// snapshots, blocks that other processes can have.
+#include "tarn/share.h"
+#include "test_pool_with_kit.h"
+
+static const size_t SIZE = (size_t)256 * KIB;
+
+// --- blocks that other processes can have ----------------------------------
+
+static tarn_pool *shareable(tarn_place place) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .flags = TARN_POOL_SHAREABLE};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+// Each block of such a pool is new memory.
+START_TEST(what_must_not_grow_is_no_block_to_share) {
+  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+  tarn_pool *pool = shareable(at.place);
+  refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
+  assert_error_says("TARN_ALLOC_NO_GROW");
+  give(take(pool, SIZE));
+  refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&at);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: options, and what else a pool can do");
+  add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
+  return run_pool_suite(suite);
+}
