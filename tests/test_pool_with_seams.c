@@ -1,5 +1,6 @@
 // Requests with options where other parts of a pool come in: captures,
 // snapshots, blocks that other processes can have.
+#include "tarn/capture.h"
 #include "tarn/share.h"
 #include "test_pool_with_kit.h"
 
@@ -29,8 +30,40 @@ START_TEST(what_must_not_grow_is_no_block_to_share) {
 }
 END_TEST
 
+// --- captures ----------------------------------------------------------------
+
+// What the stream uses in the capture is at work when the graph is launched,
+// however idle the stream is now.
+START_TEST(in_a_capture_no_stream_counts_as_done) {
+  static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
+  arena_place at = open_arena(arena_devices[_i / 2], "arena_pool");
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategies[_i % 2],
+                               .flags = TARN_POOL_DEFER};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(at.place, &options, &pool));
+  tarn_stream *a = stream_on(&at);
+  assert_ok(tarn_pool_begin_capture(pool));
+  tarn_block first = take_on(pool, SIZE, a);
+  give_on(first, a);
+  tarn_block other = take_with(pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
+  ck_assert_uint_ne(other.address, first.address);
+  tarn_block again = take_on(pool, SIZE, a);
+  ck_assert_uint_eq(again.address, first.address);
+  give_on(again, a);
+  give(other);
+  assert_ok(tarn_pool_end_capture(pool));
+  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_stream_destroy(a));
+  close_arena(&at);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: options, and what else a pool can do");
   add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
+  add_looped_case(suite, "captures", in_a_capture_no_stream_counts_as_done, 0,
+                  2 * ARENA_DEVICES);
   return run_pool_suite(suite);
 }

@@ -178,9 +178,11 @@ static bool begin_step(batch *b, tarn_block *out_blocks) {
 
 // --- in hand ---------------------------------------------------------------
 
-// Streams are asked whether they are done, with the lock let go.
+// Streams are asked whether they are done, with the lock let go; not in a
+// capture, where what they used is the graph's.
 static bool settle_done(tarn_pool *pool) {
   tarn__strategy *strategy = pool->current;
+  if (tarn__front_keeps(pool)) return false;
   bool settled = tarn__settle_done(strategy);
   if (strategy != pool->current) tarn__front_retire(pool, strategy);
   return settled;
