@@ -1,5 +1,6 @@
 // Requests with options where other parts of a pool come in: captures,
 // snapshots, blocks that other processes can have.
+#include "support/hold.h"
 #include "tarn/capture.h"
 #include "tarn/share.h"
 #include "test_pool_with_kit.h"
@@ -60,10 +61,41 @@ START_TEST(in_a_capture_no_stream_counts_as_done) {
 }
 END_TEST
 
+// --- several at once ---------------------------------------------------------
+
+// One of the call must not wait, so that giving back what came for another does
+// not either.
+START_TEST(what_goes_back_waits_for_nobody) {
+  arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
+  tarn_stream *a = stream_on(&at);
+  tarn_block busy = take_on(at.pool, MIB, a);
+  tarn_alloc_options options[2] = {
+      options_for(3 * MIB, NULL, 0),
+      options_for(4 * MIB, NULL, TARN_ALLOC_NO_WAIT),
+  };
+  tarn_block blocks[2];
+  hold held;
+  hold_begin(&held, a);
+  bool keeps = keeps_idle(all_strategies[_i]);
+  if (keeps) give_on(busy, a);
+  size_t reserved = stats_of(at.pool).reserved_bytes;
+  assert_ok(tarn_pool_limit(at.pool, reserved + 6 * MIB));
+  assert_status(tarn_pool_alloc_many(at.pool, options, 2, blocks), TARN_FULL);
+  assert_ok(tarn__front_check(at.pool));
+  hold_end(&held);
+  if (!keeps) give_on(busy, a);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_pool_limit(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pool: options, and what else a pool can do");
   add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
   add_looped_case(suite, "captures", in_a_capture_no_stream_counts_as_done, 0,
                   2 * ARENA_DEVICES);
+  add_looped_case(suite, "undo", what_goes_back_waits_for_nobody, 0,
+                  STRATEGIES);
   return run_pool_suite(suite);
 }

@@ -341,6 +341,14 @@ static tarn_status take_all(batch *b, size_t *out_at) {
   return status;
 }
 
+// How what came goes back: nobody waits if one of the call must not.
+static unsigned trim_of(const batch *b) {
+  unsigned how = 0;
+  for (size_t i = 0; i < b->count; i++)
+    how |= tarn__trim_for(&b->hands[i].request);
+  return how;
+}
+
 // All goes back, and what the device gave for it. Returns |why|.
 static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
   tarn_pool *pool = b->pool;
@@ -349,8 +357,7 @@ static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
     hand_back(pool, &b->hands[i]);
   size_t target = tarn__front_target(pool, reserved);
   if (!b->alone && pool->stats.reserved_bytes > target) {
-    (void)tarn__front_trim_as(pool, target,
-                              tarn__trim_for(&b->hands[0].request));
+    (void)tarn__front_trim_as(pool, target, trim_of(b));
   }
   return tarn__failure_tell(&failure);
 }
