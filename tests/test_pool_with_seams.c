@@ -1,5 +1,7 @@
 // Requests with options where other parts of a pool come in: captures,
 // snapshots, blocks that other processes can have.
+#include <unistd.h>
+
 #include "support/hold.h"
 #include "tarn/capture.h"
 #include "tarn/share.h"
@@ -26,6 +28,41 @@ START_TEST(what_must_not_grow_is_no_block_to_share) {
   give(take(pool, SIZE));
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(blocks_to_share_have_the_other_options) {
+  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+  tarn_pool *pool = shareable(at.place);
+  tarn_alloc_options options[2] = {options_for(SIZE, NULL, TARN_ALLOC_ZERO),
+                                   options_for(SIZE, NULL, TARN_ALLOC_NO_WAIT)};
+  tarn_block blocks[2];
+  tarn_block copy;
+  void *user = NULL;
+  int fd = -1;
+  options[1].user = &at;
+  assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
+  assert_ok(tarn_block_user(&blocks[1], &user));
+  ck_assert_ptr_eq(user, &at);
+  assert_ok(tarn_pool_export(&blocks[1], &fd));
+  assert_ok(tarn_pool_import(pool, fd, SIZE, &copy));
+  close(fd);
+  assert_ok(tarn_block_user(&copy, &user));
+  ck_assert_ptr_null(user);
+  assert_ok(tarn_pool_limit(pool, stats_of(pool).reserved_bytes + SIZE));
+  tarn_pool_stats before = stats_of(pool);
+  tarn_block none[2];
+  assert_status(tarn_pool_alloc_many(pool, options, 2, none), TARN_FULL);
+  options[1].align = 1 << 30;
+  assert_ok(tarn_pool_limit(pool, 0));
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, before.reserved_bytes);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, before.device_allocs);
+  give(copy);
+  give(blocks[0]);
+  give(blocks[1]);
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&at);
 }
@@ -93,6 +130,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool: options, and what else a pool can do");
   add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
+  add_looped_case(suite, "others", blocks_to_share_have_the_other_options, 0,
+                  2);
   add_looped_case(suite, "captures", in_a_capture_no_stream_counts_as_done, 0,
                   2 * ARENA_DEVICES);
   add_looped_case(suite, "undo", what_goes_back_waits_for_nobody, 0,

@@ -299,6 +299,16 @@ static size_t sum_of(const batch *b) {
   return sum;
 }
 
+// Whether |size| bytes can be had beside the blocks that are out.
+static tarn_status check_room(tarn_pool *pool, size_t size) {
+  size_t limit = tarn__front_limit(pool);
+  size_t awake = tarn__room_awake(pool);
+  size_t left = limit > awake ? limit - awake : 0;
+  bool grows = size > tarn__room_idle(pool);
+  return grows && size > left ? tarn__source_check_limit(pool, size)
+                              : tarn__room_check(pool, size);
+}
+
 // More than there can be in all is refused before any of it is taken, if the
 // program makes no room.
 static tarn_status check_sum(const batch *b) {
@@ -312,12 +322,12 @@ static tarn_status check_sum(const batch *b) {
     all.no_wait = all.no_wait || request->no_wait;
     all.no_callback = all.no_callback || request->no_callback;
   }
-  tarn_status status = tarn__room_check(pool, all.size);
+  tarn_status status = check_room(pool, all.size);
   if (status != TARN_FULL) return status;
   all.beyond = true;
   tarn__ladder_begin(&ladder, pool, &all, b->hands[0].what.tag);
   while (status == TARN_FULL && tarn__ladder_climb(&ladder))
-    status = tarn__room_check(pool, all.size);
+    status = check_room(pool, all.size);
   return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
 }
 
