@@ -76,6 +76,31 @@ START_TEST(it_holds_the_refusal_with_and_without_events) {
 }
 END_TEST
 
+// Of several blocks at once, that were refused one by one or by their sum. The
+// call has no event, so that the snapshot alone tells of it.
+START_TEST(it_holds_the_refusal_of_several) {
+  tarn_alloc_options options[2] = {
+      {.struct_size = sizeof *options, .size = 3000},
+      {.struct_size = sizeof *options,
+       .size = 3000,
+       .tag = tag_of("activations")},
+  };
+  tarn_block blocks[2];
+  fill_pool();
+  assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
+  want("sum");
+  options[0].tag = options[1].tag;
+  assert_status(tarn_pool_alloc_many(pool, options, 2, blocks), TARN_FULL);
+  check_refusal("sum", 6000);
+  options[0].tag = 0;
+  options[0].size = 1;
+  options[1].flags = TARN_ALLOC_NO_GROW;
+  want("one");
+  assert_status(tarn_pool_alloc_many(pool, options, 2, blocks), TARN_FULL);
+  check_refusal("one", 3000);
+}
+END_TEST
+
 // A ring of one event, and the refusal is in it.
 START_TEST(a_small_ring_holds_it_too) {
   fill_pool();
@@ -386,6 +411,7 @@ int main(int argc, char **argv) {
   tcase_set_timeout(all, 120);
   tcase_add_checked_fixture(all, set_up, tear_down);
   tcase_add_loop_test(all, it_holds_the_refusal_with_and_without_events, 0, 2);
+  tcase_add_test(all, it_holds_the_refusal_of_several);
   tcase_add_test(all, a_small_ring_holds_it_too);
   tcase_add_test(all, guards_are_no_part_of_the_size);
   tcase_add_test(all, nothing_else_changes);

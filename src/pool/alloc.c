@@ -226,14 +226,9 @@ void tarn__take_note(tarn_pool *pool, const tarn__note *what,
 
 // The lock is held, and let go; a snapshot is written without it.
 __attribute__((cold, noinline)) tarn_status tarn__take_refuse(
-    tarn_pool *pool, const tarn__request *request, tarn_tag tag,
-    tarn_status why) {
-  tarn__refusal refusal = {.size = request->size - request->guard,
-                           .serial = request->serial,
-                           .tag = tag,
-                           .noted = true};
+    tarn_pool *pool, const tarn__refusal *refusal, tarn_status why) {
   tarn__full_shot *shot =
-      why == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
+      why == TARN_FULL ? tarn__full_shot_take(pool, refusal) : NULL;
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);
   return why;
@@ -254,7 +249,11 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
   *out_piece = NULL;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
   if (status != TARN_OK) {
-    status = tarn__take_refuse(pool, request, what->tag, status);
+    tarn__refusal refusal = {.size = request->size - request->guard,
+                             .serial = request->serial,
+                             .tag = what->tag,
+                             .noted = true};
+    status = tarn__take_refuse(pool, &refusal, status);
     return give_none(out_block, status);
   }
   tarn__front_describe(pool, piece, out_block);

@@ -48,10 +48,10 @@ void tarn__take_enter(tarn_pool *pool, const tarn__request *request,
 void tarn__take_note(tarn_pool *pool, const tarn__note *what,
                      tarn__piece *piece);
 
-// The request was refused: says so to who wants a snapshot of that, and lets go
-// of the lock. Returns |why|.
-tarn_status tarn__take_refuse(tarn_pool *pool, const tarn__request *request,
-                              tarn_tag tag, tarn_status why);
+// A request was refused: writes a snapshot if one is wanted, and lets go of the
+// lock. Returns |why|.
+tarn_status tarn__take_refuse(tarn_pool *pool, const tarn__refusal *refusal,
+                              tarn_status why);
 
 // Whether the step expects at |e| what is asked for. A request that cannot be
 // right is never expected. That most are plain saves three comparisons.

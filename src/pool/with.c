@@ -46,6 +46,7 @@ typedef struct batch {
   bool alone;  // a request by itself: a step may be struck for it, and that it
                // was refused is an event
   bool debugs;
+  bool too_much;  // all together is more than there can be
 } batch;
 
 // --- what is asked for -----------------------------------------------------
@@ -311,7 +312,7 @@ static tarn_status check_room(tarn_pool *pool, size_t size) {
 
 // More than there can be in all is refused before any of it is taken, if the
 // program makes no room.
-static tarn_status check_sum(const batch *b) {
+static tarn_status check_sum(batch *b) {
   tarn_pool *pool = b->pool;
   tarn__ladder ladder;
   tarn__request all = b->hands[0].request;
@@ -328,7 +329,8 @@ static tarn_status check_sum(const batch *b) {
   tarn__ladder_begin(&ladder, pool, &all, b->hands[0].what.tag);
   while (status == TARN_FULL && tarn__ladder_climb(&ladder))
     status = check_room(pool, all.size);
-  return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
+  b->too_much = status == TARN_FULL;
+  return b->too_much ? tarn__ladder_fail(&ladder) : status;
 }
 
 // Of |count| blocks, which of them was not to be had.
@@ -372,10 +374,23 @@ static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
   return tarn__failure_tell(&failure);
 }
 
+// Of all blocks, without what a pool that debugs adds.
+static size_t asked_of(const batch *b) {
+  size_t sum = sum_of(b);
+  for (size_t i = 0; i < b->count && sum != SIZE_MAX; i++)
+    sum -= b->hands[i].request.guard;
+  return sum;
+}
+
 // The lock is held, and let go.
 static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   tarn_pool *pool = b->pool;
   const hand *h = &b->hands[at < b->count ? at : 0];
+  tarn__refusal refusal = {.size = h->options.size,
+                           .serial = h->what.serial,
+                           .tag = h->what.tag,
+                           .noted = b->alone};
+  if (b->too_much) refusal.size = asked_of(b);
   pool->stats.failures++;
   if (b->alone) {
     if (h->request.asked) pool->stats.misses++;
@@ -383,7 +398,7 @@ static tarn_status refuse(batch *b, size_t at, tarn_status why) {
       tarn__front_note_failure(pool, &h->request, h->what.tag, why);
     }
   }
-  return tarn__take_refuse(pool, &h->request, h->what.tag, why);
+  return tarn__take_refuse(pool, &refusal, why);
 }
 
 static tarn_status serve(batch *b, tarn_block *out_blocks) {
