@@ -1,5 +1,9 @@
 // Room that a pool keeps: taken at once, left alone by whatever trims, used by
 // requests without the device.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "pool/decay.h"
 #include "support/faults.h"
 #include "tarn/capture.h"
@@ -152,6 +156,78 @@ START_TEST(what_sleeps_is_no_part_of_it) {
 }
 END_TEST
 
+// --- who else is at it -----------------------------------------------------
+
+static struct {
+  tarn_pool *pool;
+  pthread_t thread;
+  atomic_bool done;
+  const tarn__supply_calls *calls;
+} rival;
+
+static void *reserve_a_part(void *context) {
+  (void)context;
+  require(tarn_pool_reserve(rival.pool, MIB) == TARN_OK);
+  atomic_store(&rival.done, true);
+  return NULL;
+}
+
+// Before the device refuses a first call another thread has made a second, or
+// waits.
+static void let_another_reserve(void) {
+  fake.allocating = NULL;
+  require(pthread_create(&rival.thread, NULL, reserve_a_part, NULL) == 0);
+  for (int i = 0; i < 50 && !atomic_load(&rival.done); i++)
+    usleep(1000);
+  fake.capacity = fake_seen.live_bytes;
+}
+
+START_TEST(a_call_that_fails_leaves_what_another_keeps) {
+  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  give(take(at.pool, 2 * MIB));
+  rival.pool = at.pool;
+  fake.allocating = let_another_reserve;
+  assert_status(tarn_pool_reserve(at.pool, 12 * MIB), TARN_FULL);
+  ck_assert_int_eq(pthread_join(rival.thread, NULL), 0);
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_ge(reserved_by(at.pool), MIB);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+static void leave_half(void) {
+  fake.allocating = NULL;
+  fake.capacity = 8 * MIB;
+}
+
+static tarn_status exchange_and_give(const tarn__supply *supply,
+                                     uint64_t serial, tarn_addr addr,
+                                     size_t size) {
+  rival.pool->supply.calls = rival.calls;
+  require(tarn_pool_exchange(rival.pool, "arena_pool") == TARN_OK);
+  return rival.calls->give(supply, serial, addr, size);
+}
+
+// While what came goes back.
+START_TEST(an_exchange_ends_what_was_kept_before) {
+  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  assert_ok(tarn_pool_reserve(at.pool, MIB));
+  tarn__supply_calls calls = *at.pool->supply.calls;
+  calls.give = exchange_and_give;
+  rival.pool = at.pool;
+  rival.calls = at.pool->supply.calls;
+  at.pool->supply.calls = &calls;
+  fake.allocating = leave_half;
+  assert_status(tarn_pool_reserve(at.pool, 12 * MIB), TARN_FULL);
+  ck_assert_ptr_eq(at.pool->supply.calls, rival.calls);
+  give(take(at.pool, 2 * MIB));
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_eq(reserved_by(at.pool), 0);
+  close_arena(&at);
+}
+END_TEST
+
 START_TEST(strategies_that_keep_nothing_refuse) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   static const char *const names[] = {"no_pool", "async_pool", "power_pool"};
@@ -278,6 +354,8 @@ int main(void) {
   EACH(a_request_without_other_room_may_use_it, KEEPING * ARENA_DEVICES);
   EACH(more_of_it_comes_beside_what_is_idle, KEEPING * ARENA_DEVICES);
   EACH(what_sleeps_is_no_part_of_it, 2);
+  EACH(a_call_that_fails_leaves_what_another_keeps, KEEPING);
+  EACH(an_exchange_ends_what_was_kept_before, KEEPING);
   EACH(what_is_refused_keeps_nothing, KEEPING * ARENA_DEVICES);
   EACH(dry_pools_and_those_for_captures_keep_it, KEEPING);
   EACH(sizes_of_the_device_are_kept_to, KEEPING);

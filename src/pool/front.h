@@ -76,7 +76,8 @@ struct tarn_pool {
   size_t pending;    // bytes that are on their way from or to the device
   size_t credit;     // bytes to grow by before the device is asked what it has
   size_t returning;  // pieces that are on their way to the device
-  pthread_cond_t returned;  // one of them has arrived
+  pthread_cond_t returned;  // one of them has arrived, or a thread is done for
+                            // which others wait
   tarn_pool_stats stats;
   tarn__events events;
   tarn__capture_state capture;
@@ -92,7 +93,8 @@ struct tarn_pool {
   tarn__full_shots full_shots;
   tarn__freed freed;
   tarn__users users;
-  size_t kept;  // bytes that trimming leaves the pool (tarn_pool_reserve)
+  size_t kept;     // bytes that trimming leaves the pool (tarn_pool_reserve)
+  bool reserving;  // a thread is in that call, and may have let go of the lock
 };
 
 // Whether the pool was made over memory of the caller's: it has all that it

@@ -4,7 +4,9 @@
 //         |──── kept ────|              trimming stops here
 //
 // The strategy is told beforehand what is to be kept, so that it gives back
-// nothing of it while it asks for the rest.
+// nothing of it while it asks for the rest. One call at a time: a failure puts
+// back what was kept before, and that must not be what another is about to
+// keep.
 #include "base/status.h"
 #include "pool/capture.h"
 #include "pool/room.h"
@@ -38,14 +40,15 @@ static tarn_status take(tarn_pool *pool, tarn__strategy *strategy,
   return status;
 }
 
-// What came goes back. Of a strategy that was exchanged meanwhile all has to.
+// What came goes back. Of a strategy that was exchanged, be it while this goes
+// on, all has to, and the new one keeps nothing.
 static void undo(tarn_pool *pool, tarn__strategy *strategy, size_t kept,
                  size_t reserved) {
   if (strategy == pool->current) {
     pool->kept =
         reserved > kept ? reserved : kept;  // and no more goes than came
     (void)tarn__front_trim(pool, reserved);
-    pool->kept = kept;
+    if (strategy == pool->current) pool->kept = kept;
   } else {
     strategy->inside++;
     (void)strategy->type->trim(strategy, 0, 0);
@@ -79,7 +82,12 @@ tarn_status tarn_pool_reserve(tarn_pool *pool, size_t bytes) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
+  while (pool->reserving)
+    tarn__front_wait(pool);
+  pool->reserving = true;
   status = reserve(pool, bytes);
+  pool->reserving = false;
+  pthread_cond_broadcast(&pool->returned);
   tarn__front_leave(pool);
   return status;
 }
