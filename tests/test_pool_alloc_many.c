@@ -218,6 +218,22 @@ START_TEST(steps_are_learned_and_played) {
 }
 END_TEST
 
+// Laying one out may wait, and takes memory.
+START_TEST(no_step_begins_where_one_of_them_must_not_wait_or_grow) {
+  static const uint32_t flags[] = {TARN_ALLOC_NO_WAIT, TARN_ALLOC_NO_GROW};
+  tarn_pool *pool = host_pool("arena_pool");
+  give(take(pool, MIB));
+  for (int step = 0; step < 400; step++) {
+    tarn_alloc_options options[2] = {options_for(8192, NULL, 0),
+                                     options_for(12288, NULL, flags[_i])};
+    tarn_block blocks[2];
+    assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
+    give_all(blocks, 2);
+  }
+  ck_assert_ptr_null(pool->play.stage);
+}
+END_TEST
+
 START_TEST(a_failed_call_leaves_steps_alone) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
@@ -335,6 +351,7 @@ int main(void) {
   EACH(a_failed_call_leaves_no_trace, STRATEGIES * ARENA_DEVICES);
   EACH(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES);
   EACH(steps_are_learned_and_played, 2);
+  EACH(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2);
   EACH(a_failed_call_leaves_steps_alone, ARENA_DEVICES);
   EACH(each_has_its_stream, STRATEGIES);
   EACH(with_every_failure_it_is_all_or_none, STRATEGIES);

@@ -150,6 +150,25 @@ START_TEST(steps_serve_requests_with_flags) {
 }
 END_TEST
 
+// The pool may grow for it as for any other.
+START_TEST(a_step_stays_where_the_pool_may_grow) {
+  static const uint32_t flags[] = {TARN_ALLOC_NO_CALLBACK, TARN_ALLOC_NO_WAIT};
+  tarn_pool *pool = host_pool("arena_pool");
+  for (int step = 0; step < 600; step++) {
+    tarn_block a = take(pool, 8192);
+    tarn_block b = take(pool, 12288);
+    give(a);
+    give(b);
+  }
+  const tarn__stage *stage = pool->play.stage;
+  ck_assert_ptr_nonnull(stage);
+  tarn_block block =
+      take_with(pool, stats_of(pool).reserved_bytes, NULL, flags[_i]);
+  ck_assert_ptr_eq(pool->play.stage, stage);
+  give(block);
+}
+END_TEST
+
 // --- growth ------------------------------------------------------------------
 
 START_TEST(what_must_not_grow_uses_what_is_there) {
@@ -364,6 +383,7 @@ int main(void) {
 #define EACH(test, count) add_looped_case(suite, #test, test, 0, count)
   EACH(plain_options_are_a_plain_request, STRATEGIES);
   EACH(a_pointer_is_the_blocks_for_as_long_as_it_is_out, STRATEGIES);
+  EACH(a_step_stays_where_the_pool_may_grow, 2);
   EACH(what_must_not_grow_uses_what_is_there, STRATEGIES * ARENA_DEVICES);
   EACH(idle_pages_move, ARENA_DEVICES);
   EACH(the_program_is_not_asked, STRATEGIES);

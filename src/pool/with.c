@@ -167,12 +167,19 @@ static bool play(batch *b, tarn_block *out_blocks) {
   return true;
 }
 
-// A step may begin just here. Laying out one may wait, and takes memory.
+// Laying one out may wait, and takes memory.
+static bool may_lay_out(const batch *b) {
+  for (size_t i = 0; i < b->count; i++) {
+    const tarn__request *request = &b->hands[i].request;
+    if (request->no_wait || request->no_grow) return false;
+  }
+  return !b->debugs;
+}
+
+// A step may begin just here.
 static bool begin_step(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
-  const tarn__request *first = &b->hands[0].request;
-  bool lays_out = !b->debugs && !first->no_wait && !first->no_grow;
-  if (!lays_out || !tarn__recorder_is_due(&pool->recorder)) return false;
+  if (!may_lay_out(b) || !tarn__recorder_is_due(&pool->recorder)) return false;
   tarn__stage_set_up(pool);
   return play(b, out_blocks);
 }
@@ -189,23 +196,32 @@ static bool settle_done(tarn_pool *pool) {
   return settled;
 }
 
-// Who takes no other stream's memory takes first what is idle, and what turns
-// out to be: else the pool would grow beside it.
-static tarn_status find(tarn_pool *pool, hand *h) {
+// What is idle, or turns out to be, and is no part of a step.
+static tarn_status find_idle(tarn_pool *pool, hand *h) {
   tarn__request *request = &h->request;
   tarn_tag tag = h->what.tag;
+  bool keeps_stage = request->keeps_stage;
+  request->no_grow = request->keeps_stage = true;
+  tarn_status status =
+      tarn__take_try(pool, request, tag, h->counted, &h->piece);
+  if (status == TARN_FULL && settle_done(pool)) {
+    status = tarn__take_try(pool, request, tag, h->counted, &h->piece);
+  }
+  request->no_grow = false;
+  request->keeps_stage = keeps_stage;
+  return status;
+}
+
+// Who takes no other stream's memory takes first what is idle: else the pool
+// would grow beside it.
+static tarn_status find(tarn_pool *pool, hand *h) {
+  const tarn__request *request = &h->request;
   h->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   if (request->no_wait && request->own_only && !request->no_grow) {
-    request->no_grow = true;
-    tarn_status status =
-        tarn__take_try(pool, request, tag, h->counted, &h->piece);
-    if (status == TARN_FULL && settle_done(pool)) {
-      status = tarn__take_try(pool, request, tag, h->counted, &h->piece);
-    }
-    request->no_grow = false;
+    tarn_status status = find_idle(pool, h);
     if (status != TARN_FULL) return status;
   }
-  return tarn__take_find(pool, request, tag, h->counted, &h->piece);
+  return tarn__take_find(pool, &h->request, h->what.tag, h->counted, &h->piece);
 }
 
 static void hand_back(tarn_pool *pool, hand *h) {
