@@ -275,6 +275,36 @@ static void refuse_options(tarn_pool_options options, tarn_status expected) {
   ck_assert_ptr_null(pool);
 }
 
+// Then the memory is the caller's, who may give it to others.
+START_TEST(its_end_waits_for_streams) {
+  enum { STREAMS = 6 };
+  static char out[STREAMS][8];
+  arena_place p = open_arena("fake:0", "page_unit_pool");
+  tarn_addr address = 0;
+  tarn_stream *streams[STREAMS];
+  tarn_block blocks[STREAMS];
+  assert_ok(tarn_device_allocate(p.place, MIB, &address));
+  tarn_pool *pool = pool_over(p.place, strategies[_i], address, MIB);
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = stream_on(&p);
+    blocks[i] = take_on(pool, 4096, streams[i]);
+    tarn_addr at = blocks[i].address;
+    assert_ok(tarn_copy_h2d(p.device, at, "queued ", 8, streams[i]));
+    assert_ok(tarn_copy_d2h(p.device, out[i], at, 8, streams[i]));
+  }
+  for (int i = 0; i < STREAMS; i++)
+    give_on(blocks[i], streams[i]);
+  ck_assert_uint_eq(fake_seen.copies, 0);
+  assert_ok(tarn_pool_destroy(pool));
+  for (int i = 0; i < STREAMS; i++) {
+    ck_assert_str_eq(out[i], "queued ");
+    assert_ok(tarn_stream_destroy(streams[i]));
+  }
+  assert_ok(tarn_device_deallocate(p.place, address, MIB));
+  close_arena(&p);
+}
+END_TEST
+
 START_TEST(options_are_checked) {
   tarn_addr address = tarn_addr_of(slab);
   refuse_options((tarn_pool_options){.memory = {address, 0}}, TARN_E_INVALID);
@@ -497,6 +527,7 @@ int main(void) {
       the_program_makes_room,
       its_blocks_are_in_a_snapshot,
       streams_share_it,
+      its_end_waits_for_streams,
       it_debugs_and_leaves_the_bytes_to_be_used,
       a_child_leaves_the_memory_alone,
   };

@@ -223,8 +223,9 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 // tarn_free pass these pools over: ask by the pool.
 //
 // Lifetime: the memory stays the caller's, who keeps it and leaves it alone
-//           until tarn_pool_destroy, which leaves it as it is. Two pools over
-//           the same bytes give them out twice; nobody looks for that.
+//           until tarn_pool_destroy has returned. That waits for streams that
+//           may still be at work in it, and leaves the bytes as they are. Two
+//           pools over the same bytes give them out twice; this is not checked.
 typedef struct tarn_pool_memory {
   tarn_addr address;
   size_t size;  // bytes

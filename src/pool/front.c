@@ -216,11 +216,51 @@ tarn_status tarn__front_create(tarn_place place,
   return TARN_OK;
 }
 
+// Waits for those streams of |waits| that it names, which then use nothing of
+// |strategy|'s any more, be it since they have failed.
+static tarn_status end_streams(tarn__strategy *strategy,
+                               const tarn__waits *waits) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < waits->count && i < TARN__WAITS; i++) {
+    tarn__source_begin_ask(strategy, 0, 0);
+    tarn_status status = tarn_stream_join(NULL, waits->serials[i]);
+    tarn__source_end_ask(strategy, 0);
+    strategy->type->settle(strategy, waits->serials[i]);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// Memory of the caller's goes back without a call, but not before streams that
+// may still be at work in it are done.
+static tarn_status leave_own_memory(tarn_pool *pool) {
+  tarn__strategy *strategy = pool->current;
+  tarn__survey found = {.idle = 0};
+  tarn_status first = TARN_OK;
+  if (strategy->type->survey == NULL || strategy->type->settle == NULL) {
+    return TARN_OK;
+  }
+  tarn__front_enter(pool);
+  tarn__stage_strike(pool);
+  do {
+    found = (tarn__survey){.idle = 0};
+    strategy->type->survey(strategy, &found);
+    tarn_status status = end_streams(strategy, &found.streams);
+    if (first == TARN_OK) first = status;
+  } while (found.streams.count > TARN__WAITS);
+  tarn__front_leave(pool);
+  return first;
+}
+
 tarn_status tarn__front_destroy(tarn_pool *pool) {
   tarn__decay_end(pool);
   pool->capture = TARN__CAPTURE_OPEN;  // no graph uses it any more
   pool->kept = 0;
   tarn_status status = tarn_pool_trim(pool, 0);
+  if (tarn__front_has_own(pool) && pool->generation == tarn__os_generation()) {
+    tarn_status left = leave_own_memory(pool);
+    if (status == TARN_OK) status = left;
+  }
   forget(pool);
   return status;
 }
