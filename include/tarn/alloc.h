@@ -25,21 +25,25 @@ extern "C" {
 #endif
 
 // The host waits for no stream, neither for its work nor in the place of a
-// stream that cannot wait for another. The block gets memory that its own
-// stream used last, or none, or one behind which its stream can be put by an
-// event; memory of streams whose work turns out to be done counts as nobody's.
-// If there is none of these, memory of the device is asked for, and idle memory
-// that no stream may be at work in goes back to it. What cannot be served so is
-// TARN_FULL. A pool that debugs waits all the same (tarn/misuse.h). So may a
-// request during which another thread exchanges the strategy, and one that has
-// to hand memory back while the host has none for the books. Holes that touch
-// are one hole, and a stream's if one of them is.
+// stream that cannot wait for another. The block gets memory of one of these
+// kinds:
+//   * memory that its own stream used last, or no stream
+//   * memory of a stream whose work is done, but not in a capture
+//   * memory of another stream, if an event can make its own stream wait
+//   * new memory of the device; to make room for it, idle memory that no stream
+//     may be at work in goes back
+// Idle pieces of memory that touch are one hole, which counts as a stream's if
+// a part of it does. A request that cannot be served so is TARN_FULL. The host
+// may wait all the same where the pool debugs (tarn/misuse.h), where another
+// thread exchanges the strategy meanwhile, and where memory is handed back and
+// the host has no memory to note whose it was.
 #define TARN_ALLOC_NO_WAIT (1u << 0)
 
 // No memory of the device is asked for, and none goes back to it: the block
 // comes out of what the pool holds. Idle pages may move to where it needs them
 // (arena_pool, where the device has ranges). What cannot be served so is
-// TARN_FULL: no_pool and async_pool, which hold nothing idle, serve none.
+// TARN_FULL. no_pool, async_pool and pools made with TARN_POOL_SHAREABLE hold
+// nothing idle, and serve no such request.
 #define TARN_ALLOC_NO_GROW (1u << 1)
 
 // The function of tarn_pool_on_full is not called.
@@ -98,14 +102,16 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_with(
 //   tarn_block blocks[2];
 //   status = tarn_pool_alloc_many(pool, wanted, 2, blocks);
 //
-// A call that fails leaves |out_blocks| 0, and of the pool all that tells of
-// blocks as it was: live bytes, their peaks, those of the tags, the events of
-// blocks and refusals, hits and misses, and the steps that arena_pool has
-// learned; |failures| goes up by one. What is more than can be had in all is
-// refused before the device is asked for any of it. If the device was asked, it
-// gets back what came, and idle memory may have gone to make room, as for any
-// request. What the device has given and got is in device_allocs, device_frees,
-// reserved_peak_bytes and the events of memory, since it has happened.
+// A call that fails leaves |out_blocks| 0. What the pool tells of blocks stays
+// as it was: live bytes, their peaks, those of the tags, the events of blocks
+// and refusals, hits and misses, and the steps that arena_pool has learned;
+// |failures| goes up by one. If the sum of the sizes is more than can be had
+// beside the blocks that are out, the device is asked for none of it. If the
+// device was asked, it gets back what came, but not from the beginning of a
+// capture to the release of its graph. Idle memory may have gone to make room,
+// as for any request. What the device has given and got is in device_allocs,
+// device_frees, reserved_peak_bytes and the events of memory, since it has
+// happened.
 //
 // The memory of a step that arena_pool has learned is not taken for it: where
 // that keeps a call from being served, tarn_pool_trim gives it up. Blocks of a
@@ -151,6 +157,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
 // Where there is no room for a request it may be exchanged for other memory of
 // the device: idle memory goes back, but no more of what is kept than the
 // request asks for. Memory that sleeping blocks have given back does not count.
+// Memory that goes back as soon as its block is freed counts until then: of
+// blocks that the device was asked for one by one, and of blocks of a strategy
+// that was exchanged.
 //
 // arena_pool takes it for blocks larger than its |small|; where the device has
 // ranges pages of it move to small ones, elsewhere those have memory of their
@@ -158,14 +167,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
 // keeps its size until it is trimmed. buddy_pool takes it in powers of two.
 // After tarn_pool_exchange nothing is kept: ask again, of the new strategy.
 //
+// Threads:            one call at a time; another waits for its end.
 // Cost:               calls of the device, if something is lacking.
-// TARN_FULL           the limit or the device has not as much. What came of it
-//                     has gone back, but that a piece may have stayed in the
-//                     place of a smaller one. What was kept is still kept.
-// TARN_E_UNSUPPORTED  no_pool, async_pool, a strategy of a program (strategy.h)
-//                     or a device that wants each block to be asked for by
-//                     itself: nothing idle is kept there. But 0 is TARN_OK.
-// TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_release.
+// TARN_FULL           the limit or the device has not as much. What came has
+//                     gone back; a piece may have stayed in the place of a
+//                     smaller one. What was kept before is still kept.
+// TARN_E_UNSUPPORTED  no_pool, async_pool, a strategy of a program
+//                     (strategy.h), a pool made with TARN_POOL_SHAREABLE, or a
+//                     device that wants each block to be asked for by itself:
+//                     nothing idle is kept there. But 0 is TARN_OK.
+// TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_release; or
+//                     another thread exchanged the strategy meanwhile, and
+//                     nothing is kept.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error(). As after
 //                     TARN_FULL.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_reserve(tarn_pool *pool,

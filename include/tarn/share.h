@@ -33,8 +33,9 @@
 // nothing idle. Limits, tags, statistics, events, on_full, tarn_block_use_on,
 // tarn_block_of and tarn_free are as of any pool; an imported block counts as
 // one that was taken, in |reserved_bytes| as well. tarn_pool_resize gives what
-// the block has. Exchange of the strategy, sleep, and debugging are
-// TARN_E_UNSUPPORTED.
+// the block has. A request with TARN_ALLOC_NO_GROW (tarn/alloc.h) is TARN_FULL,
+// since each block is new memory. tarn_pool_reserve, exchange of the strategy,
+// sleep, and debugging are TARN_E_UNSUPPORTED.
 //
 // Cost: a request, an import and a free are a few calls of the device each, and
 //       a free waits for the streams that use the block. On cpu each block
@@ -56,7 +57,8 @@ extern "C" {
 // Threads:            several may export one block at once. Whoever frees or
 //                     resizes it meanwhile, or names a stream for it, gets
 //                     TARN_E_STATE.
-// TARN_FULL           the process has no descriptor left.
+// TARN_FULL           the process has no descriptor left. |*out_fd| is 0 then,
+//                     as after every failure, and not to be closed.
 // TARN_E_INVALID      no block, or freed before: the text names what is there.
 // TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_SHAREABLE.
 // TARN_E_STATE        another thread is freeing it; or as of tarn_pool_alloc.
