@@ -20,88 +20,67 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
-#include "pool/stock.h"
+#include "pool/page_unit.h"
 
 enum {
   DEFAULT_PAGE = 4096,
   FIRST_CLASSES = 64,
 };
 
-typedef struct shelf {
-  uint64_t serial;     // of the stream of their last use; 0: none
-  tarn__piece *first;  // NULL: the shelf may be given to another stream
-} shelf;
-
-// Stays where it is for as long as the strategy: pieces point to it.
-typedef struct size_class {
-  size_t size;  // that the device is asked for: the padding included, rounded
-  size_t align;
-  shelf *shelves;
-  size_t shelf_count;
-  size_t pieces;  // that are its own, idle or out or being taken
-} size_class;
-
-typedef struct page_unit {
-  tarn__strategy base;
-  size_t page;
-  size_class **classes;  // open addressing; NULL: an empty slot
-  size_t class_slots;    // a power of two, or 0
-  size_t class_count;
-  tarn__stock stock;
-} page_unit;
-
-static page_unit *self_of(tarn__strategy *strategy) {
-  return (page_unit *)(void *)strategy;  // the base is the first member
+static tarn__page_unit *self_of(tarn__strategy *strategy) {
+  return (tarn__page_unit *)(void *)strategy;  // the base is the first member
 }
 
 // --- classes ---------------------------------------------------------------
 
 // Where the class stands in the table, or would stand.
-static size_class **slot_of(const page_unit *self, size_t size, size_t align) {
+static tarn__size_class **slot_of(const tarn__page_unit *self, size_t size,
+                                  size_t align) {
   uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
   size_t mask = self->class_slots - 1;
   for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
-    size_class **slot = &self->classes[at];
+    tarn__size_class **slot = &self->classes[at];
     if (*slot == NULL) return slot;
     if ((*slot)->size == size && (*slot)->align == align) return slot;
   }
 }
 
-static tarn_status grow_classes(page_unit *self) {
-  page_unit grown = *self;
+static tarn_status grow_classes(tarn__page_unit *self) {
+  tarn__page_unit grown = *self;
   grown.class_slots = self->class_slots ? self->class_slots * 2 : FIRST_CLASSES;
-  grown.classes = tarn__host_array(grown.class_slots, sizeof(size_class *));
+  grown.classes =
+      tarn__host_array(grown.class_slots, sizeof(tarn__size_class *));
   if (grown.classes == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
+    tarn__size_class *c = self->classes[i];
     if (c != NULL) *slot_of(&grown, c->size, c->align) = c;
   }
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  tarn__host_free_array(self->classes, self->class_slots,
+                        sizeof(tarn__size_class *));
   self->classes = grown.classes;
   self->class_slots = grown.class_slots;
   return TARN_OK;
 }
 
-static void free_class(size_class *c) {
+static void free_class(tarn__size_class *c) {
   if (c == NULL) return;
-  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(shelf));
+  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(tarn__shelf));
   tarn__host_free(c, sizeof *c);
 }
 
 // With a first shelf, for what is freed into it by one stream alone.
-static size_class *make_class(size_t size, size_t align) {
-  size_class *c = tarn__host_alloc(sizeof *c);
+static tarn__size_class *make_class(size_t size, size_t align) {
+  tarn__size_class *c = tarn__host_alloc(sizeof *c);
   if (c == NULL) return NULL;
-  *c = (size_class){.size = size, .align = align, .shelf_count = 1};
-  c->shelves = tarn__host_array(1, sizeof(shelf));
+  *c = (tarn__size_class){.size = size, .align = align, .shelf_count = 1};
+  c->shelves = tarn__host_array(1, sizeof(tarn__shelf));
   if (c->shelves != NULL) return c;
   free_class(c);
   return NULL;
 }
 
-static tarn_status add_class(page_unit *self, size_t size, size_t align,
-                             size_class **out) {
+static tarn_status add_class(tarn__page_unit *self, size_t size, size_t align,
+                             tarn__size_class **out) {
   if (self->class_count * 2 >= self->class_slots) {
     tarn_status status = grow_classes(self);
     if (status != TARN_OK) return status;
@@ -113,28 +92,27 @@ static tarn_status add_class(page_unit *self, size_t size, size_t align,
   return TARN_OK;
 }
 
-static tarn_status class_of(page_unit *self, size_t size, size_t align,
-                            size_class **out) {
+static tarn_status class_of(tarn__page_unit *self, size_t size, size_t align,
+                            tarn__size_class **out) {
   *out = self->class_slots != 0 ? *slot_of(self, size, align) : NULL;
   return *out != NULL ? TARN_OK : add_class(self, size, align, out);
 }
 
-// Sizes that come no more leave nothing behind. Without host memory for a
-// smaller table the present one stays.
-static void drop_unused_classes(page_unit *self) {
+void tarn__page_unit_drop_unused(tarn__page_unit *self) {
   size_t used = 0;
   for (size_t i = 0; i < self->class_slots; i++) {
     if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
   }
   if (used == self->class_count) return;
-  page_unit shrunk = *self;
+  tarn__page_unit shrunk = *self;
   shrunk.class_slots = FIRST_CLASSES;
   while (shrunk.class_slots < used * 4)
     shrunk.class_slots *= 2;
-  shrunk.classes = tarn__host_array(shrunk.class_slots, sizeof(size_class *));
+  shrunk.classes =
+      tarn__host_array(shrunk.class_slots, sizeof(tarn__size_class *));
   if (shrunk.classes == NULL) return;
   for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
+    tarn__size_class *c = self->classes[i];
     if (c == NULL) continue;
     if (c->pieces > 0) {
       *slot_of(&shrunk, c->size, c->align) = c;
@@ -142,7 +120,8 @@ static void drop_unused_classes(page_unit *self) {
       free_class(c);
     }
   }
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  tarn__host_free_array(self->classes, self->class_slots,
+                        sizeof(tarn__size_class *));
   self->classes = shrunk.classes;
   self->class_slots = shrunk.class_slots;
   self->class_count = used;
@@ -150,30 +129,26 @@ static void drop_unused_classes(page_unit *self) {
 
 // --- shelves ---------------------------------------------------------------
 
-// The mark of a piece that is on a shelf, and then of one that is to leave it
-// for the stock; in its |zone|.
-enum { OUT, ON_SHELF, LEAVING };
-
-static void push(shelf *s, tarn__piece *piece) {
+static void push(tarn__shelf *s, tarn__piece *piece) {
   piece->next = s->first;
-  piece->zone = ON_SHELF;
+  piece->zone = TARN__PAGE_UNIT_ON_SHELF;
   s->first = piece;
 }
 
-static tarn__piece *pop(shelf *s) {
+static tarn__piece *pop(tarn__shelf *s) {
   tarn__piece *piece = s->first;
   s->first = piece->next;
   piece->next = NULL;
-  piece->zone = OUT;
+  piece->zone = TARN__PAGE_UNIT_OUT;
   return piece;
 }
 
-static tarn__piece *find_idle(const size_class *c, uint64_t serial,
+static tarn__piece *find_idle(const tarn__size_class *c, uint64_t serial,
                               bool own_only) {
-  shelf *of_host = NULL;
-  shelf *of_other = NULL;
+  tarn__shelf *of_host = NULL;
+  tarn__shelf *of_other = NULL;
   for (size_t i = 0; i < c->shelf_count; i++) {
-    shelf *s = &c->shelves[i];
+    tarn__shelf *s = &c->shelves[i];
     if (s->first == NULL) continue;
     if (s->serial == serial) return pop(s);
     if (s->serial == 0) of_host = s;
@@ -183,8 +158,8 @@ static tarn__piece *find_idle(const size_class *c, uint64_t serial,
   return of_other != NULL && !own_only ? pop(of_other) : NULL;
 }
 
-static shelf *shelf_of(size_class *c, uint64_t serial) {
-  shelf *empty = NULL;
+static tarn__shelf *shelf_of(tarn__size_class *c, uint64_t serial) {
+  tarn__shelf *empty = NULL;
   for (size_t i = 0; i < c->shelf_count; i++) {
     if (c->shelves[i].first == NULL) {
       empty = &c->shelves[i];
@@ -197,8 +172,8 @@ static shelf *shelf_of(size_class *c, uint64_t serial) {
 }
 
 // The work of a stream that is gone is done: what it used last is the host's.
-static void move_to_host(size_class *c, shelf *from) {
-  shelf *host = from;
+static void move_to_host(tarn__size_class *c, tarn__shelf *from) {
+  tarn__shelf *host = from;
   for (size_t i = 0; i < c->shelf_count; i++) {
     bool of_host = c->shelves[i].serial == 0 && c->shelves[i].first != NULL;
     if (of_host) host = &c->shelves[i];
@@ -214,18 +189,18 @@ static void move_to_host(size_class *c, shelf *from) {
   }
 }
 
-static void clear_shelves_of_the_gone(size_class *c) {
+static void clear_shelves_of_the_gone(tarn__size_class *c) {
   for (size_t i = 0; i < c->shelf_count; i++) {
-    shelf *s = &c->shelves[i];
+    tarn__shelf *s = &c->shelves[i];
     bool gone =
         s->serial != 0 && s->first != NULL && tarn__stream_is_gone(s->serial);
     if (gone) move_to_host(c, s);
   }
 }
 
-static bool add_shelves(size_class *c) {
-  shelf *grown = tarn__host_resize(c->shelves, c->shelf_count,
-                                   c->shelf_count * 2, sizeof *grown);
+static bool add_shelves(tarn__size_class *c) {
+  tarn__shelf *grown = tarn__host_resize(c->shelves, c->shelf_count,
+                                         c->shelf_count * 2, sizeof *grown);
   if (grown == NULL) return false;
   c->shelves = grown;
   c->shelf_count *= 2;
@@ -234,193 +209,34 @@ static bool add_shelves(size_class *c) {
 
 // A shelf for |serial|, be it by clearing or adding some; NULL if there is no
 // host memory.
-static shelf *make_shelf(size_class *c, uint64_t serial) {
+static tarn__shelf *make_shelf(tarn__size_class *c, uint64_t serial) {
   clear_shelves_of_the_gone(c);
-  shelf *s = shelf_of(c, serial);
+  tarn__shelf *s = shelf_of(c, serial);
   if (s != NULL || !add_shelves(c)) return s;
   return shelf_of(c, serial);
 }
 
-// --- the stock -------------------------------------------------------------
-
-// A piece out of the stock has its extent for a home, which knows the class.
-static bool is_stocked(const tarn__piece *piece) {
-  return piece->base_size == 0;
-}
-
-// NULL: it was asked of the device by itself.
-static size_class *class_at(const tarn__piece *piece) {
-  const tarn__extent *e = piece->home;
-  return is_stocked(piece) ? e->taker : piece->home;
-}
-
-// Gives the bytes of |piece|, which is on no shelf, back to the stock, where
-// there is room on the host for what |serial| may still use. Returns the hole.
-static tarn__extent *join_stock(page_unit *self, tarn__piece *piece,
-                                uint64_t serial) {
-  tarn__extent *e = piece->home;
-  tarn__source_join(&self->base, piece);
-  return tarn__stock_give(&self->stock, e, serial);
-}
-
-// The same where there need not be room: then the stream is waited for, with
-// the lock let go.
-static tarn_status wait_and_join(page_unit *self, tarn__piece *piece,
-                                 tarn__extent **out_hole) {
-  uint64_t serial = piece->freed_on;
-  tarn_status status = TARN_OK;
-  if (!tarn__stock_expect(&self->stock, serial)) {
-    tarn__source_begin_ask(&self->base, 0, 0);
-    status = tarn_stream_join(NULL, serial);
-    tarn__source_end_ask(&self->base, 0);
-    serial = 0;
-  }
-  *out_hole = join_stock(self, piece, serial);
-  return status;
-}
-
-static tarn__piece *piece_at(const page_unit *self, const tarn__extent *e) {
-  return e->kind == TARN__EXTENT_TAKEN
-             ? tarn__pieces_find(&self->base.pool->pieces, e->offset)
-             : NULL;
-}
-
-// Marks the pieces of the segment that begins with |e| if none of it is out.
-// Returns its bytes, or 0.
-static size_t mark_segment(const page_unit *self, const tarn__extent *e) {
-  const tarn__extent *first = e;
-  size_t size = 0;
-  for (; e->kind != TARN__EXTENT_OUTSIDE && (e == first || !e->wall);
-       e = e->after) {
-    const tarn__piece *piece = piece_at(self, e);
-    bool idle = e->kind == TARN__EXTENT_OPEN ||
-                (piece != NULL && piece->zone == ON_SHELF);
-    if (!idle) return 0;
-    size += e->size;
-  }
-  for (const tarn__extent *end = e; first != end; first = first->after) {
-    tarn__piece *piece = piece_at(self, first);
-    if (piece != NULL) piece->zone = LEAVING;
-  }
-  return size;
-}
-
-// What is on a shelf and comes from the stock.
-static void mark_all(page_unit *self, uint8_t mark) {
-  for (size_t i = 0; i < self->class_slots; i++) {
-    const size_class *c = self->classes[i];
-    for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      for (tarn__piece *p = c->shelves[j].first; p != NULL; p = p->next)
-        if (is_stocked(p)) p->zone = mark;
-    }
-  }
-}
-
-// False: a piece is still there that is to leave, for want of host memory.
-static bool clear_shelf(page_unit *self, size_class *c, shelf *s) {
-  tarn__piece **link = &s->first;
-  bool cleared = true;
-  while (*link != NULL) {
-    tarn__piece *piece = *link;
-    bool leaves = piece->zone == LEAVING;
-    if (leaves && tarn__stock_expect(&self->stock, piece->freed_on)) {
-      *link = piece->next;
-      piece->next = NULL;
-      c->pieces--;
-      (void)join_stock(self, piece, piece->freed_on);
-    } else {
-      cleared = cleared && !leaves;
-      link = &piece->next;
-    }
-  }
-  return cleared;
-}
-
-// A piece that is to leave, taken off its shelf.
-static tarn__piece *pop_leaving(size_class *c) {
-  for (size_t i = 0; c != NULL && i < c->shelf_count; i++) {
-    tarn__piece **link = &c->shelves[i].first;
-    while (*link != NULL && (*link)->zone != LEAVING)
-      link = &(*link)->next;
-    tarn__piece *piece = *link;
-    if (piece == NULL) continue;
-    *link = piece->next;
-    piece->next = NULL;
-    piece->zone = OUT;
-    c->pieces--;
-    return piece;
-  }
-  return NULL;
-}
-
-// The rest, once those that need no host memory are gone. While a stream is
-// waited for the classes may change.
-static tarn_status wait_and_clear(page_unit *self) {
-  tarn_status first = TARN_OK;
-  tarn__extent *hole = NULL;
-  for (size_t i = 0; i < self->class_slots;) {
-    tarn__piece *piece = pop_leaving(self->classes[i]);
-    tarn_status status =
-        piece != NULL ? wait_and_join(self, piece, &hole) : TARN_OK;
-    if (first == TARN_OK) first = status;
-    i = piece != NULL ? 0 : i + 1;
-  }
-  return first;
-}
-
-// Of all pieces that are marked; unless |waits|, those stay that would need it.
-static tarn_status clear_shelves(page_unit *self, bool waits) {
-  bool cleared = true;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
-    for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
-      cleared = clear_shelf(self, c, &c->shelves[j]) && cleared;
-  }
-  tarn_status status = cleared || !waits ? TARN_OK : wait_and_clear(self);
-  if (!cleared && !waits) mark_all(self, ON_SHELF);
-  drop_unused_classes(self);
-  return status;
-}
-
-// Segments of which no piece is out lose their pieces, until |enough| bytes can
-// be given back. A strategy that was replaced keeps no piece at all.
-static tarn_status vacate(page_unit *self, size_t enough, bool waits) {
-  size_t found = 0;
-  if (self->base.pool->current != &self->base) {
-    mark_all(self, LEAVING);
-    return clear_shelves(self, waits);
-  }
-  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after)
-    if (e->wall && found < enough) found += mark_segment(self, e);
-  return clear_shelves(self, waits);
-}
-
-static tarn_status trim_stock(page_unit *self, size_t target, unsigned how) {
-  bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
-  size_t held = self->base.pool->stats.reserved_bytes;
-  if (held <= target) return TARN_OK;
-  tarn_status vacated = vacate(self, held - target, !unused);
-  tarn_status status = tarn__stock_trim(&self->stock, &self->base, target, how);
-  return status != TARN_OK ? status : vacated;
-}
+// --- pieces of the stock ---------------------------------------------------
 
 // For what is kept no more: it goes back to the device, or to the stock, whose
 // segment goes when nothing of it is out.
 static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
-  page_unit *self = self_of(strategy);
-  if (!is_stocked(piece)) return tarn__source_shrink(strategy, piece);
+  tarn__page_unit *self = self_of(strategy);
+  if (!tarn__page_unit_is_stocked(piece))
+    return tarn__source_shrink(strategy, piece);
   tarn__extent *hole = NULL;
-  class_at(piece)->pieces--;
-  tarn_status given = wait_and_join(self, piece, &hole);
-  tarn_status status =
-      tarn__segments_is_free(hole) ? trim_stock(self, 0, 0) : TARN_OK;
+  tarn__page_unit_class_at(piece)->pieces--;
+  tarn_status given = tarn__page_unit_join(self, piece, &hole);
+  tarn_status status = tarn__segments_is_free(hole)
+                           ? tarn__page_unit_trim_stock(self, 0, 0)
+                           : TARN_OK;
   return status != TARN_OK ? status : given;
 }
 
 // --- the strategy ----------------------------------------------------------
 
 static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
-  page_unit *self = self_of(strategy);
+  tarn__page_unit *self = self_of(strategy);
   tarn_status status =
       tarn__options_size(options, "page", DEFAULT_PAGE, &self->page);
   if (status != TARN_OK) return status;
@@ -433,40 +249,22 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
 }
 
 static void deinit(tarn__strategy *strategy) {
-  page_unit *self = self_of(strategy);
+  tarn__page_unit *self = self_of(strategy);
   for (size_t i = 0; i < self->class_slots; i++)
     free_class(self->classes[i]);
-  tarn__host_free_array(self->classes, self->class_slots, sizeof(size_class *));
+  tarn__host_free_array(self->classes, self->class_slots,
+                        sizeof(tarn__size_class *));
   tarn__stock_deinit(&self->stock);
-}
-
-// |size| bytes of the stock. Where neither the device nor idle segments have
-// room, what is on the shelves is joined: that it is of one size each would
-// keep the request from memory that nobody uses.
-static tarn_status take_stock(page_unit *self, tarn__request *request,
-                              size_t size, tarn__extent **out,
-                              uint64_t *out_serial) {
-  tarn_status status = self->stock.serves
-                           ? tarn__stock_take(&self->stock, &self->base,
-                                              request, size, out, out_serial)
-                           : TARN_FULL;
-  if (status != TARN_FULL || !self->stock.open ||
-      tarn__front_keeps(self->base.pool)) {
-    return status;
-  }
-  mark_all(self, LEAVING);
-  (void)clear_shelves(self, !request->no_wait);
-  *out = tarn__stock_find(&self->stock, request, size, out_serial);
-  return *out != NULL ? TARN_OK : TARN_FULL;
 }
 
 // What the pool is to keep serves before the device is asked; where that has no
 // room and the device none, what is on the shelves is joined as above.
-static tarn_status take_memory(page_unit *self, tarn__request *request,
-                               const size_class *c, tarn__piece **out_piece,
-                               tarn__extent **out, uint64_t *out_serial) {
+static tarn_status take_memory(tarn__page_unit *self, tarn__request *request,
+                               const tarn__size_class *c,
+                               tarn__piece **out_piece, tarn__extent **out,
+                               uint64_t *out_serial) {
   if (self->stock.serves) {
-    return take_stock(self, request, c->size, out, out_serial);
+    return tarn__page_unit_take_stock(self, request, c->size, out, out_serial);
   }
   if (self->stock.open) {
     *out = tarn__stock_find(&self->stock, request, c->size, out_serial);
@@ -475,13 +273,14 @@ static tarn_status take_memory(page_unit *self, tarn__request *request,
   tarn_status status = tarn__source_grow(
       &self->base, request, c->size - self->base.pool->padding, out_piece);
   bool joins = status == TARN_FULL &&
-               take_stock(self, request, c->size, out, out_serial) == TARN_OK;
+               tarn__page_unit_take_stock(self, request, c->size, out,
+                                          out_serial) == TARN_OK;
   return joins ? TARN_OK : status;
 }
 
 // A piece of |c|.
-static tarn_status make_piece(page_unit *self, tarn__request *request,
-                              size_class *c, tarn__piece **out_piece) {
+static tarn_status make_piece(tarn__page_unit *self, tarn__request *request,
+                              tarn__size_class *c, tarn__piece **out_piece) {
   size_t usable = c->size - self->base.pool->padding;
   tarn__extent *e = NULL;
   uint64_t last = 0;
@@ -505,7 +304,7 @@ static tarn_status make_piece(page_unit *self, tarn__request *request,
 
 static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                         tarn__piece **out_piece) {
-  page_unit *self = self_of(strategy);
+  tarn__page_unit *self = self_of(strategy);
   const tarn_pool *pool = strategy->pool;
   size_t rounded = 0;
   if (!tarn__source_round(pool, request->size, &rounded) ||
@@ -518,7 +317,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   if (tarn__front_is_direct(pool, request->size)) {
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
-  size_class *c = NULL;
+  tarn__size_class *c = NULL;
   tarn_status status = class_of(self, rounded, request->align, &c);
   if (status != TARN_OK) return status;
   *out_piece = find_idle(c, request->serial, request->own_only);
@@ -529,31 +328,32 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
-static shelf *reach_shelf(size_class *c, uint64_t serial) {
-  shelf *s = shelf_of(c, serial);
+static tarn__shelf *reach_shelf(tarn__size_class *c, uint64_t serial) {
+  tarn__shelf *s = shelf_of(c, serial);
   return s != NULL ? s : make_shelf(c, serial);
 }
 
 static bool expect(tarn__strategy *strategy, tarn__piece *piece,
                    uint64_t serial) {
   (void)strategy;
-  return reach_shelf(class_at(piece), serial) != NULL;
+  return reach_shelf(tarn__page_unit_class_at(piece), serial) != NULL;
 }
 
 // Only a shelf for a stream that is new to the class can fail; then the memory
 // goes back to the stock, or to the device.
 static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  size_class *c = class_at(piece);
+  tarn__size_class *c = tarn__page_unit_class_at(piece);
   if (c == NULL) return tarn__source_shrink(strategy, piece);
-  shelf *s = reach_shelf(c, piece->freed_on);
+  tarn__shelf *s = reach_shelf(c, piece->freed_on);
   if (s != NULL) {
     push(s, piece);
     return TARN_OK;
   }
   c->pieces--;
   tarn__extent *hole = NULL;
-  return is_stocked(piece) ? wait_and_join(self_of(strategy), piece, &hole)
-                           : tarn__source_shrink(strategy, piece);
+  return tarn__page_unit_is_stocked(piece)
+             ? tarn__page_unit_join(self_of(strategy), piece, &hole)
+             : tarn__source_shrink(strategy, piece);
 }
 
 // Idle pieces that are to be given back.
@@ -565,10 +365,11 @@ typedef struct collection {
 } collection;
 
 // Those of the stock are not the device's one by one.
-static void collect_shelf(size_class *c, tarn__piece **link, collection *out) {
+static void collect_shelf(tarn__size_class *c, tarn__piece **link,
+                          collection *out) {
   while (*link != NULL && out->size < out->enough) {
     tarn__piece *piece = *link;
-    bool stays = is_stocked(piece) ||
+    bool stays = tarn__page_unit_is_stocked(piece) ||
                  !tarn__front_may_return(piece->owner, out->size,
                                          piece->base_size, out->how);
     if (stays) {
@@ -576,7 +377,7 @@ static void collect_shelf(size_class *c, tarn__piece **link, collection *out) {
       continue;
     }
     *link = piece->next;
-    piece->zone = OUT;
+    piece->zone = TARN__PAGE_UNIT_OUT;
     c->pieces--;
     out->size += piece->base_size;
     piece->next = out->all;
@@ -584,9 +385,9 @@ static void collect_shelf(size_class *c, tarn__piece **link, collection *out) {
   }
 }
 
-static void collect_class(size_class *c, collection *out) {
+static void collect_class(tarn__size_class *c, collection *out) {
   for (size_t j = 0; j < c->shelf_count; j++) {
-    shelf *s = &c->shelves[j];
+    tarn__shelf *s = &c->shelves[j];
     bool unused = (out->how & TARN__TRIM_NO_WAIT) != 0;
     if (s->serial == 0 || !unused) collect_shelf(c, &s->first, out);
   }
@@ -594,12 +395,12 @@ static void collect_class(size_class *c, collection *out) {
 
 // Out of every shelf, from the largest power of two down: so little is given
 // back beyond what is asked for, with few calls.
-static void collect(page_unit *self, collection *out) {
+static void collect(tarn__page_unit *self, collection *out) {
   size_t most = SIZE_MAX;
   while (most > 0 && out->size < out->enough) {
     size_t least = most / 2 + 1;
     for (size_t i = 0; i < self->class_slots; i++) {
-      size_class *c = self->classes[i];
+      tarn__size_class *c = self->classes[i];
       if (c == NULL || c->size < least || c->size > most) continue;
       collect_class(c, out);
     }
@@ -608,13 +409,14 @@ static void collect(page_unit *self, collection *out) {
 }
 
 static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
-  page_unit *self = self_of(strategy);
+  tarn__page_unit *self = self_of(strategy);
   const size_t *held = &strategy->pool->stats.reserved_bytes;
-  tarn_status first =
-      self->stock.open ? trim_stock(self, target, how) : TARN_OK;
+  tarn_status first = self->stock.open
+                          ? tarn__page_unit_trim_stock(self, target, how)
+                          : TARN_OK;
   collection idle = {.enough = *held > target ? *held - target : 0, .how = how};
   collect(self, &idle);
-  drop_unused_classes(self);
+  tarn__page_unit_drop_unused(self);
   tarn_status status = tarn__source_shrink(strategy, idle.all);
   return first != TARN_OK ? first : status;
 }
@@ -626,7 +428,7 @@ static tarn_status reserve(tarn__strategy *strategy, size_t size) {
 // Holes of the stock that are of several streams do not join, and of what is on
 // the shelves requests that must not wait take none that is another stream's.
 static void survey(tarn__strategy *strategy, tarn__survey *out) {
-  const page_unit *self = self_of(strategy);
+  const tarn__page_unit *self = self_of(strategy);
   for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next) {
     size_t largest = tarn__bins_largest(b);
     out->idle += b->bytes;
@@ -634,7 +436,7 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
     if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
   }
   for (size_t i = 0; i < self->class_slots; i++) {
-    const size_class *c = self->classes[i];
+    const tarn__size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const tarn__piece *p = c->shelves[j].first;
       if (p != NULL && c->size > out->largest) out->largest = c->size;
@@ -646,19 +448,21 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
 }
 
 static void settle(tarn__strategy *strategy, uint64_t serial) {
-  page_unit *self = self_of(strategy);
+  tarn__page_unit *self = self_of(strategy);
   if (self->stock.open) tarn__extents_move(&self->stock.zone, serial, 0);
   for (size_t i = 0; serial != 0 && i < self->class_slots; i++) {
-    size_class *c = self->classes[i];
+    tarn__size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
       if (c->shelves[j].serial == serial) move_to_host(c, &c->shelves[j]);
   }
 }
 
-static tarn_status check_idle(const page_unit *self, const size_class *c,
-                              const shelf *s, const tarn__piece *piece) {
-  bool right = !piece->live && piece->zone == ON_SHELF &&
-               piece->owner == &self->base && class_at(piece) == c &&
+static tarn_status check_idle(const tarn__page_unit *self,
+                              const tarn__size_class *c, const tarn__shelf *s,
+                              const tarn__piece *piece) {
+  bool right = !piece->live && piece->zone == TARN__PAGE_UNIT_ON_SHELF &&
+               piece->owner == &self->base &&
+               tarn__page_unit_class_at(piece) == c &&
                c->size % self->page == 0 &&
                piece->size == c->size - self->base.pool->padding &&
                piece->freed_on == s->serial;
@@ -669,7 +473,7 @@ static tarn_status check_idle(const page_unit *self, const size_class *c,
 }
 
 static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
-  const page_unit *self = self_of(strategy);
+  const tarn__page_unit *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;
   tarn_status stocked = tarn__stock_check(&self->stock, &held);
@@ -680,9 +484,9 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
                       strategy->held);
   }
   for (size_t i = 0; i < self->class_slots; i++) {
-    const size_class *c = self->classes[i];
+    const tarn__size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      const shelf *s = &c->shelves[j];
+      const tarn__shelf *s = &c->shelves[j];
       for (const tarn__piece *p = s->first; p != NULL; p = p->next) {
         tarn_status status = check_idle(self, c, s, p);
         if (status != TARN_OK) return status;
@@ -695,13 +499,13 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
 
 static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
                          void *context) {
-  const page_unit *self = (const page_unit *)(const void *)strategy;
+  const tarn__page_unit *self = (const tarn__page_unit *)(const void *)strategy;
   tarn__stock_visit(&self->stock, visit, context);
 }
 
 const tarn__strategy_type tarn__page_unit_pool = {
     .name = "page_unit_pool",
-    .size = sizeof(page_unit),
+    .size = sizeof(tarn__page_unit),
     .init = init,
     .deinit = deinit,
     .take = take,
