@@ -216,8 +216,8 @@ tarn_status tarn__front_create(tarn_place place,
   return TARN_OK;
 }
 
-// Waits for those streams of |waits| that it names, which then use nothing of
-// |strategy|'s any more, be it since they have failed.
+// Waits for the streams that |waits| names. Then they use no memory of
+// |strategy|; a stream that has failed does not either.
 static tarn_status end_streams(tarn__strategy *strategy,
                                const tarn__waits *waits) {
   tarn_status first = TARN_OK;

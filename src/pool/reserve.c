@@ -40,8 +40,8 @@ static tarn_status take(tarn_pool *pool, tarn__strategy *strategy,
   return status;
 }
 
-// What came goes back. Of a strategy that was exchanged, be it while this goes
-// on, all has to, and the new one keeps nothing.
+// What came goes back. A strategy that was exchanged gives all back. It may be
+// exchanged also while this goes on: the new one keeps nothing.
 static void undo(tarn_pool *pool, tarn__strategy *strategy, size_t kept,
                  size_t reserved) {
   if (strategy == pool->current) {
