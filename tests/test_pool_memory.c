@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "pool/decay.h"
 #include "support/child.h"
 #include "support/faults.h"
 #include "tarn/account.h"
@@ -447,6 +448,10 @@ START_TEST(steps_are_learned_in_it) {
   }
   ck_assert_ptr_nonnull(pool->play.stage);
   assert_ok(tarn__front_check(pool));
+  pool->decay.high = SLAB;
+  tarn__decay_tend(pool);  // periods without any need: nothing can go back
+  tarn__decay_tend(pool);
+  ck_assert_ptr_nonnull(pool->play.stage);
   tarn_block all = take(pool, SLAB - 4096);
   give(all);
   assert_ok(tarn_pool_decay(pool, 1));

@@ -213,9 +213,9 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 //
 // The pool holds all of it from its beginning to its end, and that is its
 // limit: |limit| must be 0. The device is asked for nothing and given nothing;
-// trimming changes nothing. The bytes are neither read nor written, but where
-// the pool debugs. Blocks begin at multiples of what the strategy cuts by, so
-// that a few bytes at either end may serve none.
+// trimming gives nothing back. The bytes are neither read nor written, but
+// where the pool debugs. Blocks begin at multiples of what the strategy cuts
+// by, so that a few bytes at either end may serve none.
 //
 // no_pool and async_pool cannot cut up memory, sizes of the device and options
 // about them do not count, and the strategy cannot be exchanged. Such a block

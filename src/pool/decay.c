@@ -73,7 +73,7 @@ static void end_period(tarn_pool *pool) {
 void tarn__decay_tend(tarn_pool *pool) {
   tarn__front_enter(pool);
   end_period(pool);
-  if (pool->stats.reserved_bytes > pool->decay.target) {
+  if (tarn__front_surplus(pool, pool->decay.target) != 0) {
     (void)tarn__front_trim(pool, pool->decay.target);
   }
   tarn__front_leave(pool);
