@@ -1,7 +1,9 @@
 // Ranks that meet by a path: all come, some do not, some die, and what runs
 // before them have left.
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -214,6 +216,41 @@ START_TEST(a_dead_host_is_told) {
 }
 END_TEST
 
+// A process that is killed may keep its listener a little longer than its
+// connections; here a child of its has it.
+static void *fork_when_listening(void *unused) {
+  party_await_host(unused);
+  pid_t parent = getpid();
+  if (fork() == 0) {
+    while (getppid() == parent)
+      usleep(1000);
+    usleep(200000);
+    _exit(0);
+  }
+  return NULL;
+}
+
+static void share_listener(void *unused) {
+  pthread_t thread;
+  (void)unused;
+  if (pthread_create(&thread, NULL, fork_when_listening, NULL) != 0) abort();
+}
+
+START_TEST(a_socket_that_closes_late_is_not_left) {
+  party_guest guest = guest_of(0, 3);
+  guest.before = share_listener;
+  pid_t host = party_start(&guest);
+  party_await_host(NULL);
+  usleep(100000);
+  pid_t other = start_guest(1, 3, 0);
+  usleep(200000);
+  kill_all(&host, 1);
+  party_await(other);
+  assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
+  party_see_empty();
+}
+END_TEST
+
 START_TEST(a_dead_guest_is_told) {
   pid_t host = start_host(4);
   pid_t dead = start_guest(1, 4, 0);
@@ -269,7 +306,8 @@ int main(void) {
            a_job_that_was_killed_is_in_nobodys_way);
   ADD_CASE(suite, "missing", who_is_missing_is_named,
            the_first_deadline_ends_it_for_all);
-  ADD_CASE(suite, "dead", a_dead_host_is_told, a_dead_guest_is_told,
+  ADD_CASE(suite, "dead", a_dead_host_is_told,
+           a_socket_that_closes_late_is_not_left, a_dead_guest_is_told,
            a_stopped_host_is_late, a_host_that_nobody_saw_is_replaced);
   return run_suite(suite);
 }

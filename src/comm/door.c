@@ -138,6 +138,7 @@ static tarn_status enter(tarn__door *door, size_t ranks, tarn__entry *out_entry,
     case TARN__OS_NOTHING:
       return listen_there(door, ranks, out_entry);
     case TARN__OS_SOCKET:
+      door->inode = inode;
       return connect_there(door, ranks, out_entry, out_fd);
     case TARN__OS_OTHER:
       break;
@@ -174,16 +175,18 @@ void tarn__door_remove(tarn__door *door) {
   door->listener = -1;
 }
 
-// Whether somebody may still be behind it. A socket without, or no lock to be
-// had at once, is left to the next who comes.
+// Whether the process at the socket to which this one has connected may still
+// be ending: there, connections are made, or wait to be. Another's socket is
+// left alone.
 static bool sweep(const tarn__door *door) {
   uint64_t inode = 0;
   bool listens = false;
   if (!tarn__os_folder_lock(&door->folder)) return true;
   if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
-      TARN__OS_SOCKET) {
+          TARN__OS_SOCKET &&
+      inode == door->inode) {
     int fd = tarn__os_connect(door->path);
-    listens = fd >= 0;
+    listens = fd >= 0 || errno == EAGAIN;
     if (fd < 0 && errno == ECONNREFUSED) {
       (void)tarn__os_folder_remove(&door->folder, door->name);
     }
@@ -196,6 +199,6 @@ static bool sweep(const tarn__door *door) {
 // The kernel may end a process's connections before what it listens at.
 void tarn__door_sweep(const tarn__door *door) {
   static const uint64_t while_ns = 1000000;
-  for (int i = 0; i < 20 && sweep(door); i++)
+  for (int i = 0; i < 1000 && sweep(door); i++)
     tarn__os_await_any(NULL, 0, while_ns, NULL);
 }

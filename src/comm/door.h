@@ -14,7 +14,7 @@ typedef struct tarn__door {
   const char *name;  // its last part
   tarn__os_folder folder;
   int listener;    // -1: this process does not listen
-  uint64_t inode;  // of the socket that it listens at
+  uint64_t inode;  // of the socket at which it listens, or has connected
 } tarn__door;
 
 // TARN_E_INVALID      the path is too long or names no file, or the folder is
