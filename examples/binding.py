@@ -112,8 +112,8 @@ class Tarn:
     """
 
     def __init__(self, path, built=None):
-        self.library = ctypes.CDLL(path)  # lets go of the GIL in each call
-        loaded = layout_of(self.library)
+        self.loaded_object = ctypes.CDLL(path)  # lets go of the GIL in each call
+        loaded = layout_of(self.loaded_object)
         self.layout = built or loaded
         wrong = list(differences(self.layout, loaded))
         if wrong:
@@ -129,7 +129,7 @@ class Tarn:
         for name in self.layout["structs"]:
             self._lay_out(name)
         for name, call in self.layout["functions"].items():
-            function = getattr(self.library, name)
+            function = getattr(self.loaded_object, name)
             function.restype = self.type_of(call["returns"])
             function.argtypes = [self.type_of(a) for a in call["arguments"]]
             if call["returns"] == "tarn_status":
@@ -209,7 +209,7 @@ class Tarn:
 
     def _check(self, status, function, arguments):
         if status != 0:
-            text = self.library.tarn_last_error().decode(errors="replace")
+            text = self.loaded_object.tarn_last_error().decode(errors="replace")
             raise TarnError(self.status_names.get(status, str(status)), text)
         return status
 
