@@ -153,7 +153,7 @@ static bool look_at(solving *s, const tarn_plan *plan) {
 static bool solve(solving *s) {
   tarn_plan *plan = NULL;
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = INFINITY,
+                               .time_limit_s = INFINITY,
                                .progress = watch,
                                .user = s};
   if (!tell(s, "solving it", tarn_plan_solve(&s->problem, &options, &plan))) {

@@ -65,7 +65,7 @@ static void write_and_read(const tarn_plan_table *table, const tarn_plan *plan,
 static uint64_t solve(const tarn_plan_table *table,
                       const tarn_plan_problem *problem) {
   const tarn_plan_options options = {.struct_size = sizeof options,
-                                     .time_limit = INFINITY,
+                                     .time_limit_s = INFINITY,
                                      .node_limit = NODES,
                                      .minimise = true};
   tarn_plan *plan = NULL;

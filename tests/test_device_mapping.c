@@ -40,7 +40,7 @@ static tarn_memory create(size_t size) {
 static void map_here(tarn_addr addr, size_t size, tarn_memory memory) {
   assert_ok(tarn_range_map(device, addr, size, memory));
   assert_ok(tarn_range_set_access(device, addr, size, device,
-                                  TARN_ACCESS_READ_WRITE));
+                                  TARN_RIGHTS_READ_WRITE));
 }
 
 static void expect_bytes(tarn_addr addr, const void *expected, size_t size) {

@@ -57,7 +57,7 @@ START_TEST(a_range_grows_and_shrinks) {
     tarn_addr at = range + i * 2 * STEP;
     assert_ok(tarn_range_map(device, at, 2 * STEP, memory));
     assert_ok(tarn_range_set_access(device, at, 2 * STEP, device,
-                                    TARN_ACCESS_READ_WRITE));
+                                    TARN_RIGHTS_READ_WRITE));
     assert_ok(tarn_memory_destroy(device, memory));
   }
   ck_assert_int_eq(fake_ext_seen.access, TARN_EXT_ACCESS_READ_WRITE);
@@ -90,21 +90,21 @@ START_TEST(another_device_of_the_type_may_have_access) {
   open_fake();
   assert_ok(tarn_device_open("fake:1", &other));
   assert_ok(tarn_device_open("cpu:0", &cpu));
-  assert_ok(tarn_range_set_access(device, STEP, STEP, other, TARN_ACCESS_READ));
+  assert_ok(tarn_range_set_access(device, STEP, STEP, other, TARN_RIGHTS_READ));
   ck_assert_int_eq(fake_ext_seen.by, 1);
   ck_assert_int_eq(fake_ext_seen.access, TARN_EXT_ACCESS_READ);
   assert_ok(
-      tarn_range_set_access(device, STEP, STEP, device, TARN_ACCESS_NONE));
+      tarn_range_set_access(device, STEP, STEP, device, TARN_RIGHTS_NONE));
   ck_assert_int_eq(fake_ext_seen.access, TARN_EXT_ACCESS_NONE);
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, cpu, TARN_ACCESS_READ),
+      tarn_range_set_access(device, STEP, STEP, cpu, TARN_RIGHTS_READ),
       TARN_E_INVALID);
   assert_error_says("cpu:0 is of another type");
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, NULL, TARN_ACCESS_READ),
+      tarn_range_set_access(device, STEP, STEP, NULL, TARN_RIGHTS_READ),
       TARN_E_INVALID);
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, device, (tarn_access_right)2),
+      tarn_range_set_access(device, STEP, STEP, device, (tarn_rights)2),
       TARN_E_INVALID);
   assert_error_says("2 is no right");
   assert_ok(tarn_device_close(other));
@@ -152,7 +152,7 @@ START_TEST(a_bad_extent_is_refused) {
   assert_error_says("multiples of 65536");
   assert_status(tarn_range_unmap(device, addr, size), TARN_E_INVALID);
   assert_status(
-      tarn_range_set_access(device, addr, size, device, TARN_ACCESS_READ),
+      tarn_range_set_access(device, addr, size, device, TARN_RIGHTS_READ),
       TARN_E_INVALID);
   ck_assert_uint_eq(fake_ext_seen.called, 0);
   close_fake();
@@ -246,7 +246,7 @@ START_TEST(every_refusal_is_handed_on) {
   assert_status(tarn_range_map(device, STEP, STEP, 5), TARN_E_INVALID);
   assert_status(tarn_range_unmap(device, STEP, STEP), TARN_E_INVALID);
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, device, TARN_ACCESS_READ),
+      tarn_range_set_access(device, STEP, STEP, device, TARN_RIGHTS_READ),
       TARN_E_INVALID);
   assert_error_says("fake:0: range_set_access of 65536 bytes answered -1");
   assert_status(tarn_memory_export(device, 5, &fd), TARN_E_INVALID);
@@ -288,7 +288,7 @@ START_TEST(without_ranges_nothing_stands_in) {
   assert_status(tarn_range_map(device, STEP, STEP, 1), TARN_E_UNSUPPORTED);
   assert_status(tarn_range_unmap(device, STEP, STEP), TARN_E_UNSUPPORTED);
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, device, TARN_ACCESS_READ),
+      tarn_range_set_access(device, STEP, STEP, device, TARN_RIGHTS_READ),
       TARN_E_UNSUPPORTED);
   assert_error_says("fake:0: has no address ranges");
   ck_assert_uint_eq(size + addr + memory, 0);
@@ -360,7 +360,7 @@ static void expect_state(void) {
   assert_status(tarn_range_map(device, STEP, STEP, 1), TARN_E_STATE);
   assert_status(tarn_range_unmap(device, STEP, STEP), TARN_E_STATE);
   assert_status(
-      tarn_range_set_access(device, STEP, STEP, device, TARN_ACCESS_READ),
+      tarn_range_set_access(device, STEP, STEP, device, TARN_RIGHTS_READ),
       TARN_E_STATE);
   assert_status(tarn_memory_export(device, 1, &fd), TARN_E_STATE);
   assert_status(tarn_memory_import(device, 0, STEP, &memory), TARN_E_STATE);

@@ -7,6 +7,7 @@
 #include "support/faults.h"
 #include "support/json_check.h"
 #include "support/run.h"
+#include "tarn/sim.h"
 #include "tarn/tarn.h"
 
 START_TEST(test_is_json_in_ascii) {

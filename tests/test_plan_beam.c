@@ -365,7 +365,7 @@ START_TEST(tight_problems_are_solved_with_skylines) {
                                .buffers = made.buffers,
                                .count = made.count};
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = INFINITY,
+                               .time_limit_s = INFINITY,
                                .node_limit = 200000};
   tarn_plan_info info = {.struct_size = sizeof info};
   tarn_plan *plan = NULL;

@@ -36,7 +36,7 @@ static uint32_t all(void) {
 
 static tarn_plan *solve(bool minimise, tarn_plan_info *info) {
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = INFINITY,
+                               .time_limit_s = INFINITY,
                                .node_limit = NODES,
                                .minimise = minimise};
   tarn_plan *plan = NULL;

@@ -11,7 +11,7 @@
 
 // Work is limited by nodes alone, so that no machine is too slow.
 static const tarn_plan_options plain = {
-    .struct_size = sizeof plain, .time_limit = 250, .node_limit = 200000};
+    .struct_size = sizeof plain, .time_limit_s = 250, .node_limit = 200000};
 
 static inline tarn_plan_problem problem_of(const tarn_plan_buffer *buffers,
                                            size_t count) {

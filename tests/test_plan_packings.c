@@ -79,7 +79,7 @@ START_TEST(the_scarce_are_found) {
                                  .buffers = made.buffers,
                                  .count = made.count};
     tarn_plan_options options = {.struct_size = sizeof options,
-                                 .time_limit = INFINITY,
+                                 .time_limit_s = INFINITY,
                                  .node_limit = 60000};
     tarn_plan *plan;
     tarn_plan_info info = {.struct_size = sizeof info};

@@ -194,9 +194,9 @@ START_TEST(options_make_sense) {
   reset();
   options.struct_size = 8;
   assert_option_refused("plan options: a struct_size of 8");
-  options.time_limit = -1;
+  options.time_limit_s = -1;
   assert_option_refused("plan options: a time limit of -1 s");
-  options.time_limit = NAN;
+  options.time_limit_s = NAN;
   assert_option_refused("plan options: a time limit of");
   options.threads = 1025;
   assert_option_refused("plan options: 1025 threads");

@@ -236,7 +236,7 @@ START_TEST(a_caller_may_have_enough) {
   tarn_plan_problem problem = problem_of(buffers, MANY);
   hearing h = {.stop_at = 1};
   tarn_plan_options options = plain;
-  options.time_limit = INFINITY;
+  options.time_limit_s = INFINITY;
   options.progress = hear;
   options.user = &h;
   tarn_plan *plan = solve(&problem, &options);
@@ -259,7 +259,7 @@ START_TEST(the_first_plan_comes_in_any_case) {
   ck_assert_uint_le(info_of(plan).nodes, 2);
   tarn_plan_destroy(plan);
   options =
-      (tarn_plan_options){.struct_size = sizeof options, .time_limit = 1e-9};
+      (tarn_plan_options){.struct_size = sizeof options, .time_limit_s = 1e-9};
   plan = solve(&problem, &options);
   ck_assert_ptr_nonnull(tarn_plan_offsets(plan));
   tarn_plan_destroy(plan);
@@ -371,7 +371,7 @@ START_TEST(moves_are_nodes) {
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
   tarn_plan_options options = plain;
-  options.time_limit = INFINITY;
+  options.time_limit_s = INFINITY;
   options.node_limit = NODES;
   tarn_plan *plan = solve(&problem, &options);
   tarn_plan *again = solve(&problem, &options);
@@ -390,7 +390,7 @@ START_TEST(no_plan_is_higher_than_greedy_by_size) {
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
   tarn_plan_options options = plain;
-  options.time_limit = INFINITY;
+  options.time_limit_s = INFINITY;
   options.node_limit = 1;
   tarn_plan *plan = solve(&problem, &options);
   uint64_t by_size = height_by_size(buffers);

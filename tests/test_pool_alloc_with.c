@@ -301,7 +301,7 @@ START_TEST(no_graph_is_captured_with_cleared_blocks) {
   give(take_with(pool, SIZE, NULL, TARN_ALLOC_NO_WAIT));
   assert_ok(tarn_pool_end_capture(pool));
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_WAIT, TARN_E_STATE);
-  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
 END_TEST

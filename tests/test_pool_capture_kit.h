@@ -42,7 +42,7 @@ static inline void end(void) {
 }
 
 static inline void release(void) {
-  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
 }
 
 #endif  // TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_

@@ -40,7 +40,7 @@ START_TEST(each_state_allows_what_it_allows) {
     assert_status(tarn_pool_end_capture(pool), c->end);
     leave();
     enter(state);
-    assert_status(tarn_pool_release(pool), c->release);
+    assert_status(tarn_pool_end_graphs(pool), c->release);
     leave();
     enter(state);
     tarn_block block;
@@ -68,10 +68,10 @@ START_TEST(only_pools_for_it_are_captured_with) {
   assert_status(tarn_pool_begin_capture(shared), TARN_E_UNSUPPORTED);
   assert_error_says("TARN_POOL_DEFER");
   assert_status(tarn_pool_end_capture(shared), TARN_E_UNSUPPORTED);
-  assert_status(tarn_pool_release(shared), TARN_E_UNSUPPORTED);
+  assert_status(tarn_pool_end_graphs(shared), TARN_E_UNSUPPORTED);
   assert_status(tarn_pool_begin_capture(NULL), TARN_E_INVALID);
   assert_status(tarn_pool_end_capture(NULL), TARN_E_INVALID);
-  assert_status(tarn_pool_release(NULL), TARN_E_INVALID);
+  assert_status(tarn_pool_end_graphs(NULL), TARN_E_INVALID);
 }
 END_TEST
 

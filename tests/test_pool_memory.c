@@ -430,7 +430,7 @@ START_TEST(a_graph_may_be_captured_with_it) {
   refuse(pool, SLAB, 0, TARN_FULL);
   give(block);
   assert_ok(tarn_pool_end_capture(pool));
-  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
 END_TEST

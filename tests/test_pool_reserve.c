@@ -275,7 +275,7 @@ START_TEST(dry_pools_and_those_for_captures_keep_it) {
   assert_status(tarn_pool_reserve(pool, 0), TARN_E_STATE);
   give(take_with(pool, MIB, NULL, TARN_ALLOC_NO_GROW));
   assert_ok(tarn_pool_end_capture(pool));
-  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
 END_TEST

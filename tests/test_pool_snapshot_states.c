@@ -165,7 +165,7 @@ START_TEST(captures_and_dry_pools_are_told_as_any) {
   check_all(pool, 0);
   if (captures) {
     assert_ok(tarn_pool_end_capture(pool));
-    assert_ok(tarn_pool_release(pool));
+    assert_ok(tarn_pool_end_graphs(pool));
   }
   check_all(pool, 0);
   assert_ok(tarn_pool_destroy(pool));

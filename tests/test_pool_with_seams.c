@@ -91,7 +91,7 @@ START_TEST(in_a_capture_no_stream_counts_as_done) {
   give_on(again, a);
   give(other);
   assert_ok(tarn_pool_end_capture(pool));
-  assert_ok(tarn_pool_release(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);

@@ -168,7 +168,7 @@ static size_t granularity(void) {
 
 static void map_at(tarn_addr at, size_t size, tarn_memory memory) {
   assert_ok(tarn_range_map(gpu, at, size, memory));
-  assert_ok(tarn_range_set_access(gpu, at, size, gpu, TARN_ACCESS_READ_WRITE));
+  assert_ok(tarn_range_set_access(gpu, at, size, gpu, TARN_RIGHTS_READ_WRITE));
 }
 
 // A buffer across two mappings, and one in memory that was imported.

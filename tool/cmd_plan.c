@@ -73,7 +73,7 @@ typedef struct command {
   options_list arenas;  // as given, checked
   size_t capacity;
   bool has_time_limit;
-  double time_limit;
+  double time_limit_s;
   uint64_t threads;
   uint64_t nodes;
   bool minimise;
@@ -108,10 +108,10 @@ static bool is_decimal(const char *text) {
 
 static bool parse_seconds(command *c, const char *text) {
   c->has_time_limit = true;
-  c->time_limit = INFINITY;
+  c->time_limit_s = INFINITY;
   if (strcmp(text, "none") == 0) return true;
-  c->time_limit = is_decimal(text) ? strtod(text, NULL) : 0;
-  if (c->time_limit > 0 && c->time_limit <= 1e9) return true;
+  c->time_limit_s = is_decimal(text) ? strtod(text, NULL) : 0;
+  if (c->time_limit_s > 0 && c->time_limit_s <= 1e9) return true;
   tool_misuse(c->verb,
               "--time-limit wants seconds, more than 0 and at most "
               "1000000000, as in 0.5, or 'none', not '%s'",
@@ -355,22 +355,22 @@ static tool_exit load(command *c) {
 // help?
 static double question_seconds(const command *c) {
   static const double longest = 2;
-  double seconds = c->time_limit * 0.07;
+  double seconds = c->time_limit_s * 0.07;
   return seconds < longest ? seconds : longest;
 }
 
 // Questions have to be answered within the limit, too.
 static double search_seconds(const command *c) {
-  if (plan_capacity(&c->answer) == 0) return c->time_limit;
+  if (plan_capacity(&c->answer) == 0) return c->time_limit_s;
   int questions = PLAN_SHORTAGE_QUESTIONS + c->input.kind->questions;
-  return c->time_limit - questions * question_seconds(c);
+  return c->time_limit_s - questions * question_seconds(c);
 }
 
 static tool_exit solve(command *c) {
   plan_progress progress = {.verb = c->verb};
   bool has_previous = c->previous.offsets != NULL;
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = search_seconds(c),
+                               .time_limit_s = search_seconds(c),
                                .node_limit = c->nodes,
                                .threads = (uint32_t)c->threads,
                                .minimise = c->minimise,
@@ -391,7 +391,7 @@ static tool_exit solve(command *c) {
   answer->offsets = tarn_plan_offsets(c->plan);
   answer->conflict = tarn_plan_conflict(c->plan);
   answer->has_previous = has_previous;
-  answer->time_limit = options.time_limit;
+  answer->time_limit_s = options.time_limit_s;
   answer->question_seconds = question_seconds(c);
   if (answer->info.cancelled) answer->question_seconds *= 0.05;  // no waiting
   answer->node_limit = c->nodes;
@@ -552,7 +552,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {"help", no_argument, NULL, 'h'},
       {0},
   };
-  command c = {.verb = verb, .time_limit = default_seconds};
+  command c = {.verb = verb, .time_limit_s = default_seconds};
   options_spec spec = {.verb = verb,
                        .known = known,
                        .obey = obey,

@@ -97,7 +97,7 @@ static void free_rest(const rest *r) {
 static tarn_plan *solve(const tarn_plan_problem *problem, double seconds,
                         uint64_t *out_height) {
   tarn_plan_options options = {.struct_size = sizeof options,
-                               .time_limit = seconds};
+                               .time_limit_s = seconds};
   tarn_plan *plan = NULL;
   if (tarn_plan_solve(problem, &options, &plan) != TARN_OK) return NULL;
   const uint64_t *offsets = tarn_plan_offsets(plan);

@@ -61,7 +61,7 @@ char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
 // is not known.
 static bool is_too_large(const plan_answer *answer) {
   return answer->problem.arena_count == 1 && answer->problem.pair_count == 0 &&
-         !answer->has_previous && isinf(answer->time_limit);
+         !answer->has_previous && isinf(answer->time_limit_s);
 }
 
 // How the search ended, where that is not by a proof.
@@ -71,7 +71,7 @@ static void write_end(const plan_answer *answer, FILE *out) {
   if (answer->plan == NULL) return;  // there was no search
   if (info->cancelled) {
     fputs(" The search was ended by Ctrl-C.", out);
-  } else if (info->seconds >= 0.9 * answer->time_limit) {
+  } else if (info->seconds >= 0.9 * answer->time_limit_s) {
     fprintf(out, " The search ended after %.1f s.", info->seconds);
   } else if (answer->node_limit > 0 && info->nodes >= answer->node_limit) {
     fprintf(out, " The search ended after %s nodes.",

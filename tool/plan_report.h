@@ -24,7 +24,7 @@ typedef struct plan_answer {
   plan_shortage shortage;   // zero where there is a plan, or no capacity
   const size_t *conflict;   // info.conflict_count buffers; NULL: none named
   bool has_previous;        // then info.moved_count says something
-  double time_limit;        // of the search, in seconds; INFINITY
+  double time_limit_s;      // of the search, in seconds; INFINITY
   double question_seconds;  // for each question about it
   uint64_t node_limit;      // 0: none
   bool is_enough;           // a plan within the capacity is all that was asked

@@ -146,7 +146,7 @@ static bool run_plan(trial *t, what_if_row *row) {
   trace_problem p = trace_problem_make(t->trace, 0, t->refused_most);
   tarn_plan_options options = {.struct_size = sizeof options,
                                .node_limit = plan_nodes,
-                               .time_limit = plan_seconds};
+                               .time_limit_s = plan_seconds};
   tarn_plan *plan = NULL;
   tarn_status status = tarn_plan_solve(&p.problem, &options, &plan);
   if (status == TARN_OK) {

@@ -176,7 +176,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
 //                     (strategy.h), a pool made with TARN_POOL_SHAREABLE, or a
 //                     device that wants each block to be asked for by itself:
 //                     nothing idle is kept there. But 0 is TARN_OK.
-// TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_release; or
+// TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_end_graphs;
+// or
 //                     another thread exchanged the strategy meanwhile, and
 //                     nothing is kept.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error(). As after

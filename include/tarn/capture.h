@@ -49,7 +49,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
 // stream than it was freed on.
 //
 // TARN_E_STATE   none is under way.
-// TARN_E_NOMEM   it has ended, but some frees wait for tarn_pool_release.
+// TARN_E_NOMEM   it has ended, but some frees wait for tarn_pool_end_graphs.
 // TARN_E_DEVICE  it has ended, but a stream that had to be waited for failed.
 TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
 
@@ -59,7 +59,7 @@ TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
 //
 // TARN_E_STATE   a capture is under way.
 // TARN_E_DEVICE  done, but a stream that had to be waited for failed.
-TARN_API tarn_status tarn_pool_release(tarn_pool *pool);
+TARN_API tarn_status tarn_pool_end_graphs(tarn_pool *pool);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -136,7 +136,7 @@ typedef struct tarn_plan_options {
   // that is not proved to be the lowest is improved until then. INFINITY: until
   // the answer is proved; where the problem is too large for a proof, after
   // 16 moves for each buffer.
-  double time_limit;
+  double time_limit_s;
   // After how many nodes to return: states of search trees that were looked
   // at, and buffers that were moved to lower a plan; 0: no limit. If the time
   // is not over before, the answer is the same each time, on any machine, for

@@ -454,7 +454,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
 // waits for streams that may still be at work there.
 //
 // TARN_OK        also where what is out keeps it above |target|.
-// TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_release.
+// TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_end_graphs.
 // TARN_E_DEVICE  the device refused some of it.
 TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 

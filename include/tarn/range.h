@@ -10,7 +10,7 @@
 //   tarn_memory_create(gpu, (size_t)2 << 20, 0, &memory);
 //   tarn_range_map(gpu, range, (size_t)2 << 20, memory);
 //   tarn_range_set_access(gpu, range, (size_t)2 << 20, gpu,
-//                         TARN_ACCESS_READ_WRITE);
+//                         TARN_RIGHTS_READ_WRITE);
 //
 // Only some devices can: tarn_device_info.extensions has TARN_EXTENSION_RANGES,
 // and TARN_EXTENSION_SHARING for other processes. Nothing could stand in, so
@@ -89,19 +89,21 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_range_map(tarn_device *device,
 TARN_API tarn_status tarn_range_unmap(tarn_device *device, tarn_addr addr,
                                       size_t size);
 
-typedef enum tarn_access_right {
-  TARN_ACCESS_NONE = 0,
-  TARN_ACCESS_READ = 1,
-  TARN_ACCESS_READ_WRITE = 3,
-} tarn_access_right;
+typedef enum tarn_rights {
+  TARN_RIGHTS_NONE = 0,
+  TARN_RIGHTS_READ = 1,
+  TARN_RIGHTS_READ_WRITE = 3,
+} tarn_rights;
 
 // What device |by|, of the same type as |device|, may do with the mappings in
 // the range, which must be whole ones.
 //
 // TARN_FULL  a device that promises memory only here has not as much left.
-TARN_API TARN_MUST_CHECK tarn_status
-tarn_range_set_access(tarn_device *device, tarn_addr addr, size_t size,
-                      tarn_device *by, tarn_access_right right);
+TARN_API TARN_MUST_CHECK tarn_status tarn_range_set_access(tarn_device *device,
+                                                           tarn_addr addr,
+                                                           size_t size,
+                                                           tarn_device *by,
+                                                           tarn_rights right);
 
 // A file descriptor by which another process can import |memory|: send it over
 // a Unix socket. It is the caller's to close.

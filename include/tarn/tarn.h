@@ -23,7 +23,6 @@
 #include "tarn/rows.h"
 #include "tarn/safetensors.h"
 #include "tarn/share.h"
-#include "tarn/sim.h"
 #include "tarn/sleep.h"
 #include "tarn/snapshot.h"
 #include "tarn/strategy.h"

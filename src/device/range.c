@@ -227,15 +227,15 @@ tarn_status tarn_range_unmap(tarn_device *device, tarn_addr addr, size_t size) {
   return status != TARN_OK ? status : entered;
 }
 
-static bool translate_right(tarn_access_right right, tarn_ext_access *out) {
+static bool translate_right(tarn_rights right, tarn_ext_access *out) {
   switch (right) {
-    case TARN_ACCESS_NONE:
+    case TARN_RIGHTS_NONE:
       *out = TARN_EXT_ACCESS_NONE;
       return true;
-    case TARN_ACCESS_READ:
+    case TARN_RIGHTS_READ:
       *out = TARN_EXT_ACCESS_READ;
       return true;
-    case TARN_ACCESS_READ_WRITE:
+    case TARN_RIGHTS_READ_WRITE:
       *out = TARN_EXT_ACCESS_READ_WRITE;
       return true;
   }
@@ -244,7 +244,7 @@ static bool translate_right(tarn_access_right right, tarn_ext_access *out) {
 
 tarn_status tarn_range_set_access(tarn_device *device, tarn_addr addr,
                                   size_t size, tarn_device *by,
-                                  tarn_access_right right) {
+                                  tarn_rights right) {
   static const char call[] = "range_set_access";
   tarn_ext_access access = TARN_EXT_ACCESS_NONE;
   tarn_status status = tarn__device_check(by);

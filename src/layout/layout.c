@@ -19,6 +19,7 @@
 
 #include "tarn/compat_awnn.h"
 #include "tarn/device_ext.h"
+#include "tarn/sim.h"
 #include "tarn/tarn.h"
 
 #define SHOWN(token) #token

@@ -18,7 +18,7 @@ void tarn__plan_call_begin(tarn__plan_call *call,
                             .height = UINT64_MAX,
                             .told_height = UINT64_MAX};
   call->told_ns = call->began_ns;
-  double ns = options->time_limit * 1e9;
+  double ns = options->time_limit_s * 1e9;
   if (ns < 9e18) call->deadline_ns = call->began_ns + (uint64_t)ns;
 }
 

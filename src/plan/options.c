@@ -14,7 +14,7 @@ tarn_status tarn__plan_options_take(const tarn_plan_problem *problem,
                                     const tarn_plan_options *given,
                                     tarn_plan_options *out) {
   size_t known;
-  *out = (tarn_plan_options){.time_limit = default_seconds, .threads = 1};
+  *out = (tarn_plan_options){.time_limit_s = default_seconds, .threads = 1};
   if (given == NULL) return TARN_OK;
   if (!tarn__struct_size(given->struct_size,
                          TARN__SIZE_UP_TO(tarn_plan_options, user), sizeof *out,
@@ -23,9 +23,9 @@ tarn_status tarn__plan_options_take(const tarn_plan_problem *problem,
                       given->struct_size);
   }
   memcpy(out, given, known);
-  if (isnan(out->time_limit) || out->time_limit < 0) {
+  if (isnan(out->time_limit_s) || out->time_limit_s < 0) {
     return tarn__fail(TARN_E_INVALID, "plan options: a time limit of %g s",
-                      out->time_limit);
+                      out->time_limit_s);
   }
   if (out->threads > MOST_THREADS) {
     return tarn__fail(TARN_E_INVALID, "plan options: %u threads", out->threads);
@@ -35,7 +35,7 @@ tarn_status tarn__plan_options_take(const tarn_plan_problem *problem,
     return tarn__fail(TARN_E_INVALID,
                       "plan options: a plan made before without its arenas");
   }
-  if (out->time_limit == 0) out->time_limit = default_seconds;
+  if (out->time_limit_s == 0) out->time_limit_s = default_seconds;
   if (out->threads == 0) out->threads = 1;
   return TARN_OK;
 }

@@ -190,6 +190,6 @@ tarn_status tarn_pool_end_capture(tarn_pool *pool) {
   return change_pool(pool, END);
 }
 
-tarn_status tarn_pool_release(tarn_pool *pool) {
+tarn_status tarn_pool_end_graphs(tarn_pool *pool) {
   return change_pool(pool, RELEASE);
 }

@@ -78,7 +78,7 @@ static tarn_status put_in_place(tarn_device *device, const object *o) {
   tarn_status status = tarn_range_map(device, o->address, o->size, o->memory);
   if (status != TARN_OK) return status;
   status = tarn_range_set_access(device, o->address, o->size, device,
-                                 TARN_ACCESS_READ_WRITE);
+                                 TARN_RIGHTS_READ_WRITE);
   if (status != TARN_OK) (void)tarn_range_unmap(device, o->address, o->size);
   return status;
 }

@@ -64,7 +64,7 @@ static tarn_status unmap(const tarn__supply *supply, tarn_addr addr,
 static tarn_status set_access(const tarn__supply *supply, tarn_addr addr,
                               size_t size) {
   return tarn_range_set_access(supply->device, addr, size, supply->device,
-                               TARN_ACCESS_READ_WRITE);
+                               TARN_RIGHTS_READ_WRITE);
 }
 
 static const tarn__supply_calls device_calls = {

@@ -89,7 +89,7 @@ static tarn_status map(tarn_device *device, tarn__segment *segment) {
   if (status != TARN_OK) return status;
   segment->mapped = true;
   return tarn_range_set_access(device, segment->address, segment->size, device,
-                               TARN_ACCESS_READ_WRITE);
+                               TARN_RIGHTS_READ_WRITE);
 }
 
 static tarn_status clear(tarn_device *device, const tarn__segment *segment) {

@@ -409,7 +409,7 @@ static void map(stage *s, tarn_addr range, size_t size, tarn_memory memory) {
   tarn_device *device = s->device;
   if (!expect(CALL(tarn_range_map)(device, range, size, memory))) return;
   (void)expect(CALL(tarn_range_set_access)(device, range, size, device,
-                                           TARN_ACCESS_READ_WRITE));
+                                           TARN_RIGHTS_READ_WRITE));
   (void)expect(CALL(tarn_range_unmap)(device, range, size));
 }
 

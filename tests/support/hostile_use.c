@@ -234,7 +234,7 @@ static void use_mapping(outcome *o, tarn_device *device, tarn_addr range,
   if (step(o, RANGE, tarn_range_map(device, range, size, memory))) {
     (void)step(o, RANGE,
                tarn_range_set_access(device, range, size, device,
-                                     TARN_ACCESS_READ_WRITE));
+                                     TARN_RIGHTS_READ_WRITE));
     (void)step(o, RANGE, tarn_range_unmap(device, range, size));
   }
 }
