@@ -28,7 +28,7 @@ clean_tree() {
   put plugins/cpu/cpu.c '#include "tarn/device_abi.h"' '#include "base/os.h"'
   put tool/main.h '#include <tarn/tarn.h>'
   put tool/main.c '#include "main.h"' '// #include "pool/front.h"'
-  put tests/test_x.c '#include "support/run.h"' '#include "pool/front.h"'
+  put tests/pool/x.c '#include "support/run.h"' '#include "pool/front.h"'
 }
 
 allowed() {

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Every tests/test_*.c is a program that CTest runs: one that nobody registered
-# would pass for ever.
+# Every C source below tests/ is named in the CMakeLists.txt of its folder: a
+# test that CTest does not run would pass for ever.
 #
 #   registered.sh SOURCE_DIR
 set -u
 missing=0
-for file in "$1"/tests/test_*.c; do
+for file in "$1"/tests/*/*.c; do
+  folder=$(dirname "$file")
   name=$(basename "$file" .c)
-  name=${name#test_}
-  grep -Eq "^ *tarn_[a-z_]*test\(.*\b$name\b|^foreach\(.*\b$name\b" \
-    "$1/tests/CMakeLists.txt" && continue
-  echo "tests/test_$name.c is not registered in tests/CMakeLists.txt"
+  list=$folder/CMakeLists.txt
+  [ "$(basename "$folder")" = support ] && list=$1/tests/CMakeLists.txt
+  sed 's/#.*//' "$list" | grep -Eq "(^|[ (/])$name(\.c)?([ )]|\$)" && continue
+  echo "${file#"$1"/} is not named in ${list#"$1"/}"
   missing=1
 done
 exit $missing

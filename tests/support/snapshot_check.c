@@ -1,8 +1,8 @@
 // Compares traces of pools with what the pools say.
 #include "support/snapshot_check.h"
 
+#include "pool/kit.h"
 #include "tarn/account.h"
-#include "test_pool_kit.h"
 
 enum { MOST_EVENTS = 8192 };
 

@@ -5,7 +5,7 @@
 #define TARN_TESTS_SUPPORT_STRIKE_H_
 
 #include "support/tracer.h"
-#include "support/whole_scenes.h"
+#include "whole/whole_scenes.h"
 
 typedef struct strike {
   const scene *scene;

@@ -1,0 +1,313 @@
+// Ranks that meet by a path: all come, some do not, some die, and what runs
+// before them have left.
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "meet_kit.h"
+#include "support/effort.h"
+
+static bool is_there(const char *path) {
+  struct stat info;
+  return lstat(path, &info) == 0;
+}
+
+// --- all come --------------------------------------------------------------
+
+static const size_t SIZES[] = {1, 2, 3, 7, 16, 32};
+enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
+
+START_TEST(all_meet) {
+  party_run(&(party_guest){.path = party_path()}, SIZES[_i], TARN_OK);
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(one_path_does_for_many_meetings) {
+  for (int run = 0; run < EFFORT(60, 10); run++) {
+    party_run(&(party_guest){.path = party_path(), .job = "same"}, 4, TARN_OK);
+    ck_assert(!is_there(party_path()));
+  }
+  party_see_empty();
+}
+END_TEST
+
+// From the call of the last to the answer of the last.
+START_TEST(sixteen_meet_at_once) {
+  enum { RANKS = 16, RUNS = 5 };
+  double best = 1e9;
+  for (int run = 0; run < RUNS; run++) {
+    double called = 0;
+    double answered = 0;
+    party_run(&(party_guest){.path = party_path()}, RANKS, TARN_OK);
+    for (size_t rank = 0; rank < RANKS; rank++) {
+      const party_word *word = &party_words()[rank];
+      if (word->called > called) called = word->called;
+      if (word->answered > answered) answered = word->answered;
+    }
+    if (answered - called < best) best = answered - called;
+  }
+  printf("%d ranks, all there: %.1f ms\n", RANKS, best * 1e3);
+  ck_assert_double_lt(best, EFFORT(0.5, 5.0));
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(a_relative_path_is_of_the_current_folder) {
+  char folder[64];
+  snprintf(folder, sizeof folder, "%s", party_folder());
+  ck_assert_int_eq(chdir(folder), 0);
+  party_run(&(party_guest){.path = "ranks"}, 3, TARN_OK);
+  party_run(&(party_guest){.path = "./ranks"}, 3, TARN_OK);
+  ck_assert_int_eq(chdir("/"), 0);
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(the_longest_path_will_do) {
+  char path[128];
+  size_t size = (size_t)snprintf(path, sizeof path, "%s/", party_folder());
+  memset(path + size, 'x', 107 - size);
+  path[107] = '\0';
+  party_run(&(party_guest){.path = path}, 2, TARN_OK);
+  party_see_empty();
+}
+END_TEST
+
+// Who is not root has no more descriptors under way than a process may have.
+// Ranks that joined while others still wait for theirs would use them all up.
+enum { MANY = 32, FEW_UNDER_WAY = 120 };
+
+static void have_few_under_way(void *unused) {
+  struct rlimit now;
+  (void)unused;
+  if (getuid() == 0) {
+    require(become_nobody());
+    require(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+  }
+  require(getrlimit(RLIMIT_NOFILE, &now) == 0);
+  now.rlim_cur = FEW_UNDER_WAY;
+  require(setrlimit(RLIMIT_NOFILE, &now) == 0);
+}
+
+START_TEST(few_descriptors_may_be_under_way) {
+  if (getuid() == 0) {
+    ck_assert_int_eq(chown(party_folder(), MEET_NOBODY, (gid_t)-1), 0);
+  }
+  party_run(&(party_guest){.path = party_path(), .before = have_few_under_way},
+            MANY, TARN_OK);
+  party_see_empty();
+}
+END_TEST
+
+// --- what was left ---------------------------------------------------------
+
+START_TEST(a_dead_socket_is_replaced) {
+  for (int listens = 0; listens < 2; listens++) {
+    int fd = bind_there(SOCK_SEQPACKET);
+    if (listens != 0) ck_assert_int_eq(listen(fd, 1), 0);
+    close(fd);
+    ck_assert(is_there(party_path()));
+    party_run(&(party_guest){.path = party_path()}, 4, TARN_OK);
+    ck_assert(!is_there(party_path()));
+  }
+  party_see_empty();
+}
+END_TEST
+
+static void kill_all(const pid_t *children, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    ck_assert_int_eq(kill(children[i], SIGKILL), 0);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_int_eq(waitpid(children[i], NULL, 0), children[i]);
+}
+
+START_TEST(a_job_that_was_killed_is_in_nobodys_way) {
+  for (int run = 0; run < 5; run++) {
+    pid_t children[3];
+    for (size_t rank = 0; rank < 3; rank++) {
+      party_guest guest = guest_of(rank, 4);
+      guest.job = "killed";
+      children[rank] = party_start(&guest);
+    }
+    party_await_host(NULL);
+    usleep((useconds_t)(run * 5000));
+    kill_all(children, 3);
+    party_run(&(party_guest){.path = party_path(), .job = "next"}, 4, TARN_OK);
+  }
+  party_see_empty();
+}
+END_TEST
+
+// --- some do not come ------------------------------------------------------
+
+static void run_some(const size_t *ranks, size_t count, size_t size,
+                     uint64_t timeout_ms) {
+  pid_t children[PARTY_MOST];
+  for (size_t i = 0; i < count; i++) {
+    party_guest guest = guest_of(ranks[i], size);
+    guest.timeout_ms = timeout_ms;
+    children[i] = party_start(&guest);
+  }
+  for (size_t i = 0; i < count; i++)
+    party_await(children[i]);
+}
+
+START_TEST(who_is_missing_is_named) {
+  const size_t two[] = {0, 2};
+  run_some(two, 2, 4, 300);
+  for (size_t i = 0; i < 2; i++)
+    assert_told(two[i], TARN_E_TIMEOUT, "ranks 1, 3 of 4 have not come");
+  run_some(two, 1, 2, 300);
+  assert_told(0, TARN_E_TIMEOUT, "rank 1 of 2 has not come");
+  run_some(two + 1, 1, 32, 300);
+  assert_told(2, TARN_E_TIMEOUT, "ranks 0, 1, 3, 4, 5, 6, 7, 8, ... of 32");
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(the_first_deadline_ends_it_for_all) {
+  party_guest first = guest_of(0, 3);
+  party_guest second = guest_of(1, 3);
+  second.timeout_ms = 300;
+  second.before = party_await_host;
+  pid_t one = party_start(&first);
+  pid_t other = party_start(&second);
+  party_await(one);
+  party_await(other);
+  for (size_t rank = 0; rank < 2; rank++)
+    assert_told(rank, TARN_E_TIMEOUT, "rank 2 of 3 has not come");
+  ck_assert_double_lt(party_words()[0].answered - party_words()[0].called, 10);
+  party_see_empty();
+}
+END_TEST
+
+// --- some die --------------------------------------------------------------
+
+static pid_t start_host(size_t size) {
+  party_guest guest = guest_of(0, size);
+  pid_t host = party_start(&guest);
+  party_await_host(NULL);
+  return host;
+}
+
+static pid_t start_guest(size_t rank, size_t size, uint64_t timeout_ms) {
+  party_guest guest = guest_of(rank, size);
+  guest.timeout_ms = timeout_ms;
+  return party_start(&guest);
+}
+
+START_TEST(a_dead_host_is_told) {
+  pid_t host = start_host(3);
+  pid_t guest = start_guest(1, 3, 0);
+  usleep(200000);
+  kill_all(&host, 1);
+  party_await(guest);
+  assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
+  // Nor is its socket left.
+  party_see_empty();
+}
+END_TEST
+
+// A process that is killed may keep its listener a little longer than its
+// connections; here a child of its has it.
+static void *fork_when_listening(void *unused) {
+  party_await_host(unused);
+  pid_t parent = getpid();
+  if (fork() == 0) {
+    while (getppid() == parent)
+      usleep(1000);
+    usleep(200000);
+    _exit(0);
+  }
+  return NULL;
+}
+
+static void share_listener(void *unused) {
+  pthread_t thread;
+  (void)unused;
+  if (pthread_create(&thread, NULL, fork_when_listening, NULL) != 0) abort();
+}
+
+START_TEST(a_socket_that_closes_late_is_not_left) {
+  party_guest guest = guest_of(0, 3);
+  guest.before = share_listener;
+  pid_t host = party_start(&guest);
+  party_await_host(NULL);
+  usleep(100000);
+  pid_t other = start_guest(1, 3, 0);
+  usleep(200000);
+  kill_all(&host, 1);
+  party_await(other);
+  assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(a_dead_guest_is_told) {
+  pid_t host = start_host(4);
+  pid_t dead = start_guest(1, 4, 0);
+  pid_t guest = start_guest(2, 4, 0);
+  usleep(200000);
+  kill_all(&dead, 1);
+  party_await(guest);
+  party_await(host);
+  assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
+  assert_told(2, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
+  party_see_empty();
+}
+END_TEST
+
+START_TEST(a_stopped_host_is_late) {
+  pid_t host = start_host(3);
+  pid_t guest = start_guest(1, 3, 500);
+  usleep(200000);
+  ck_assert_int_eq(kill(host, SIGSTOP), 0);
+  party_await(guest);
+  assert_told(1, TARN_E_TIMEOUT,
+              "rank 0, to which the others come, has not answered within 500");
+  ck_assert_int_eq(kill(host, SIGCONT), 0);
+  party_await(host);
+  assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
+  party_see_empty();
+}
+END_TEST
+
+// Nobody has seen it, so it is as if it had not come.
+START_TEST(a_host_that_nobody_saw_is_replaced) {
+  pid_t host = start_host(2);
+  ck_assert_int_eq(kill(host, SIGSTOP), 0);
+  pid_t guest = start_guest(1, 2, 0);
+  usleep(100000);
+  kill_all(&host, 1);
+  pid_t again = start_guest(0, 2, 0);
+  party_await(guest);
+  party_await(again);
+  assert_told(0, TARN_OK, "");
+  assert_told(1, TARN_OK, "");
+  party_see_empty();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("comm_meet");
+  add_looped_case(suite, "sizes", all_meet, 0, SIZE_COUNT);
+  ADD_CASE(suite, "all", one_path_does_for_many_meetings, sixteen_meet_at_once,
+           a_relative_path_is_of_the_current_folder, the_longest_path_will_do,
+           few_descriptors_may_be_under_way);
+  ADD_CASE(suite, "left", a_dead_socket_is_replaced,
+           a_job_that_was_killed_is_in_nobodys_way);
+  ADD_CASE(suite, "missing", who_is_missing_is_named,
+           the_first_deadline_ends_it_for_all);
+  ADD_CASE(suite, "dead", a_dead_host_is_told,
+           a_socket_that_closes_late_is_not_left, a_dead_guest_is_told,
+           a_stopped_host_is_late, a_host_that_nobody_saw_is_replaced);
+  return run_suite(suite);
+}

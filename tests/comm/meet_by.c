@@ -1,0 +1,146 @@
+// Ranks that meet by an allgather of the caller's, here over shared memory.
+#include <stdlib.h>
+#include <string.h>
+
+#include "meet_kit.h"
+
+enum { MACHINE_AT = 16 };
+
+typedef enum wrong {
+  NOTHING,
+  FAILS,     // the function, at rank 1
+  MACHINE,   // rank 1 is elsewhere
+  TURNED,    // rank 0 and rank 1 change places
+  OPTIONS,   // of rank 1
+  NO_OUT,    // of rank 1
+  NO_PLACE,  // TMPDIR is not there
+  TOO_LONG,  // nor would it do
+} wrong;
+
+static void swap(unsigned char *a, unsigned char *b, size_t size) {
+  for (size_t i = 0; i < size; i++) {
+    unsigned char was = a[i];
+    a[i] = b[i];
+    b[i] = was;
+  }
+}
+
+static tarn_status gather(void *context, const void *data, size_t size,
+                          void *out) {
+  const meet_seat *own = context;
+  unsigned char *bytes = out;
+  MUST(meet_gather(context, data, size, out) == TARN_OK);
+  if (own->wrong == TURNED) swap(bytes, bytes + size, size);
+  if (own->wrong == MACHINE) bytes[size + MACHINE_AT] ^= 1;
+  return own->wrong == FAILS ? TARN_E_IO : TARN_OK;
+}
+
+static void run_at(size_t size, wrong what) {
+  pid_t children[MEET_MOST];
+  meet_clear_board();
+  for (size_t rank = 0; rank < size; rank++) {
+    meet_seat seat = {.rank = rank,
+                      .size = size,
+                      .timeout_ms = 20000,
+                      .gather = gather,
+                      .wrong = (int)what};
+    if (rank == 1 && what == OPTIONS) seat.flags = 8;
+    if (rank == 1 && what == NO_OUT) seat.no_out = true;
+    children[rank] = meet_start(seat);
+  }
+  for (size_t rank = 0; rank < size; rank++)
+    party_await(children[rank]);
+  for (size_t rank = 0; rank < size; rank++)
+    ck_assert_int_eq(atomic_load(&meet_board_of_all()->came[rank]), 1);
+}
+
+static void run_in_folder(size_t size, wrong what) {
+  ck_assert_int_eq(setenv("TMPDIR", party_folder(), 1), 0);
+  run_at(size, what);
+  party_see_empty();
+}
+
+static void see_all(size_t size, tarn_status status, const char *text) {
+  for (size_t rank = 0; rank < size; rank++)
+    assert_told(rank, status, text);
+}
+
+START_TEST(all_meet) {
+  static const size_t sizes[] = {1, 2, 3, 16};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    run_in_folder(sizes[i], NOTHING);
+    see_all(sizes[i], TARN_OK, "");
+  }
+  ck_assert_int_eq(unsetenv("TMPDIR"), 0);
+  run_at(2, NOTHING);
+  see_all(2, TARN_OK, "");
+}
+END_TEST
+
+START_TEST(ranks_of_other_machines_do_not) {
+  run_in_folder(3, MACHINE);
+  see_all(3, TARN_E_UNSUPPORTED, "rank 1 is on another machine than rank 0");
+}
+END_TEST
+
+START_TEST(what_the_function_says_is_told) {
+  run_in_folder(2, FAILS);
+  see_all(2, TARN_E_IO, "the allgather of the caller's has answered");
+}
+END_TEST
+
+START_TEST(ranks_in_another_order_are_refused) {
+  run_in_folder(2, TURNED);
+  see_all(2, TARN_E_INVALID, "is not what that rank gave");
+}
+END_TEST
+
+START_TEST(what_is_wrong_at_one_is_told_to_all) {
+  run_in_folder(3, OPTIONS);
+  see_all(3, TARN_E_INVALID, "");
+  assert_told(1, TARN_E_INVALID, "flags 0x8");
+  assert_told(2, TARN_E_INVALID, "rank 1 cannot take part");
+  run_in_folder(3, NO_OUT);
+  see_all(3, TARN_E_INVALID, "");
+}
+END_TEST
+
+START_TEST(rank_0_needs_a_folder) {
+  char path[200];
+  ck_assert_int_eq(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
+  run_at(3, NO_PLACE);
+  see_all(3, TARN_E_IO, "");
+  assert_told(0, TARN_E_IO, "no folder in '/nowhere");
+  assert_told(1, TARN_E_IO, "rank 0 cannot take part");
+  memset(path, 'x', sizeof path);
+  path[0] = '/';
+  path[sizeof path - 1] = '\0';
+  ck_assert_int_eq(setenv("TMPDIR", path, 1), 0);
+  run_at(2, TOO_LONG);
+  see_all(2, TARN_E_INVALID, "");
+}
+END_TEST
+
+START_TEST(arguments_are_checked) {
+  tarn_comm *comm = NULL;
+  meet_seat own = {.size = 1};
+  assert_status(tarn_comm_meet_by(NULL, NULL, 0, 1, NULL, &comm),
+                TARN_E_INVALID);
+  assert_status(tarn_comm_meet_by(gather, &own, 0, 0, NULL, &comm),
+                TARN_E_INVALID);
+  assert_status(tarn_comm_meet_by(gather, &own, 1, 1, NULL, &comm),
+                TARN_E_INVALID);
+  assert_status(tarn_comm_meet_by(gather, &own, 0, 257, NULL, &comm),
+                TARN_E_INVALID);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("comm_meet_by");
+  ADD_CASE(suite, "all", all_meet);
+  ADD_CASE(suite, "wrong", ranks_of_other_machines_do_not,
+           what_the_function_says_is_told, ranks_in_another_order_are_refused,
+           what_is_wrong_at_one_is_told_to_all, rank_0_needs_a_folder,
+           arguments_are_checked);
+  return run_suite(suite);
+}

@@ -1,0 +1,505 @@
+// Placing: at the host, at a device, at both; what is taken, what a place that
+// fails leaves, and what is left when model, views and tensors end.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run_kit.h"
+#include "support/effort.h"
+#include "support/faults.h"
+
+static tarn_device *sim;
+
+static void open_sim(size_t capacity) {
+  tarn_sim_options options = {
+      .struct_size = sizeof options, .devices = 1, .capacity = capacity};
+  assert_ok(tarn_sim_configure(&options));
+  sim = sim_open("sim:0");
+}
+
+static void close_sim(void) {
+  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
+  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+  ck_assert_uint_eq(sim_misuses(), 0);
+  assert_ok(tarn_device_close(sim));
+}
+
+// Pools and stations are made at first use, and stay.
+static void warm_up(void) {
+  for (int where = 0; where < NET_PLACES; where++) {
+    net n = net_placed((net_where)where, sim);
+    net_round(&n, where == AT_HOST ? TARN_HOST : tarn_place_on(sim), NULL, 1);
+    assert_ok(tarn_model_destroy(n.model));
+  }
+}
+
+// --- what is taken ---------------------------------------------------------
+
+// At home and at compute one block each, of the plan's size, and no more until
+// somebody uses what is not planned.
+START_TEST(test_one_block_for_each_place) {
+  open_sim(SIM_MIB);
+  net n = net_placed((net_where)_i, sim);
+  bool at_host = _i != AT_SIM;
+  bool at_sim = _i != AT_HOST;
+  tarn_place host_pool =
+      _i == SIM_AND_HOST ? (tarn_place){sim, TARN_PLACE_HOST} : TARN_HOST;
+  size_t planned = net_planned(&n);
+  ck_assert_uint_gt(planned, 0);
+  tarn_pool_stats host = stats_of(host_pool);
+  tarn_pool_stats device = stats_of(tarn_place_on(sim));
+  ck_assert_uint_eq(host.allocs, at_host);
+  ck_assert_uint_eq(device.allocs, at_sim);
+  ck_assert_uint_ge(host.live_bytes, at_host ? planned : 0);
+  ck_assert_uint_ge(device.live_bytes, at_sim ? planned : 0);
+  assert_ok(tarn_model_destroy(n.model));
+  ck_assert_uint_eq(stats_of(host_pool).live_bytes, 0);
+  close_sim();
+}
+END_TEST
+
+// Planned parts have no memory but the plan's, wherever the plan is.
+START_TEST(test_a_round_at_every_place) {
+  open_sim(SIM_MIB);
+  net n = net_placed((net_where)_i, sim);
+  tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
+  for (unsigned char round = 0; round < 6; round++)
+    net_round(&n, places[round % 2], NULL, (unsigned char)(10 * round));
+  net_expect(n.w[2]->diff, n.w[2]->max_size, TARN_HOST, 52);
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+// The host is one place, whoever pins it, and cpu:0 is the host: no second
+// block is taken.
+START_TEST(test_two_names_of_one_place) {
+  open_sim(SIM_MIB);
+  tarn_device *cpu = sim_open("cpu:0");
+  const tarn_place names[] = {
+      {sim, TARN_PLACE_HOST}, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}};
+  for (size_t i = 0; i < 3; i++) {
+    net n = net_make();
+    tarn_model_plan_options options = {.struct_size = sizeof options,
+                                       .compute = names[i]};
+    uint64_t before = stats_of(TARN_HOST).allocs;
+    uint64_t pinned = stats_of(names[0]).allocs;
+    assert_ok(tarn_model_plan(n.model, &options));
+    assert_ok(tarn_model_place(n.model));
+    ck_assert_uint_eq(stats_of(TARN_HOST).allocs, before + 1);
+    ck_assert_uint_eq(stats_of(names[0]).allocs, pinned);
+    net_round(&n, TARN_HOST, NULL, 1);
+    assert_ok(tarn_model_destroy(n.model));
+  }
+  assert_ok(tarn_device_close(cpu));
+  close_sim();
+}
+END_TEST
+
+// TARN_HOST is the zero place and says nothing. With a home on a device, cpu:0
+// selects the host, in memory that the device pins.
+START_TEST(test_compute_at_the_host) {
+  open_sim(SIM_MIB);
+  tarn_device *cpu = sim_open("cpu:0");
+  const tarn_place pinned = {sim, TARN_PLACE_HOST};
+  const tarn_place names[] = {
+      TARN_HOST, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}, pinned};
+  for (size_t i = 0; i < 4; i++) {
+    net n = net_make();
+    tarn_model_plan_options options = {.struct_size = sizeof options,
+                                       .home = tarn_place_on(sim),
+                                       .compute = names[i]};
+    uint64_t at_host = stats_of(TARN_HOST).allocs;
+    uint64_t at_pinned = stats_of(pinned).allocs;
+    assert_ok(tarn_model_plan(n.model, &options));
+    assert_ok(tarn_model_place(n.model));
+    ck_assert_uint_eq(stats_of(TARN_HOST).allocs, at_host);
+    ck_assert_uint_eq(stats_of(pinned).allocs, at_pinned + (i > 0));
+    net_round(&n, TARN_HOST, NULL, 1);
+    net_round(&n, tarn_place_on(sim), NULL, 2);
+    tarn_addr address = 0;
+    tarn_pointer_info info;
+    assert_ok(tarn_synced_gpu_data(n.w[0]->data, &address));
+    assert_ok(tarn_device_pointer_query(sim, address, &info));
+    ck_assert_ptr_eq(info.place.device, sim);
+    ck_assert_int_eq(info.place.kind, TARN_PLACE_DEVICE);
+    assert_ok(tarn_model_destroy(n.model));
+  }
+  assert_ok(tarn_device_close(cpu));
+  close_sim();
+}
+END_TEST
+
+START_TEST(test_nothing_to_place) {
+  tarn_model *model = NULL;
+  assert_ok(tarn_model_create(NULL, &model));
+  assert_status(tarn_model_place(model), TARN_E_STATE);
+  assert_error_says("model: it is not planned");
+  assert_ok(tarn_model_plan(model, NULL));
+  assert_ok(tarn_model_place(model));
+  assert_status(tarn_model_place(model), TARN_E_STATE);
+  assert_error_says("it is placed already");
+  assert_status(tarn_model_forget(model), TARN_E_STATE);
+  assert_ok(tarn_model_leave(model));
+  assert_ok(tarn_model_release(model));
+  assert_ok(tarn_model_release(model));
+  assert_ok(tarn_model_destroy(model));
+}
+END_TEST
+
+START_TEST(test_null) {
+  assert_status(tarn_model_place(NULL), TARN_E_INVALID);
+  assert_status(tarn_model_release(NULL), TARN_E_INVALID);
+  assert_status(tarn_model_leave(NULL), TARN_E_INVALID);
+  assert_status(tarn_model_set_batch(NULL, 1), TARN_E_INVALID);
+  assert_status(tarn_model_set_max_batch(NULL, 1), TARN_E_INVALID);
+  ck_assert_int_eq(tarn_model_batch(NULL), 0);
+  assert_ok(tarn_model_destroy(NULL));
+}
+END_TEST
+
+// --- what fails ------------------------------------------------------------
+
+static void assert_no_buffers(const net *n) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, tarn_model_list(n->model, TARN_KIND_ALL)) {
+    const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+    ck_assert_ptr_null(tensor->data);
+    ck_assert_ptr_null(tensor->diff);
+  }
+}
+
+// A device too small for the plan: what was taken at home goes back.
+START_TEST(test_no_room) {
+  open_sim(4096);
+  net n = net_make();
+  assert_ok(tarn_model_set_max_batch(n.model, 200));
+  tarn_model_plan_options options = net_options((net_where)_i, sim);
+  assert_ok(tarn_model_plan(n.model, &options));
+  tarn_model_needs report = {.struct_size = sizeof report};
+  assert_ok(tarn_model_report(n.model, &report));
+  ck_assert(report.fits == (_i == HOST_AND_SIM));
+  assert_status(tarn_model_place(n.model), TARN_FULL);
+  size_t held = tarn_host_memory();  // there are pools now
+  assert_status(tarn_model_place(n.model), TARN_FULL);
+  ck_assert_uint_eq(tarn_host_memory(), held);
+  assert_no_buffers(&n);
+  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+  assert_status(tarn_model_enter(n.step[0], TARN_FORWARD), TARN_E_STATE);
+  assert_error_says("chain: it is not placed");
+  assert_ok(tarn_model_forget(n.model));
+  net_place(&n, AT_HOST, sim);
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+static void place_and_end(void *context) {
+  const net *n = context;
+  tarn_status status = tarn_model_place(n->model);
+  if (status != TARN_OK) {
+    require(status == TARN_E_NOMEM || status == TARN_FULL);
+    require(n->y[0]->data == NULL && n->in[0]->data == NULL);
+    require(stats_of(tarn_place_on(sim)).live_bytes == 0);
+    require(stats_of(TARN_HOST).live_bytes == 0);
+    return;
+  }
+  require(n->w[0]->data != NULL && n->tied->diff != NULL && n->m->data != NULL);
+  status = tarn_model_release(n->model);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+}
+
+// Parameters stay in between, so that only the first place makes them.
+START_TEST(test_no_memory_for_the_books) {
+  faults_install();
+  open_sim(SIM_MIB);
+  warm_up();
+  net n = net_make();
+  tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
+  tarn_model_plan_options options = net_options((net_where)_i, sim);
+  options.solver = &solver;
+  assert_ok(tarn_model_plan(n.model, &options));
+  for (int mode = FAULTS_ONCE; mode <= FAULTS_FROM_NOW; mode++) {
+    size_t met = 1;
+    for (bool struck = true; struck; met += EFFORT(1, 9)) {
+      net each = net_make();
+      assert_ok(tarn_model_plan(each.model, &options));
+      size_t held = tarn_host_memory();
+      faults_arm(met, (faults_mode)mode);
+      tarn_status status = tarn_model_place(each.model);
+      struck = faults_disarm();
+      require(struck || status == TARN_OK);
+      if (status != TARN_OK) {
+        require(status == TARN_E_NOMEM || status == TARN_FULL);
+        require(tarn_host_memory() == held);
+        assert_no_buffers(&each);
+        assert_ok(tarn_model_place(each.model));
+      }
+      assert_ok(tarn_model_destroy(each.model));
+    }
+    ck_assert_uint_gt(met, 60);
+  }
+  assert_ok(tarn_model_place(n.model));  // its parameters stay
+  assert_ok(tarn_model_release(n.model));
+  if (EFFORT(true, _i == HOST_AND_SIM)) {
+    ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
+  }
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+// The device refuses what a place asks it for.
+START_TEST(test_the_device_fails) {
+  open_sim(SIM_MIB);
+  net n = net_make();
+  tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
+  assert_ok(tarn_model_plan(n.model, &options));
+  assert_ok(tarn_sim_faults("*@1+"));
+  tarn_status status = tarn_model_place(n.model);
+  ck_assert(status == TARN_FULL || status == TARN_E_DEVICE);
+  assert_no_buffers(&n);
+  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+  assert_ok(tarn_sim_faults(""));
+  assert_ok(tarn_model_place(n.model));
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+// --- ending ----------------------------------------------------------------
+
+// Views of what is planned, of what is fed, of an input and of a parameter,
+// that outlive the model, or end first.
+START_TEST(test_any_order_of_ends) {
+  open_sim(SIM_MIB);
+  warm_up();
+  size_t held = tarn_host_memory();
+  for (int order = 0; order < 16; order++) {
+    net_where where = (net_where)(order % NET_PLACES);
+    tarn_place place = order % 2 == 0 ? TARN_HOST : tarn_place_on(sim);
+    net n = net_placed(where, sim);
+    net_forward(&n, 0, place, NULL, 1);
+    net_write(n.w[0]->data, n.w[0]->max_size, place, NULL, 77);
+    tarn_synced *of[] = {n.y[0]->data, n.x->data, n.in[1]->data, n.w[0]->data};
+    tarn_synced *views[4];
+    for (size_t i = 0; i < 4; i++)
+      assert_ok(tarn_synced_view(of[i], 0, 8, &views[i]));
+    for (size_t i = 0; i < 4; i++)  // before the model
+      if ((order >> i & 1) != 0) assert_ok(tarn_synced_destroy(views[i]));
+    assert_ok(tarn_model_destroy(n.model));
+    for (size_t i = 0; i < 4; i++) {
+      if ((order >> i & 1) != 0) continue;
+      if (i == 0 || i == 2) {
+        net_refused(views[i], TARN_HOST);
+        net_refused(views[i], tarn_place_on(sim));
+        assert_error_says("its model has given its memory back");
+      } else {
+        net_expect(views[i], 8, TARN_HOST, i == 1 ? 9 : 77);
+      }
+      assert_ok(tarn_synced_destroy(views[i]));
+    }
+    ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+    ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
+    ck_assert_uint_eq(tarn_host_memory(), held);
+  }
+  close_sim();
+}
+END_TEST
+
+// Work that is queued still: the memory goes back when it is over.
+START_TEST(test_the_end_waits_for_streams) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = SIM_MIB,
+                              .latency_ns = 2000000};
+  assert_ok(tarn_sim_configure(&options));
+  sim = sim_open("sim:0");
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(sim, &stream));
+  static unsigned char bytes[64];
+  for (int i = 0; i < 3; i++) {
+    net n = net_placed(AT_SIM, sim);
+    net_enter(&n, 0, TARN_FORWARD);
+    tarn_access a;
+    assert_ok(tarn_synced_begin(n.y[0]->data, 0, sizeof bytes,
+                                tarn_place_on(sim), TARN_WRITE_DISCARD, stream,
+                                &a));
+    for (int k = 0; k < 3; k++)
+      assert_ok(tarn_copy_h2d(sim, a.address, bytes, sizeof bytes, stream));
+    assert_ok(tarn_synced_end(&a));
+    assert_ok(tarn_model_destroy(n.model));
+    assert_ok(tarn_stream_query(stream));
+  }
+  assert_ok(tarn_stream_destroy(stream));
+  close_sim();
+}
+END_TEST
+
+// --- open accesses ---------------------------------------------------------
+
+static void refuse_all(const net *n, const char *text) {
+  assert_status(tarn_model_release(n->model), TARN_E_STATE);
+  assert_error_says(text);
+  assert_status(tarn_model_set_max_batch(n->model, 3), TARN_E_STATE);
+  assert_error_says(text);
+  assert_status(tarn_model_destroy(n->model), TARN_E_STATE);
+  assert_error_says(text);
+}
+
+START_TEST(test_open_accesses_are_in_the_way) {
+  net n = net_placed(AT_HOST, NULL);
+  net_enter(&n, 0, TARN_FORWARD);
+  tarn_access a;
+  const struct {
+    tarn_synced *buffer;
+    size_t size;
+    const char *text;
+  } each[] = {
+      {n.y[0]->data, 4, "'y0': an access to it is open"},
+      {n.y[0]->data, 0, "'y0': an access to it is open"},
+      {n.in[1]->data, 4, "'y0': an access to it is open"},
+      {n.x->data, TARN_ALL, "'x0': an access to it is open"},
+      {n.mask[0]->data, 1, "'mask0': an access to it is open"},
+  };
+  for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+    assert_ok(tarn_synced_begin(each[i].buffer, 0, each[i].size, TARN_HOST,
+                                TARN_WRITE_DISCARD, NULL, &a));
+    refuse_all(&n, each[i].text);
+    assert_ok(tarn_synced_end(&a));
+  }
+  // Parameters stay when a model is released, and are in nobody's way.
+  assert_ok(tarn_synced_begin(n.w[0]->data, 0, TARN_ALL, TARN_HOST, TARN_READ,
+                              NULL, &a));
+  assert_status(tarn_model_destroy(n.model), TARN_E_STATE);
+  assert_error_says("'w0': an access to it is open");
+  assert_ok(tarn_model_set_max_batch(n.model, 3));
+  assert_ok(tarn_model_release(n.model));
+  assert_ok(tarn_synced_end(&a));
+  // And through views not even when it ends.
+  tarn_synced *view = NULL;
+  assert_ok(tarn_synced_view(n.w[0]->data, 0, 16, &view));
+  assert_ok(
+      tarn_synced_begin(view, 0, 16, TARN_HOST, TARN_READ_WRITE, NULL, &a));
+  assert_ok(tarn_model_destroy(n.model));
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_destroy(view));
+}
+END_TEST
+
+// --- what stays ------------------------------------------------------------
+
+START_TEST(test_parameters_stay) {
+  open_sim(SIM_MIB);
+  net n = net_placed(AT_HOST, sim);
+  tarn_synced *w = n.w[0]->data;
+  net_write(w, n.w[0]->max_size, TARN_HOST, NULL, 1);
+  net_write(n.w[0]->diff, n.w[0]->max_size, TARN_HOST, NULL, 2);
+  net_write(n.m->data, n.m->max_size, TARN_HOST, NULL, 3);
+  net_write(n.tied->data, n.tied->max_size, TARN_HOST, NULL, 4);
+  for (int i = 0; i < 2 * NET_PLACES; i++) {
+    assert_ok(tarn_model_release(n.model));
+    ck_assert_ptr_null(n.y[0]->data);
+    ck_assert_ptr_null(n.in[0]->data);
+    ck_assert_ptr_null(n.mask[0]->data);
+    ck_assert_ptr_null(n.x->data);
+    ck_assert_ptr_eq(n.w[0]->data, w);
+    assert_ok(tarn_model_forget(n.model));
+    tarn_model_plan_options options =
+        net_options((net_where)(i % NET_PLACES), sim);
+    options.mode = i % 3 == 0 ? TARN_INFER : TARN_TRAIN;
+    assert_ok(tarn_model_plan(n.model, &options));
+    assert_ok(tarn_model_place(n.model));
+    tarn_place place = i % 2 == 0 ? TARN_HOST : tarn_place_on(sim);
+    net_expect(n.w[0]->data, n.w[0]->max_size, place, 1);
+    net_expect(n.w[0]->diff, n.w[0]->max_size, place, 2);
+    net_expect(n.m->data, n.m->max_size, place, 3);
+    net_expect(n.w[1]->data, n.w[1]->max_size, place, 4);
+    net_expect(n.x->data, tarn_tensor_size(n.x), place, 0);
+    net_enter(&n, 0, TARN_FORWARD);
+    net_write(n.x->data, tarn_tensor_size(n.x), place, NULL, 5);
+  }
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+// Another name of what is there already, and of a diff that was not made for
+// inference and is made together with it.
+START_TEST(test_names_that_come_later) {
+  open_sim(SIM_MIB);
+  net n = net_make();
+  tarn_tensor *later = NULL;
+  tarn_model_plan_options options = {.struct_size = sizeof options,
+                                     .mode = TARN_INFER};
+  assert_ok(tarn_model_plan(n.model, &options));
+  assert_ok(tarn_model_place(n.model));
+  net_write(n.w[0]->data, n.w[0]->max_size, TARN_HOST, NULL, 6);
+  net_write(n.w[1]->data, n.w[1]->max_size, TARN_HOST, NULL, 7);
+  assert_ok(tarn_model_release(n.model));
+  assert_ok(tarn_model_forget(n.model));
+  assert_ok(tarn_model_tie(n.model, "later", n.w[0], &later));
+  net_place(&n, AT_HOST, sim);
+  net_expect(later->data, later->max_size, TARN_HOST, 6);
+  net_expect(n.tied->data, n.tied->max_size, TARN_HOST, 7);
+  net_write(n.w[0]->diff, n.w[0]->max_size, TARN_HOST, NULL, 8);
+  net_write(n.tied->diff, n.tied->max_size, TARN_HOST, NULL, 9);
+  net_expect(later->diff, later->max_size, TARN_HOST, 8);
+  net_expect(n.w[1]->diff, n.w[1]->max_size, TARN_HOST, 9);
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+// --- fork ------------------------------------------------------------------
+
+static int in_child(const net *n) {
+  assert_status(tarn_model_enter(n->step[1], TARN_FORWARD), TARN_E_STATE);
+  assert_error_says("chain: made before a fork");
+  assert_status(tarn_model_leave(n->model), TARN_E_STATE);
+  assert_status(tarn_model_release(n->model), TARN_E_STATE);
+  assert_status(tarn_model_set_max_batch(n->model, 2), TARN_E_STATE);
+  assert_status(tarn_model_set_batch(n->model, 2), TARN_E_STATE);
+  tarn_synced *buffer = NULL;
+  assert_status(tarn_step_push(n->step[0], TARN_DTYPE_I8, 1, false, &buffer),
+                TARN_E_STATE);
+  size_t before = tarn_host_memory();
+  assert_ok(tarn_model_destroy(n->model));
+  return tarn_host_memory() < before ? 0 : 1;
+}
+
+START_TEST(test_a_child_frees) {
+  open_sim(SIM_MIB);
+  net n = net_placed((net_where)_i, sim);
+  net_forward(&n, 0, TARN_HOST, NULL, 1);
+  tarn_synced *extra = NULL;
+  assert_ok(tarn_step_push(n.step[0], TARN_DTYPE_I8, 10, false, &extra));
+  tarn_access a;
+  assert_ok(
+      tarn_synced_begin(extra, 0, 10, TARN_HOST, TARN_WRITE_DISCARD, NULL, &a));
+  pid_t child = fork();
+  if (child == 0) _exit(in_child(&n));
+  int status = 1;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_model_destroy(n.model));
+  close_sim();
+}
+END_TEST
+
+int main(void) {
+  Suite *s = suite_create("model_place");
+  ADD_CASE(s, "place", test_two_names_of_one_place, test_compute_at_the_host,
+           test_nothing_to_place, test_null, test_the_device_fails,
+           test_any_order_of_ends, test_the_end_waits_for_streams,
+           test_open_accesses_are_in_the_way, test_parameters_stay,
+           test_names_that_come_later);
+  TCase *each = tcase_create("each place");
+  tcase_set_timeout(each, 60);
+  tcase_add_loop_test(each, test_one_block_for_each_place, 0, NET_PLACES);
+  tcase_add_loop_test(each, test_a_round_at_every_place, 0, NET_PLACES);
+  tcase_add_loop_test(each, test_no_room, AT_SIM, SIM_AND_HOST);
+  tcase_add_loop_test(each, test_no_memory_for_the_books, 0, NET_PLACES);
+  tcase_add_loop_test(each, test_a_child_frees, 0, NET_PLACES);
+  suite_add_tcase(s, each);
+  return run_suite(s);
+}

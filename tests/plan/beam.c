@@ -1,0 +1,398 @@
+// The beam: plans that hold, on small problems of every kind and on real ones.
+#include "plan/beam.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bench/plan_packings.h"
+#include "plan/beam_states.h"
+#include "plan_model.h"
+#include "support/faults.h"
+#include "support/run.h"
+
+enum {
+  MOST_BYTES = 1 << 20,
+  SCENES = 2000,
+  BUFFERS = 7,
+  KINDS = TARN__PLAN_OF_SKYLINES + 1,
+};
+
+static atomic_bool asked;
+
+static tarn__plan_stop stop_never(void) {
+  atomic_store(&asked, false);
+  return (tarn__plan_stop){.deadline_ns = UINT64_MAX, .asked = &asked};
+}
+
+static tarn__plan_beam_run run_of(uint64_t capacity, uint32_t width,
+                                  tarn__plan_stop *stop) {
+  return (tarn__plan_beam_run){
+      .capacity = capacity, .width = width, .ease = 8, .stop = stop};
+}
+
+// What one run on a scene found; its offsets are in bytes, by buffer.
+typedef struct tried {
+  tarn__plan_outcome outcome;
+  uint64_t nodes;
+  uint64_t offsets[MODEL_MOST];
+} tried;
+
+static tried try_scene(const model_scene *scene, tarn__plan_beam_kind kind,
+                       uint64_t capacity, uint32_t width) {
+  tried t = {0};
+  tarn__plan_instance in;
+  tarn__plan_beam *beam;
+  uint64_t units[MODEL_MOST] = {0};
+  tarn__plan_stop stop = stop_never();
+  assert_ok(tarn__plan_instance_make(&scene->problem, NULL, &in));
+  assert_ok(tarn__plan_beam_create(&in, kind, width, MOST_BYTES, &beam));
+  tarn__plan_beam_run run =
+      run_of(tarn__plan_units(&in, capacity), width, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, units, &t.outcome, &t.nodes));
+  for (size_t i = 0; i < in.buffer_count; i++) {
+    t.offsets[i] = units[in.item_of[i]] * in.unit;
+  }
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+  return t;
+}
+
+typedef struct tally {
+  size_t possible;
+  size_t found;
+} tally;
+
+// A plan that is found at the least height is one, and none is found below.
+// Pairs are not merged, so the least height with merged pairs may be out of a
+// beam's reach: none of the scenes has any.
+static void try_least(const model_scene *scene, tarn__plan_beam_kind kind,
+                      tally *sum) {
+  uint64_t height = 0;
+  uint64_t least = model_least(scene, (1U << scene->problem.count) - 1);
+  if (least == UINT64_MAX || scene->problem.count == 0) return;
+  tried t = try_scene(scene, kind, least, 64);
+  sum->possible++;
+  if (t.outcome == TARN__PLAN_FOUND) {
+    sum->found++;
+    require(model_is_plan(&scene->problem, t.offsets, NULL, &height));
+    require(height == least);
+  }
+  if (least == 1) return;
+  t = try_scene(scene, kind, least - 1, 64);
+  require(t.outcome == TARN__PLAN_STOPPED);
+}
+
+static tally try_scenes(tarn__plan_beam_kind kind, unsigned without) {
+  tally sum = {0};
+  for (uint64_t seed = 1; seed <= SCENES; seed++) {
+    model_scene scene;
+    model_make(&scene, seed, BUFFERS, (unsigned)seed % MODEL_KINDS & ~without);
+    try_least(&scene, kind, &sum);
+  }
+  ck_assert_uint_gt(sum.possible, SCENES / 2);
+  return sum;
+}
+
+// So wide a beam leaves hardly a state of so few buffers out.
+START_TEST(plans_hold) {
+  tally sum = try_scenes(TARN__PLAN_OF_SPOTS, MODEL_PAIRED);
+  ck_assert_uint_eq(sum.found, sum.possible);
+}
+END_TEST
+
+// Skylines leave out states in which an item comes below what is down already.
+// They are not used where anything is fixed.
+START_TEST(plans_of_skylines_hold) {
+  tally sum = try_scenes(TARN__PLAN_OF_SKYLINES, MODEL_PAIRED | MODEL_FIXED);
+  ck_assert_uint_gt(sum.found, sum.possible / 10 * 9);
+}
+END_TEST
+
+START_TEST(merged_pairs_are_one) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  const tarn_plan_buffer buffers[] = {
+      {.first = 0, .last = 3, .size = 4},
+      {.first = 2, .last = 5, .size = 6},
+      {.first = 1, .last = 4, .size = 2},
+  };
+  const tarn_plan_pair pair = {0, 1};
+  const bool merged = true;
+  tarn_plan_problem problem = {.struct_size = sizeof problem,
+                               .buffers = buffers,
+                               .count = 3,
+                               .pairs = &pair,
+                               .pair_count = 1};
+  tarn__plan_choice choice = {.merged = &merged};
+  tarn__plan_instance in;
+  tarn__plan_beam *beam;
+  tarn__plan_stop stop = stop_never();
+  uint64_t offsets[3] = {9, 9, 9};
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_instance_make(&problem, &choice, &in));
+  ck_assert_uint_eq(in.item_count, 2);
+  assert_ok(tarn__plan_beam_create(&in, kind, 4, MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(8 / in.unit, 4, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+  ck_assert_uint_eq(tarn__plan_instance_height(&in, offsets), 8 / in.unit);
+  ck_assert_uint_gt(nodes, 0);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+// --- a larger one ------------------------------------------------------------
+
+enum { MANY = 200, WIDTH = 16, SCALE = 1 << 20 };
+
+static tarn_plan_buffer many[MANY];
+
+static void scatter(void) {
+  uint64_t state = 7;
+  for (size_t i = 0; i < MANY; i++) {
+    uint64_t first = model_random(&state, 60);
+    many[i] =
+        (tarn_plan_buffer){.first = first,
+                           .last = first + 1 + model_random(&state, 20),
+                           .size = (1 + model_random(&state, 50)) << (i % 40)};
+  }
+}
+
+// As skylines are for: no room is left in any step.
+static void cut_up(void) {
+  plan_packing made = plan_packing_make((plan_packing_spec){MANY, 300, 1});
+  for (size_t i = 0; i < MANY; i++) {
+    many[i] = made.buffers[i];
+    many[i].size *= SCALE;
+  }
+  plan_packing_free(&made);
+}
+
+static tarn__plan_instance make_many(tarn__plan_beam_kind kind) {
+  if (kind == TARN__PLAN_OF_SKYLINES) {
+    cut_up();
+  } else {
+    scatter();
+  }
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = many, .count = MANY};
+  tarn__plan_instance in;
+  assert_ok(tarn__plan_problem_check(&problem));
+  assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+  ck_assert_int_eq(tarn__plan_is_tight(&in), kind == TARN__PLAN_OF_SKYLINES);
+  return in;
+}
+
+// At which each kind finds a plan.
+static uint64_t found_within(const tarn__plan_instance *in,
+                             tarn__plan_beam_kind kind) {
+  return kind == TARN__PLAN_OF_SKYLINES ? in->bound : in->bound / 8 * 9;
+}
+
+// Sizes far beyond 32 bits are counted coarsely, but lie exactly.
+START_TEST(large_sizes_lie_exactly) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY];
+  uint64_t nodes;
+  uint64_t height;
+  tarn__plan_outcome outcome;
+  ck_assert_uint_ge(in.bound * in.unit, UINT64_C(1) << 40);
+  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+  for (size_t i = 0; i < MANY; i++)
+    offsets[i] *= in.unit;
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = many, .count = MANY};
+  assert_ok(tarn_plan_verify(&problem, offsets, NULL, &height));
+  ck_assert_uint_le(height, found_within(&in, kind) * in.unit);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+START_TEST(the_same_again) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[2][MANY];
+  uint64_t nodes[2];
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  for (int i = 0; i < 2; i++) {
+    tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
+    run.seed = 3;
+    assert_ok(
+        tarn__plan_beam_run_once(beam, &run, offsets[i], &outcome, &nodes[i]));
+    ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+    // Another run in between leaves nothing behind.
+    run.capacity = in.bound;
+    run.order = TARN__PLAN_BY_AREA;
+    uint64_t other[MANY];
+    uint64_t other_nodes;
+    assert_ok(
+        tarn__plan_beam_run_once(beam, &run, other, &outcome, &other_nodes));
+  }
+  ck_assert_uint_eq(nodes[0], nodes[1]);
+  ck_assert_mem_eq(offsets[0], offsets[1], sizeof offsets[0]);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+static void assert_stops(const tarn__plan_instance *in,
+                         tarn__plan_beam_kind kind, uint64_t node_limit,
+                         tarn__plan_stop *stop, uint64_t most_nodes) {
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY] = {77};
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  assert_ok(tarn__plan_beam_create(in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  tarn__plan_beam_run run = run_of(in->bound * 2, WIDTH, stop);
+  run.node_limit = node_limit;
+  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
+  ck_assert_int_eq(outcome, TARN__PLAN_STOPPED);
+  ck_assert_uint_eq(offsets[0], 77);
+  ck_assert_uint_le(nodes, most_nodes);
+  tarn__plan_beam_destroy(beam);
+}
+
+START_TEST(limits_are_kept) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
+  tarn__plan_stop stop = stop_never();
+  assert_stops(&in, kind, 100, &stop,
+               112);  // a state's choices are all looked at
+  stop.deadline_ns = 0;
+  assert_stops(&in, kind, 0, &stop, 100);
+  stop = stop_never();
+  atomic_store(&asked, true);
+  assert_stops(&in, kind, 0, &stop, 100);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+START_TEST(too_large_is_said) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
+  tarn__plan_beam *beam;
+  ck_assert_int_eq(tarn__plan_beam_create(&in, kind, 8, 1000, &beam),
+                   TARN_FULL);
+  ck_assert_ptr_null(beam);
+  // As wide as there is room for.
+  assert_ok(tarn__plan_beam_create(&in, kind, 1000000, MOST_BYTES, &beam));
+  ck_assert_uint_gt(tarn__plan_beam_width(beam), 10);
+  ck_assert_uint_lt(tarn__plan_beam_width(beam), 1000);
+  tarn__plan_beam_destroy(beam);
+  tarn__plan_beam_destroy(NULL);
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+START_TEST(tight_is_what_leaves_no_room) {
+  tarn_plan_buffer buffers[] = {{.first = 0, .last = 1, .size = 512},
+                                {.first = 1, .last = 2, .size = 512}};
+  tarn_plan_problem problem = {
+      .struct_size = sizeof problem, .buffers = buffers, .count = 2};
+  const struct {
+    uint64_t size;
+    bool has_offset;
+    bool tight;
+  } seconds[] = {{512, false, true},
+                 {506, false, true},
+                 {480, false, false},
+                 {512, true, false}};
+  for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+    tarn__plan_instance in;
+    buffers[1].size = seconds[i].size;
+    buffers[1].flags = seconds[i].has_offset ? TARN_PLAN_FIXED : 0;
+    assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+    ck_assert_int_eq(tarn__plan_is_tight(&in), seconds[i].tight);
+    tarn__plan_instance_free(&in);
+  }
+}
+END_TEST
+
+static tarn_status make_and_run(const tarn__plan_instance *in,
+                                tarn__plan_beam_kind kind) {
+  tarn__plan_stop stop = stop_never();
+  tarn__plan_beam *beam;
+  uint64_t offsets[MANY];
+  uint64_t nodes;
+  tarn__plan_outcome outcome;
+  tarn_status status = tarn__plan_beam_create(in, kind, 2, MOST_BYTES, &beam);
+  if (status != TARN_OK) {
+    ck_assert_ptr_null(beam);
+    return status;
+  }
+  tarn__plan_beam_run run = run_of(in->bound * 2, 2, &stop);
+  run.node_limit = 100;
+  status = tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes);
+  tarn__plan_beam_destroy(beam);
+  return status;
+}
+
+START_TEST(without_memory) {
+  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
+  tarn__plan_instance in = make_many(kind);
+  size_t n = 1;
+  for (;; n++) {
+    faults_arm(n, FAULTS_ONCE);
+    tarn_status status = make_and_run(&in, kind);
+    if (!faults_disarm()) break;
+    assert_status(status, TARN_E_NOMEM);
+  }
+  ck_assert_uint_gt(n, 10);
+  assert_ok(make_and_run(&in, kind));
+  tarn__plan_instance_free(&in);
+}
+END_TEST
+
+// --- who uses which --------------------------------------------------------
+
+// A perfect packing that takes 89,290 nodes, with beams of skylines where no
+// room is to be left. With beams of spots alone there is none within a million.
+START_TEST(tight_problems_are_solved_with_skylines) {
+  plan_packing made = plan_packing_make(
+      (plan_packing_spec){.count = 200, .steps = 60, .seed = 3});
+  tarn_plan_problem problem = {.struct_size = sizeof problem,
+                               .buffers = made.buffers,
+                               .count = made.count};
+  tarn_plan_options options = {.struct_size = sizeof options,
+                               .time_limit_s = INFINITY,
+                               .node_limit = 200000};
+  tarn_plan_info info = {.struct_size = sizeof info};
+  tarn_plan *plan = NULL;
+  assert_ok(tarn_plan_solve(&problem, &options, &plan));
+  assert_ok(tarn_plan_query(plan, &info));
+  ck_assert_int_eq(info.answer, TARN_PLAN_OPTIMAL);
+  ck_assert_uint_eq(info.height, PLAN_PACKING_HEIGHT);
+  ck_assert_uint_lt(info.nodes, options.node_limit);
+  tarn_plan_destroy(plan);
+  plan_packing_free(&made);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("plan_beam");
+  ADD_CASE(suite, "plans", plans_hold, plans_of_skylines_hold,
+           tight_is_what_leaves_no_room,
+           tight_problems_are_solved_with_skylines);
+  TCase *each = tcase_create("each kind of states");
+  tcase_set_timeout(each, 60);
+  tcase_add_loop_test(each, merged_pairs_are_one, 0, KINDS);
+  tcase_add_loop_test(each, large_sizes_lie_exactly, 0, KINDS);
+  tcase_add_loop_test(each, the_same_again, 0, KINDS);
+  tcase_add_loop_test(each, limits_are_kept, 0, KINDS);
+  tcase_add_loop_test(each, too_large_is_said, 0, KINDS);
+  tcase_add_loop_test(each, without_memory, 0, KINDS);
+  suite_add_tcase(suite, each);
+  return run_suite(suite);
+}

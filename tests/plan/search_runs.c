@@ -1,0 +1,321 @@
+// Runs of the exact search: limits, the table, memory, and files.
+#include "search_kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/faults.h"
+
+#ifndef TARN_SHARED_DATA
+#define TARN_SHARED_DATA "../shared/data"
+#endif
+
+// All steps full, and some buffers alike.
+static void make_large(large *l, size_t most, size_t steps, uint64_t height) {
+  memset(l, 0, sizeof *l);
+  uint64_t left[MOST_LARGE];
+  for (size_t step = 0; step < steps; step++)
+    left[step] = height;
+  for (size_t step = 0; step < steps; step++) {
+    while (left[step] > 0 && l->count < most) {
+      tarn_plan_buffer *b = &l->buffers[l->count++];
+      b->first = step;
+      b->last = step + 1 + random_below((steps - step) / 2 + 1);
+      b->size = 1 + random_below(left[step] / 3 + 1);
+      bool again = 2 * b->size <= left[step] && chance(4) && l->count < most;
+      if (again) l->buffers[l->count++] = *b;
+      for (size_t i = step; i < b->last; i++)
+        left[i] -= b->size * (again ? 2 : 1);
+    }
+  }
+  open_large(l);
+}
+
+static uint64_t spread(const large *l, uint64_t percent) {
+  return l->in.bound + l->in.bound * percent / 100;
+}
+
+START_TEST(the_same_runs_give_the_same_answers) {
+  large l;
+  tarn__plan_search *search[2];
+  answer got[2];
+  make_large(&l, 150, 40, 200);
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn__plan_search_create(&l.in, TABLE, &search[i]));
+  for (uint64_t percent = 12; percent-- > 0;) {
+    tarn__plan_run run = {
+        .capacity = spread(&l, percent),
+        .node_limit = 700,
+        .order = (tarn__plan_order)(percent % TARN__PLAN_ORDERS),
+        .seed = percent / TARN__PLAN_ORDERS};
+    for (int i = 0; i < 2; i++)
+      assert_ok(run_with(search[i], run, &got[i]));
+    ck_assert_int_eq(got[0].outcome, got[1].outcome);
+    ck_assert_uint_eq(got[0].nodes, got[1].nodes);
+    ck_assert_mem_eq(got[0].units, got[1].units, sizeof got[0].units);
+    if (got[0].outcome == TARN__PLAN_FOUND) {
+      require_plan(&l, got[0].units, run.capacity);
+    }
+  }
+  for (int i = 0; i < 2; i++)
+    tarn__plan_search_destroy(search[i]);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+static void require_untouched(const answer *got) {
+  ck_assert_int_eq(got->outcome, TARN__PLAN_STOPPED);
+  for (size_t i = 0; i < MOST_LARGE; i++)
+    require(got->units[i] == UINT64_C(0xeeeeeeeeeeeeeeee));
+}
+
+START_TEST(it_stops_at_the_limit_of_nodes) {
+  large l;
+  tarn__plan_search *search;
+  answer got;
+  make_large(&l, 200, 60, 300);
+  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  for (uint64_t limit = 1; limit < 40; limit += 7) {
+    tarn__plan_run run = {.capacity = l.in.bound, .node_limit = limit};
+    assert_ok(run_with(search, run, &got));
+    require_untouched(&got);
+    ck_assert_uint_eq(got.nodes, limit);
+  }
+  tarn__plan_search_destroy(search);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+static bool say_stop(void *user, uint64_t nodes) {
+  uint64_t *seen_nodes = user;
+  *seen_nodes = nodes;
+  return false;
+}
+
+START_TEST(it_stops_when_it_is_told_to) {
+  large l;
+  tarn__plan_search *search;
+  answer got;
+  uint64_t seen_nodes = 1;
+  atomic_bool asked = true;
+  tarn__plan_stop stops[] = {{.deadline_ns = UINT64_MAX, .asked = &asked},
+                             {.deadline_ns = 1, .asked = &nobody_asks},
+                             {.deadline_ns = UINT64_MAX,
+                              .asked = &asked,
+                              .watch = say_stop,
+                              .user = &seen_nodes}};
+  make_large(&l, 200, 60, 300);
+  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  for (size_t i = 0; i < 3; i++) {
+    atomic_store(&asked, i == 0);
+    tarn__plan_run run = {.capacity = l.in.bound, .stop = &stops[i]};
+    assert_ok(run_with(search, run, &got));
+    require_untouched(&got);
+    ck_assert_uint_eq(got.nodes, 0);
+  }
+  ck_assert_uint_eq(seen_nodes, 0);
+  ck_assert(atomic_load(&asked));
+  tarn__plan_search_destroy(search);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+START_TEST(what_is_too_large_is_not_searched) {
+  large l;
+  tarn__plan_search *search = (tarn__plan_search *)&l;
+  make_large(&l, 300, 4, 900);
+  assert_status(tarn__plan_search_create(&l.in, 4096, &search), TARN_FULL);
+  ck_assert_ptr_null(search);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+START_TEST(nothing_is_a_plan_too) {
+  large l;
+  tarn__plan_search *search;
+  answer got;
+  make_large(&l, 0, 1, 1);
+  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  assert_ok(run_with(search, (tarn__plan_run){.capacity = 0}, &got));
+  ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
+  tarn__plan_search_destroy(search);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+// Sizes that together are just below 2^63, without a limit and within one.
+START_TEST(sizes_may_be_as_large_as_they_can) {
+  large l = {.count = 3};
+  tarn__plan_search *search;
+  answer got;
+  for (size_t i = 0; i < 3; i++) {
+    l.buffers[i] = (tarn_plan_buffer){
+        .first = i, .last = i + 2, .size = (UINT64_C(1) << 61) + i};
+  }
+  open_large(&l);
+  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  tarn__plan_run run = {.capacity = UINT64_MAX};
+  assert_ok(run_with(search, run, &got));
+  ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
+  run.capacity = l.in.bound;
+  assert_ok(run_with(search, run, &got));
+  ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
+  require_plan(&l, got.units, l.in.bound);
+  run.capacity = l.in.bound - 1;
+  assert_ok(run_with(search, run, &got));
+  ck_assert_int_eq(got.outcome, TARN__PLAN_NONE);
+  tarn__plan_search_destroy(search);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+// --- without memory ----------------------------------------------------------
+
+typedef struct scene {
+  const large *l;
+  tarn__plan_run run;
+  answer expected;
+  size_t recovered;
+} scene;
+
+static void search_once(void *context) {
+  scene *s = context;
+  tarn__plan_search *search;
+  static answer got;
+  tarn_status status = tarn__plan_search_create(&s->l->in, TABLE, &search);
+  if (status != TARN_OK) {
+    require(status == TARN_E_NOMEM && search == NULL);
+    return;
+  }
+  status = run_with(search, s->run, &got);
+  if (status != TARN_OK) {
+    require(status == TARN_E_NOMEM && got.outcome == TARN__PLAN_STOPPED);
+    status = run_with(search, s->run, &got);
+    if (status == TARN_OK) s->recovered++;
+  }
+  // The table may be smaller, so that it takes more nodes.
+  if (status == TARN_OK && s->run.node_limit == 0) {
+    require(got.outcome == s->expected.outcome);
+  }
+  tarn__plan_search_destroy(search);
+}
+
+static size_t sweep(scene *s) {
+  tarn__plan_search *search;
+  assert_ok(tarn__plan_search_create(&s->l->in, TABLE, &search));
+  assert_ok(run_with(search, s->run, &s->expected));
+  tarn__plan_search_destroy(search);
+  return faults_sweep(search_once, s);
+}
+
+START_TEST(it_can_be_used_after_memory_was_short) {
+  large l;
+  make_large(&l, 400, 60, 400);
+  scene s = {.l = &l, .run = {.capacity = spread(&l, 20), .node_limit = 1500}};
+  ck_assert_uint_gt(sweep(&s), 20);
+  ck_assert_uint_gt(s.recovered, 2);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+START_TEST(held_items_need_memory_too) {
+  large l;
+  uint64_t held[MOST_LARGE];
+  memset(held, 0xff, sizeof held);
+  make_large(&l, 20, 20, 20);
+  held[3] = 2;
+  scene s = {.l = &l, .run = {.capacity = 2 * l.in.bound, .held = held}};
+  ck_assert_uint_gt(sweep(&s), 20);
+  ck_assert_int_eq(s.expected.outcome, TARN__PLAN_FOUND);
+  ck_assert_uint_eq(s.expected.units[3], 2);
+  ck_assert_uint_ge(s.recovered, 1);
+  tarn__plan_instance_free(&l.in);
+}
+END_TEST
+
+// --- files -------------------------------------------------------------------
+
+static const char *data_folder(void) {
+  const char *folder = getenv("TARN_TEST_DATA");
+  return folder == NULL ? TARN_SHARED_DATA : folder;
+}
+
+static bool read_file(large *l, char name) {
+  char path[4096];
+  char line[256];
+  snprintf(path, sizeof path, "%s/planner/%c.1048576.csv", data_folder(), name);
+  memset(l, 0, sizeof *l);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return false;
+  require(fgets(line, sizeof line, file) != NULL);
+  while (fgets(line, sizeof line, file) != NULL) {
+    unsigned long first;
+    unsigned long last;
+    unsigned long size;
+    require(l->count < MOST_LARGE);
+    require(sscanf(line, "%*u,%lu,%lu,%lu", &first, &last, &size) == 3);
+    l->buffers[l->count++] =
+        (tarn_plan_buffer){.first = first, .last = last, .size = size};
+  }
+  fclose(file);
+  open_large(l);
+  return true;
+}
+
+// Each order in turn, with limits that double, as solve.c has it.
+static uint64_t nodes_for(const large *l, tarn__plan_search *search) {
+  static const tarn__plan_order orders[] = {
+      TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
+      TARN__PLAN_BY_AREA};
+  uint64_t nodes = 0;
+  for (uint64_t i = 0; nodes < 60000; i++) {
+    answer got;
+    tarn__plan_run run = {.capacity = tarn__plan_units(&l->in, 1048576),
+                          .node_limit = UINT64_C(1000) << i / 4,
+                          .order = orders[i % 4]};
+    assert_ok(run_with(search, run, &got));
+    nodes += got.nodes;
+    ck_assert_int_ne(got.outcome, TARN__PLAN_NONE);
+    if (got.outcome == TARN__PLAN_STOPPED) continue;
+    require_plan(l, got.units, run.capacity);
+    return nodes;
+  }
+  return UINT64_MAX;
+}
+
+START_TEST(hard_ones_take_few_nodes) {
+  uint64_t sum = 0;
+  for (const char *name = "ABCDEFGHIJK"; *name != 0; name++) {
+    large l;
+    tarn__plan_search *search;
+    if (!read_file(&l, *name)) {
+      note_skipped("hard_ones_take_few_nodes", "no planner data");
+      return;
+    }
+    assert_ok(tarn__plan_search_create(&l.in, (size_t)8 << 20, &search));
+    uint64_t nodes = nodes_for(&l, search);
+    tarn__plan_search_destroy(search);
+    tarn__plan_instance_free(&l.in);
+    ck_assert_msg(nodes <= 60000, "%c was not found", *name);
+    sum += nodes;
+  }
+  ck_assert_uint_le(sum, 150000);
+}
+END_TEST
+
+static Suite *plan_search_runs_suite(void) {
+  Suite *suite = suite_create("plan_search_runs");
+  ADD_CASE(suite, "runs", the_same_runs_give_the_same_answers,
+           it_stops_at_the_limit_of_nodes, it_stops_when_it_is_told_to,
+           what_is_too_large_is_not_searched, nothing_is_a_plan_too,
+           sizes_may_be_as_large_as_they_can);
+  ADD_CASE(suite, "memory", it_can_be_used_after_memory_was_short,
+           held_items_need_memory_too);
+  ADD_CASE(suite, "files", hard_ones_take_few_nodes);
+  return suite;
+}
+
+int main(void) {
+  faults_install();
+  return run_suite(plan_search_runs_suite());
+}

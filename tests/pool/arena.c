@@ -1,0 +1,531 @@
+// arena_pool: blocks that are cut and joined, memory that comes and goes by
+// pages or by segments, streams, and what is left when it is replaced.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arena_kit.h"
+
+static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, size, align, NULL, &block));
+  require(block.size >= size);
+  require(align == 0 || block.address % align == 0);
+  return block;
+}
+
+// --- blocks ----------------------------------------------------------------
+
+static void check_holes(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block a = take(p.pool, 100 * KIBIBYTE);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
+  tarn_block c = take(p.pool, 100 * KIBIBYTE);
+  tarn_pool_stats before = stats_of(p.pool);
+  give(b);
+  tarn_block again = take(p.pool, 90 * KIBIBYTE);
+  ck_assert_uint_eq(again.address, b.address);
+  ck_assert_uint_eq(again.size, 90 * KIBIBYTE);
+  give(a);
+  give(again);
+  give(c);
+  // Joined, they are one hole.
+  tarn_block all = take(p.pool, 300 * KIBIBYTE);
+  tarn_pool_stats after = stats_of(p.pool);
+  ck_assert_uint_eq(after.misses, before.misses);
+  ck_assert_uint_eq(after.hits, before.hits + 2);
+  ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
+  give(all);
+  close_arena(&p);
+}
+
+START_TEST(holes_are_cut_and_joined) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_holes(arena_devices[i]);
+}
+END_TEST
+
+static void check_small_apart(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block large = take(p.pool, 100 * KIBIBYTE);
+  tarn_block small = take(p.pool, 64 * KIBIBYTE);
+  tarn_block tiny = take(p.pool, 1);
+  give(large);
+  // What is small does not go where large ones are.
+  tarn_block other = take(p.pool, 64 * KIBIBYTE);
+  ck_assert(other.address + other.size <= large.address ||
+            other.address >= large.address + large.size);
+  ck_assert_uint_eq(tiny.size, 512);
+  give(small);
+  give(tiny);
+  give(other);
+  close_arena(&p);
+}
+
+START_TEST(small_blocks_stay_apart_from_large_ones) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_small_apart(arena_devices[i]);
+}
+END_TEST
+
+static void check_alignments(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block blocks[64];
+  size_t count = 0;
+  for (size_t align = 1; align <= (size_t)8 * MIB; align *= 2) {
+    blocks[count++] = take_aligned(p.pool, 700, align);
+    if (align <= (size_t)2 * MIB)
+      blocks[count++] = take_aligned(p.pool, 70 * KIBIBYTE, align);
+  }
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < i; k++)
+      require(blocks[i].address + blocks[i].size <= blocks[k].address ||
+              blocks[k].address + blocks[k].size <= blocks[i].address);
+  }
+  assert_ok(tarn__front_check(p.pool));
+  for (size_t i = 0; i < count; i++)
+    give(blocks[i]);
+  close_arena(&p);
+}
+
+START_TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_alignments(arena_devices[i]);
+}
+END_TEST
+
+// Where there is no memory for another segment or page, what is open in the
+// other zone serves: the free bytes are enough.
+static void check_other_zone(const char *name) {
+  arena_place p = open_arena_of(4 * MIB, name, "arena_pool");
+  tarn_block small = take(p.pool, 4096);
+  assert_ok(tarn_pool_limit(p.pool, stats_of(p.pool).reserved_bytes));
+  tarn_block large = take(p.pool, 100 * KIBIBYTE);
+  ck_assert_uint_eq(stats_of(p.pool).failures, 0);
+  give(small);
+  small = take(p.pool, 4096);
+  give(large);
+  assert_ok(tarn__front_check(p.pool));
+  tarn_block fill = take(p.pool, 200 * KIBIBYTE);
+  give(small);
+  give(fill);
+  assert_ok(tarn_pool_limit(p.pool, 0));
+  close_arena(&p);
+}
+
+START_TEST(the_other_zone_serves_before_a_request_is_refused) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_other_zone(arena_devices[i]);
+}
+END_TEST
+
+// 900 bytes are small, the 1024 that they take are not.
+START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
+  arena_place p = open_arena("cpu:0", "arena_pool:small=1000");
+  tarn_block small = take(p.pool, 900);
+  tarn_block large = take(p.pool, 1025);
+  tarn_block neighbour = take(p.pool, 400);
+  give(small);
+  assert_ok(tarn__front_check(p.pool));
+  give(take(p.pool, 512));
+  give(neighbour);
+  give(large);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
+  fake.min_chunk = 128 * KIBIBYTE;
+  fake.padding = 100;
+  arena_place p = open_arena("fake:0", "arena_pool:page=512");
+  tarn_block a = take(p.pool, 1);
+  tarn_block b = take(p.pool, 100);
+  ck_assert_uint_eq(a.size, 128 * KIBIBYTE - 100);
+  ck_assert_uint_eq(b.address % (128 * KIBIBYTE), 0);
+  give(a);
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(small_is_an_option) {
+  arena_place p = open_arena("cpu:0", "arena_pool:small=0");
+  tarn_block a = take(p.pool, 100);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
+  ck_assert_uint_lt(
+      a.address > b.address ? a.address - b.address : b.address - a.address,
+      SIM_PAGE);
+  give(a);
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+// --- sizes -----------------------------------------------------------------
+
+static void check_sizes(const char *name) {
+  static const size_t most = SIZE_MAX / 2 + 1;
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block kept = take(p.pool, 1000);
+  refuse(p.pool, 0, 0, TARN_E_INVALID);
+  refuse(p.pool, SIZE_MAX, 0, TARN_E_INVALID);
+  refuse(p.pool, SIZE_MAX - 600, 0, TARN_FULL);
+  refuse(p.pool, most, 0, TARN_FULL);
+  refuse(p.pool, most / 2, 0, TARN_FULL);
+  refuse(p.pool, most / 2 - 512, 0, TARN_FULL);
+  refuse(p.pool, most / 2 - 512, most, TARN_FULL);
+  refuse(p.pool, 100, most, TARN_FULL);
+  refuse(p.pool, 100, 3, TARN_E_INVALID);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
+  give(take(p.pool, 1000));
+  give(kept);
+  close_arena(&p);
+}
+
+START_TEST(sizes_that_cannot_be_are_refused) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_sizes(arena_devices[i]);
+}
+END_TEST
+
+START_TEST(a_device_smaller_than_a_segment_is_used) {
+  arena_place p = open_arena_of((size_t)2 * MIB, "fake:0", "arena_pool");
+  tarn_block a = take(p.pool, 100);
+  tarn_block b = take(p.pool, 500 * KIBIBYTE);
+  refuse(p.pool, MIB, 0, TARN_FULL);
+  refuse(p.pool, 3 * (size_t)MIB, 0, TARN_FULL);
+  assert_error_says("there are only 2.00 MiB (2097152 bytes)");
+  give(a);
+  give(b);
+  // All of it, once the rest is given back.
+  give(take(p.pool, MIB - 4096));
+  close_arena(&p);
+}
+END_TEST
+
+// --- limits ----------------------------------------------------------------
+
+START_TEST(a_limit_below_a_segment_is_kept_to) {
+  arena_place p = open_arena("fake:0", "arena_pool");
+  assert_ok(tarn_pool_limit(p.pool, 512 * KIBIBYTE));
+  tarn_block a = take(p.pool, 300 * KIBIBYTE);
+  tarn_block b = take(p.pool, 100 * KIBIBYTE);
+  refuse(p.pool, 150 * KIBIBYTE, 0, TARN_FULL);
+  assert_error_says("limit");
+  ck_assert_uint_le(stats_of(p.pool).reserved_peak_bytes, 512 * KIBIBYTE);
+  give(a);
+  give(take(p.pool, 350 * KIBIBYTE));
+  give(b);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_limit_counts_pages) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
+  tarn_block a = take(p.pool, SIM_PAGE);
+  tarn_block b = take(p.pool, 1000);
+  refuse(p.pool, 2 * SIM_PAGE, 0, TARN_FULL);
+  assert_error_says("limit of 6.00 MiB (6291456 bytes)");
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 2 * SIM_PAGE);
+  give(a);
+  // Its page moves, and only one more comes.
+  tarn_block c = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  give(b);
+  give(c);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, 3 * SIM_PAGE);
+  close_arena(&p);
+}
+END_TEST
+
+// --- pages -----------------------------------------------------------------
+
+START_TEST(pages_move_from_hole_to_hole) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
+  tarn_block blocks[8];
+  for (int i = 0; i < 8; i++)
+    blocks[i] = take(p.pool, SIM_PAGE);
+  for (int i = 0; i < 8; i += 2)
+    give(blocks[i]);
+  // No hole is large enough, but all of them together are.
+  tarn_block large = take(p.pool, 4 * SIM_PAGE);
+  tarn_pool_stats stats = stats_of(p.pool);
+  ck_assert_uint_eq(stats.reserved_bytes, 8 * SIM_PAGE);
+  ck_assert_uint_eq(stats.device_allocs, 8);
+  ck_assert_uint_eq(available_on(p.device), p.available - 8 * SIM_PAGE);
+  // The small ones get theirs from there as well.
+  give(large);
+  tarn_block small = take(p.pool, 100);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 8 * SIM_PAGE);
+  give(small);
+  for (int i = 1; i < 8; i += 2)
+    give(blocks[i]);
+  close_arena(&p);
+}
+END_TEST
+
+// |page| or, if that is more, the device's own step.
+static void check_page(const char *strategy, size_t page) {
+  arena_place p = open_arena("sim:0", strategy);
+  size_t step = 0;
+  assert_ok(tarn_range_granularity(p.device, &step));
+  if (page < step) page = step;
+  tarn_block block = take(p.pool, 1000);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, page);
+  tarn_block more = take_aligned(p.pool, 5 * (size_t)MIB + 1, 4 * (size_t)MIB);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes % page, 0);
+  assert_ok(tarn__front_check(p.pool));
+  give(block);
+  give(more);
+  close_arena(&p);
+}
+
+START_TEST(pages_are_the_device_s_at_least) {
+  check_page("arena_pool:page=512", 512);
+  check_page("arena_pool:page=64K", 64 * KIBIBYTE);
+  check_page("arena_pool", 256 * KIBIBYTE);
+  check_page("arena_pool:page=2M", SIM_PAGE);
+  check_page("arena_pool:page=4M", 2 * SIM_PAGE);
+  check_page("arena_pool:page=16M", 8 * SIM_PAGE);
+}
+END_TEST
+
+// A page that nobody asked for is not too large for a device: what it has is
+// given out, and what it has not is refused like anywhere else.
+START_TEST(a_device_below_a_page_is_used_all_the_same) {
+  arena_place p = open_arena_of(64 * KIBIBYTE, "sim:0", "arena_pool");
+  refuse(p.pool, 64 * KIBIBYTE + 1, 0, TARN_FULL);
+  tarn_block block = take(p.pool, 64 * KIBIBYTE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 64 * KIBIBYTE);
+  refuse(p.pool, 1, 0, TARN_FULL);
+  give(block);
+  assert_status(tarn_pool_use(p.place, "arena_pool:page=512K"), TARN_E_INVALID);
+  assert_error_says("page=524288 is more than the 65536 bytes of sim:0");
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_page_that_is_none_is_refused) {
+  static const struct {
+    const char *strategy;
+    const char *says;
+  } cases[] = {
+      {"arena_pool:page=0", "page=0 is no power of two from 512 on"},
+      {"arena_pool:page=256", "page=256 is no power"},
+      {"arena_pool:page=3000", "page=3000 is no power"},
+      {"arena_pool:page=x", "page=x is no number"},
+      {"arena_pool:small=x", "small=x is no number"},
+      {"arena_pool:pages=4K", "no option 'pages'"},
+      {"arena_pool:page=128M", "page=134217728 is more than the 67108864"},
+      {"arena_pool:page=4611686018427387904", "is more than the 67108864"},
+  };
+  arena_place p = open_arena("sim:0", "no_pool");
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_status(tarn_pool_use(p.place, cases[i].strategy), TARN_E_INVALID);
+    assert_error_says(cases[i].says);
+    ck_assert_str_eq(stats_of(p.pool).strategy, "no_pool");
+  }
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(the_environment_can_name_it) {
+  setenv("TARN_POOL", "arena_pool:page=4M,small=1K", 1);
+  arena_place p = open_arena("sim:0", "no_pool");
+  assert_ok(tarn_pool_remove(p.place));
+  ck_assert_str_eq(stats_of(p.pool).strategy, "arena_pool");
+  give(take(p.pool, 2000));
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * (size_t)MIB);
+  close_arena(&p);
+  unsetenv("TARN_POOL");
+}
+END_TEST
+
+// --- streams ---------------------------------------------------------------
+
+static void check_streams(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *a = stream_on(&p);
+  tarn_stream *b = stream_on(&p);
+  tarn_block first = take_on(p.pool, 1000, a);
+  tarn_block second = take_on(p.pool, 1000, b);
+  give_on(first, a);
+  give_on(second, b);
+  // Each its own, though one hole would do for either.
+  tarn_block again_b = take_on(p.pool, 1000, b);
+  tarn_block again_a = take_on(p.pool, 1000, a);
+  ck_assert_uint_eq(again_a.address, first.address);
+  ck_assert_uint_eq(again_b.address, second.address);
+  ck_assert_uint_eq(stats_of(p.pool).stream_crossings, 0);
+  give_on(again_a, a);
+  give_on(again_b, b);
+  // Two that touch are of two streams: both have to be waited for.
+  size_t crossings = stats_of(p.pool).stream_crossings;
+  tarn_pool_stats stats = stats_of(p.pool);
+  tarn_block *all = calloc(20000, sizeof *all);
+  size_t count = 0;
+  while (stats_of(p.pool).misses == stats.misses)
+    all[count++] = take_on(p.pool, 1000, a);
+  ck_assert_uint_gt(stats_of(p.pool).stream_crossings, crossings);
+  while (count > 0)
+    give_on(all[--count], a);
+  free(all);
+  assert_ok(tarn_stream_destroy(a));
+  // What a stream that is gone has left is anybody's.
+  crossings = stats_of(p.pool).stream_crossings;
+  give_on(take_on(p.pool, 1000, b), b);
+  ck_assert_uint_le(stats_of(p.pool).stream_crossings, crossings + 1);
+  assert_ok(tarn_stream_destroy(b));
+  close_arena(&p);
+}
+
+START_TEST(each_stream_has_its_own_holes) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_streams(arena_devices[i]);
+}
+END_TEST
+
+// One page, or segment, in which the holes of many streams lie side by side.
+static void check_shared_page(const char *name, int streams) {
+  enum { MOST = 6 };
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *on[MOST];
+  tarn_block blocks[MOST];
+  char out[MOST][8];
+  for (int i = 0; i < streams; i++) {
+    on[i] = stream_on(&p);
+    blocks[i] = take_on(p.pool, 4096, on[i]);
+    memset(out[i], 0, sizeof out[i]);
+    assert_ok(tarn_copy_h2d(p.device, blocks[i].address, "written", 8, on[i]));
+    assert_ok(tarn_copy_d2h(p.device, out[i], blocks[i].address, 8, on[i]));
+  }
+  for (int i = 0; i < streams; i++)
+    give_on(blocks[i], on[i]);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_pool_trim(p.pool, 0));
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  for (int i = 0; i < streams; i++) {
+    ck_assert_str_eq(out[i], "written");
+    assert_ok(tarn_stream_destroy(on[i]));
+  }
+  close_arena(&p);
+}
+
+START_TEST(memory_that_two_streams_share_waits_for_both) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_shared_page(arena_devices[i], 2);
+}
+END_TEST
+
+START_TEST(memory_that_many_streams_share_waits_for_all_of_them) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_shared_page(arena_devices[i], 6);
+}
+END_TEST
+
+// Bins are large: streams that come and go share them.
+START_TEST(streams_that_are_gone_leave_no_bins_behind) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  tarn_block kept = take(p.pool, 1000);
+  size_t held = 0;
+  for (int i = 0; i < 200; i++) {
+    if (i == 10) held = tarn_host_memory();
+    tarn_stream *stream = stream_on(&p);
+    give_on(take_on(p.pool, 1000, stream), stream);
+    give_on(take_on(p.pool, 100 * KIBIBYTE, stream), stream);
+    assert_ok(tarn_stream_destroy(stream));
+  }
+  ck_assert_uint_le(tarn_host_memory(), held + 1024);
+  give(kept);
+  close_arena(&p);
+}
+END_TEST
+
+// --- forks -----------------------------------------------------------------
+
+// The child's end: 0 if all is as contracts.md has it.
+static int use_in_child(const arena_place *p, const tarn_block *block) {
+  tarn_block other;
+  if (tarn_pool_alloc(p->pool, 100, 0, NULL, &other) != TARN_E_STATE) return 1;
+  if (tarn_pool_free(block, NULL) != TARN_E_STATE) return 2;
+  if (tarn_pool_trim(p->pool, 0) != TARN_E_STATE) return 3;
+  size_t held = tarn_host_memory();
+  (void)tarn_device_close(p->device);
+  if (tarn_host_memory() > held) return 4;
+  return 0;
+}
+
+static void check_child(const char *name) {
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_block block = take(p.pool, 100 * KIBIBYTE);
+  give(take(p.pool, 3000));
+  pid_t child = fork();
+  if (child == 0) _exit(use_in_child(&p, &block));
+  int end = -1;
+  ck_assert_int_eq(waitpid(child, &end, 0), child);
+  ck_assert(WIFEXITED(end));
+  ck_assert_int_eq(WEXITSTATUS(end), 0);
+  give(block);
+  close_arena(&p);
+}
+
+START_TEST(a_child_of_fork_leaves_it_alone) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_child(arena_devices[i]);
+}
+END_TEST
+
+// --- replaced --------------------------------------------------------------
+
+static void check_replaced(const char *name) {
+  enum { COUNT = 12 };
+  arena_place p = open_arena(name, "arena_pool");
+  tarn_stream *stream = stream_on(&p);
+  tarn_block blocks[COUNT];
+  for (size_t i = 0; i < COUNT; i++)
+    blocks[i] = take_on(p.pool, i % 2 ? MIB : 3000, i % 3 ? stream : NULL);
+  give(take(p.pool, MIB));
+  size_t reserved = stats_of(p.pool).reserved_bytes;
+  assert_ok(tarn_pool_use(p.place, "page_unit_pool"));
+  ck_assert_uint_lt(stats_of(p.pool).reserved_bytes, reserved);
+  for (size_t i = 0; i < COUNT; i++) {
+    reserved = stats_of(p.pool).reserved_bytes;
+    give_on(blocks[i], i % 3 ? stream : NULL);
+    assert_ok(tarn__front_check(p.pool));
+    ck_assert_uint_le(stats_of(p.pool).reserved_bytes, reserved);
+  }
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&p.pool->replaced));
+  assert_ok(tarn_stream_destroy(stream));
+  close_arena(&p);
+}
+
+START_TEST(a_replaced_arena_drains) {
+  for (int i = 0; i < ARENA_DEVICES; i++)
+    check_replaced(arena_devices[i]);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: arena_pool");
+  ADD_CASE(suite, "blocks", holes_are_cut_and_joined,
+           small_blocks_stay_apart_from_large_ones,
+           the_other_zone_serves_before_a_request_is_refused,
+           blocks_are_aligned_as_asked_beyond_a_page_too,
+           a_block_comes_back_to_the_zone_that_it_came_from,
+           a_device_s_chunk_may_be_larger_than_small_blocks,
+           small_is_an_option);
+  ADD_CASE(suite, "sizes", sizes_that_cannot_be_are_refused,
+           a_device_smaller_than_a_segment_is_used,
+           a_limit_below_a_segment_is_kept_to, a_limit_counts_pages);
+  ADD_CASE(suite, "pages", pages_move_from_hole_to_hole,
+           pages_are_the_device_s_at_least,
+           a_device_below_a_page_is_used_all_the_same,
+           a_page_that_is_none_is_refused, the_environment_can_name_it);
+  ADD_CASE(suite, "streams", each_stream_has_its_own_holes,
+           memory_that_two_streams_share_waits_for_both,
+           memory_that_many_streams_share_waits_for_all_of_them,
+           streams_that_are_gone_leave_no_bins_behind,
+           a_child_of_fork_leaves_it_alone, a_replaced_arena_drains);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,366 @@
+// Faults in arena_pool: host memory and every call of the driver fail, one
+// after the other and all together, in a scenario that maps, moves and gives
+// back memory, on ranges and on segments.
+#include <stdio.h>
+
+#include "arena_kit.h"
+#include "support/faults.h"
+
+enum { BLOCKS = 24 };
+
+static struct {
+  tarn_device *device;
+  tarn_pool *pool;
+  tarn_stream *streams[3];  // the first is the host
+  tarn_block blocks[BLOCKS];
+  size_t count;
+  size_t errors;
+} run;
+
+// Whatever fails is an error with a text, and the books hold.
+static void note(tarn_status status) {
+  if (status == TARN_OK) return;
+  ck_assert_str_ne(tarn_last_error(), "");
+  run.errors++;
+}
+
+static void check_pool(void) {
+  assert_ok(tarn__front_check(run.pool));
+  require(stats_of(run.pool).live_blocks == run.count);
+}
+
+static void try_take(size_t size, size_t align, int stream) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  tarn_status status =
+      tarn_pool_alloc(run.pool, size, align, run.streams[stream], &block);
+  note(status);
+  if (status == TARN_OK) {
+    require(block.size >= size);
+    run.blocks[run.count++] = block;
+  } else {
+    assert_zero_block(block);
+  }
+  check_pool();
+}
+
+// Resizes the |index|-th block; it stays as it was if that fails.
+static void try_resize(size_t index, size_t size, int stream) {
+  if (index >= run.count) return;
+  tarn_block before = run.blocks[index];
+  tarn_status status =
+      tarn_pool_resize(&run.blocks[index], size, run.streams[stream]);
+  tarn_block after = run.blocks[index];
+  if (status != TARN_FULL) note(status);
+  require(after.address == before.address && after.id == before.id);
+  require(status == TARN_OK ? after.size >= size : after.size == before.size);
+  check_pool();
+}
+
+// Frees the |index|-th block, or the newest; that cannot fail to be done.
+static void drop(size_t index, int stream) {
+  if (run.count == 0) return;
+  if (index >= run.count) index = run.count - 1;
+  tarn_block block = run.blocks[index];
+  run.blocks[index] = run.blocks[--run.count];
+  note(tarn_pool_free(&block, run.streams[stream]));
+  check_pool();
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+}
+
+static void use_pool(void) {
+  for (int i = 0; i < 4; i++) {
+    try_take(3000, 0, i % 3);
+    try_take(500 * KIBIBYTE, 0, i % 3);
+  }
+  try_resize(7, (size_t)3 * MIB, 0);
+  try_resize(7, 300 * KIBIBYTE, 1);
+  try_resize(6, 100, 2);
+  for (int i = 0; i < 6; i++)
+    drop((size_t)i, i % 3);
+  try_take(1000 * KIBIBYTE, 0, 1);
+  try_take(100, (size_t)1 * MIB, 2);
+  try_resize(run.count - 2, (size_t)5 * MIB, 1);
+  try_resize(run.count - 1, (size_t)1 * MIB, 2);
+  drop(BLOCKS, 0);
+  drop(0, 0);
+  try_take(1000, 0, 0);
+  note(tarn_pool_trim(run.pool, 0));
+  check_pool();
+  try_take(900 * KIBIBYTE, 0, 2);
+  note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
+  check_pool();
+  try_take(70 * KIBIBYTE, 0, 1);
+  drop(0, 1);
+  drop(1, 2);
+  while (run.count > 0)
+    drop(0, (int)run.count % 3);
+}
+
+static void open_and_use(const char *name) {
+  memset(&run, 0, sizeof run);
+  if (tarn_device_open(name, &run.device) != TARN_OK) {
+    run.errors++;
+    return;
+  }
+  for (int i = 1; i < 3; i++)
+    note(tarn_stream_create(run.device, &run.streams[i]));
+  tarn_status status = tarn_pool_of(tarn_place_on(run.device), &run.pool);
+  note(status);
+  if (status == TARN_OK) use_pool();
+  for (int i = 1; i < 3; i++)
+    note(tarn_stream_destroy(run.streams[i]));
+}
+
+static void close_all(void) {
+  if (run.device == NULL) return;
+  tarn_status status = tarn_device_close(run.device);
+  ck_assert_int_ne(status, TARN_E_STATE);
+  note(status);
+}
+
+// --- on segments -----------------------------------------------------------
+
+static void fake_scenario(void *context) {
+  (void)context;
+  open_and_use("fake:0");
+  close_all();
+  ck_assert_uint_eq(fake_seen.open_devices, 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.streams, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+}
+
+static void prepare(const char *name) {
+  setenv("TARN_POOL", "arena_pool", 1);
+  faults_install();
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = ARENA_CAPACITY};
+  assert_ok(tarn_sim_configure(&options));
+  fake.capacity = ARENA_CAPACITY;
+  fake_add();
+  open_and_use(name);
+  close_all();
+  ck_assert_uint_eq(run.errors, 0);
+}
+
+START_TEST(nothing_is_lost_without_host_memory_on_segments) {
+  prepare("fake:0");
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 40);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_the_driver_fails_on_segments) {
+  prepare("fake:0");
+  fake.strikes = true;
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+  fake.misalign = 64;
+  prepare("fake:0");
+  fake.strikes = true;
+  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
+}
+END_TEST
+
+// --- on ranges -------------------------------------------------------------
+
+static void sim_scenario(void *context) {
+  (void)context;
+  open_and_use("sim:0");
+  close_all();
+}
+
+// The simulated device tells of what it lacks.
+static size_t missing_on_sim(void) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  size_t missing = ARENA_CAPACITY - available_on(device);
+  assert_ok(tarn_device_close(device));
+  return missing;
+}
+
+START_TEST(nothing_is_lost_without_host_memory_on_ranges) {
+  prepare("sim:0");
+  ck_assert_uint_gt(faults_sweep(sim_scenario, NULL), 40);
+  ck_assert_uint_eq(missing_on_sim(), 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+END_TEST
+
+// Runs with the |n|-th call failing; with all from there on if |onwards|. The
+// device is well again before it is closed.
+static size_t run_with_fault(size_t n, bool onwards) {
+  char plan[32];
+  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
+  assert_ok(tarn_sim_faults(plan));
+  open_and_use("sim:0");
+  assert_ok(tarn_sim_faults(NULL));
+  if (run.pool != NULL) {
+    (void)tarn_pool_trim(run.pool, 0);  // a range may not be empty
+    check_pool();
+    require(stats_of(run.pool).reserved_bytes == 0);
+    // The call that failed may be one that was to give pages back.
+    size_t missing = ARENA_CAPACITY - available_on(run.device);
+    require(onwards || missing <= 2 * SIM_PAGE);
+  }
+  close_all();
+  return run.errors;
+}
+
+static void sweep_sim(bool onwards) {
+  enum { QUIET = 40, MOST = 2000 };
+  size_t struck = 0;
+  size_t quiet = 0;
+  size_t n = 1;
+  for (; n < MOST && quiet < QUIET; n++) {
+    bool hit = run_with_fault(n, onwards) > 0;
+    struck += hit;
+    quiet = hit ? 0 : quiet + 1;
+  }
+  ck_assert_uint_lt(n, MOST);
+  ck_assert_uint_gt(struck, 50);
+}
+
+START_TEST(any_call_may_fail_on_ranges) {
+  prepare("sim:0");
+  sweep_sim(false);
+}
+END_TEST
+
+START_TEST(all_calls_may_fail_on_ranges) {
+  prepare("sim:0");
+  sweep_sim(true);
+}
+END_TEST
+
+// --- a device that fails ---------------------------------------------------
+
+// Nobody knows whether they are: they are in nobody's way then, and off the
+// books.
+START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
+  give(take(p.pool, 4 * SIM_PAGE));
+  assert_ok(tarn_pool_reset_peaks(p.pool));  // or more would be asked for
+  // A page of it is to move, and does not.
+  assert_ok(tarn_sim_faults("range_unmap@1"));
+  refuse(p.pool, 1000, 0, TARN_E_DEVICE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  tarn_block small = take(p.pool, 1000);
+  tarn_block rest = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 3 * SIM_PAGE);
+  give(rest);
+  assert_ok(tarn_sim_faults("range_unmap@1+"));
+  assert_status(tarn_pool_trim(p.pool, 0), TARN_E_DEVICE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_sim_faults(NULL));
+  give(take(p.pool, 3 * SIM_PAGE));
+  give(small);
+  (void)tarn_pool_trim(p.pool, 0);  // the range is not empty
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  give(take(p.pool, 3 * SIM_PAGE));
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+// |plan| makes one request fail; nothing comes of it.
+static void check_failed_growth(const char *plan, tarn_status expected) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults(plan));
+  refuse(p.pool, 5 * SIM_PAGE, 0, expected);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  ck_assert_uint_le(stats_of(p.pool).reserved_bytes, 6 * SIM_PAGE);
+  give(block);
+  give(kept);
+  close_arena(&p);
+}
+
+START_TEST(a_growth_that_fails_half_way_is_undone) {
+  check_failed_growth("memory_create@3+", TARN_FULL);
+  check_failed_growth("range_map@1", TARN_E_DEVICE);
+  check_failed_growth("range_map@4", TARN_E_DEVICE);
+  check_failed_growth("range_set_access@1", TARN_E_DEVICE);
+}
+END_TEST
+
+START_TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  tarn_block kept = take(p.pool, SIM_PAGE / 2);
+  assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
+  refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_block block = take(p.pool, 5 * SIM_PAGE);
+  give(block);
+  give(kept);
+  assert_ok(tarn_pool_trim(p.pool, 0));  // the driver can, by now
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(available_on(p.device), p.available);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  tarn_stream *a = stream_on(&p);
+  tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
+  refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
+  give_on(take_on(p.pool, ARENA_CAPACITY / 2, a), a);
+  // In use by a stream, in two places: taken back all the same.
+  give_on(kept, a);
+  tarn_block all = take(p.pool, ARENA_CAPACITY);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ARENA_CAPACITY);
+  give(all);
+  assert_ok(tarn_stream_destroy(a));
+  close_arena(&p);
+}
+END_TEST
+
+// A device that is closed gives all back, be there host memory or not.
+START_TEST(closing_needs_no_host_memory) {
+  faults_install();
+  for (int i = 1; i < ARENA_DEVICES; i++) {
+    arena_place p = open_arena(arena_devices[i], "arena_pool");
+    tarn_stream *a = stream_on(&p);
+    tarn_stream *keeper = NULL;
+    tarn_device *same = p.device;
+    for (int k = 0; k < 20; k++) {
+      tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
+      tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
+      give_on(block, k % 2 ? a : NULL);
+      give_on(large, a);
+    }
+    assert_ok(tarn_stream_create(same, &keeper));
+    faults_arm(1, FAULTS_FROM_NOW);
+    assert_ok(tarn_pool_trim(p.pool, 0));
+    (void)faults_disarm();
+    ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+    assert_ok(tarn_stream_destroy(a));
+    assert_ok(tarn_stream_destroy(keeper));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: faults in arena_pool");
+  ADD_CASE(suite, "segments", nothing_is_lost_without_host_memory_on_segments,
+           nothing_is_lost_when_the_driver_fails_on_segments,
+           nothing_is_lost_when_addresses_are_not_aligned);
+  ADD_CASE(suite, "ranges", nothing_is_lost_without_host_memory_on_ranges,
+           any_call_may_fail_on_ranges, all_calls_may_fail_on_ranges);
+  ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_are_given_up,
+           a_growth_that_fails_half_way_is_undone,
+           what_can_neither_be_mapped_nor_unmapped_is_unmapped_later,
+           a_full_device_is_full_and_its_idle_pages_are_found,
+           closing_needs_no_host_memory);
+  return run_pool_suite(suite);
+}

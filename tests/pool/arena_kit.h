@@ -1,0 +1,89 @@
+// test_pool_arena_kit.h - arena_pool on the devices that it works on, each in
+// its way: on ranges where there are some, else on segments.
+#ifndef TARN_TESTS_TEST_POOL_ARENA_KIT_H_
+#define TARN_TESTS_TEST_POOL_ARENA_KIT_H_
+
+#include "kit.h"
+#include "support/fake_plugin.h"
+#include "tarn/range.h"
+#include "tarn/sim.h"
+
+static const size_t KIBIBYTE = 1024;
+static const size_t SIM_PAGE = (size_t)2 * MIB;
+static const size_t ARENA_CAPACITY = (size_t)64 * MIB;
+
+typedef struct arena_place {
+  const char *name;
+  tarn_device *device;
+  tarn_place place;
+  tarn_pool *pool;
+  size_t available;  // of sim, before anything was taken
+} arena_place;
+
+static const char *const arena_devices[] = {"cpu:0", "sim:0", "fake:0"};
+enum { ARENA_DEVICES = 3 };
+
+static inline size_t available_on(tarn_device *device) {
+  size_t total = 0;
+  size_t available = 0;
+  assert_ok(tarn_device_memory(device, &total, &available));
+  return available;
+}
+
+// |capacity| is that of the device, but for cpu:0; of sim:0 only the first
+// time.
+static inline arena_place open_arena_of(size_t capacity, const char *name,
+                                        const char *strategy) {
+  arena_place p = {.name = name};
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = capacity};
+  tarn_status status = tarn_sim_configure(&options);
+  ck_assert(status == TARN_OK || status == TARN_E_STATE);
+  fake.capacity = capacity;
+  if (strcmp(name, "fake:0") == 0) fake_add();
+  assert_ok(tarn_device_open(name, &p.device));
+  p.place = strcmp(name, "cpu:0") == 0 ? TARN_HOST : tarn_place_on(p.device);
+  p.available = available_on(p.device);
+  assert_ok(tarn_pool_use(p.place, strategy));
+  p.pool = pool_at(p.place);
+  return p;
+}
+
+static inline arena_place open_arena(const char *name, const char *strategy) {
+  return open_arena_of(ARENA_CAPACITY, name, strategy);
+}
+
+// All blocks have been freed: nothing may be left.
+static inline void close_arena(arena_place *p) {
+  assert_ok(tarn__front_check(p->pool));
+  assert_ok(tarn_pool_trim(p->pool, 0));
+  tarn_pool_stats stats = stats_of(p->pool);
+  ck_assert_uint_eq(stats.live_blocks, 0);
+  ck_assert_uint_eq(stats.reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&p->pool->replaced));
+  if (strcmp(p->name, "sim:0") == 0) {
+    ck_assert_uint_eq(available_on(p->device), p->available);
+  }
+  assert_ok(tarn_device_close(p->device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+static inline tarn_stream *stream_on(const arena_place *p) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(p->device, &stream));
+  return stream;
+}
+
+// The request is answered with |expected|, and nothing comes of it.
+static inline void refuse(tarn_pool *pool, size_t size, size_t align,
+                          tarn_status expected) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  assert_status(tarn_pool_alloc(pool, size, align, NULL, &block), expected);
+  assert_zero_block(block);
+  assert_ok(tarn__front_check(pool));
+}
+
+#endif  // TARN_TESTS_TEST_POOL_ARENA_KIT_H_

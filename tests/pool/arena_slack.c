@@ -1,0 +1,157 @@
+// What arena_pool may hold beyond its live peak before pages move: the option,
+// its default, the limit, and a device that has no more.
+#include "arena_kit.h"
+
+enum { PAGES = 8 };
+
+// Every second page of eight is a hole then.
+static arena_place open_with_holes(const char *strategy, tarn_block *blocks) {
+  arena_place p = open_arena("sim:0", strategy);
+  for (int i = 0; i < PAGES; i++)
+    blocks[i] = take(p.pool, SIM_PAGE);
+  for (int i = 0; i < PAGES; i += 2)
+    give(blocks[i]);
+  return p;
+}
+
+static void close_with_holes(arena_place *p, const tarn_block *blocks) {
+  for (int i = 1; i < PAGES; i += 2)
+    give(blocks[i]);
+  close_arena(p);
+}
+
+// A block of |size|, which fits in no hole: |more| pages are new.
+static void check_new_pages(const char *strategy, size_t limit, size_t size,
+                            size_t more) {
+  tarn_block blocks[PAGES];
+  arena_place p = open_with_holes(strategy, blocks);
+  assert_ok(tarn_pool_limit(p.pool, limit * SIM_PAGE));
+  tarn_block block = take(p.pool, size);
+  tarn_pool_stats stats = stats_of(p.pool);
+  ck_assert_uint_eq(stats.reserved_bytes, (PAGES + more) * SIM_PAGE);
+  ck_assert_uint_eq(stats.device_allocs, PAGES + more);
+  ck_assert_uint_eq(stats.device_frees, 0);
+  ck_assert_uint_eq(available_on(p.device),
+                    p.available - (PAGES + more) * SIM_PAGE);
+  assert_ok(tarn__front_check(p.pool));
+  give(block);
+  assert_ok(tarn_pool_limit(p.pool, 0));
+  close_with_holes(&p, blocks);
+}
+
+// Of all pages that a block lacks, or of none.
+START_TEST(holes_keep_their_pages_within_the_slack) {
+  check_new_pages("arena_pool:page=2M,slack=0", 0, 4 * SIM_PAGE, 0);
+  check_new_pages("arena_pool:page=2M,slack=7M", 0, 4 * SIM_PAGE, 0);
+  check_new_pages("arena_pool:page=2M,slack=8M", 0, 4 * SIM_PAGE, 4);
+  check_new_pages("arena_pool:page=2M,slack=1G", 0, 4 * SIM_PAGE, 4);
+}
+END_TEST
+
+// 2% of 16 MiB are less than that. The small block lacks a page.
+START_TEST(the_slack_is_two_mebibytes_at_least) {
+  check_new_pages("arena_pool:page=2M", 0, 1000, 1);
+  check_new_pages("arena_pool:page=2M", 0, 2 * SIM_PAGE, 0);
+}
+END_TEST
+
+// 2% of 200 MiB are two pages.
+START_TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
+  arena_place p =
+      open_arena_of((size_t)512 * MIB, "sim:0", "arena_pool:page=2M");
+  enum { MANY = 100 };
+  tarn_block blocks[MANY];
+  for (int i = 0; i < MANY; i++)
+    blocks[i] = take(p.pool, SIM_PAGE);
+  for (int i = 0; i < MANY; i += 2)
+    give(blocks[i]);
+  tarn_block large = take(p.pool, 2 * SIM_PAGE);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, (MANY + 2) * SIM_PAGE);
+  tarn_block small = take(p.pool, 1000);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, (MANY + 2) * SIM_PAGE);
+  give(large);
+  give(small);
+  for (int i = 1; i < MANY; i += 2)
+    give(blocks[i]);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(a_limit_goes_before_the_slack) {
+  const char *strategy = "arena_pool:page=2M,slack=1G";
+  check_new_pages(strategy, PAGES + 4, 4 * SIM_PAGE, 4);
+  check_new_pages(strategy, PAGES + 3, 4 * SIM_PAGE, 0);
+  check_new_pages(strategy, PAGES, 4 * SIM_PAGE, 0);
+}
+END_TEST
+
+START_TEST(holes_serve_when_the_device_has_no_more) {
+  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
+  enum { ALL = 32 };
+  tarn_block blocks[ALL];
+  for (int i = 0; i < ALL; i++)
+    blocks[i] = take(p.pool, SIM_PAGE);
+  for (int i = 0; i < ALL; i += 2)
+    give(blocks[i]);
+  tarn_block large = take(p.pool, ALL / 2 * SIM_PAGE);
+  tarn_pool_stats stats = stats_of(p.pool);
+  ck_assert_uint_eq(stats.reserved_bytes, ALL * SIM_PAGE);
+  ck_assert_uint_eq(stats.device_frees, 0);
+  ck_assert_uint_eq(stats.failures, 0);
+  refuse(p.pool, SIM_PAGE, 0, TARN_FULL);
+  give(large);
+  for (int i = 1; i < ALL; i += 2)
+    give(blocks[i]);
+  close_arena(&p);
+}
+END_TEST
+
+// Requests of two sizes by turns, of which neither fits in the other's holes.
+static uint64_t misses_of_a_step(const arena_place *p) {
+  tarn_block blocks[PAGES];
+  uint64_t before = stats_of(p->pool).misses;
+  for (int i = 0; i < PAGES; i++)
+    blocks[i] = take(p->pool, SIM_PAGE);
+  for (int i = 0; i < PAGES; i += 2)
+    give(blocks[i]);
+  tarn_block large = take(p->pool, 4 * SIM_PAGE);
+  for (int i = 1; i < PAGES; i += 2)
+    give(blocks[i]);
+  give(large);
+  return stats_of(p->pool).misses - before;
+}
+
+static uint64_t misses_when_steady(const char *strategy) {
+  arena_place p = open_arena("sim:0", strategy);
+  uint64_t misses = 0;
+  for (int i = 0; i < 4; i++)
+    misses = misses_of_a_step(&p);
+  close_arena(&p);
+  return misses;
+}
+
+START_TEST(a_step_that_comes_again_moves_nothing) {
+  ck_assert_uint_eq(misses_when_steady("arena_pool:page=2M,slack=8M"), 0);
+}
+END_TEST
+
+START_TEST(a_slack_that_is_none) {
+  arena_place p = open_arena("cpu:0", "arena_pool");
+  assert_status(tarn_pool_use(p.place, "arena_pool:slack=2%"), TARN_E_INVALID);
+  assert_error_says("slack=2%");
+  assert_ok(tarn_pool_use(p.place, "arena_pool:slack=9999999999999999999"));
+  give(take(p.pool, MIB));
+  close_arena(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: arena_pool's slack");
+  ADD_CASE(suite, "slack", holes_keep_their_pages_within_the_slack,
+           the_slack_is_two_mebibytes_at_least,
+           the_slack_is_a_fiftieth_of_a_large_peak,
+           a_limit_goes_before_the_slack,
+           holes_serve_when_the_device_has_no_more,
+           a_step_that_comes_again_moves_nothing, a_slack_that_is_none);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,381 @@
+// async_pool, and no_pool on drivers that keep what is given back: memory in
+// the order of streams. The fake device runs a stream only when somebody waits
+// for it, so that what was queued is seen not to have happened.
+#include <stdio.h>
+
+#include "kit.h"
+#include "support/fake_extension.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+
+enum { SIZE = 5120 };  // a multiple of the chunk
+
+static tarn_device *device;
+static tarn_pool *pool;
+static tarn_stream *a;
+static tarn_stream *b;
+
+static const uint64_t ASYNC =
+    FAKE_SLOT(allocate_async) | FAKE_SLOT(deallocate_async);
+
+static void open_at(const char *name, const char *strategy) {
+  fake_add();
+  assert_ok(tarn_device_open(name, &device));
+  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  pool = pool_at(tarn_place_on(device));
+  assert_ok(tarn_stream_create(device, &a));
+  assert_ok(tarn_stream_create(device, &b));
+  fake_ext_seen.called = 0;
+}
+
+static void open_fake(const char *strategy) {
+  fake_ext.there = true;
+  open_at("fake:0", strategy);
+}
+
+// All blocks have been freed: nothing may be left.
+static void close_all(void) {
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_stream_destroy(b));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
+}
+
+static uint64_t called(void) {
+  uint64_t slots = fake_ext_seen.called & ASYNC;
+  fake_ext_seen.called = 0;
+  return slots;
+}
+
+START_TEST(both_are_queued) {
+  open_fake("async_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  ck_assert_uint_eq(called(), FAKE_SLOT(allocate_async));
+  ck_assert_uint_eq(block.size, SIZE);
+  give_on(block, a);
+  ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
+  ck_assert_uint_eq(fake_seen.live_blocks, 1);
+  ck_assert_uint_eq(fake_seen.waits, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  assert_ok(tarn_stream_synchronize(a));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+START_TEST(without_a_stream_nothing_is) {
+  open_fake("async_pool");
+  tarn_block block = take(pool, SIZE);
+  give(block);
+  ck_assert_uint_eq(called(), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+// The host has used it last, but it came in the stream's order: it goes back in
+// that order too.
+START_TEST(what_the_host_frees_goes_back_behind_the_stream) {
+  open_fake("async_pool");
+  give(take_on(pool, SIZE, a));
+  ck_assert_uint_eq(called(), ASYNC);
+  ck_assert_uint_eq(fake_seen.live_blocks, 1);
+  assert_ok(tarn_stream_synchronize(a));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+START_TEST(another_stream_frees_behind_the_first) {
+  char out[8] = "";
+  open_fake("async_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  assert_ok(tarn_copy_h2d(device, block.address, "first  ", 8, a));
+  assert_ok(tarn_copy_d2h(device, out, block.address, 8, a));
+  give_on(block, b);
+  ck_assert_uint_eq(called(), ASYNC);
+  ck_assert_uint_eq(fake_seen.live_blocks, 1);
+  assert_ok(tarn_stream_synchronize(b));
+  ck_assert_str_eq(out, "first  ");
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+START_TEST(a_stream_that_is_gone_has_nothing_to_queue) {
+  open_fake("async_pool");
+  tarn_stream *gone = NULL;
+  assert_ok(tarn_stream_create(device, &gone));
+  tarn_block block = take_on(pool, SIZE, gone);
+  assert_ok(tarn_stream_destroy(gone));
+  called();
+  give(block);
+  ck_assert_uint_eq(called(), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+START_TEST(a_stream_of_another_device_is_waited_for) {
+  open_fake("async_pool");
+  tarn_device *other = NULL;
+  tarn_stream *theirs = NULL;
+  assert_ok(tarn_device_open("fake:1", &other));
+  assert_ok(tarn_stream_create(other, &theirs));
+  tarn_place place = {device, TARN_PLACE_HOST};
+  assert_ok(tarn_pool_use(place, "async_pool"));
+  tarn_block block = take_on(pool_at(place), SIZE, theirs);
+  give_on(block, theirs);
+  ck_assert_uint_eq(called(), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.waits, 1);
+  assert_ok(tarn_stream_destroy(theirs));
+  assert_ok(tarn_device_close(other));
+  close_all();
+}
+END_TEST
+
+START_TEST(larger_alignment_is_found_within) {
+  fake_ext.misalign = 256;
+  open_fake("async_pool");
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, SIZE, 8192, a, &block));
+  ck_assert_uint_eq(block.address % 8192, 0);
+  ck_assert_uint_eq(called(), ASYNC);  // it did not fit at first
+  give_on(block, a);
+  ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
+  close_all();
+}
+END_TEST
+
+START_TEST(a_driver_that_cannot_is_asked_at_once) {
+  fake_ext.refusing = ASYNC;
+  fake_ext.answer = TARN_E_UNSUPPORTED;
+  open_fake("async_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  give_on(block, a);
+  ck_assert_uint_eq(called(), ASYNC);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.waits, 1);
+  close_all();
+}
+END_TEST
+
+START_TEST(what_cannot_be_queued_goes_back_all_the_same) {
+  open_fake("async_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  fake_ext.refusing = FAKE_SLOT(deallocate_async);
+  fake_ext.answer = TARN_E_NOMEM;
+  give_on(block, a);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  close_all();
+}
+END_TEST
+
+START_TEST(a_failure_of_the_driver) {
+  open_fake("async_pool");
+  fake_ext.refusing = FAKE_SLOT(allocate_async);
+  fake_ext.answer = TARN_E_DEVICE;
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, SIZE, 0, a, &none), TARN_E_DEVICE);
+  assert_zero_block(none);
+  ck_assert_uint_eq(stats_of(pool).failures, 1);
+  fake_ext.refusing = 0;
+  // It sticks to that stream, on which nothing is queued any more.
+  called();
+  tarn_block block = take_on(pool, SIZE, a);
+  give_on(block, a);
+  ck_assert_uint_eq(called(), 0);
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  assert_status(tarn_stream_destroy(a), TARN_E_DEVICE);
+  a = NULL;
+  close_all();
+}
+END_TEST
+
+// What is on its way back is waited for before a request fails.
+START_TEST(a_device_that_is_used_up_is_waited_for) {
+  fake.capacity = 3 * SIZE;
+  open_fake("async_pool");
+  give_on(take_on(pool, 2 * SIZE, a), a);
+  ck_assert_uint_eq(fake_seen.live_blocks, 1);
+  tarn_block block = take_on(pool, 2 * SIZE, b);
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, 2 * SIZE, 0, b, &none), TARN_FULL);
+  assert_zero_block(none);
+  give_on(block, b);
+  close_all();
+}
+END_TEST
+
+START_TEST(a_limit_is_kept) {
+  open_fake("async_pool");
+  assert_ok(tarn_pool_limit(pool, SIZE));
+  tarn_block none;
+  tarn_block block = take_on(pool, SIZE, a);
+  assert_status(tarn_pool_alloc(pool, 1, 0, a, &none), TARN_FULL);
+  give_on(block, a);
+  give_on(take_on(pool, SIZE, a), a);
+  close_all();
+}
+END_TEST
+
+START_TEST(replaced_it_still_queues) {
+  open_fake("async_pool");
+  tarn_block block = take_on(pool, SIZE, a);
+  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  called();
+  give_on(block, a);
+  ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
+  ck_assert(tarn_list_empty(&pool->replaced));
+  close_all();
+}
+END_TEST
+
+START_TEST(it_has_no_options) {
+  open_fake("async_pool");
+  assert_status(tarn_pool_use(tarn_place_on(device), "async_pool:page=4K"),
+                TARN_E_INVALID);
+  assert_error_says("async_pool");
+  close_all();
+}
+END_TEST
+
+// --- no_pool ---------------------------------------------------------------
+
+START_TEST(no_pool_leaves_it_to_a_driver_that_retains) {
+  fake_ext.flags = TARN_EXT_RETAINS;
+  open_fake("no_pool");
+  give_on(take_on(pool, SIZE, a), a);
+  ck_assert_uint_eq(called(), ASYNC);
+  ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
+  close_all();
+}
+END_TEST
+
+START_TEST(no_pool_gives_back_at_once_elsewhere) {
+  open_fake("no_pool");
+  give_on(take_on(pool, SIZE, a), a);
+  ck_assert_uint_eq(called(), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.waits, 1);
+  close_all();
+}
+END_TEST
+
+// Its pinned host memory is not what the driver gives in a stream's order.
+START_TEST(other_places_are_asked_at_once) {
+  open_fake("async_pool");
+  tarn_place place = {device, TARN_PLACE_HOST};
+  assert_ok(tarn_pool_use(place, "async_pool"));
+  give_on(take_on(pool_at(place), SIZE, a), a);
+  ck_assert_uint_eq(called(), 0);
+  close_all();
+}
+END_TEST
+
+// --- on every device -------------------------------------------------------
+
+static const char *const everywhere[] = {"cpu:0", "sim:0", "fake:0"};
+
+START_TEST(contents_are_kept_on_every_device) {
+  enum { ROUNDS = 100, BLOCKS = 8, BYTES = 3000 };
+  unsigned char in[BYTES];
+  unsigned char out[BLOCKS][BYTES];
+  fake_ext.there = true;
+  open_at(everywhere[_i], "async_pool");
+  for (int round = 0; round < ROUNDS; round++) {
+    tarn_stream *stream = round % 2 ? a : b;
+    memset(in, round, BYTES);
+    memset(out, 0xff, sizeof out);
+    for (int i = 0; i < BLOCKS; i++) {
+      tarn_block block = take_on(pool, BYTES, stream);
+      assert_ok(tarn_copy_h2d(device, block.address, in, BYTES, stream));
+      assert_ok(tarn_copy_d2h(device, out[i], block.address, BYTES, stream));
+      give_on(block, i % 3 ? stream : a);
+    }
+    assert_ok(tarn_stream_synchronize(stream));
+    for (int i = 0; i < BLOCKS; i++)
+      require(memcmp(in, out[i], BYTES) == 0);
+  }
+  ck_assert_uint_eq(stats_of(pool).misses, ROUNDS * BLOCKS);
+  close_all();
+}
+END_TEST
+
+// --- faults ----------------------------------------------------------------
+
+static void scenario(void *strategy) {
+  tarn_block blocks[4] = {0};
+  device = NULL;
+  a = b = NULL;
+  if (tarn_device_open("fake:0", &device) != TARN_OK) return;
+  (void)!tarn_stream_create(device, &a);
+  (void)!tarn_stream_create(device, &b);
+  (void)!tarn_pool_use(tarn_place_on(device), strategy);
+  if (tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK) {
+    for (size_t i = 0; i < 4; i++) {
+      tarn_status status = tarn_pool_alloc(pool, SIZE, i == 2 ? 8192 : 0,
+                                           i % 2 ? a : b, &blocks[i]);
+      if (status != TARN_OK) assert_zero_block(blocks[i]);
+      if (i == 1 && blocks[0].pool != NULL) {
+        (void)tarn_pool_free(&blocks[0], a);
+        blocks[0].pool = NULL;
+      }
+      assert_ok(tarn__front_check(pool));
+    }
+    for (size_t i = 0; i < 4; i++)
+      if (blocks[i].pool != NULL) (void)tarn_pool_free(&blocks[i], b);
+    assert_ok(tarn__front_check(pool));
+    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  }
+  (void)tarn_stream_destroy(a);
+  (void)tarn_stream_destroy(b);
+  ck_assert_int_ne(tarn_device_close(device), TARN_E_STATE);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+}
+
+START_TEST(nothing_is_lost_when_something_fails) {
+  static char strategy[] = "async_pool";
+  fake_ext.there = true;
+  fake.capacity = 4 * SIZE;
+  fake.misalign = 256;
+  faults_install();
+  fake_add();
+  scenario(strategy);
+  fake.strikes = true;
+  size_t count = faults_sweep(scenario, strategy);
+  printf("async_pool: %zu faults\n", count);
+  fflush(stdout);
+  ck_assert_uint_gt(count, 100);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: async_pool");
+  ADD_CASE(suite, "order", both_are_queued, without_a_stream_nothing_is,
+           what_the_host_frees_goes_back_behind_the_stream,
+           another_stream_frees_behind_the_first,
+           a_stream_that_is_gone_has_nothing_to_queue,
+           a_stream_of_another_device_is_waited_for,
+           larger_alignment_is_found_within, replaced_it_still_queues);
+  ADD_CASE(suite, "refusals", a_driver_that_cannot_is_asked_at_once,
+           what_cannot_be_queued_goes_back_all_the_same,
+           a_failure_of_the_driver, a_device_that_is_used_up_is_waited_for,
+           a_limit_is_kept, it_has_no_options);
+  ADD_CASE(suite, "no_pool", no_pool_leaves_it_to_a_driver_that_retains,
+           no_pool_gives_back_at_once_elsewhere,
+           other_places_are_asked_at_once);
+  TCase *everywhere_case = tcase_create("everywhere");
+  tcase_add_loop_test(everywhere_case, contents_are_kept_on_every_device, 0, 3);
+  suite_add_tcase(suite, everywhere_case);
+  ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails);
+  return run_pool_suite(suite);
+}

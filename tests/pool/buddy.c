@@ -1,0 +1,475 @@
+// buddy_pool: chunks of the device and their sizes, halves that join again, and
+// what is left when something fails.
+#include <stdio.h>
+
+#include "buddy_kit.h"
+#include "device/plugin.h"
+#include "pool/buddies.h"
+#include "support/faults.h"
+
+// --- sizes -----------------------------------------------------------------
+
+START_TEST(a_block_is_padded_and_rounded_up) {
+  fake.padding = 40;
+  open_fake("buddy_pool");
+  static const size_t sizes[] = {1, 215, 216, 217, 1000, 4096 - 40, 100000};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    tarn_block block = take(pool, sizes[i]);
+    ck_assert_uint_eq(block.size, (sizes[i] + 40 + 255) / 256 * 256 - 40);
+    ck_assert_uint_eq(block.address % 256, 0);
+    give(block);
+  }
+  ck_assert_uint_eq(reserved(), MIB);  // the padding is inside
+  close_fake();
+}
+END_TEST
+
+START_TEST(the_first_chunk_and_later_ones) {
+  open_fake("buddy_pool:init=512K,realloc=128K,max=256K");
+  tarn_block first = take(pool, 256 * KIB);
+  ck_assert_uint_eq(reserved(), 512 * KIB);
+  tarn_block second = take(pool, 256 * KIB);
+  ck_assert_uint_eq(reserved(), 512 * KIB);
+  tarn_block third = take(pool, 100 * KIB);
+  ck_assert_uint_eq(reserved(), 640 * KIB);
+  tarn_block fourth = take(pool, 200 * KIB);  // what it needs, if that is more
+  ck_assert_uint_eq(reserved(), 896 * KIB);
+  tarn_pool_stats stats = stats_of(pool);
+  ck_assert_uint_eq(stats.device_allocs, 3);
+  ck_assert_uint_eq(stats.misses, 3);
+  ck_assert_uint_eq(stats.hits, 1);
+  give(first);
+  give(second);
+  give(third);
+  give(fourth);
+  close_fake();
+}
+END_TEST
+
+START_TEST(sizes_are_the_devices_own) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
+  open_fake("buddy_pool");
+  tarn_block small = take(pool, 1);
+  ck_assert_uint_eq(small.size, 256);
+  ck_assert_uint_eq(reserved(), MIB);
+  tarn_block large = take(pool, MIB + 1);  // more than max_chunk
+  ck_assert_uint_eq(reserved(), 2 * MIB + 256);
+  give(large);
+  ck_assert_uint_eq(reserved(), MIB);
+  give(small);
+  ck_assert_uint_eq(reserved(), MIB);
+  close_fake();
+}
+END_TEST
+
+START_TEST(without_a_largest_chunk_nothing_is_kept) {
+  fake.size_answer = C_ERROR;
+  fake.capacity = 64 * MIB;
+  open_fake("buddy_pool");
+  tarn_block block = take(pool, 1000);
+  ck_assert_uint_eq(reserved(), 1024);
+  give(block);
+  ck_assert_uint_eq(reserved(), 0);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 1);
+  close_fake();
+}
+END_TEST
+
+START_TEST(a_refused_chunk_is_halved) {
+  fake.capacity = 1400 * KIB;
+  open_fake("buddy_pool:init=1M,realloc=1M");
+  tarn_block whole = take(pool, MIB);
+  tarn_block more = take(pool, 100 * KIB);  // 1M, 512K, then 256K
+  ck_assert_uint_eq(reserved(), MIB + 256 * KIB);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 4);
+  ck_assert_uint_eq(stats_of(pool).misses, 2);
+  give(whole);
+  give(more);
+  close_fake();
+}
+END_TEST
+
+START_TEST(a_limit_halves_as_well) {
+  open_fake("buddy_pool:init=1M,realloc=1M");
+  assert_ok(tarn_pool_limit(pool, 300 * KIB));
+  tarn_block block = take(pool, 100 * KIB);
+  ck_assert_uint_eq(reserved(), 256 * KIB);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
+  give(block);
+  close_fake();
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_refused) {
+  fake.capacity = 600 * KIB;
+  open_fake("buddy_pool:init=1M,realloc=1M,max=1M");
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, 700 * KIB, 0, NULL, &none), TARN_FULL);
+  assert_zero_block(none);
+  ck_assert_uint_eq(reserved(), 0);
+  // Its power of two is not there, but it is itself.
+  tarn_block block = take(pool, 550 * KIB);
+  ck_assert_uint_eq(reserved(), 550 * KIB);
+  give(block);
+  ck_assert_uint_eq(reserved(), 0);
+  // The first chunk has not been had yet.
+  give(take(pool, 1));
+  ck_assert_uint_eq(reserved(), 512 * KIB);
+  close_fake();
+}
+END_TEST
+
+// A chunk in which it could be aligned is not there, but it alone is.
+START_TEST(an_aligned_block_alone) {
+  fake.capacity = 300 * KIB;
+  open_fake("buddy_pool:max=1M");
+  tarn_block block;
+  assert_ok(tarn_pool_alloc(pool, 256 * KIB, 8 * KIB, NULL, &block));
+  ck_assert_uint_eq(block.address % (8 * KIB), 0);
+  ck_assert_uint_le(reserved(), 264 * KIB);
+  give(block);
+  ck_assert_uint_eq(reserved(), 0);
+  close_fake();
+}
+END_TEST
+
+// A chunk that is sure to have one would be twice the alignment.
+START_TEST(a_block_at_a_large_alignment_is_alone) {
+  fake.capacity = (size_t)4 << 30;
+  fake.missing =
+      FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+  open_fake("buddy_pool");
+  for (int bits = 26; bits <= 30; bits++) {
+    size_t align = (size_t)1 << bits;
+    tarn_block block;
+    assert_ok(tarn_pool_alloc(pool, 4096, align, NULL, &block));
+    ck_assert_uint_eq(block.address % align, 0);
+    ck_assert_uint_le(reserved(), align + 4096);
+    give(block);
+    ck_assert_uint_eq(reserved(), 0);
+  }
+  close_fake();
+}
+END_TEST
+
+// However large, also where the sum is more than any power of two.
+START_TEST(an_alignment_that_nobody_has_is_refused) {
+  fake_add();
+  static const char *const places[] = {"fake:0", "cpu:0"};
+  for (size_t i = 0; i < 4; i++) {
+    tarn_pool_options options = {.struct_size = sizeof options,
+                                 .strategy = "buddy_pool",
+                                 .flags = i % 2 != 0 ? TARN_POOL_DRY : 0};
+    assert_ok(tarn_device_open(places[i / 2], &device));
+    assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
+    for (int bits = 62; bits <= 63; bits++) {
+      tarn_block none;
+      assert_status(tarn_pool_alloc(pool, 5000, (size_t)1 << bits, NULL, &none),
+                    TARN_FULL);
+      assert_zero_block(none);
+    }
+    ck_assert_uint_eq(reserved(), 0);
+    assert_ok(tarn_pool_destroy(pool));
+    assert_ok(tarn_device_close(device));
+  }
+}
+END_TEST
+
+START_TEST(memory_that_is_free_goes_back_before_a_request_fails) {
+  fake.capacity = MIB;
+  open_fake("buddy_pool:init=512K,realloc=512K,max=1M");
+  tarn_block first = take(pool, 512 * KIB);
+  tarn_block second = take(pool, 512 * KIB);
+  give(first);
+  give(second);
+  give(take(pool, MIB));
+  ck_assert_uint_eq(reserved(), MIB);
+  close_fake();
+}
+END_TEST
+
+START_TEST(sizes_that_overflow) {
+  open_fake("buddy_pool:padding=1K");
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, SIZE_MAX, 0, NULL, &none),
+                TARN_E_INVALID);
+  assert_error_says("buddy_pool");
+  assert_status(tarn_pool_alloc(pool, SIZE_MAX / 2, 0, NULL, &none),
+                TARN_E_INVALID);
+  assert_zero_block(none);
+  close_fake();
+}
+END_TEST
+
+START_TEST(options_that_are_wrong) {
+  static const char *const wrong[] = {
+      "buddy_pool:min=300",        "buddy_pool:min=128", "buddy_pool:min=0",
+      "buddy_pool:max=much",       "buddy_pool:page=4K", "buddy_pool:init",
+      "buddy_pool:init=1M,init=2M"};
+  open_fake("page_unit_pool");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_status(tarn_pool_use(tarn_place_on(device), wrong[i]),
+                  TARN_E_INVALID);
+    assert_error_says("buddy_pool");
+    ck_assert_str_eq(stats_of(pool).strategy, "page_unit_pool");
+  }
+  close_fake();
+}
+END_TEST
+
+// --- halves ----------------------------------------------------------------
+
+enum { PARTS = 64 };
+
+START_TEST(what_is_free_is_one_again) {
+  open_fake("buddy_pool");
+  tarn_block blocks[PARTS];
+  for (size_t i = 0; i < PARTS; i++)
+    blocks[i] = take(pool, i % 7 * 1500 + 100);
+  for (size_t i = 0; i < PARTS; i++) {
+    give(blocks[i * 37 % PARTS]);
+    assert_ok(tarn__front_check(pool));
+  }
+  uint64_t asked = stats_of(pool).device_allocs;
+  ck_assert_uint_eq(asked, 1);
+  give(take(pool, MIB));
+  ck_assert_uint_eq(stats_of(pool).device_allocs, asked);
+  close_fake();
+}
+END_TEST
+
+// Of a block of 64K, what 33K do not need can be had.
+START_TEST(what_a_block_does_not_need_stays_free) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  tarn_block first = take(pool, 33 * KIB);
+  tarn_block second = take(pool, 16 * KIB);
+  tarn_block third = take(pool, 8 * KIB);
+  ck_assert_uint_eq(reserved(), 64 * KIB);
+  give(second);
+  give(first);
+  give(third);
+  give(take(pool, 64 * KIB));
+  ck_assert_uint_eq(reserved(), 64 * KIB);
+  close_fake();
+}
+END_TEST
+
+START_TEST(a_chunk_need_not_be_a_power_of_two) {
+  open_fake("buddy_pool:init=112K,realloc=64K");
+  tarn_block first = take(pool, 64 * KIB);
+  tarn_block second = take(pool, 32 * KIB);
+  tarn_block third = take(pool, 16 * KIB);
+  ck_assert_uint_eq(reserved(), 112 * KIB);
+  give(second);
+  give(third);
+  give(first);
+  close_fake();
+}
+END_TEST
+
+START_TEST(blocks_are_aligned_as_asked) {
+  fake.misalign = 256;
+  open_fake("buddy_pool:init=512K");
+  for (size_t align = 1; align <= 64 * KIB; align *= 2) {
+    tarn_block small;
+    tarn_block large;
+    assert_ok(tarn_pool_alloc(pool, 100, align, NULL, &small));
+    assert_ok(tarn_pool_alloc(pool, 5000, align, NULL, &large));
+    ck_assert_uint_eq(small.address % align, 0);
+    ck_assert_uint_eq(large.address % align, 0);
+    ck_assert_uint_eq(small.size, 256);
+    ck_assert_uint_eq(large.size, 5120);
+    give(small);
+    assert_ok(tarn__front_check(pool));
+    give(large);
+  }
+  ck_assert_uint_eq(stats_of(pool).misses, 1);
+  close_fake();
+}
+END_TEST
+
+START_TEST(trimming_gives_whole_chunks_back) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  tarn_block first = take(pool, 64 * KIB);
+  tarn_block second = take(pool, 64 * KIB);
+  tarn_block third = take(pool, 100);
+  give(first);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(), 128 * KIB);
+  give(third);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(), 64 * KIB);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 2);
+  give(second);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(), 0);
+  close_fake();
+}
+END_TEST
+
+START_TEST(it_ends_with_its_last_block) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  tarn_block first = take_on(pool, 64 * KIB, a);
+  tarn_block second = take(pool, 100);
+  assert_ok(tarn_pool_use(tarn_place_on(device), "no_pool"));
+  ck_assert_uint_eq(reserved(), 128 * KIB);
+  give_on(first, a);
+  ck_assert_uint_eq(reserved(), 64 * KIB);
+  give(second);
+  ck_assert_uint_eq(reserved(), 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
+  close_fake();
+}
+END_TEST
+
+// --- the walk --------------------------------------------------------------
+
+static tarn__buddies heap;
+static tarn__space space = {.address = 1 << 20, .size = 64 * KIB};
+
+static tarn_status walk(void) {
+  size_t is_free = 0;
+  return tarn__buddies_check(&heap, &is_free);
+}
+
+// Each of what is checked is broken once, and mended.
+START_TEST(the_walk_finds_what_is_wrong) {
+  tarn__space *where = NULL;
+  uint64_t serial = 0;
+  assert_ok(tarn__buddies_init(&heap, 256));
+  ck_assert(tarn__buddies_reserve(&heap, 0));
+  tarn__buddies_add(&heap, &space);
+  tarn_addr address =
+      tarn__buddies_take(&heap, 16 * KIB, 1, 0, false, &where, &serial);
+  ck_assert_uint_eq(address, 1 << 20);
+  assert_ok(walk());
+  tarn__buddy *half = tarn__buddies_at(&heap, &space, (1 << 20) + 32 * KIB);
+  ck_assert_ptr_nonnull(half);
+
+  half->order--;
+  assert_status(walk(), TARN_E_CORRUPT);
+  half->order++;
+  half->space->size = 48 * KIB;
+  assert_status(walk(), TARN_E_CORRUPT);
+  half->space->size = 64 * KIB;
+  heap.lanes->orders ^= 1u << 15;
+  assert_status(walk(), TARN_E_CORRUPT);
+  heap.lanes->orders ^= 1u << 15;
+  heap.promised += heap.spare;
+  assert_status(walk(), TARN_E_CORRUPT);
+  heap.promised -= heap.spare;
+  half->address += 256;
+  assert_status(walk(), TARN_E_CORRUPT);
+  half->address -= 256;
+  assert_ok(walk());
+  tarn__buddies_give(&heap, &space, address, 16 * KIB, 0);
+  assert_ok(walk());
+  tarn__buddies_forget(&heap, tarn__buddies_remove(&heap, &space));
+  assert_ok(walk());
+  tarn__buddies_deinit(&heap);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+// --- faults ----------------------------------------------------------------
+
+static size_t live;
+
+static void try_take(tarn_stream *stream, size_t size, size_t align,
+                     tarn_block *out) {
+  tarn_status status = tarn_pool_alloc(pool, size, align, stream, out);
+  if (status != TARN_OK) assert_zero_block(*out);
+  live += status == TARN_OK ? 1 : 0;
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).live_blocks, live);
+}
+
+static void drop(tarn_block *block, tarn_stream *stream) {
+  if (block->pool == NULL) return;
+  tarn_status status = tarn_pool_free(block, stream);
+  ck_assert_msg(status != TARN_E_INVALID, "%s", tarn_last_error());
+  *block = (tarn_block){0};
+  live--;
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).live_blocks, live);
+}
+
+static void use_pool(void) {
+  tarn_block blocks[9] = {0};
+  for (size_t i = 0; i < 6; i++)
+    try_take(i % 2 ? a : b, i * 9000 + 1, i == 4 ? 32 * KIB : 0, &blocks[i]);
+  drop(&blocks[1], a);
+  drop(&blocks[2], a);
+  drop(&blocks[4], NULL);
+  try_take(NULL, 300 * KIB, 0, &blocks[6]);
+  try_take(b, 60 * KIB, 0, &blocks[7]);
+  (void)tarn_pool_trim(pool, 0);
+  (void)!tarn_pool_use(tarn_place_on(device), "buddy_pool:init=16K,max=32K");
+  try_take(a, 20 * KIB, 0, &blocks[8]);
+  for (size_t i = 0; i < 9; i++)
+    drop(&blocks[i], i % 3 ? a : b);
+}
+
+static void scenario(void *unused) {
+  (void)unused;
+  device = NULL;
+  a = b = NULL;
+  live = 0;
+  if (tarn_device_open("fake:0", &device) != TARN_OK) return;
+  (void)!tarn_stream_create(device, &a);
+  (void)!tarn_stream_create(device, &b);
+  tarn_place place = tarn_place_on(device);
+  tarn_status status =
+      tarn_pool_use(place, "buddy_pool:init=64K,realloc=128K,max=256K");
+  if (tarn_pool_of(place, &pool) == TARN_OK) use_pool();
+  if (status == TARN_OK) ck_assert_uint_eq(live, 0);
+  (void)tarn_stream_destroy(a);
+  (void)tarn_stream_destroy(b);
+  ck_assert_int_ne(tarn_device_close(device), TARN_E_STATE);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+}
+
+static void sweep(const char *name, size_t least) {
+  fake.capacity = 700 * KIB;
+  faults_install();
+  fake_add();
+  scenario(NULL);
+  fake.strikes = true;
+  size_t count = faults_sweep(scenario, NULL);
+  printf("buddy_pool: %zu faults of %s\n", count, name);
+  fflush(stdout);
+  ck_assert_uint_gt(count, least);
+}
+
+START_TEST(nothing_is_lost_when_something_fails) {
+  sweep("host memory and driver", 1000);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+  fake.misalign = 64;
+  sweep("a driver that does not align", 1000);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: buddy_pool");
+  ADD_CASE(suite, "sizes", a_block_is_padded_and_rounded_up,
+           the_first_chunk_and_later_ones, sizes_are_the_devices_own,
+           without_a_largest_chunk_nothing_is_kept, a_refused_chunk_is_halved,
+           a_limit_halves_as_well, what_is_not_there_is_refused,
+           an_aligned_block_alone, a_block_at_a_large_alignment_is_alone,
+           an_alignment_that_nobody_has_is_refused,
+           memory_that_is_free_goes_back_before_a_request_fails,
+           sizes_that_overflow, options_that_are_wrong);
+  ADD_CASE(suite, "halves", what_is_free_is_one_again,
+           what_a_block_does_not_need_stays_free,
+           a_chunk_need_not_be_a_power_of_two, blocks_are_aligned_as_asked,
+           trimming_gives_whole_chunks_back, it_ends_with_its_last_block);
+  ADD_CASE(suite, "walk", the_walk_finds_what_is_wrong);
+  ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails,
+           nothing_is_lost_when_addresses_are_not_aligned);
+  return run_pool_suite(suite);
+}

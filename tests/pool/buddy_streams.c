@@ -1,0 +1,142 @@
+// buddy_pool and streams: who waits for whom, and which halves stay apart.
+#include "buddy_kit.h"
+
+static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
+                      char *out) {
+  assert_ok(tarn_copy_h2d(device, block.address, text, 8, stream));
+  assert_ok(tarn_copy_d2h(device, out, block.address, 8, stream));
+}
+
+START_TEST(the_same_stream_does_not_wait) {
+  open_fake("buddy_pool:init=64K");
+  char out[8] = "";
+  tarn_block first = take_on(pool, 64 * KIB, a);
+  queue_use(first, a, "first  ", out);
+  give_on(first, a);
+  tarn_block second = take_on(pool, 1000, a);
+  ck_assert_uint_eq(second.address, first.address);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  ck_assert_uint_eq(fake_seen.copies, 0);
+  give_on(second, a);
+  close_fake();
+}
+END_TEST
+
+START_TEST(another_stream_waits) {
+  open_fake("buddy_pool:init=64K");
+  char out_a[8] = "";
+  char out_b[8] = "";
+  tarn_block first = take_on(pool, 64 * KIB, a);
+  queue_use(first, a, "first  ", out_a);
+  give_on(first, a);
+  tarn_block second = take_on(pool, 1000, b);
+  ck_assert_uint_eq(second.address, first.address);
+  queue_use(second, b, "second ", out_b);
+  ck_assert_uint_eq(fake_seen.waits, 0);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
+  assert_ok(tarn_stream_synchronize(b));
+  ck_assert_str_eq(out_a, "first  ");
+  ck_assert_str_eq(out_b, "second ");
+  // What it did not need of the first block is the first stream's still.
+  tarn_block third = take_on(pool, 32 * KIB, a);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
+  give_on(second, b);
+  give_on(third, a);
+  close_fake();
+}
+END_TEST
+
+START_TEST(halves_of_two_streams_stay_apart) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  tarn_block first = take_on(pool, 32 * KIB, a);
+  tarn_block second = take_on(pool, 32 * KIB, b);
+  give_on(first, a);
+  give_on(second, b);
+  tarn_block whole = take_on(pool, 64 * KIB, a);
+  ck_assert_uint_eq(reserved(), 128 * KIB);
+  give_on(whole, a);
+  // Each half is preferred by its own stream.
+  first = take_on(pool, 32 * KIB, b);
+  ck_assert_uint_eq(first.address, second.address);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  give_on(first, b);
+  // The host has seen the end of one: it joins the other's.
+  first = take_on(pool, 32 * KIB, b);
+  assert_ok(tarn_stream_synchronize(b));
+  give(first);
+  close_fake();
+}
+END_TEST
+
+// The host is done with one half, a stream is not with the other: whoever takes
+// both waits for it.
+START_TEST(a_half_that_is_nobodys_joins_a_streams) {
+  open_fake("no_pool");
+  for (int host_first = 0; host_first < 2; host_first++) {
+    char out[8] = "";
+    assert_ok(tarn_pool_use(tarn_place_on(device), "buddy_pool:init=64K"));
+    tarn_block first = take_on(pool, 32 * KIB, a);
+    tarn_block second = take(pool, 32 * KIB);
+    queue_use(first, a, "first  ", out);
+    if (host_first) give(second);
+    give_on(first, a);
+    if (!host_first) give(second);
+    uint64_t crossings = stats_of(pool).stream_crossings;
+    tarn_block whole = take_on(pool, 64 * KIB, b);
+    ck_assert_uint_eq(reserved(), 64 * KIB);
+    ck_assert_uint_eq(stats_of(pool).stream_crossings, crossings + 1);
+    assert_ok(tarn_stream_synchronize(b));
+    ck_assert_str_eq(out, "first  ");
+    give_on(whole, b);
+  }
+  close_fake();
+}
+END_TEST
+
+START_TEST(a_stream_that_is_gone_parts_nothing) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  tarn_stream *c = NULL;
+  tarn_stream *d = NULL;
+  assert_ok(tarn_stream_create(device, &c));
+  assert_ok(tarn_stream_create(device, &d));
+  tarn_block first = take_on(pool, 32 * KIB, c);
+  tarn_block second = take_on(pool, 32 * KIB, d);
+  give_on(first, c);
+  give_on(second, d);
+  assert_ok(tarn_stream_destroy(c));
+  assert_ok(tarn_stream_destroy(d));
+  give_on(take_on(pool, 64 * KIB, a), a);
+  ck_assert_uint_eq(reserved(), 64 * KIB);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  close_fake();
+}
+END_TEST
+
+START_TEST(memory_goes_back_when_its_streams_are_done) {
+  open_fake("buddy_pool:init=64K,realloc=64K");
+  char out_a[8] = "";
+  char out_b[8] = "";
+  tarn_block first = take_on(pool, 32 * KIB, a);
+  tarn_block second = take_on(pool, 32 * KIB, b);
+  queue_use(first, a, "first  ", out_a);
+  queue_use(second, b, "second ", out_b);
+  give_on(first, a);
+  give_on(second, b);
+  ck_assert_uint_eq(fake_seen.copies, 0);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_str_eq(out_a, "first  ");
+  ck_assert_str_eq(out_b, "second ");
+  ck_assert_uint_eq(reserved(), 0);
+  close_fake();
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: buddy_pool and streams");
+  ADD_CASE(suite, "streams", the_same_stream_does_not_wait,
+           another_stream_waits, halves_of_two_streams_stay_apart,
+           a_half_that_is_nobodys_joins_a_streams,
+           a_stream_that_is_gone_parts_nothing,
+           memory_goes_back_when_its_streams_are_done);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,48 @@
+// test_pool_capture_kit.h - a pool that graphs are captured with, and two
+// streams.
+#ifndef TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
+#define TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
+
+#include "arena_kit.h"
+#include "tarn/capture.h"
+
+static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
+enum { STRATEGIES = sizeof strategies / sizeof *strategies };
+
+static arena_place p;
+static tarn_pool *pool;
+static tarn_stream *a;
+static tarn_stream *b;
+
+static inline void open_with(const char *device, const char *strategy,
+                             uint32_t flags) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy,
+                               .flags = TARN_POOL_DEFER | flags};
+  p = open_arena(device, "page_unit_pool");
+  assert_ok(tarn_pool_create(p.place, &options, &pool));
+  a = stream_on(&p);
+  b = stream_on(&p);
+}
+
+static inline void close_all(void) {
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_stream_destroy(b));
+  close_arena(&p);
+}
+
+static inline void begin(void) {
+  assert_ok(tarn_pool_begin_capture(pool));
+}
+
+static inline void end(void) {
+  assert_ok(tarn_pool_end_capture(pool));
+}
+
+static inline void release(void) {
+  assert_ok(tarn_pool_end_graphs(pool));
+}
+
+#endif  // TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_

@@ -1,0 +1,405 @@
+// Charges: what others took of the device, on the books of its pool.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "events_kit.h"
+#include "support/child.h"
+#include "support/effort.h"
+#include "support/faults.h"
+#include "tarn/snapshot.h"
+
+static const char *const strategies[] = {
+    "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
+};
+enum { STRATEGIES = sizeof strategies / sizeof *strategies };
+
+#define MIBS(count) ((size_t)(count) << 20)
+
+static tarn_pool *pool_with(const char *strategy, size_t limit) {
+  tarn_pool_options options = {
+      .struct_size = sizeof options, .strategy = strategy, .limit = limit};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  return pool;
+}
+
+static size_t charged_under(tarn_pool *pool, tarn_tag tag) {
+  return tag_stats_of(pool, tag).charged_bytes;
+}
+
+// --- the books -------------------------------------------------------------
+
+START_TEST(charges_are_counted_by_tag) {
+  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_tag whole = tag_of("whole");
+  assert_ok(tarn_pool_charge(pool, 1000, whole));
+  assert_ok(tarn_pool_charge(pool, 500, 0));
+  assert_ok(tarn_pool_charge(pool, 24, whole));
+  tarn_pool_stats stats = stats_of(pool);
+  ck_assert_uint_eq(stats.charged_bytes, 1524);
+  ck_assert_uint_eq(stats.reserved_bytes, 0);
+  ck_assert_uint_eq(stats.live_bytes, 0);
+  ck_assert_uint_eq(stats.device_allocs, 0);
+  ck_assert_uint_eq(charged_under(pool, whole), 1024);
+  ck_assert_uint_eq(charged_under(pool, 0), 500);
+  ck_assert_uint_eq(tag_stats_of(pool, whole).live_blocks, 0);
+  assert_ok(tarn_pool_discharge(pool, 1020, whole));
+  assert_ok(tarn_pool_discharge(pool, 500, 0));
+  ck_assert_uint_eq(stats_of(pool).charged_bytes, 4);
+  ck_assert_uint_eq(stats_of(pool).charged_peak_bytes, 1524);
+  assert_ok(tarn_pool_reset_peaks(pool));
+  ck_assert_uint_eq(stats_of(pool).charged_peak_bytes, 4);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_discharge(pool, 4, whole));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// Whether or not tags of blocks are counted, and with the books of a whole.
+START_TEST(charges_hold_whatever_is_counted) {
+  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_tag tag = tag_of("uncounted");
+  assert_ok(tarn_pool_account(pool, 0));
+  assert_ok(tarn_pool_charge(pool, 77, tag));
+  tarn_block block = take_tagged(pool, 100, tag);
+  assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT));
+  ck_assert_uint_eq(charged_under(pool, tag), 77);
+  ck_assert_uint_eq(tag_stats_of(pool, tag).live_bytes, 0);
+  give(block);
+  assert_ok(tarn_pool_discharge(pool, 77, tag));
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(what_is_not_charged_cannot_be_discharged) {
+  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_tag whole = tag_of("whole");
+  tarn_tag other = tag_of("other");
+  assert_ok(tarn_pool_charge(pool, 100, whole));
+  tarn_pool_stats before = stats_of(pool);
+  assert_status(tarn_pool_discharge(pool, 101, whole), TARN_E_INVALID);
+  assert_error_says("101 bytes");
+  assert_error_says("'whole' 100");
+  assert_status(tarn_pool_discharge(pool, 1, other), TARN_E_INVALID);
+  assert_status(tarn_pool_discharge(pool, 1, other + 1), TARN_E_INVALID);
+  assert_error_says("was never made");
+  assert_status(tarn_pool_charge(pool, 1, other + 1), TARN_E_INVALID);
+  assert_status(tarn_pool_charge(pool, 1, UINT32_MAX), TARN_E_INVALID);
+  assert_status(tarn_pool_charge(NULL, 1, whole), TARN_E_INVALID);
+  assert_status(tarn_pool_discharge(NULL, 1, whole), TARN_E_INVALID);
+  assert_ok(tarn_pool_charge(pool, 0, whole));
+  assert_ok(tarn_pool_discharge(pool, 0, other));
+  assert_same_stats(before, stats_of(pool));
+  assert_ok(tarn_pool_discharge(pool, 100, whole));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(sums_do_not_overflow) {
+  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_block block = take(pool, 100);
+  tarn_block other;
+  assert_status(tarn_pool_charge(pool, SIZE_MAX, 0), TARN_FULL);
+  assert_error_says("more than can be addressed");
+  assert_ok(tarn_pool_charge(pool, SIZE_MAX - MIBS(1), 0));
+  assert_status(tarn_pool_charge(pool, MIBS(1), 0), TARN_FULL);
+  assert_status(tarn_pool_alloc(pool, MIBS(1), 0, NULL, &other), TARN_FULL);
+  assert_ok(tarn_pool_discharge(pool, SIZE_MAX - MIBS(1), 0));
+  give(block);
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// --- the limit -------------------------------------------------------------
+
+START_TEST(charges_count_against_the_limit) {
+  tarn_tag whole = tag_of("whole");
+  for (size_t i = 0; i < STRATEGIES; i++) {
+    tarn_pool *pool = pool_with(strategies[i], MIBS(16));
+    tarn_block block;
+    assert_ok(tarn_pool_charge(pool, MIBS(12), whole));
+    assert_status(tarn_pool_alloc(pool, MIBS(5), 0, NULL, &block), TARN_FULL);
+    assert_error_says("12.00 MiB (12582912 bytes) charged besides");
+    assert_error_says("most: whole (0)");
+    assert_zero_block(block);
+    assert_ok(tarn_pool_discharge(pool, MIBS(12), whole));
+    block = take(pool, MIBS(5));
+    assert_ok(tarn__front_check(pool));
+    tarn_pool_stats before = stats_of(pool);
+    assert_status(tarn_pool_charge(pool, MIBS(12), whole), TARN_FULL);
+    assert_error_says("no room for 12.00 MiB (12582912 bytes) for whole");
+    assert_error_says("limit of 16.00 MiB (16777216 bytes)");
+    ck_assert_uint_eq(stats_of(pool).failures, before.failures + 1);
+    ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
+    ck_assert_uint_eq(charged_under(pool, whole), 0);
+    give(block);
+    assert_ok(tarn_pool_destroy(pool));
+  }
+}
+END_TEST
+
+START_TEST(idle_memory_makes_room) {
+  for (size_t i = 0; i < STRATEGIES; i++) {
+    tarn_pool *pool = pool_with(strategies[i], MIBS(16));
+    give(take(pool, MIBS(12)));
+    assert_ok(tarn_pool_charge(pool, MIBS(16), 0));
+    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+    assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
+    assert_ok(tarn__front_check(pool));
+    assert_ok(tarn_pool_discharge(pool, MIBS(16), 0));
+    assert_ok(tarn_pool_destroy(pool));
+  }
+}
+END_TEST
+
+// The limit was lowered below what is charged: nothing fits, nothing breaks.
+START_TEST(a_limit_may_be_below_the_charges) {
+  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_block block;
+  assert_ok(tarn_pool_charge(pool, MIBS(8), 0));
+  assert_ok(tarn_pool_limit(pool, MIBS(4)));
+  assert_status(tarn_pool_alloc(pool, 1, 0, NULL, &block), TARN_FULL);
+  assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
+  assert_ok(tarn_pool_discharge(pool, MIBS(8), 0));
+  give(take(pool, 1));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+static bool let_go(tarn_pool *pool, const tarn_pool_need *need, void *context) {
+  tarn_tag *tag = context;
+  require(need->charged_bytes == 900 && need->size == 200);
+  return tarn_pool_discharge(pool, 900, *tag) == TARN_OK;
+}
+
+START_TEST(the_program_is_asked_for_room) {
+  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  tarn_tag tag = tag_of("old");
+  assert_ok(tarn_pool_charge(pool, 900, tag));
+  assert_ok(tarn_pool_on_full(pool, let_go, &tag));
+  assert_ok(tarn_pool_charge(pool, 200, 0));
+  ck_assert_uint_eq(stats_of(pool).charged_bytes, 200);
+  ck_assert_uint_eq(stats_of(pool).failures, 0);
+  assert_ok(tarn_pool_discharge(pool, 200, 0));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// --- ends ------------------------------------------------------------------
+
+START_TEST(a_pool_with_charges_cannot_end) {
+  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_tag tag = tag_of("table");
+  assert_ok(tarn_pool_charge(pool, 4096, tag));
+  assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
+  assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
+  assert_ok(tarn_pool_discharge(pool, 4096, tag));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(a_device_with_charges_cannot_close) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_pool *pool = pool_at(tarn_place_on(device));
+  tarn_tag tag = tag_of("table");
+  assert_ok(tarn_pool_charge(pool, 4096, tag));
+  assert_status(tarn_device_close(device), TARN_E_STATE);
+  assert_error_says("sim:0: cannot close");
+  assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
+  assert_ok(tarn_pool_discharge(pool, 4096, tag));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+static int use_the_parent_s(tarn_pool *pool) {
+  if (tarn_pool_charge(pool, 1, 0) != TARN_E_STATE) return 1;
+  if (tarn_pool_discharge(pool, 1, 0) != TARN_E_STATE) return 2;
+  return tarn_pool_destroy(pool) == TARN_OK ? 0 : 3;
+}
+
+START_TEST(a_child_cannot_charge_its_parent_s_pool) {
+  tarn_pool *pool = pool_with("arena_pool", 0);
+  assert_ok(tarn_pool_charge(pool, 10, 0));
+  pid_t child = fork();
+  if (child == 0) {
+    child_begin(30);
+    _exit(use_the_parent_s(pool));
+  }
+  assert_child_ended_well(child);
+  ck_assert_uint_eq(stats_of(pool).charged_bytes, 10);
+  assert_ok(tarn_pool_discharge(pool, 10, 0));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// --- what is told ----------------------------------------------------------
+
+START_TEST(charges_are_events) {
+  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  tarn_tag tag = tag_of("table");
+  const tarn_pool_event expected[] = {
+      {.kind = TARN_POOL_EVENT_CHARGE, .size = 600},
+      {.kind = TARN_POOL_EVENT_FAIL, .size = 401, .status = TARN_FULL},
+      {.kind = TARN_POOL_EVENT_DISCHARGE, .size = 600},
+  };
+  assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
+  assert_ok(tarn_pool_charge(pool, 600, tag));
+  assert_status(tarn_pool_charge(pool, 401, tag), TARN_FULL);
+  assert_ok(tarn_pool_discharge(pool, 600, tag));
+  ck_assert_uint_eq(read_all(pool), 3);
+  for (size_t i = 0; i < 3; i++) {
+    ck_assert_int_eq(seen[i].kind, expected[i].kind);
+    ck_assert_uint_eq(seen[i].size, expected[i].size);
+    ck_assert_int_eq(seen[i].status, expected[i].status);
+    ck_assert_uint_eq(seen[i].tag, tag);
+    ck_assert_uint_eq(seen[i].address, 0);
+  }
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// A trace knows of no charges, but of the refusal of one.
+START_TEST(a_trace_is_without_charges) {
+  tarn_pool *pool = pool_with("page_unit_pool", 10000);
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
+  assert_ok(tarn_pool_charge(pool, 600, 0));
+  assert_status(tarn_pool_charge(pool, 10000, 0), TARN_FULL);
+  assert_ok(tarn_pool_trace(pool, &trace));
+  ck_assert_uint_eq(trace->event_count, 2);
+  ck_assert_int_eq(trace->events[0].kind, TARN_TRACE_OOM);
+  ck_assert_uint_eq(trace->events[0].size, 10000);
+  ck_assert_int_eq(trace->events[1].kind, TARN_TRACE_SNAPSHOT);
+  tarn_trace_destroy(trace);
+  assert_ok(tarn_pool_discharge(pool, 600, 0));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+START_TEST(a_refused_charge_is_worth_a_snapshot) {
+  char path[] = "/tmp/tarn-test-XXXXXX";
+  int fd = mkstemp(path);
+  ck_assert_int_ge(fd, 0);
+  close(fd);
+  assert_ok(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, path));
+  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  assert_status(tarn_pool_charge(pool, 1001, 0), TARN_FULL);
+  assert_ok(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, NULL));
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_trace_read(path, NULL, &trace));
+  ck_assert_int_eq(trace->events[0].kind, TARN_TRACE_OOM);
+  ck_assert_uint_eq(trace->events[0].size, 1001);
+  tarn_trace_destroy(trace);
+  ck_assert_int_eq(unlink(path), 0);
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// --- faults and threads ----------------------------------------------------
+
+enum { TAGS = 100 };
+static tarn_tag many[TAGS];
+static const size_t BEYOND = 64 << 10;  // the limit: more than is charged
+
+// The books of a tag are the only memory that a charge takes.
+static void charge_under_many(void *context) {
+  tarn_pool *pool = NULL;
+  (void)context;
+  tarn_pool_options options = {.struct_size = sizeof options, .limit = BEYOND};
+  if (tarn_pool_create(TARN_HOST, &options, &pool) != TARN_OK) return;
+  size_t charged = 0;
+  for (size_t i = 0; i < TAGS; i += 9) {
+    tarn_status status = tarn_pool_charge(pool, 10, many[i]);
+    require(status == TARN_OK || status == TARN_E_NOMEM);
+    if (status == TARN_OK) charged += 10;
+    require(charged_under(pool, many[i]) == (status == TARN_OK ? 10 : 0));
+  }
+  require(tarn_pool_charge(pool, BEYOND, 0) != TARN_OK || charged == 0);
+  require(tarn__front_check(pool) == TARN_OK);
+  for (size_t i = 0; i < TAGS; i += 9)
+    (void)tarn_pool_discharge(pool, 10, many[i]);
+  (void)tarn_pool_discharge(pool, BEYOND, 0);
+  require(stats_of(pool).charged_bytes == 0);
+  require(tarn_pool_destroy(pool) == TARN_OK);
+}
+
+START_TEST(no_fault_leaves_a_charge_behind) {
+  char name[16];
+  for (size_t i = 0; i < TAGS; i++) {
+    snprintf(name, sizeof name, "tag %zu", i);
+    many[i] = tag_of(name);
+  }
+  charge_under_many(NULL);  // what the device keeps from now on
+  ck_assert_uint_ge(faults_sweep(charge_under_many, NULL), 8);
+}
+END_TEST
+
+enum { WORKERS = 4, ROUNDS = EFFORT(4000, 800) };
+static const size_t PIECE = 256 << 10;
+static const size_t LIMIT = (size_t)2 << 20;
+static atomic_int wrong;
+
+static void charge_and_look(tarn_pool *pool, tarn_tag tag) {
+  if (tarn_pool_charge(pool, 3 * PIECE, tag) != TARN_OK) return;
+  tarn_pool_stats stats = {.struct_size = sizeof stats};
+  bool held = tarn_pool_query(pool, &stats) == TARN_OK &&
+              stats.charged_bytes >= 3 * PIECE &&
+              stats.charged_bytes + stats.reserved_bytes <= LIMIT;
+  if (tarn_pool_discharge(pool, 3 * PIECE, tag) != TARN_OK || !held) {
+    atomic_fetch_add(&wrong, 1);
+  }
+}
+
+static void take_and_give(tarn_pool *pool) {
+  tarn_block block;
+  if (tarn_pool_alloc(pool, 2 * PIECE, 0, NULL, &block) != TARN_OK) return;
+  if (tarn_pool_free(&block, NULL) != TARN_OK) atomic_fetch_add(&wrong, 1);
+}
+
+static void *work(void *context) {
+  tarn_pool *pool = context;
+  tarn_tag tag = 0;
+  if (tarn_pool_tag("worker", &tag) != TARN_OK) atomic_fetch_add(&wrong, 1);
+  for (int i = 0; i < ROUNDS; i++) {
+    charge_and_look(pool, tag);
+    take_and_give(pool);
+  }
+  return NULL;
+}
+
+START_TEST(threads_never_pass_the_limit_together) {
+  tarn_pool *pool = pool_with("page_unit_pool", LIMIT);
+  pthread_t threads[WORKERS];
+  for (int i = 0; i < WORKERS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, pool), 0);
+  for (int i = 0; i < WORKERS; i++)
+    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
+  ck_assert_uint_ge(stats_of(pool).charged_peak_bytes, 3 * PIECE);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("pool: charges");
+  ADD_CASE(suite, "the books", charges_are_counted_by_tag,
+           charges_hold_whatever_is_counted,
+           what_is_not_charged_cannot_be_discharged, sums_do_not_overflow);
+  ADD_CASE(suite, "the limit", charges_count_against_the_limit,
+           idle_memory_makes_room, a_limit_may_be_below_the_charges,
+           the_program_is_asked_for_room);
+  ADD_CASE(suite, "ends", a_pool_with_charges_cannot_end,
+           a_device_with_charges_cannot_close,
+           a_child_cannot_charge_its_parent_s_pool);
+  ADD_CASE(suite, "what is told", charges_are_events,
+           a_trace_is_without_charges, a_refused_charge_is_worth_a_snapshot);
+  ADD_CASE(suite, "faults and threads", no_fault_leaves_a_charge_behind,
+           threads_never_pass_the_limit_together);
+  return run_pool_suite(suite);
+}

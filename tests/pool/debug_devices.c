@@ -1,0 +1,444 @@
+// Pools that debug, on devices whose memory the host cannot touch: streams,
+// failures of the driver and of host memory, threads.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "kit.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+#include "tarn/sim.h"
+
+static const char *const strategies[] = {
+    "page_unit_pool", "no_pool", "async_pool", "buddy_pool", "arena_pool"};
+enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+
+static const tarn_pool_debug_options everything = {.struct_size = 0};
+
+static tarn_device *open_sim(uint64_t latency_ns) {
+  tarn_device *device = NULL;
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = (size_t)64 * (size_t)MIB,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  assert_ok(tarn_device_open("sim:0", &device));
+  return device;
+}
+
+static tarn_pool *debugging(tarn_device *device, const char *strategy) {
+  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  tarn_pool *pool = pool_at(tarn_place_on(device));
+  assert_ok(tarn_pool_debug(pool, &everything));
+  return pool;
+}
+
+static tarn_pool_debug_stats report_of(tarn_pool *pool) {
+  tarn_pool_debug_stats stats = {.struct_size = sizeof stats};
+  assert_ok(tarn_pool_debug_report(pool, &stats));
+  return stats;
+}
+
+static tarn_stream *stream_of(tarn_device *device) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  return stream;
+}
+
+static void close_sim(tarn_device *device, tarn_stream *stream) {
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+  char line[256];
+  size_t misuses = tarn_sim_misuses(line, sizeof line);
+  ck_assert_msg(misuses == 0, "%s", line);
+}
+
+// --- streams ---------------------------------------------------------------
+
+START_TEST(fresh_bytes_are_there_for_the_stream) {
+  tarn_device *device = open_sim(0);
+  tarn_stream *stream = stream_of(device);
+  for (size_t s = 0; s < STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, strategies[s]);
+    unsigned char bytes[3000];
+    tarn_block block = take_on(pool, sizeof bytes, stream);
+    assert_ok(
+        tarn_copy_d2h(device, bytes, block.address, sizeof bytes, stream));
+    assert_ok(tarn_stream_synchronize(stream));
+    for (size_t i = 0; i < sizeof bytes; i++)
+      require(bytes[i] == TARN_POOL_FRESH_BYTE);
+    give_on(block, stream);
+    assert_ok(tarn_pool_debug_check(pool));
+    assert_ok(tarn__front_check(pool));
+  }
+  close_sim(device, stream);
+}
+END_TEST
+
+// The write is queued, and not done when the block is freed.
+START_TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
+  tarn_device *device = open_sim(2000000);
+  tarn_stream *stream = stream_of(device);
+  static const unsigned char bytes[600];
+  for (size_t s = 0; s < STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, strategies[s]);
+    tarn_block block = take_on(pool, 590, stream);
+    assert_ok(tarn_copy_h2d(device, block.address, bytes, 600, stream));
+    assert_status(tarn_pool_free(&block, stream), TARN_E_CORRUPT);
+    assert_error_says("sim:0");
+    assert_error_says("offset 590");
+    ck_assert_uint_eq(report_of(pool).overruns, s + 1);
+    assert_ok(tarn__front_check(pool));
+  }
+  close_sim(device, stream);
+}
+END_TEST
+
+START_TEST(a_write_after_free_from_a_stream_is_found) {
+  tarn_device *device = open_sim(0);
+  tarn_stream *stream = stream_of(device);
+  for (size_t s = 0; s < STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, strategies[s]);
+    tarn_block block = take_on(pool, (size_t)700 * KIB, stream);
+    give_on(block, stream);
+    assert_ok(tarn_copy_h2d(device, block.address + (size_t)600 * KIB + 1, "x",
+                            1, stream));
+    assert_ok(tarn_stream_synchronize(stream));
+    assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
+    assert_error_says("offset 614401,");
+    assert_error_says("0x78");
+    assert_ok(tarn_pool_debug_check(pool));
+    ck_assert_uint_eq(report_of(pool).stale_writes, s + 1);
+  }
+  close_sim(device, stream);
+}
+END_TEST
+
+// The block before it was freed without waiting for the stream.
+START_TEST(what_a_stream_still_does_to_the_memory_comes_first) {
+  tarn_device *device = open_sim(20000000);
+  tarn_stream *stream = stream_of(device);
+  static const unsigned char zeros[4096];
+  unsigned char bytes[100];
+  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  tarn_pool *pool = pool_at(tarn_place_on(device));
+  tarn_block block = take_on(pool, 4096, stream);
+  tarn_addr address = block.address;
+  assert_ok(tarn_copy_h2d(device, address, zeros, sizeof zeros, stream));
+  give_on(block, stream);
+  assert_ok(tarn_pool_debug(pool, &everything));
+  block = take_on(pool, sizeof bytes, stream);
+  ck_assert_uint_eq(block.address, address);
+  assert_ok(tarn_copy_d2h(device, bytes, address, sizeof bytes, stream));
+  assert_ok(tarn_stream_synchronize(stream));
+  for (size_t i = 0; i < sizeof bytes; i++)
+    require(bytes[i] == TARN_POOL_FRESH_BYTE);
+  give_on(block, stream);
+  close_sim(device, stream);
+}
+END_TEST
+
+// What is not verified until the device closes is verified then.
+static char logged[512];
+
+static void keep_line(void *context, tarn_log_level level,
+                      const char *message) {
+  (void)context;
+  (void)level;
+  snprintf(logged, sizeof logged, "%s", message);
+}
+
+START_TEST(closing_the_device_empties_the_quarantine) {
+  tarn_device *device = open_sim(0);
+  tarn_pool *pool = debugging(device, "arena_pool");
+  tarn_block block = take_tagged(pool, 100, tag_of("late"));
+  give(block);
+  assert_ok(tarn_copy_h2d(device, block.address, "x", 1, NULL));
+  tarn_log_set(keep_line, NULL, TARN_LOG_ERROR);
+  assert_ok(tarn_device_close(device));
+  ck_assert_ptr_nonnull(strstr(logged, "late, was written after"));
+  tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(pinned_memory_is_watched_through_the_host) {
+  tarn_device *device = open_sim(0);
+  tarn_place place = {.device = device, .kind = TARN_PLACE_HOST};
+  tarn_pool *pool = pool_at(place);
+  assert_ok(tarn_pool_debug(pool, &everything));
+  tarn_block block = take(pool, 1000);
+  ck_assert_uint_eq(bytes_of(block)[999], TARN_POOL_FRESH_BYTE);
+  give(block);
+  assert_ok(tarn_pool_debug_check(pool));
+  ck_assert_uint_eq(report_of(pool).verified, 2);
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// --- what the device refuses -----------------------------------------------
+
+START_TEST(a_block_that_cannot_be_filled_is_a_block_like_any_other) {
+  tarn_device *device = open_sim(0);
+  tarn_pool *pool = debugging(device, "page_unit_pool");
+  assert_ok(tarn_sim_faults("device_memory_set@1"));
+  tarn_block block = take(pool, 100);
+  ck_assert_uint_gt(block.size, 100);
+  ck_assert_uint_eq(report_of(pool).unverified, 1);
+  give(block);
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(a_block_that_cannot_be_verified_is_freed) {
+  tarn_device *device = open_sim(0);
+  tarn_pool *pool = debugging(device, "page_unit_pool");
+  tarn_block block = take(pool, 100);
+  assert_ok(tarn_sim_faults("memory_copy_d2h@1"));
+  give(block);
+  ck_assert_uint_eq(report_of(pool).unverified, 1);
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
+  block = take(pool, 100);
+  assert_ok(tarn_sim_faults("memory_copy_d2h@1+"));
+  assert_status(tarn_pool_debug_check(pool), TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  assert_ok(tarn_pool_debug_check(pool));
+  give(block);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// --- faults ----------------------------------------------------------------
+
+static struct {
+  tarn_device *device;
+  tarn_pool *pool;
+  tarn_stream *stream;
+} run;
+
+// Whatever fails, what was taken can be freed, once.
+static void drop(tarn_block block, tarn_stream *stream) {
+  if (block.pool == NULL) return;
+  tarn_status status = tarn_pool_free(&block, stream);
+  ck_assert_int_ne(status, TARN_E_INVALID);
+  ck_assert_int_ne(status, TARN_E_CORRUPT);
+  assert_status(tarn_pool_free(&block, stream), TARN_E_INVALID);
+  assert_ok(tarn__front_check(run.pool));
+}
+
+static void use_pool(const char *strategy) {
+  tarn_block blocks[6] = {{0}};
+  (void)!tarn_pool_use(tarn_place_on(run.device), strategy);
+  (void)!tarn_pool_debug(run.pool, &everything);
+  for (size_t i = 0; i < 6; i++) {
+    tarn_status status = tarn_pool_alloc(run.pool, 3000 * i + 100, 0,
+                                         i % 2 ? run.stream : NULL, &blocks[i]);
+    if (status != TARN_OK) assert_zero_block(blocks[i]);
+    assert_ok(tarn__front_check(run.pool));
+  }
+  if (blocks[5].pool != NULL) {
+    (void)!tarn_pool_resize(&blocks[5], 200, run.stream);
+  }
+  drop(blocks[1], run.stream);
+  drop(blocks[2], run.stream);
+  tarn_status status = tarn_pool_debug_check(run.pool);
+  ck_assert_int_ne(status, TARN_E_CORRUPT);
+  (void)!tarn_pool_trim(run.pool, 0);
+  drop(blocks[3], NULL);
+  (void)!tarn_pool_use(tarn_place_on(run.device), "no_pool");
+  drop(blocks[4], run.stream);
+  (void)!tarn_pool_debug(run.pool, NULL);
+  drop(blocks[5], run.stream);
+  drop(blocks[0], NULL);
+  assert_ok(tarn__front_check(run.pool));
+}
+
+static void scenario(void *context) {
+  memset(&run, 0, sizeof run);
+  if (tarn_device_open("fake:0", &run.device) != TARN_OK) return;
+  (void)!tarn_stream_create(run.device, &run.stream);
+  if (tarn_pool_of(tarn_place_on(run.device), &run.pool) == TARN_OK) {
+    use_pool(context);
+    tarn_pool_debug_stats stats = report_of(run.pool);
+    ck_assert_uint_eq(stats.overruns + stats.stale_writes, 0);
+    ck_assert_uint_eq(stats.quarantine_blocks, 0);
+  }
+  (void)tarn_stream_destroy(run.stream);
+  ck_assert_int_ne(tarn_device_close(run.device), TARN_E_STATE);
+  ck_assert_uint_eq(fake_seen.streams, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+
+START_TEST(nothing_is_lost_or_made_up_when_all_fails) {
+  static const char *const names[] = {"page_unit_pool", "arena_pool"};
+  faults_install();
+  fake_add();
+  char *strategy = (char *)(uintptr_t)names[_i];
+  scenario(strategy);
+  fake.strikes = true;
+  ck_assert_uint_gt(faults_sweep(scenario, strategy), 500);
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+enum { WORKERS = 3, ROUNDS = 3000, CHECKS = 60 };
+
+static atomic_int wrong;
+static atomic_int working;
+
+// Check's assertions are for the thread of the test.
+static void expect(bool condition) {
+  if (!condition) atomic_fetch_add(&wrong, 1);
+}
+
+static void *work(void *argument) {
+  tarn_pool *pool = argument;
+  for (size_t i = 0; i < ROUNDS; i++) {
+    tarn_block blocks[2];
+    for (size_t j = 0; j < 2; j++) {
+      expect(tarn_pool_alloc(pool, i % 700 * (j + 1) + 1, 0, NULL,
+                             &blocks[j]) == TARN_OK);
+      memset((void *)(uintptr_t)blocks[j].address, (int)i, blocks[j].size);
+    }
+    (void)!tarn_pool_resize(&blocks[1], i % 50 + 1, NULL);
+    expect(tarn_pool_free(&blocks[0], NULL) == TARN_OK);
+    expect(tarn_pool_free(&blocks[1], NULL) == TARN_OK);
+  }
+  atomic_fetch_sub(&working, 1);
+  return NULL;
+}
+
+static void *check_now_and_then(void *argument) {
+  while (atomic_load(&working) > 0)
+    expect(tarn_pool_debug_check(argument) == TARN_OK);
+  return NULL;
+}
+
+START_TEST(threads_check_and_switch_while_others_work) {
+  tarn_pool *pool = host_pool(_i == 0 ? "page_unit_pool" : "arena_pool");
+  tarn_pool_debug_options options = {.struct_size = sizeof options,
+                                     .quarantine_bytes = 100000};
+  assert_ok(tarn_pool_debug(pool, &options));
+  pthread_t threads[WORKERS + 1];
+  atomic_store(&working, WORKERS);
+  for (size_t i = 0; i < WORKERS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, pool), 0);
+  ck_assert_int_eq(
+      pthread_create(&threads[WORKERS], NULL, check_now_and_then, pool), 0);
+  for (uint32_t i = 0; i < CHECKS; i++) {
+    options.flags = i % 8;
+    assert_ok(tarn_pool_debug(pool, i % 5 == 0 ? NULL : &options));
+    assert_ok(tarn_pool_trim(pool, 0));
+    if (i % 10 == 0) {
+      assert_ok(tarn_pool_use(TARN_HOST, i % 20 ? "no_pool" : "arena_pool"));
+    }
+  }
+  for (size_t i = 0; i < WORKERS + 1; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_ok(tarn_pool_trim(pool, 0));
+  assert_ok(tarn__front_check(pool));
+  tarn_pool_debug_stats stats = report_of(pool);
+  ck_assert_uint_eq(stats.overruns + stats.stale_writes + stats.unverified, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+}
+END_TEST
+
+// Copies that take long: whoever trims, resizes or frees a block meanwhile
+// waits until the check has read it.
+START_TEST(a_block_stays_while_it_is_looked_at) {
+  tarn_device *device = open_sim(1000000);
+  tarn_pool *pool = debugging(device, "no_pool");
+  pthread_t thread;
+  tarn_block block = take(pool, 2000);
+  assert_ok(tarn_pool_resize(&block, 500, NULL));
+  atomic_store(&working, 1);
+  ck_assert_int_eq(pthread_create(&thread, NULL, check_now_and_then, pool), 0);
+  for (size_t i = 0; i < 20; i++) {
+    tarn_block aside = take(pool, 100);
+    give(aside);
+    assert_ok(tarn_pool_resize(&block, 1500 - i % 2 * 1000, NULL));
+    if (i % 4 == 3) assert_ok(tarn_pool_trim(pool, 0));
+  }
+  atomic_store(&working, 0);
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  tarn_pool_debug_stats stats = report_of(pool);
+  ck_assert_uint_eq(stats.overruns + stats.stale_writes + stats.unverified, 0);
+  give(block);
+  assert_ok(tarn__front_check(pool));
+  close_sim(device, stream_of(device));
+}
+END_TEST
+
+// A wrong free looks through pools that other threads use, make and end.
+static void *make_and_end(void *argument) {
+  (void)argument;
+  for (int i = 0; i < 100; i++) {
+    tarn_device *device = NULL;
+    tarn_pool *pool = NULL;
+    expect(tarn_device_open("fake:1", &device) == TARN_OK);
+    expect(tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK);
+    expect(tarn_device_close(device) == TARN_OK);
+  }
+  atomic_fetch_sub(&working, 1);
+  return NULL;
+}
+
+static void *free_wrongly(void *argument) {
+  tarn_block block = *(const tarn_block *)argument;
+  tarn_pool *pool = NULL;
+  tarn_device *device = NULL;
+  expect(tarn_device_open("fake:0", &device) == TARN_OK);
+  expect(tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK);
+  while (atomic_load(&working) > 0) {
+    expect(tarn_pool_free_address(pool, block.address + 1, NULL) ==
+           TARN_E_INVALID);
+    expect(strstr(tarn_last_error(),
+                  "1 bytes into a block of the pool of "
+                  "host: elsewhere") != NULL);
+  }
+  expect(tarn_device_close(device) == TARN_OK);
+  return NULL;
+}
+
+START_TEST(wrong_frees_are_explained_while_others_work) {
+  fake_add();
+  tarn_pool *pool = host_pool("arena_pool");
+  tarn_block block = take_tagged(pool, 100, tag_of("elsewhere"));
+  pthread_t threads[3];
+  atomic_store(&working, 2);
+  ck_assert_int_eq(pthread_create(&threads[0], NULL, work, pool), 0);
+  ck_assert_int_eq(pthread_create(&threads[1], NULL, make_and_end, NULL), 0);
+  ck_assert_int_eq(pthread_create(&threads[2], NULL, free_wrongly, &block), 0);
+  for (int i = 0; i < 3; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  give(block);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: debugging on devices");
+  ADD_CASE(suite, "streams", fresh_bytes_are_there_for_the_stream,
+           an_overrun_on_a_stream_is_seen_by_the_free,
+           a_write_after_free_from_a_stream_is_found,
+           what_a_stream_still_does_to_the_memory_comes_first,
+           closing_the_device_empties_the_quarantine,
+           pinned_memory_is_watched_through_the_host);
+  ADD_CASE(suite, "refusals",
+           a_block_that_cannot_be_filled_is_a_block_like_any_other,
+           a_block_that_cannot_be_verified_is_freed);
+  TCase *loops = tcase_create("all at once");
+  tcase_set_timeout(loops, 240);
+  tcase_add_loop_test(loops, nothing_is_lost_or_made_up_when_all_fails, 0, 2);
+  tcase_add_loop_test(loops, threads_check_and_switch_while_others_work, 0, 2);
+  tcase_add_test(loops, a_block_stays_while_it_is_looked_at);
+  tcase_add_test(loops, wrong_frees_are_explained_while_others_work);
+  suite_add_tcase(suite, loops);
+  return run_pool_suite(suite);
+}

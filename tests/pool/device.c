@@ -1,0 +1,394 @@
+// Pools of a device that refuses, misaligns, and is closed.
+#include "kit.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+
+static tarn_device *open_device(const char *name) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open(name, &device));
+  return device;
+}
+
+static tarn_pool *open_pool(tarn_device **out_device, const char *strategy) {
+  fake_add();
+  *out_device = open_device("fake:0");
+  assert_ok(tarn_pool_use(tarn_place_on(*out_device), strategy));
+  return pool_at(tarn_place_on(*out_device));
+}
+
+static void assert_nothing_left(void) {
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+  ck_assert_uint_eq(fake_seen.open_devices, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+}
+
+// --- a device without room -------------------------------------------------
+
+// With 1 MiB on the device, of which it says that all is free, so that it is
+// asked. |full_is_null| says how it refuses.
+static void check_full_device(bool full_is_null) {
+  tarn_device *device = NULL;
+  fake.capacity = MIB;
+  fake.boasts = true;
+  fake.full_is_null = full_is_null;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_block kept = take(pool, MIB / 2);
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  tarn_pool_stats before = stats_of(pool);
+  assert_status(tarn_pool_alloc(pool, MIB, 0, NULL, &block), TARN_FULL);
+  assert_error_says("fake:0: out of memory: 1048576 bytes");
+  assert_zero_block(block);
+  tarn_pool_stats after = stats_of(pool);
+  ck_assert_uint_eq(after.failures, before.failures + 1);
+  ck_assert_uint_eq(after.misses, before.misses + 1);
+  ck_assert_uint_eq(after.device_allocs, before.device_allocs + 1);
+  after.misses = before.misses;
+  after.device_allocs = before.device_allocs;
+  assert_same_stats(before, after);
+  assert_ok(tarn__front_check(pool));
+  give(kept);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+
+START_TEST(a_full_device_is_full) {
+  check_full_device(false);
+}
+END_TEST
+
+START_TEST(a_full_device_that_says_success_is_full) {
+  check_full_device(true);
+}
+END_TEST
+
+START_TEST(idle_memory_makes_room_on_the_device) {
+  tarn_device *device = NULL;
+  fake.capacity = MIB;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_block kept = take(pool, 4096);
+  give(take(pool, MIB / 2));
+  give(take(pool, MIB / 4));
+  tarn_block block = take(pool, MIB - 8192);
+  tarn_pool_stats stats = stats_of(pool);
+  ck_assert_uint_eq(stats.reserved_bytes, MIB - 4096);
+  ck_assert_uint_eq(stats.device_allocs, 5);  // asked, refused, asked again
+  ck_assert_uint_eq(stats.device_frees, 2);
+  ck_assert_uint_eq(stats.misses, 4);
+  ck_assert_uint_eq(stats.failures, 0);
+  ck_assert_uint_eq(fake_seen.live_bytes, MIB - 4096);
+  give(block);
+  give(kept);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+// --- a driver that fails ---------------------------------------------------
+
+START_TEST(a_driver_s_failure_is_no_full_pool) {
+  tarn_device *device = NULL;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_block idle = take(pool, 8192);
+  give(idle);
+  give(take(pool, 4096));
+  give(take(pool, 4096));
+  tarn_block block;
+  tarn_pool_stats before = stats_of(pool);
+  fake.strikes = true;
+  faults_arm(1, FAULTS_FROM_NOW);
+  assert_status(tarn_pool_alloc(pool, 65536, 0, NULL, &block), TARN_E_DEVICE);
+  fake.strikes = false;
+  ck_assert(faults_disarm());
+  assert_error_says("set_device");
+  assert_zero_block(block);
+  tarn_pool_stats after = stats_of(pool);
+  ck_assert_uint_eq(after.failures, before.failures + 1);
+  ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
+  ck_assert_uint_eq(after.device_frees, before.device_frees);  // no trim
+  ck_assert_uint_eq(after.hits, before.hits);
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(take(pool, 8192).address, idle.address);
+  assert_ok(tarn_pool_free_address(pool, idle.address, NULL));
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+// The second call of the driver from now, the deallocation, fails.
+START_TEST(a_block_is_freed_even_if_the_driver_objects) {
+  tarn_device *device = NULL;
+  tarn_pool *pool = open_pool(&device, "no_pool");
+  tarn_block block = take(pool, 4096);
+  fake.strikes = true;
+  faults_arm(2, FAULTS_ONCE);
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_DEVICE);
+  fake.strikes = false;
+  assert_error_says("device_memory_deallocate");
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, 1);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 1);
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+static void free_three(tarn_pool *pool) {
+  give(take(pool, 4096));
+  give(take(pool, 8192));
+  give(take(pool, 12288));
+}
+
+START_TEST(trim_goes_on_when_the_driver_objects) {
+  tarn_device *device = NULL;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  free_three(pool);
+  fake.strikes = true;
+  faults_arm(2, FAULTS_ONCE);
+  assert_status(tarn_pool_trim(pool, 0), TARN_E_DEVICE);
+  fake.strikes = false;
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 3);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+
+  free_three(pool);
+  fake.strikes = true;
+  faults_arm(2, FAULTS_ONCE);
+  assert_status(tarn_pool_use(tarn_place_on(device), "no_pool"), TARN_E_DEVICE);
+  fake.strikes = false;
+  ck_assert_str_eq(stats_of(pool).strategy,
+                   "no_pool");  // exchanged all the same
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+// --- a driver that does not align ------------------------------------------
+
+START_TEST(addresses_that_are_not_aligned_are_mended) {
+  tarn_device *device = NULL;
+  fake.misalign = 64;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_block blocks[8];
+  for (size_t i = 0; i < 8; i++) {
+    size_t align = (size_t)256 << i;
+    assert_ok(tarn_pool_alloc(pool, 5000, align, NULL, &blocks[i]));
+    ck_assert_uint_eq(blocks[i].address % align, 0);
+    ck_assert_uint_eq(blocks[i].size, 8192);
+    memset((void *)(uintptr_t)blocks[i].address, 1, blocks[i].size);
+  }
+  // The first was asked for, given back, and asked for with room to align in;
+  // the others with room at once.
+  tarn_pool_stats stats = stats_of(pool);
+  ck_assert_uint_eq(stats.misses, 8);
+  ck_assert_uint_eq(stats.device_allocs, 9);
+  ck_assert_uint_eq(stats.device_frees, 1);
+  ck_assert_uint_eq(stats.reserved_bytes, fake_seen.live_bytes);
+  assert_ok(tarn__front_check(pool));
+  for (int i = 0; i < 8; i++)
+    give(blocks[i]);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+START_TEST(a_limit_holds_on_a_device_that_does_not_align) {
+  tarn_device *device = NULL;
+  fake.misalign = 64;
+  tarn_pool *pool = open_pool(&device, "no_pool");
+  assert_ok(tarn_pool_limit(pool, 4096));
+  tarn_block block;
+  assert_status(tarn_pool_alloc(pool, 4096, 256, NULL, &block), TARN_FULL);
+  assert_error_says("would exceed the limit of 4.00 KiB (4096 bytes)");
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  assert_ok(tarn_pool_alloc(pool, 3840, 256, NULL, &block));
+  ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 4096);
+  give(block);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+// --- places of a device ----------------------------------------------------
+
+START_TEST(every_kind_of_memory_has_its_own_pool) {
+  fake_add();
+  tarn_device *device = open_device("fake:0");
+  tarn_pool *pools[3];
+  tarn_block blocks[3];
+  for (int kind = 0; kind < 3; kind++) {
+    tarn_place place = {device, (tarn_place_kind)kind};
+    pools[kind] = pool_at(place);
+    ck_assert(tarn_place_equal(tarn_pool_place(pools[kind]), place));
+    blocks[kind] = take(pools[kind], 100);
+    ck_assert_uint_eq(stats_of(pools[kind]).live_blocks, 1);
+  }
+  ck_assert_ptr_ne(pools[0], pools[1]);
+  ck_assert_ptr_ne(pools[0], pools[2]);
+  ck_assert_ptr_ne(pools[1], pools[2]);
+  ck_assert_ptr_ne(pools[0], pool_at(TARN_HOST));
+  for (int kind = 0; kind < 3; kind++)
+    give(blocks[kind]);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+START_TEST(memory_that_a_device_lacks_has_no_pool) {
+  fake.missing = FAKE_MISSES(unified_memory_allocate) |
+                 FAKE_MISSES(unified_memory_deallocate);
+  fake_add();
+  tarn_device *device = open_device("fake:0");
+  tarn_pool *pool = (tarn_pool *)(void *)"none";
+  tarn_place unified = {device, TARN_PLACE_UNIFIED};
+  assert_status(tarn_pool_of(unified, &pool), TARN_E_UNSUPPORTED);
+  assert_error_says("fake:0: has no unified memory");
+  ck_assert_ptr_null(pool);
+  give(take(pool_at(tarn_place_on(device)), 100));
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+START_TEST(a_block_of_another_pool_is_refused) {
+  fake_add();
+  tarn_device *devices[2] = {open_device("fake:0"), open_device("fake:1")};
+  tarn_pool *pools[2];
+  tarn_block blocks[2];
+  for (int i = 0; i < 2; i++) {
+    pools[i] = pool_at(tarn_place_on(devices[i]));
+    blocks[i] = take_tagged(pools[i], 100, tag_of(i ? "one" : "zero"));
+  }
+  tarn_block forged = blocks[0];
+  forged.pool = pools[1];
+  ck_assert_uint_eq(forged.id, blocks[1].id);
+  tarn_pool_stats before = stats_of(pools[1]);
+  assert_status(tarn_pool_free(&forged, NULL), TARN_E_INVALID);
+  assert_error_says("no block of the pool of fake:1");
+  assert_status(tarn_pool_free_address(pools[1], blocks[0].address, NULL),
+                TARN_E_INVALID);
+  assert_error_says("no block of the pool of fake:1");
+  assert_same_stats(before, stats_of(pools[1]));
+  for (int i = 0; i < 2; i++) {
+    ck_assert_uint_eq(stats_of(pools[i]).live_blocks, 1);
+    give(blocks[i]);
+    assert_ok(tarn_device_close(devices[i]));
+  }
+  assert_nothing_left();
+}
+END_TEST
+
+// --- closing ---------------------------------------------------------------
+
+START_TEST(a_device_with_blocks_out_stays_open) {
+  tarn_device *device = NULL;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_block weights = take_tagged(pool, 100, tag_of("weights"));
+  tarn_block cache = take_tagged(pool, 200, tag_of("cache"));
+  give(take(pool, 65536));
+  assert_status(tarn_device_close(device), TARN_E_STATE);
+  assert_error_says("fake:0");
+  assert_error_says("2 blocks of 300 bytes");
+  assert_error_says("100 bytes weights");
+  assert_error_says("200 bytes cache");
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 2);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 65536 + 2 * 4096);
+  give(weights);
+  assert_status(tarn_device_close(device), TARN_E_STATE);
+  assert_error_says("1 blocks of 200 bytes");
+  give(cache);
+  assert_ok(tarn_device_close(device));
+  assert_nothing_left();
+}
+END_TEST
+
+START_TEST(closing_returns_all_memory_of_all_strategies) {
+  fake_add();
+  tarn_device *device = open_device("fake:0");
+  assert_ok(tarn_device_close(device));  // what the plug-in needs stays
+  (void)pool_at(TARN_HOST);
+  size_t held = tarn_host_memory();
+  for (int round = 0; round < 3; round++) {
+    device = open_device("fake:0");
+    tarn_pool *pool = pool_at(tarn_place_on(device));
+    ck_assert_uint_eq(stats_of(pool).allocs, 0);
+    tarn_block old = take(pool, 5000);
+    give(take(pool, 100));
+    assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool:page=64K"));
+    give(take(pool, 100));
+    give(old);
+    give(take(pool_at((tarn_place){device, TARN_PLACE_HOST}), 10));
+    ck_assert_uint_eq(fake_seen.live_blocks, 2);
+    assert_ok(tarn_device_close(device));
+    assert_nothing_left();
+    ck_assert_uint_eq(tarn_host_memory(), held);
+  }
+}
+END_TEST
+
+START_TEST(closing_tells_what_the_driver_refused) {
+  tarn_device *device = NULL;
+  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  free_three(pool);
+  fake.strikes = true;
+  faults_arm(2, FAULTS_ONCE);
+  assert_status(tarn_device_close(device), TARN_E_DEVICE);
+  fake.strikes = false;
+  assert_error_says("device_memory_deallocate");
+  assert_nothing_left();
+}
+END_TEST
+
+// What a device wants behind each allocation is its own: no block has it.
+START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
+  fake.padding = 1000;
+  fake_add();
+  tarn_device *device = NULL;
+  tarn_pool *pool = NULL;
+  tarn_block block;
+  assert_ok(tarn_device_open("fake:0", &device));
+  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
+  assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
+  ck_assert_uint_eq(block.size, 8192 - 1000);
+  ck_assert_uint_eq(fake_seen.live_bytes, 8192);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 8192);
+  assert_ok(tarn_pool_limit(pool, 2 * 8192 - 1));
+  tarn_block second;
+  assert_status(tarn_pool_alloc(pool, 5000, 0, NULL, &second), TARN_FULL);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_free(&block, NULL));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: devices");
+  ADD_CASE(suite, "no room", a_full_device_is_full,
+           a_full_device_that_says_success_is_full,
+           idle_memory_makes_room_on_the_device);
+  ADD_CASE(suite, "failures", a_driver_s_failure_is_no_full_pool,
+           a_block_is_freed_even_if_the_driver_objects,
+           trim_goes_on_when_the_driver_objects);
+  ADD_CASE(suite, "alignment", addresses_that_are_not_aligned_are_mended,
+           a_limit_holds_on_a_device_that_does_not_align);
+  ADD_CASE(suite, "places", every_kind_of_memory_has_its_own_pool,
+           memory_that_a_device_lacks_has_no_pool,
+           padding_is_taken_of_the_device_and_not_given_out,
+           a_block_of_another_pool_is_refused);
+  ADD_CASE(suite, "closing", a_device_with_blocks_out_stays_open,
+           closing_returns_all_memory_of_all_strategies,
+           closing_tells_what_the_driver_refused);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,363 @@
+// Faults: host memory and every call of the driver fail, one after the other
+// and all together, in a scenario that uses all that a pool can do.
+#include <stdio.h>
+
+#include "kit.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+#include "tarn/strategy.h"
+
+enum { BLOCKS = 14 };
+
+// One run of the scenario, and what it should have come to.
+static struct {
+  tarn_device *device;
+  tarn_pool *pool;
+  tarn_stream *streams[3];  // the first is the host
+  tarn_block blocks[BLOCKS];
+  size_t asked[BLOCKS];
+  size_t count;
+  uint64_t allocs;
+  uint64_t frees;
+  uint64_t failures;
+  size_t live_bytes;
+  size_t objections;  // of the driver to what was given back all the same
+} run;
+
+// Questions in all runs that there was no memory to answer.
+static size_t unordered;
+
+// The strategies that it begins and ends with.
+static const char *first_strategy = "page_unit_pool";
+static const char *last_strategy = "page_unit_pool:page=16K";
+
+// Made before any fault: a tag is a number from 0 to 40.
+enum { TAGS = 41 };
+
+// A failure of something that gives memory back; it is done all the same.
+static void note(tarn_status status) {
+  if (status == TARN_OK) return;
+  ck_assert_int_lt(status, TARN_OK);
+  ck_assert_str_ne(tarn_last_error(), "");
+  run.objections++;
+}
+
+static void check_pool(void) {
+  assert_ok(tarn__front_check(run.pool));
+  tarn_pool_stats stats = stats_of(run.pool);
+  ck_assert_uint_eq(stats.allocs, run.allocs);
+  ck_assert_uint_eq(stats.frees, run.frees);
+  ck_assert_uint_eq(stats.failures, run.failures);
+  ck_assert_uint_eq(stats.live_blocks, run.count);
+  ck_assert_uint_eq(stats.live_bytes, run.live_bytes);
+  ck_assert_uint_le(stats.hits, run.allocs);
+  ck_assert_uint_le(stats.allocs, stats.hits + stats.misses);
+}
+
+static void try_take(size_t size, size_t align, tarn_tag tag, int stream) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  tarn_status status =
+      alloc_tagged(run.pool, size, align, run.streams[stream], tag, &block);
+  if (status == TARN_OK) {
+    ck_assert_uint_ge(block.size, size);
+    memset((void *)(uintptr_t)block.address, 0x3c, block.size);
+    run.asked[run.count] = size;
+    run.blocks[run.count++] = block;
+    run.live_bytes += size;
+    run.allocs++;
+  } else {
+    assert_zero_block(block);
+    run.failures++;
+  }
+  check_pool();
+}
+
+// Whoever asks for what is inside a block may be told that there is no memory
+// to put blocks in order. What starts at an address is found without.
+static void find(tarn_block block) {
+  tarn_block found;
+  size_t offset = 7;
+  assert_ok(tarn_pool_block_of(run.pool, block.address, &found, NULL));
+  assert_same_block(found, block);
+  tarn_status status =
+      tarn_block_of(tarn_place_on(run.device), block.address + block.size - 1,
+                    &found, &offset);
+  if (status == TARN_OK) {
+    assert_same_block(found, block);
+    ck_assert_uint_eq(offset, block.size - 1);
+  } else if (block.size > 1) {
+    ck_assert_int_eq(status, TARN_E_NOMEM);
+    assert_zero_block(found);
+    ck_assert_uint_eq(offset, 0);
+    unordered++;
+  }
+}
+
+// Frees the newest block, which cannot fail to be freed.
+static void drop(int stream, bool by_address) {
+  if (run.count == 0) return;
+  run.count--;
+  tarn_block block = run.blocks[run.count];
+  find(block);
+  run.live_bytes -= run.asked[run.count];
+  run.frees++;
+  tarn_stream *on = run.streams[stream];
+  note(by_address ? tarn_free(tarn_place_on(run.device), block.address, on)
+                  : tarn_pool_free(&block, on));
+  check_pool();
+  assert_status(tarn_free(tarn_place_on(run.device), block.address, on),
+                TARN_E_INVALID);
+  assert_status(tarn_pool_free(&block, on), TARN_E_INVALID);
+}
+
+static void drop_all(void) {
+  while (run.count > 0)
+    drop((int)run.count % 3, run.count % 2 == 0);
+}
+
+static void try_use(const char *strategy) {
+  char before[32];
+  snprintf(before, sizeof before, "%s", stats_of(run.pool).strategy);
+  tarn_status status = tarn_pool_use(tarn_place_on(run.device), strategy);
+  const char *after = stats_of(run.pool).strategy;
+  if (status == TARN_E_NOMEM) {
+    ck_assert_str_eq(after, before);
+  } else {
+    note(status);
+    ck_assert_int_eq(strncmp(after, strategy, strlen(after)), 0);
+  }
+  check_pool();
+}
+
+static void try_streams(void) {
+  char text[64] = "in use";
+  for (int i = 1; i < 3; i++) {
+    if (run.count == 0 || run.streams[i] == NULL) continue;
+    tarn_block block = run.blocks[run.count - 1];
+    (void)!tarn_copy_h2d(run.device, block.address, text, 8, run.streams[i]);
+    (void)!tarn_stream_synchronize(run.streams[i]);
+    drop(i, false);
+    try_take(100, 0, 1, 3 - i);
+    try_take(200, 0, 2, 0);
+  }
+}
+
+static void use_pool(void) {
+  for (size_t i = 0; i < 5; i++)
+    try_take(3000 * i + 1, 0, (tarn_tag)(i * 7), (int)i % 3);
+  try_take(5000, 65536, 40, 0);
+  try_streams();
+  drop(0, true);
+  drop(1, false);
+  drop(2, false);
+  try_take(100, 0, 3, 1);
+  note(tarn_pool_trim(run.pool, 0));
+  check_pool();
+  try_use("no_pool");
+  try_take(7000, 0, 4, 2);
+  drop(2, true);
+  assert_ok(tarn_pool_limit(run.pool, 1));
+  try_take(7000, 0, 4, 0);
+  assert_ok(tarn_pool_limit(run.pool, 512 * KIB));
+  try_use(last_strategy);
+  try_take(100 * KIB, 0, 5, 1);
+  drop(1, false);
+  try_take(200 * KIB, 0, 5, 2);
+  drop_all();
+}
+
+static void use_device(void) {
+  tarn_place place = tarn_place_on(run.device);
+  for (int i = 1; i < 3; i++) {
+    if (tarn_stream_create(run.device, &run.streams[i]) != TARN_OK) {
+      ck_assert_ptr_null(run.streams[i]);
+    }
+  }
+  if (tarn_pool_of(place, &run.pool) == TARN_OK) {
+    try_use(first_strategy);
+    use_pool();
+  } else {
+    ck_assert_ptr_null(run.pool);
+  }
+  for (int i = 1; i < 3; i++)
+    (void)tarn_stream_destroy(run.streams[i]);
+}
+
+static void scenario(void *context) {
+  (void)context;
+  memset(&run, 0, sizeof run);
+  if (tarn_device_open("fake:0", &run.device) != TARN_OK) return;
+  use_device();
+  tarn_status status = tarn_device_close(run.device);
+  ck_assert_int_ne(status, TARN_E_STATE);
+  note(status);
+  ck_assert_uint_eq(fake_seen.open_devices, 0);
+  ck_assert_uint_eq(fake_seen.streams, 0);
+  ck_assert_uint_eq(fake_seen.events, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+}
+
+// What stays for good is made first: tags, the plug-in's part and cpu:0's.
+static void prepare(void) {
+  faults_install();
+  fake_add();
+  assert_ok(tarn_pool_register(TarnPoolStrategy()));
+  for (int i = 1; i < TAGS; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "tag %d", i);
+    (void)tag_of(name);
+  }
+  scenario(NULL);
+  ck_assert_uint_eq(run.objections, 0);
+  ck_assert_uint_eq(run.failures, 1);
+}
+
+// How many faults the scenario met, under |name|.
+static size_t sweep(const char *name) {
+  size_t count = faults_sweep(scenario, NULL);
+  printf("pool: %zu faults of %s\n", count, name);
+  fflush(stdout);
+  return count;
+}
+
+START_TEST(nothing_is_lost_without_host_memory) {
+  prepare();
+  ck_assert_uint_gt(sweep("host memory"), 100);
+  ck_assert_uint_gt(unordered, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_the_driver_fails) {
+  prepare();
+  fake.strikes = true;
+  ck_assert_uint_gt(sweep("host memory and driver"), 1000);
+}
+END_TEST
+
+START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+  fake.misalign = 64;
+  prepare();
+  fake.strikes = true;
+  ck_assert_uint_gt(sweep("a driver that does not align"), 1000);
+}
+END_TEST
+
+// Memory in the sizes that the plug-in names, and blocks beyond the largest.
+START_TEST(nothing_is_lost_of_sizes_that_are_named) {
+  static const char *const strategies[] = {"page_unit_pool", "arena_pool",
+                                           "buddy_pool", "power_pool"};
+  first_strategy = last_strategy = strategies[_i];
+  fake.padding = 100;
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * KIB;
+  prepare();
+  fake.strikes = true;
+  ck_assert_uint_gt(sweep(strategies[_i]), 1000);
+}
+END_TEST
+
+// Without a place to note whose memory is, its stream is waited for. What comes
+// of that is told.
+START_TEST(a_stream_that_fails_is_told_of_without_host_memory) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
+  faults_install();
+  fake_add();
+  assert_ok(tarn_device_open("fake:0", &run.device));
+  tarn_stream *a = NULL;
+  tarn_stream *b = NULL;
+  assert_ok(tarn_stream_create(run.device, &a));
+  assert_ok(tarn_stream_create(run.device, &b));
+  assert_ok(tarn_pool_use(tarn_place_on(run.device), "page_unit_pool"));
+  tarn_pool *pool = pool_at(tarn_place_on(run.device));
+  tarn_block block = take_on(pool, 4096, a);
+  tarn_block second = take_on(pool, 4096, b);
+  tarn_block third = take_on(pool, 4096, b);
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  give_on(second, b);
+  fake.sync_answer = C_ERROR;
+  faults_arm(1, FAULTS_FROM_NOW);
+  tarn_status status = tarn_pool_free(&block, a);
+  (void)faults_disarm();
+  fake.sync_answer = C_SUCCESS;
+  assert_status(status, TARN_E_DEVICE);
+  assert_ok(tarn__front_check(pool));
+  give_on(third, b);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  (void)tarn_stream_destroy(a);
+  assert_ok(tarn_stream_destroy(b));
+  assert_ok(tarn_device_close(run.device));
+}
+END_TEST
+
+// A host pool lives as long as the process, so what it holds may grow.
+static void host_scenario(tarn_pool *pool) {
+  tarn_block blocks[3] = {0};
+  (void)!tarn_pool_use(TARN_HOST, "page_unit_pool");
+  for (size_t i = 0; i < 3; i++) {
+    tarn_status status =
+        tarn_pool_alloc(pool, i * 4096 + 1, 0, NULL, &blocks[i]);
+    ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
+    if (status != TARN_OK) assert_zero_block(blocks[i]);
+  }
+  (void)!tarn_pool_use(TARN_HOST, "no_pool");
+  for (int i = 0; i < 3; i++)
+    if (blocks[i].pool != NULL) give(blocks[i]);
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+}
+
+START_TEST(a_host_pool_survives_a_lack_of_host_memory) {
+  faults_install();
+  tarn_pool *pool = host_pool("no_pool");
+  size_t n = 0;
+  for (bool struck = true; struck;) {
+    faults_arm(++n, FAULTS_ONCE);
+    host_scenario(pool);
+    struck = faults_disarm();
+    assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+    ck_assert(tarn_list_empty(&pool->replaced));
+  }
+  ck_assert_uint_ge(n, 5);
+}
+END_TEST
+
+// A tag that there was no memory for is not half there.
+START_TEST(a_tag_without_memory_is_no_tag) {
+  faults_install();
+  size_t made = 0;
+  for (size_t n = 1; made < 200; n = n % 4 + 1) {
+    char name[32];
+    snprintf(name, sizeof name, "tag %zu", made);
+    faults_arm(n, FAULTS_ONCE);
+    tarn_tag tag = 7;
+    tarn_status status = tarn_pool_tag(name, &tag);
+    (void)faults_disarm();
+    if (status == TARN_OK) {
+      ck_assert_uint_eq(tag, ++made);
+      continue;
+    }
+    ck_assert_int_eq(status, TARN_E_NOMEM);
+    ck_assert_uint_eq(tag, 0);
+    ck_assert_str_eq(tarn_pool_tag_name((tarn_tag)made + 1), "untagged");
+  }
+  ck_assert_uint_gt(faults_total(), 10);
+  ck_assert_uint_eq(tag_of("tag 0"), 1);
+  ck_assert_uint_eq(tag_of("tag 199"), 200);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: faults");
+  ADD_CASE(suite, "sweeps", nothing_is_lost_without_host_memory,
+           nothing_is_lost_when_the_driver_fails,
+           nothing_is_lost_when_addresses_are_not_aligned);
+  add_looped_case(suite, "sizes", nothing_is_lost_of_sizes_that_are_named, 0,
+                  4);
+  ADD_CASE(suite, "host", a_host_pool_survives_a_lack_of_host_memory,
+           a_tag_without_memory_is_no_tag,
+           a_stream_that_fails_is_told_of_without_host_memory);
+  return run_pool_suite(suite);
+}

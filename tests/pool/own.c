@@ -1,0 +1,381 @@
+// Pools of one's own: apart from the place's, ended by whoever has made them.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "arena_kit.h"
+#include "support/child.h"
+#include "support/fake_plugin.h"
+#include "support/faults.h"
+
+static const char *const strategies[] = {
+    "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
+};
+enum { STRATEGIES = sizeof strategies / sizeof *strategies };
+
+static tarn_pool *own_at(tarn_place place, const char *strategy) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+static void refuse_options(tarn_place place, tarn_pool_options options,
+                           tarn_status expected) {
+  tarn_pool *pool = (tarn_pool *)&options;
+  assert_status(tarn_pool_create(place, &options, &pool), expected);
+  ck_assert_ptr_null(pool);
+}
+
+// --- a pool apart ----------------------------------------------------------
+
+// All that can be done with blocks.
+static void use(tarn_pool *pool) {
+  tarn_tag tag = tag_of("mine");
+  tarn_block first = take_tagged(pool, 3000, tag);
+  tarn_block second = take(pool, 70000);
+  tarn_block found;
+  assert_ok(tarn_pool_block_of(pool, second.address, &found, NULL));
+  assert_same_block(second, found);
+  ck_assert_uint_eq(tag_stats_of(pool, tag).live_bytes, 3000);
+  assert_ok(tarn_pool_resize(&first, 2000, NULL));
+  ck_assert_uint_eq(stats_of(pool).live_bytes, 72000);
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 2);
+  give(first);
+  assert_ok(tarn_pool_free_address(pool, second.address, NULL));
+  assert_status(tarn_pool_free(&second, NULL), TARN_E_INVALID);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  ck_assert_uint_gt(stats_of(pool).reserved_peak_bytes, 0);
+  assert_ok(tarn_pool_reset_peaks(pool));
+  ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 0);
+}
+
+START_TEST(it_is_a_pool_like_any_other) {
+  for (int i = 0; i < ARENA_DEVICES; i++) {
+    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
+    for (int j = 0; j < STRATEGIES; j++) {
+      assert_ok(tarn_pool_use(p.place, strategies[j]));
+      tarn_pool *pool = own_at(p.place, strategies[j]);
+      ck_assert_ptr_ne(pool, p.pool);
+      ck_assert(tarn_place_equal(tarn_pool_place(pool), p.place));
+      ck_assert_str_eq(stats_of(pool).strategy, strategies[j]);
+      tarn_pool_stats shared = stats_of(p.pool);
+      use(pool);
+      assert_same_stats(shared, stats_of(p.pool));
+      ck_assert_ptr_eq(pool_at(p.place), p.pool);
+      assert_ok(tarn_pool_destroy(pool));
+    }
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// What one frees the other does not get, nor can it free what is not its own.
+START_TEST(pools_of_a_place_are_apart) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pools[2] = {own_at(p.place, NULL), own_at(p.place, NULL)};
+  ck_assert_str_eq(stats_of(pools[0]).strategy, "arena_pool");
+  tarn_block block = take(pools[0], MIB);
+  tarn_block stray = block;
+  stray.pool = pools[1];
+  assert_status(tarn_pool_free(&stray, NULL), TARN_E_INVALID);
+  give(block);
+  tarn_block other = take(pools[1], MIB);
+  tarn_block shared = take(p.pool, MIB);
+  ck_assert_uint_ne(other.address, block.address);
+  ck_assert_uint_ne(shared.address, block.address);
+  ck_assert_uint_eq(take(pools[0], MIB).address, block.address);
+  assert_ok(tarn_pool_free_address(pools[0], block.address, NULL));
+  give(other);
+  give(shared);
+  assert_ok(tarn_pool_destroy(pools[0]));
+  assert_ok(tarn_pool_destroy(pools[1]));
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(its_limit_is_its_own) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = "page_unit_pool",
+                               .limit = 65536};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  ck_assert_uint_eq(stats_of(pool).limit_bytes, 65536);
+  refuse(pool, 65537, 0, TARN_FULL);
+  tarn_block block = take(pool, 65536);
+  refuse(pool, 1, 0, TARN_FULL);
+  assert_ok(tarn_pool_limit(pool, 0));
+  give(take(pool, MIB));
+  give(block);
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// --- what is refused -------------------------------------------------------
+
+START_TEST(options_are_checked) {
+  size_t size = sizeof(tarn_pool_options);
+  refuse_options(TARN_HOST, (tarn_pool_options){.struct_size = 8},
+                 TARN_E_INVALID);
+  refuse_options(TARN_HOST,
+                 (tarn_pool_options){.struct_size = size, .flags = 1u << 3},
+                 TARN_E_INVALID);
+  assert_error_says("0x8");
+  refuse_options(TARN_HOST,
+                 (tarn_pool_options){.struct_size = size, .strategy = "none"},
+                 TARN_E_INVALID);
+  refuse_options(TARN_HOST,
+                 (tarn_pool_options){.struct_size = size,
+                                     .strategy = "page_unit_pool:page=7"},
+                 TARN_E_INVALID);
+  refuse_options((tarn_place){.kind = (tarn_place_kind)7},
+                 (tarn_pool_options){.struct_size = size}, TARN_E_INVALID);
+  setenv("TARN_POOL", "none", 1);
+  refuse_options(TARN_HOST, (tarn_pool_options){.struct_size = size},
+                 TARN_E_INVALID);
+  unsetenv("TARN_POOL");
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(TARN_HOST, NULL, &pool));
+  assert_ok(tarn_pool_destroy(pool));
+  tarn_pool_options zero = {0};
+  assert_ok(tarn_pool_create(TARN_HOST, &zero, &pool));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_pool_destroy(NULL));
+}
+END_TEST
+
+START_TEST(a_kind_that_the_device_lacks_is_refused) {
+  fake.missing = FAKE_MISSES(unified_memory_allocate) |
+                 FAKE_MISSES(unified_memory_deallocate);
+  arena_place p = open_arena("fake:0", "page_unit_pool");
+  tarn_place unified = {.kind = TARN_PLACE_UNIFIED, .device = p.device};
+  refuse_options(unified, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(blocks_that_are_out_keep_it) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pool = own_at(p.place, "arena_pool");
+  tarn_block block = take_tagged(pool, 5000, tag_of("activations"));
+  tarn_block plain = take(pool, 300);
+  assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
+  assert_error_says("2 blocks of 5.17 KiB (5300 bytes) are out");
+  assert_error_says("4.88 KiB (5000 bytes) activations");
+  assert_error_says("sim:0");
+  give(block);
+  assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
+  assert_error_says("1 blocks of 300 bytes are out: untagged (1)");
+  give(plain);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(the_pool_of_a_place_is_nobody_s) {
+  tarn_pool *shared = host_pool("page_unit_pool");
+  assert_status(tarn_pool_destroy(shared), TARN_E_STATE);
+  assert_error_says("ends with its device");
+  give(take(shared, 100));
+}
+END_TEST
+
+START_TEST(a_device_with_such_a_pool_stays_open) {
+  for (int i = 1; i < ARENA_DEVICES; i++) {  // cpu:0 stays open in any case
+    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
+    tarn_pool *pool = own_at(p.place, "arena_pool");
+    tarn_block block = take(pool, MIB);
+    assert_status(tarn_device_close(p.device), TARN_E_STATE);
+    assert_error_says("cannot close: 1 pool of tarn_pool_create is there");
+    give(block);
+    assert_status(tarn_device_close(p.device), TARN_E_STATE);
+    give(take(pool, MIB));  // it has lost nothing
+    assert_ok(tarn_pool_destroy(pool));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// --- its end ---------------------------------------------------------------
+
+// The memory is used until the stream has come there.
+START_TEST(its_end_waits_for_streams) {
+  static char out[8];
+  arena_place p = open_arena("fake:0", "page_unit_pool");
+  tarn_stream *stream = stream_on(&p);
+  tarn_pool *pool = own_at(p.place, NULL);
+  tarn_block block = take_on(pool, 4096, stream);
+  assert_ok(tarn_copy_h2d(p.device, block.address, "queued ", 8, stream));
+  assert_ok(tarn_copy_d2h(p.device, out, block.address, 8, stream));
+  give_on(block, stream);
+  ck_assert_uint_eq(fake_seen.copies, 0);
+  assert_ok(tarn_pool_destroy(pool));
+  ck_assert_str_eq(out, "queued ");
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  assert_ok(tarn_stream_destroy(stream));
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(it_ends_even_if_the_driver_objects) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pool = own_at(p.place, "page_unit_pool");
+  give(take(pool, MIB));
+  assert_ok(tarn_sim_faults("device_memory_deallocate@1"));
+  assert_status(tarn_pool_destroy(pool), TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(""));
+  assert_ok(tarn_device_close(p.device));
+}
+END_TEST
+
+static void create_and_use(void *context) {
+  arena_place *p = context;
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = "arena_pool"};
+  tarn_pool *pool = NULL;
+  tarn_block block = {0};
+  tarn_status status = tarn_pool_create(p->place, &options, &pool);
+  ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
+  ck_assert_int_eq(pool != NULL, status == TARN_OK);
+  if (status != TARN_OK) return;
+  if (tarn_pool_alloc(pool, 9999, 0, NULL, &block) == TARN_OK) give(block);
+  ck_assert_int_ne(tarn_pool_destroy(pool), TARN_E_STATE);
+}
+
+START_TEST(nothing_is_lost_without_host_memory) {
+  faults_install();
+  for (int i = 1; i < ARENA_DEVICES; i++) {
+    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
+    ck_assert_uint_gt(faults_sweep(create_and_use, &p), 5);
+    close_arena(&p);
+  }
+}
+END_TEST
+
+static void end_in_callback(void *context, tarn_status status) {
+  (void)status;
+  tarn_pool *pool = context;
+  if (tarn_pool_destroy(pool) != TARN_E_STATE) abort();
+}
+
+START_TEST(a_callback_cannot_end_it) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pool = own_at(p.place, NULL);
+  tarn_stream *stream = stream_on(&p);
+  assert_ok(tarn_stream_add_callback(stream, end_in_callback, pool));
+  assert_ok(tarn_stream_synchronize(stream));
+  give(take(pool, 100));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_stream_destroy(stream));
+  close_arena(&p);
+}
+END_TEST
+
+static bool child_of_fork(tarn_pool *const *pools, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    tarn_block block;
+    if (tarn_pool_alloc(pools[i], 1, 0, NULL, &block) != TARN_E_STATE ||
+        tarn_pool_exchange(pools[i], "no_pool") != TARN_E_STATE ||
+        tarn_pool_destroy(pools[i]) != TARN_OK) {
+      return false;
+    }
+  }
+  tarn_pool *fresh = NULL;
+  return tarn_pool_create(TARN_HOST, NULL, &fresh) == TARN_OK &&
+         tarn_pool_destroy(fresh) == TARN_OK;
+}
+
+START_TEST(a_child_frees_host_memory_only) {
+  tarn_pool_options dry = {.struct_size = sizeof dry, .flags = TARN_POOL_DRY};
+  tarn_pool *pools[2] = {own_at(TARN_HOST, "arena_pool"), NULL};
+  assert_ok(tarn_pool_create(TARN_HOST, &dry, &pools[1]));
+  tarn_block blocks[2] = {take(pools[0], 5000), take(pools[1], 5000)};
+  pid_t child = fork();
+  if (child == 0) {
+    child_begin(30);
+    _exit(child_of_fork(pools, 2) ? 0 : 1);
+  }
+  assert_child_ended_well(child);
+  for (int i = 0; i < 2; i++) {
+    give(blocks[i]);
+    assert_ok(tarn_pool_destroy(pools[i]));
+  }
+}
+END_TEST
+
+// --- exchanging ------------------------------------------------------------
+
+START_TEST(its_strategy_is_exchanged) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pool = own_at(p.place, "page_unit_pool");
+  tarn_block block = take(pool, MIB);
+  give(take(pool, (size_t)2 * MIB));
+  assert_ok(tarn_pool_exchange(pool, "arena_pool:page=2M"));
+  ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
+  ck_assert_str_eq(stats_of(p.pool).strategy, "page_unit_pool");
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
+  assert_status(tarn_pool_exchange(pool, "none"), TARN_E_INVALID);
+  assert_status(tarn_pool_exchange(pool, NULL), TARN_E_INVALID);
+  assert_status(tarn_pool_exchange(NULL, "no_pool"), TARN_E_INVALID);
+  ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
+  give(block);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_exchange(p.pool, "buddy_pool"));
+  ck_assert_str_eq(stats_of(p.pool).strategy, "buddy_pool");
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&p);
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+enum { MAKERS = 4, POOLS = 60 };
+static atomic_int wrong;
+
+static void *make_and_end(void *context) {
+  arena_place *p = context;
+  for (int i = 0; i < POOLS; i++) {
+    tarn_pool *pool = NULL;
+    tarn_block block;
+    bool right = tarn_pool_create(p->place, NULL, &pool) == TARN_OK &&
+                 tarn_pool_alloc(pool, 4096, 0, NULL, &block) == TARN_OK &&
+                 tarn_pool_destroy(pool) == TARN_E_STATE &&
+                 tarn_pool_free(&block, NULL) == TARN_OK &&
+                 tarn_pool_destroy(pool) == TARN_OK;
+    if (!right) atomic_fetch_add(&wrong, 1);
+  }
+  return NULL;
+}
+
+START_TEST(threads_make_and_end_them) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  pthread_t threads[MAKERS];
+  for (int i = 0; i < MAKERS; i++) {
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, make_and_end, &p), 0);
+  }
+  for (int i = 0; i < MAKERS; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  close_arena(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool own");
+  ADD_CASE(suite, "apart", it_is_a_pool_like_any_other,
+           pools_of_a_place_are_apart, its_limit_is_its_own);
+  ADD_CASE(suite, "refused", options_are_checked,
+           a_kind_that_the_device_lacks_is_refused, blocks_that_are_out_keep_it,
+           the_pool_of_a_place_is_nobody_s,
+           a_device_with_such_a_pool_stays_open);
+  ADD_CASE(suite, "end", its_end_waits_for_streams,
+           it_ends_even_if_the_driver_objects,
+           nothing_is_lost_without_host_memory, a_callback_cannot_end_it,
+           a_child_frees_host_memory_only);
+  ADD_CASE(suite, "exchange", its_strategy_is_exchanged);
+  ADD_CASE(suite, "threads", threads_make_and_end_them);
+  return run_pool_suite(suite);
+}

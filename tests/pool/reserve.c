@@ -1,0 +1,367 @@
+// Room that a pool keeps: taken at once, left alone by whatever trims, used by
+// requests without the device.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "pool/decay.h"
+#include "support/faults.h"
+#include "tarn/capture.h"
+#include "tarn/sleep.h"
+#include "tarn/strategy.h"
+#include "with_kit.h"
+
+static const size_t ROOM = (size_t)8 << 20;
+enum { KEEPING = 3 };  // of all_strategies, the first
+
+static size_t reserved_by(tarn_pool *pool) {
+  return stats_of(pool).reserved_bytes;
+}
+
+static arena_place open_on(int i) {
+  return open_arena_of(64 * MIB, arena_devices[i / KEEPING],
+                       all_strategies[i % KEEPING]);
+}
+
+START_TEST(requests_are_served_without_the_device) {
+  arena_place at = open_on(_i);
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  assert_ok(tarn__front_check(at.pool));
+  tarn_pool_stats before = stats_of(at.pool);
+  ck_assert_uint_ge(before.reserved_bytes, ROOM);
+  ck_assert_uint_lt(before.reserved_bytes, ROOM + MIB);
+  ck_assert_uint_eq(before.live_bytes, 0);
+  tarn_block blocks[7];
+  for (size_t i = 0; i < 7; i++)
+    blocks[i] = take_with(at.pool, ((size_t)MIB >> i % 3) - 4096, NULL,
+                          TARN_ALLOC_NO_GROW);
+  tarn_pool_stats after = stats_of(at.pool);
+  ck_assert_uint_eq(after.device_allocs, before.device_allocs);
+  ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
+  ck_assert_uint_eq(after.hits, 7);
+  for (size_t i = 0; i < 7; i++)
+    give(blocks[i]);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(what_trims_leaves_it) {
+  arena_place at = open_on(_i);
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  size_t kept = reserved_by(at.pool);
+  tarn_block large = take(at.pool, 20 * MIB);
+  give(large);
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  ck_assert_uint_le(reserved_by(at.pool), kept + 32 * MIB);
+  at.pool->decay.high = 64 * MIB;
+  tarn__decay_tend(at.pool);  // a period without any need
+  tarn__decay_tend(at.pool);
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  assert_ok(tarn_pool_reserve(at.pool, ROOM / 2));
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM / 2);
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// Blocks that are too large for what is idle: the slack does not give it back.
+START_TEST(the_slack_leaves_it) {
+  arena_place at =
+      open_arena_of(64 * MIB, arena_devices[_i], "arena_pool:slack=0");
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  for (size_t i = 0; i < 4; i++) {
+    give(take(at.pool, ROOM + i * MIB));
+    ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  }
+  give(take(at.pool, 1000));
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// Where there is no other room it may take another form.
+START_TEST(a_request_without_other_room_may_use_it) {
+  arena_place at = open_arena_of(16 * MIB, arena_devices[_i / KEEPING],
+                                 all_strategies[_i % KEEPING]);
+  assert_ok(tarn_pool_limit(at.pool, 16 * MIB));
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  tarn_block block = take(at.pool, 12 * MIB);
+  give(block);
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  assert_status(tarn_pool_reserve(at.pool, 17 * MIB), TARN_FULL);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(what_is_refused_keeps_nothing) {
+  arena_place at = open_on(_i);
+  tarn_block block = take(at.pool, MIB);
+  assert_ok(tarn_pool_reserve(at.pool, 2 * MIB));
+  size_t before = reserved_by(at.pool);
+  assert_ok(tarn_pool_limit(at.pool, 16 * MIB));
+  assert_status(tarn_pool_reserve(at.pool, 16 * MIB + 1), TARN_FULL);
+  assert_error_says("limit");
+  ck_assert_uint_eq(reserved_by(at.pool), before);
+  assert_ok(tarn_pool_limit(at.pool, 0));
+  assert_status(tarn_pool_reserve(at.pool, SIZE_MAX), TARN_FULL);
+  ck_assert_uint_eq(reserved_by(at.pool), before);
+  bool bounded = strcmp(at.name, "cpu:0") != 0;
+  size_t most = bounded ? 128 * MIB : SIZE_MAX / 4;
+  assert_status(tarn_pool_reserve(at.pool, most), TARN_FULL);
+  // A piece that came may stay in the place of a smaller one.
+  ck_assert_uint_ge(reserved_by(at.pool), before);
+  ck_assert_uint_le(reserved_by(at.pool), before + MIB);
+  give(block);
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_ge(reserved_by(at.pool), 2 * MIB);  // as before
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// What is idle already is a part of it, however much of a page is lacking.
+START_TEST(more_of_it_comes_beside_what_is_idle) {
+  arena_place at = open_on(_i);
+  give(take(at.pool, 5 * MIB));
+  assert_ok(tarn_pool_reserve(at.pool, ROOM + 1));
+  ck_assert_uint_gt(reserved_by(at.pool), ROOM);
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(what_sleeps_is_no_part_of_it) {
+  tarn_tag tag = 0;
+  arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
+  assert_ok(tarn_pool_tag("sleepers", &tag));
+  tarn_block idle = take(at.pool, 4 * MIB);
+  tarn_block block = take_tagged(at.pool, 20 * MIB, tag);
+  give(idle);
+  assert_ok(tarn_pool_sleep(at.pool, tag, 0));
+  assert_ok(tarn_pool_reserve(at.pool, ROOM));
+  ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+  assert_ok(tarn__front_check(at.pool));
+  assert_ok(tarn_pool_wake(at.pool, tag));
+  give(block);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// --- who else is at it -----------------------------------------------------
+
+static struct {
+  tarn_pool *pool;
+  pthread_t thread;
+  atomic_bool done;
+  const tarn__supply_calls *calls;
+} rival;
+
+static void *reserve_a_part(void *context) {
+  (void)context;
+  require(tarn_pool_reserve(rival.pool, MIB) == TARN_OK);
+  atomic_store(&rival.done, true);
+  return NULL;
+}
+
+// Before the device refuses a first call another thread has made a second, or
+// waits.
+static void let_another_reserve(void) {
+  fake.allocating = NULL;
+  require(pthread_create(&rival.thread, NULL, reserve_a_part, NULL) == 0);
+  for (int i = 0; i < 50 && !atomic_load(&rival.done); i++)
+    usleep(1000);
+  fake.capacity = fake_seen.live_bytes;
+}
+
+START_TEST(a_call_that_fails_leaves_what_another_keeps) {
+  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  give(take(at.pool, 2 * MIB));
+  rival.pool = at.pool;
+  fake.allocating = let_another_reserve;
+  assert_status(tarn_pool_reserve(at.pool, 12 * MIB), TARN_FULL);
+  ck_assert_int_eq(pthread_join(rival.thread, NULL), 0);
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_ge(reserved_by(at.pool), MIB);
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+static void leave_half(void) {
+  fake.allocating = NULL;
+  fake.capacity = 8 * MIB;
+}
+
+static tarn_status exchange_and_give(const tarn__supply *supply,
+                                     uint64_t serial, tarn_addr addr,
+                                     size_t size) {
+  rival.pool->supply.calls = rival.calls;
+  require(tarn_pool_exchange(rival.pool, "arena_pool") == TARN_OK);
+  return rival.calls->give(supply, serial, addr, size);
+}
+
+// While what came goes back.
+START_TEST(an_exchange_ends_what_was_kept_before) {
+  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  assert_ok(tarn_pool_reserve(at.pool, MIB));
+  tarn__supply_calls calls = *at.pool->supply.calls;
+  calls.give = exchange_and_give;
+  rival.pool = at.pool;
+  rival.calls = at.pool->supply.calls;
+  at.pool->supply.calls = &calls;
+  fake.allocating = leave_half;
+  assert_status(tarn_pool_reserve(at.pool, 12 * MIB), TARN_FULL);
+  ck_assert_ptr_eq(at.pool->supply.calls, rival.calls);
+  give(take(at.pool, 2 * MIB));
+  assert_ok(tarn_pool_trim(at.pool, 0));
+  ck_assert_uint_eq(reserved_by(at.pool), 0);
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(strategies_that_keep_nothing_refuse) {
+  assert_ok(tarn_pool_register(TarnPoolStrategy()));
+  static const char *const names[] = {"no_pool", "async_pool", "power_pool"};
+  for (size_t i = 0; i < 3; i++) {
+    tarn_pool *pool = host_pool(names[i]);
+    assert_status(tarn_pool_reserve(pool, MIB), TARN_E_UNSUPPORTED);
+    assert_error_says(names[i]);
+    ck_assert_uint_eq(reserved_by(pool), 0);
+    assert_ok(tarn_pool_reserve(pool, 0));
+  }
+  assert_status(tarn_pool_reserve(host_pool("buddy_pool:max=0"), MIB),
+                TARN_E_UNSUPPORTED);
+  assert_status(tarn_pool_reserve(NULL, MIB), TARN_E_INVALID);
+}
+END_TEST
+
+START_TEST(an_exchange_ends_it) {
+  tarn_pool *pool = host_pool("arena_pool");
+  assert_ok(tarn_pool_reserve(pool, ROOM));
+  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  ck_assert_uint_eq(reserved_by(pool), 0);
+  assert_ok(tarn_pool_reserve(pool, ROOM));
+  ck_assert_uint_eq(reserved_by(pool), ROOM);
+  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  ck_assert_uint_eq(reserved_by(pool), 0);
+}
+END_TEST
+
+START_TEST(dry_pools_and_those_for_captures_keep_it) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = all_strategies[_i],
+                               .limit = 16 * MIB,
+                               .flags = TARN_POOL_DRY};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  assert_ok(tarn_pool_reserve(pool, ROOM));
+  ck_assert_uint_ge(reserved_by(pool), ROOM);
+  assert_status(tarn_pool_reserve(pool, 64 * MIB), TARN_FULL);
+  assert_ok(tarn_pool_destroy(pool));
+  if (strcmp(all_strategies[_i], "buddy_pool") == 0) return;
+  options.flags = TARN_POOL_DEFER;
+  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  assert_ok(tarn_pool_reserve(pool, ROOM));
+  assert_ok(tarn_pool_begin_capture(pool));
+  assert_status(tarn_pool_reserve(pool, 0), TARN_E_STATE);
+  give(take_with(pool, MIB, NULL, TARN_ALLOC_NO_GROW));
+  assert_ok(tarn_pool_end_capture(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
+  assert_ok(tarn_pool_destroy(pool));
+}
+END_TEST
+
+// Where the device names sizes, memory comes in those.
+START_TEST(sizes_of_the_device_are_kept_to) {
+  fake.init_size = 4 * MIB;
+  fake.realloc_size = 2 * MIB;
+  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  assert_ok(tarn_pool_reserve(at.pool, 7 * MIB));
+  ck_assert_uint_eq(reserved_by(at.pool), 8 * MIB);
+  ck_assert_uint_eq(stats_of(at.pool).device_allocs, 3);
+  give(take_with(at.pool, MIB, NULL, TARN_ALLOC_NO_GROW));
+  assert_ok(tarn_pool_reserve(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+// Blocks of many sizes, idle again, are one room for any size.
+START_TEST(pages_of_one_size_serve_another) {
+  tarn_pool *pool = host_pool("page_unit_pool");
+  tarn_block blocks[16];
+  assert_ok(tarn_pool_reserve(pool, ROOM));
+  for (size_t i = 0; i < 16; i++)
+    blocks[i] = take_with(pool, MIB / 2, NULL, TARN_ALLOC_NO_GROW);
+  for (size_t i = 0; i < 16; i++)
+    give(blocks[i]);
+  assert_ok(tarn__front_check(pool));
+  give(take_with(pool, 5 * MIB, NULL, TARN_ALLOC_NO_GROW));
+  ck_assert_uint_eq(reserved_by(pool), ROOM);
+  tarn_block beside = take(pool, 12 * MIB);
+  give(beside);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_ge(reserved_by(pool), ROOM);
+  assert_ok(tarn_pool_reserve(pool, 0));
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved_by(pool), 0);
+}
+END_TEST
+
+START_TEST(every_call_may_fail) {
+  arena_place at = open_arena_of(64 * MIB, arena_devices[2 - _i / KEEPING],
+                                 all_strategies[_i % KEEPING]);
+  bool failed = true;
+  for (size_t n = 1; failed; n++) {
+    faults_arm(n, FAULTS_ONCE);
+    fake.strikes = true;
+    tarn_status status = tarn_pool_reserve(at.pool, ROOM);
+    tarn_block block;
+    tarn_status taken =
+        try_with(at.pool, MIB, NULL, TARN_ALLOC_NO_GROW, &block);
+    fake.strikes = false;
+    failed = faults_disarm();
+    assert_ok(tarn__front_check(at.pool));
+    if (taken == TARN_OK) (void)tarn_pool_free(&block, NULL);
+    if (status == TARN_OK) {
+      ck_assert_uint_ge(reserved_by(at.pool), ROOM);
+      assert_ok(tarn_pool_reserve(at.pool, 0));
+    } else {
+      ck_assert_uint_eq(reserved_by(at.pool), 0);
+    }
+    (void)tarn_pool_trim(at.pool, 0);
+    ck_assert_uint_eq(reserved_by(at.pool), 0);
+  }
+  close_arena(&at);
+}
+END_TEST
+
+int main(void) {
+  faults_install();
+  Suite *suite = suite_create("pool: room that is kept");
+#define EACH(test, count) add_looped_case(suite, #test, test, 0, count)
+  EACH(requests_are_served_without_the_device, KEEPING * ARENA_DEVICES);
+  EACH(what_trims_leaves_it, KEEPING * ARENA_DEVICES);
+  EACH(the_slack_leaves_it, ARENA_DEVICES);
+  EACH(a_request_without_other_room_may_use_it, KEEPING * ARENA_DEVICES);
+  EACH(more_of_it_comes_beside_what_is_idle, KEEPING * ARENA_DEVICES);
+  EACH(what_sleeps_is_no_part_of_it, 2);
+  EACH(a_call_that_fails_leaves_what_another_keeps, KEEPING);
+  EACH(an_exchange_ends_what_was_kept_before, KEEPING);
+  EACH(what_is_refused_keeps_nothing, KEEPING * ARENA_DEVICES);
+  EACH(dry_pools_and_those_for_captures_keep_it, KEEPING);
+  EACH(sizes_of_the_device_are_kept_to, KEEPING);
+  EACH(every_call_may_fail, 2 * KEEPING);
+  ADD_CASE(suite, "who refuses", strategies_that_keep_nothing_refuse,
+           an_exchange_ends_it);
+  ADD_CASE(suite, "page units", pages_of_one_size_serve_another);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,565 @@
+// Requests for more than there is: they are refused before anything is
+// reserved, entered or mapped for them, and books grow with what is mapped.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "arena_kit.h"
+#include "pool/pages.h"
+#include "support/child.h"
+#include "support/faults.h"
+
+static const size_t GIB = (size_t)1 << 30;
+static const size_t TIB = (size_t)1 << 40;
+
+// The first keep what is freed. The last frees in the order of streams, where
+// nobody knows what is free: there only what the device has in all counts.
+static const char *const strategies[] = {
+    "arena_pool", "page_unit_pool", "buddy_pool:init=2M,realloc=2M,max=1M",
+    "no_pool",    "async_pool",
+};
+enum { STRATEGIES = sizeof strategies / sizeof *strategies, KEEPING = 2 };
+static const int EXACT = STRATEGIES - 1;
+
+// What must be the same before and after a request that is refused.
+typedef struct books {
+  size_t host;
+  tarn_pool_stats stats;
+} books;
+
+static books books_of(tarn_pool *pool) {
+  return (books){.host = tarn_host_memory(), .stats = stats_of(pool)};
+}
+
+static void assert_same_books(tarn_pool *pool, books before) {
+  books now = books_of(pool);
+  ck_assert_uint_eq(now.host, before.host);
+  assert_same_stats(now.stats, before.stats);
+}
+
+static void assert_refused(tarn_pool *pool, size_t size) {
+  books before = books_of(pool);
+  refuse(pool, size, 0, TARN_FULL);
+  assert_same_books(pool, before);
+}
+
+// --- more than the device has ----------------------------------------------
+
+START_TEST(what_no_device_has_is_refused_at_once) {
+  const char *strategy = strategies[_i % STRATEGIES];
+  arena_place p = open_arena(arena_devices[_i / STRATEGIES], strategy);
+  size_t total = 0;
+  size_t available = 0;
+  assert_ok(tarn_device_memory(p.device, &total, &available));
+  assert_refused(p.pool, total + 1);
+  assert_refused(p.pool, 3 * total);
+  assert_refused(p.pool, TIB);
+  assert_refused(p.pool, (size_t)1 << 45);
+  tarn_block block = take(p.pool, 600 * KIBIBYTE);
+  assert_refused(p.pool, total);
+  assert_refused(p.pool, 16 * TIB);
+  give(block);
+  assert_refused(p.pool, TIB);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(the_text_says_what_is_free) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_addr others = 0;
+  assert_ok(tarn_device_allocate(p.place, (size_t)60 * MIB, &others));
+  refuse(p.pool, (size_t)8 * MIB, 0, TARN_FULL);
+  assert_error_says("pool of sim:0: no room for 8.00 MiB (8388608 bytes)");
+  assert_error_says("there are only 4.00 MiB (4194304 bytes) free");
+  assert_ok(tarn_device_deallocate(p.place, others, (size_t)60 * MIB));
+  give(take(p.pool, (size_t)8 * MIB));
+  close_arena(&p);
+}
+END_TEST
+
+// --- what is free now, and what the pool has idle --------------------------
+
+// 40 of 64 MiB are somebody else's, and 10 are idle: 14 are free.
+START_TEST(idle_memory_counts_as_free) {
+  const size_t unit = MIB;
+  for (int i = 0; i < EXACT; i++) {
+    arena_place p = open_arena("sim:0", strategies[i]);
+    tarn_addr others = 0;
+    assert_ok(tarn_device_allocate(p.place, 40 * unit, &others));
+    assert_refused(p.pool, 25 * unit);
+    give(take(p.pool, 10 * unit));
+    assert_refused(p.pool, 25 * unit);
+    give(take(p.pool, 18 * unit));
+    assert_ok(tarn_device_deallocate(p.place, others, 40 * unit));
+    give(take(p.pool, 40 * unit));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// What others take later is seen, however much was free before.
+START_TEST(it_is_what_is_free_now) {
+  for (int i = 0; i < EXACT; i++) {
+    arena_place p = open_arena("sim:0", strategies[i]);
+    tarn_block block = take(p.pool, 100);
+    tarn_addr others = 0;
+    size_t rest = available_on(p.device) - (size_t)3 * MIB;
+    assert_ok(tarn_device_allocate(p.place, rest, &others));
+    assert_refused(p.pool, (size_t)8 * MIB);
+    give(block);
+    assert_ok(tarn_device_deallocate(p.place, others, rest));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// --- the device is asked when the pool has to grow, and not each time ------
+
+START_TEST(hits_ask_nothing) {
+  arena_place p = open_arena("fake:0", strategies[_i]);
+  give(take(p.pool, 600 * KIBIBYTE));
+  size_t before = fake_seen.memory_queries;
+  for (int i = 0; i < 1000; i++)
+    give(take(p.pool, 600 * KIBIBYTE));
+  ck_assert_uint_eq(fake_seen.memory_queries, before);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(small_blocks_ask_rarely) {
+  enum { BLOCKS = 2000 };
+  static tarn_block blocks[BLOCKS];
+  arena_place p = open_arena("fake:0", strategies[_i]);
+  size_t before = fake_seen.memory_queries;
+  for (int i = 0; i < BLOCKS; i++)
+    blocks[i] = take(p.pool, 4096);
+  ck_assert_uint_ge(fake_seen.memory_queries, before + 1);
+  ck_assert_uint_le(fake_seen.memory_queries, before + 16);
+  for (int i = 0; i < BLOCKS; i++)
+    give(blocks[i]);
+  close_arena(&p);
+}
+END_TEST
+
+// A device that cannot answer is taken to have what is asked for.
+START_TEST(what_is_unknown_forbids_nothing) {
+  for (int i = 0; i < STRATEGIES; i++) {
+    arena_place p = open_arena("sim:0", strategies[i]);
+    assert_ok(tarn_sim_faults("device_memory_stats@1+"));
+    give(take(p.pool, (size_t)20 * MIB));
+    refuse(p.pool, (size_t)100 * MIB, 0, TARN_FULL);
+    assert_ok(tarn_sim_faults(""));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// --- what moves while the device is asked ----------------------------------
+
+// A supply whose answer is late: something has been done when it comes.
+static struct {
+  tarn__supply_calls calls;
+  const tarn__supply_calls *real;
+  tarn_pool *pool;
+  tarn_status (*act)(tarn_pool *pool);  // once, by another thread
+} late;
+
+static void *act(void *context) {
+  (void)context;
+  require(late.act(late.pool) == TARN_OK);
+  return NULL;
+}
+
+static tarn_status answer_late(const tarn__supply *supply, size_t *out_total,
+                               size_t *out_free) {
+  tarn_status status = late.real->memory(supply, out_total, out_free);
+  if (late.act != NULL) {
+    pthread_t thread;
+    require(pthread_create(&thread, NULL, act, NULL) == 0);
+    pthread_join(thread, NULL);
+    late.act = NULL;
+  }
+  return status;
+}
+
+static void be_late(tarn_pool *pool, tarn_status (*do_what)(tarn_pool *pool)) {
+  late.real = pool->supply.calls;
+  late.pool = pool;
+  late.act = do_what;
+  late.calls = *late.real;
+  late.calls.memory = answer_late;
+  pool->supply.calls = &late.calls;
+}
+
+static void end_late(void) {
+  require(late.act == NULL);
+  late.pool->supply.calls = late.real;
+}
+
+static tarn_status trim_all(tarn_pool *pool) {
+  return tarn_pool_trim(pool, 0);
+}
+
+static tarn_status replace(tarn_pool *pool) {
+  return tarn_pool_exchange(pool, "no_pool");
+}
+
+// What is given back meanwhile is not in the answer, and not idle any more.
+START_TEST(what_goes_back_while_the_device_is_asked_is_counted) {
+  for (int i = 0; i < EXACT; i++) {
+    arena_place p = open_arena("sim:0", strategies[i]);
+    give(take(p.pool, (size_t)30 * MIB));
+    be_late(p.pool, trim_all);
+    give(take(p.pool, (size_t)50 * MIB));
+    end_late();
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// A block does not grow in a strategy that was replaced meanwhile.
+START_TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_block block = take(p.pool, (size_t)4 * MIB);
+  size_t before = stats_of(p.pool).reserved_bytes;
+  be_late(p.pool, replace);
+  assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
+  end_late();
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, before);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, before);
+  ck_assert_uint_eq(block.size, (size_t)4 * MIB);
+  give(block);
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  close_arena(&p);
+}
+END_TEST
+
+// --- the limit -------------------------------------------------------------
+
+START_TEST(the_limit_less_charges_is_compared_first) {
+  arena_place p = open_arena("fake:0", strategies[_i]);
+  assert_ok(tarn_pool_limit(p.pool, (size_t)32 * MIB));
+  assert_ok(tarn_pool_charge(p.pool, (size_t)8 * MIB, 0));
+  size_t queries = fake_seen.memory_queries;
+  assert_refused(p.pool, (size_t)25 * MIB);
+  assert_error_says("would exceed the limit of 32.00 MiB (33554432 bytes)");
+  assert_refused(p.pool, TIB);
+  ck_assert_uint_eq(fake_seen.memory_queries, queries);
+  assert_ok(tarn_pool_discharge(p.pool, (size_t)8 * MIB, 0));
+  assert_ok(tarn_pool_limit(p.pool, 0));
+  close_arena(&p);
+}
+END_TEST
+
+// A limit below what is held keeps the pool from growing, and no more.
+START_TEST(a_lowered_limit_does_not_take_idle_memory_away) {
+  arena_place p = open_arena("sim:0", strategies[_i]);
+  give(take(p.pool, (size_t)10 * MIB));
+  assert_ok(tarn_pool_limit(p.pool, MIB));
+  give(take(p.pool, (size_t)10 * MIB));
+  assert_ok(tarn_pool_limit(p.pool, 0));
+  close_arena(&p);
+}
+END_TEST
+
+// --- blocks that grow, and blocks that wake up -----------------------------
+
+START_TEST(a_block_does_not_grow_beyond_what_there_is) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+  tarn_block block = take(p.pool, (size_t)4 * MIB);
+  books before = books_of(p.pool);
+  size_t size = p.available * 3 / 2;
+  assert_status(tarn_pool_resize(&block, size, NULL), TARN_FULL);
+  assert_same_books(p.pool, before);
+  ck_assert_uint_ge(block.size, (size_t)4 * MIB);
+  give(block);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(who_cannot_wake_stays_asleep) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  tarn_tag tag = tag_of("weights");
+  tarn_block block = take_tagged(p.pool, (size_t)40 * MIB, tag);
+  assert_ok(tarn_pool_sleep(p.pool, tag, TARN_SLEEP_DROP));
+  tarn_addr others = 0;
+  assert_ok(tarn_device_allocate(p.place, (size_t)40 * MIB, &others));
+  books before = books_of(p.pool);
+  assert_status(tarn_pool_wake(p.pool, tag), TARN_FULL);
+  assert_same_books(p.pool, before);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_device_deallocate(p.place, others, (size_t)40 * MIB));
+  assert_ok(tarn_pool_wake(p.pool, tag));
+  give(block);
+  close_arena(&p);
+}
+END_TEST
+
+// --- places ----------------------------------------------------------------
+
+// Pinned memory is the host's: the device's own size does not bound it.
+START_TEST(memory_of_the_host_is_compared_with_the_hosts) {
+  arena_place p = open_arena("sim:0", "arena_pool");
+  size_t total = 0;
+  size_t available = 0;
+  tarn_device *host = NULL;
+  assert_ok(tarn_device_open("cpu:0", &host));
+  assert_ok(tarn_device_memory(host, &total, &available));
+  assert_ok(tarn_device_close(host));
+  tarn_place pinned = {.device = p.device, .kind = TARN_PLACE_HOST};
+  assert_ok(tarn_pool_use(pinned, "page_unit_pool"));
+  tarn_pool *pool = pool_at(pinned);
+  give(take(pool, (size_t)80 * MIB));  // the device has 64
+  assert_refused(pool, 2 * total);
+  assert_ok(tarn_pool_trim(pool, 0));
+  close_arena(&p);
+}
+END_TEST
+
+// --- dry pools -------------------------------------------------------------
+
+static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategy,
+                               .limit = limit,
+                               .flags = TARN_POOL_DRY};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+START_TEST(a_dry_pool_has_what_it_pretends_to_have) {
+  for (int i = 0; i < STRATEGIES; i++) {
+    arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
+    tarn_pool *pool = dry_at(p.place, strategies[i], 2 * GIB);
+    tarn_block block = take(pool, GIB);
+    assert_refused(pool, GIB + MIB);
+    assert_refused(pool, TIB);
+    assert_ok(tarn_pool_limit(pool, 4 * GIB));
+    give(take(pool, GIB + MIB));
+    give(block);
+    assert_ok(tarn_pool_destroy(pool));
+
+    pool = dry_at(p.place, strategies[i], 0);  // 1 TiB, which is more
+    block = take(pool, (size_t)80 * MIB);
+    assert_refused(pool, TIB);
+    assert_refused(pool, (size_t)1 << 45);
+    give(take(pool, 64 * GIB));
+    give(block);
+    assert_ok(tarn_pool_destroy(pool));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
+                      void *context) {
+  (void)pool;
+  *(tarn_pool_need *)context = *need;
+  return false;
+}
+
+// Also when the last byte of it is out, and when it had a limit before.
+START_TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
+  enum { BLOCKS = 16 };
+  for (int i = 0; i < 2 * STRATEGIES; i++) {
+    size_t limit = i < STRATEGIES ? 0 : GIB;
+    tarn_pool_need need = {0};
+    tarn_block blocks[BLOCKS];
+    tarn_block none;
+    arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
+    tarn_pool *pool = dry_at(p.place, strategies[i % STRATEGIES], limit);
+    assert_ok(tarn_pool_limit(pool, 0));
+    assert_ok(tarn_pool_on_full(pool, note_need, &need));
+    for (int j = 0; j < BLOCKS; j++)
+      blocks[j] = take(pool, 64 * GIB);
+    assert_status(tarn_pool_alloc(pool, 64 * GIB, 0, NULL, &none), TARN_FULL);
+    assert_error_says("there are only 0 bytes free");
+    ck_assert(need.can_fit);
+    for (int j = 0; j < BLOCKS; j++)
+      give(blocks[j]);
+    assert_ok(tarn_pool_destroy(pool));
+    close_arena(&p);
+  }
+}
+END_TEST
+
+// --- alignments ------------------------------------------------------------
+
+// Books grow with what is mapped, wherever that is.
+START_TEST(alignments_cost_addresses_only) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+  tarn_block first = take(p.pool, 4096);
+  size_t before = tarn_host_memory();
+  size_t least = p.pool->stats.reserved_bytes;
+  for (int bits = 21; bits <= 46; bits++) {
+    size_t align = (size_t)1 << bits;
+    tarn_block block;
+    tarn_status status = tarn_pool_alloc(p.pool, 4096, align, NULL, &block);
+    ck_assert(status == TARN_OK || status == TARN_FULL);
+    ck_assert_uint_le(tarn_host_memory(), before + 512 * KIBIBYTE);
+    if (status != TARN_OK) continue;
+    ck_assert_uint_eq(block.address % align, 0);
+    if (_i < 2) {
+      ck_assert_uint_le(stats_of(p.pool).reserved_bytes, least + 2 * SIM_PAGE);
+    }
+    assert_ok(tarn__front_check(p.pool));
+    give(block);
+    assert_ok(tarn_pool_trim(p.pool, least));
+  }
+  give(first);
+  close_arena(&p);
+}
+END_TEST
+
+START_TEST(the_host_has_blocks_at_large_alignments) {
+  arena_place p = open_arena("cpu:0", "arena_pool");
+  size_t before = tarn_host_memory();
+  tarn_block blocks[4];
+  for (size_t i = 0; i < 4; i++) {
+    size_t align = (size_t)1 << (32 + 2 * i);
+    assert_ok(tarn_pool_alloc(p.pool, 4096, align, NULL, &blocks[i]));
+    ck_assert_uint_eq(blocks[i].address % align, 0);
+    memset(bytes_of(blocks[i]), (int)i + 1, 4096);
+  }
+  ck_assert_uint_le(tarn_host_memory(), before + 512 * KIBIBYTE);
+  for (size_t i = 0; i < 4; i++) {
+    ck_assert_uint_eq(bytes_of(blocks[i])[4095], i + 1);
+    give(blocks[i]);
+  }
+  close_arena(&p);
+}
+END_TEST
+
+// --- pages -----------------------------------------------------------------
+
+static void prepare(tarn__pages *pages, uint64_t from, uint64_t to) {
+  require(tarn__pages_prepare(pages, from, to));
+}
+
+START_TEST(pages_stand_in_leaves) {
+  static const uint64_t far = UINT64_C(1) << 44;
+  const size_t leaf = TARN__LEAF_PAGES;
+  size_t rest = tarn_host_memory();
+  tarn__pages pages = {.leaves = NULL};
+  prepare(&pages, far + 10, far + 20);
+  for (uint64_t i = far + 10; i < far + 20; i++)
+    tarn__pages_set(&pages, i, i - far);
+  tarn__pages_end(&pages, far + 10, far + 20);
+  prepare(&pages, 3 * leaf, 6 * leaf);  // of which only some come
+  tarn__pages_set(&pages, 5 * leaf, 7);
+  tarn__pages_end(&pages, 3 * leaf, 6 * leaf);
+  ck_assert_uint_eq(pages.count, 2);
+  ck_assert_uint_eq(tarn__pages_check(&pages), 11);
+  prepare(&pages, leaf, 8 * leaf);  // around the one that there is
+  ck_assert_uint_eq(pages.count, 8);
+  for (uint64_t i = leaf; i < 8 * leaf; i++)
+    if (i != 5 * leaf) tarn__pages_set(&pages, i, 1);
+  tarn__pages_end(&pages, leaf, 8 * leaf);
+  ck_assert_uint_eq(tarn__pages_get(&pages, 5 * leaf), 7);
+  ck_assert_uint_eq(tarn__pages_get(&pages, far + 19), 19);
+  ck_assert_uint_eq(tarn__pages_get(&pages, far + 20), 0);
+  ck_assert_uint_eq(tarn__pages_get(&pages, far / 2), 0);
+
+  uint64_t page = 0;
+  ck_assert_uint_eq(tarn__pages_run(&pages, &page, far * 2), 8 * leaf);
+  ck_assert_uint_eq(page, leaf);
+  page = 8 * leaf;
+  ck_assert_uint_eq(tarn__pages_run(&pages, &page, far + 15), far + 15);
+  ck_assert_uint_eq(page, far + 10);
+  ck_assert_uint_eq(tarn__pages_run(&pages, &page, far + 10), 0);
+  page = far + 20;
+  ck_assert_uint_eq(tarn__pages_run(&pages, &page, UINT64_MAX), 0);
+
+  tarn__pages_clear(&pages, 2 * leaf + 1, 8 * leaf);
+  ck_assert_uint_eq(pages.count, 3);
+  ck_assert_uint_eq(tarn__pages_check(&pages), leaf + 11);
+  tarn__pages_clear(&pages, leaf, 2 * leaf + 1);
+  tarn__pages_clear(&pages, far + 10, far + 20);
+  ck_assert_uint_eq(tarn_host_memory(), rest);
+}
+END_TEST
+
+static void fill_pages(void *context) {
+  tarn__pages pages = {.leaves = NULL};
+  (void)context;
+  if (!tarn__pages_prepare(&pages, 2000, 2001)) return;
+  tarn__pages_set(&pages, 2000, 5);
+  tarn__pages_end(&pages, 2000, 2001);
+  bool there = tarn__pages_prepare(&pages, 1000, 3000);
+  if (there) tarn__pages_end(&pages, 1000, 3000);
+  require(pages.count == 1);
+  require(tarn__pages_check(&pages) == 1);
+  require(tarn__pages_get(&pages, 2000) == 5);
+  tarn__pages_deinit(&pages);
+}
+
+START_TEST(pages_need_host_memory) {
+  faults_install();
+  ck_assert_uint_gt(faults_sweep(fill_pages, NULL), 20);
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+// Each wants more than half: one of them at a time can have it.
+static void *take_most(void *context) {
+  tarn_pool *pool = context;
+  for (int i = 0; i < 50; i++) {
+    tarn_block block;
+    tarn_status status =
+        tarn_pool_alloc(pool, (size_t)40 * MIB, 0, NULL, &block);
+    require(status == TARN_OK || status == TARN_FULL);
+    if (status == TARN_OK) require(tarn_pool_free(&block, NULL) == TARN_OK);
+    status = tarn_pool_alloc(pool, TIB, 0, NULL, &block);
+    require(status == TARN_FULL);
+  }
+  return NULL;
+}
+
+START_TEST(threads_grow_at_once) {
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  arena_place p = open_arena("sim:0", strategies[_i]);
+  for (int i = 0; i < THREADS; i++)
+    require(pthread_create(&threads[i], NULL, take_most, p.pool) == 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_uint_gt(stats_of(p.pool).allocs, 0);
+  close_arena(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: what there is room for");
+  TCase *devices = tcase_create("each device");
+  tcase_add_loop_test(devices, what_no_device_has_is_refused_at_once, 0,
+                      ARENA_DEVICES * STRATEGIES);
+  tcase_add_loop_test(devices, a_block_does_not_grow_beyond_what_there_is, 0,
+                      2);
+  tcase_add_loop_test(devices, alignments_cost_addresses_only, 0,
+                      ARENA_DEVICES);
+  suite_add_tcase(suite, devices);
+  TCase *each = tcase_create("each strategy");
+  tcase_add_loop_test(each, small_blocks_ask_rarely, 0, STRATEGIES);
+  tcase_add_loop_test(each, the_limit_less_charges_is_compared_first, 0,
+                      STRATEGIES);
+  tcase_add_loop_test(each, threads_grow_at_once, 0, STRATEGIES);
+  suite_add_tcase(suite, each);
+  TCase *keeping = tcase_create("strategies that keep memory");
+  tcase_add_loop_test(keeping, hits_ask_nothing, 0, KEEPING);
+  tcase_add_loop_test(keeping, a_lowered_limit_does_not_take_idle_memory_away,
+                      0, KEEPING);
+  suite_add_tcase(suite, keeping);
+  ADD_CASE(suite, "device", the_text_says_what_is_free,
+           idle_memory_counts_as_free, it_is_what_is_free_now,
+           what_is_unknown_forbids_nothing,
+           what_goes_back_while_the_device_is_asked_is_counted,
+           who_is_replaced_while_the_device_is_asked_gets_nothing,
+           who_cannot_wake_stays_asleep,
+           memory_of_the_host_is_compared_with_the_hosts);
+  ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have,
+           a_dry_pool_that_is_used_up_has_what_is_out);
+  ADD_CASE(suite, "addresses", the_host_has_blocks_at_large_alignments,
+           pages_stand_in_leaves, pages_need_host_memory);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,42 @@
+// test_pool_share_kit.h - shareable pools at the devices that can, and what is
+// in their blocks.
+#ifndef TARN_TESTS_TEST_POOL_SHARE_KIT_H_
+#define TARN_TESTS_TEST_POOL_SHARE_KIT_H_
+
+#include "arena_kit.h"
+#include "tarn/share.h"
+
+static const char *const share_devices[] = {"cpu:0", "sim:0"};
+enum { SHARE_DEVICES = 2 };
+
+static const size_t STEP = (size_t)64 << 10;  // the granularity of both
+
+static inline tarn_pool *shareable_at(tarn_place place, size_t limit) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .limit = limit,
+                               .flags = TARN_POOL_SHAREABLE};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+static inline int export_of(tarn_block block) {
+  int fd = -1;
+  assert_ok(tarn_pool_export(&block, &fd));
+  ck_assert_int_gt(fd, 2);
+  return fd;
+}
+
+static inline void put_byte(tarn_device *device, tarn_block block, size_t at,
+                            unsigned char byte) {
+  require(tarn_copy_h2d(device, block.address + at, &byte, 1, NULL) == TARN_OK);
+}
+
+static inline unsigned char byte_at(tarn_device *device, tarn_block block,
+                                    size_t at) {
+  unsigned char byte = 0;
+  require(tarn_copy_d2h(device, &byte, block.address + at, 1, NULL) == TARN_OK);
+  return byte;
+}
+
+#endif  // TARN_TESTS_TEST_POOL_SHARE_KIT_H_

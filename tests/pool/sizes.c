@@ -1,0 +1,508 @@
+// Sizes that a device names, and what each strategy makes of them: the chunk
+// and the padding, the first allocation and later ones, the largest chunk.
+#include <time.h>
+
+#include "sizes_kit.h"
+#include "support/fake_extension.h"
+#include "tarn/capture.h"
+
+// --- the chunk and the padding ---------------------------------------------
+
+static void check_chunk(const char *strategy) {
+  static const size_t sizes[] = {1, 1000, 65436, 65437, 200000};
+  tarn_pool *pool = device_pool(strategy);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    tarn_block block = take(pool, sizes[i]);
+    size_t chunks = (sizes[i] + 100 + 65535) / 65536 * 65536;
+    bool is_exact = strcmp(strategy, "power_pool") != 0;
+    if (is_exact) ck_assert_uint_eq(block.size, chunks - 100);
+    ck_assert_uint_ge(block.size, chunks - 100);
+    ck_assert_uint_eq((block.size + 100) % 65536, 0);
+    ck_assert_uint_eq(block.address % 65536, 0);
+    give(block);
+  }
+  end(pool);
+}
+
+static void check_asked(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 1000);
+  // Two of them take more than they need, so that others fit in too.
+  bool shares = strcmp(strategy, "arena_pool") == 0 ||
+                strcmp(strategy, "buddy_pool") == 0;
+  ck_assert_msg(fake_seen.live_bytes == (shares ? MIB : 65536), "%s: %zu",
+                strategy, fake_seen.live_bytes);
+  ck_assert_uint_eq(reserved(pool), fake_seen.live_bytes);
+  tarn_block second = take(pool, 70000);
+  ck_assert_uint_eq(fake_seen.live_bytes % 65536, 0);
+  ck_assert_uint_eq(reserved(pool), fake_seen.live_bytes);
+  give(block);
+  give(second);
+  end(pool);
+}
+
+START_TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
+  with_each(check_chunk);
+  with_each(check_asked);
+  close_fake();
+}
+END_TEST
+
+static void check_dry(const char *strategy) {
+  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DRY);
+  tarn_block block = take(pool, 1000);
+  ck_assert_uint_eq(block.size, 65436);
+  ck_assert_uint_eq(reserved(pool) % 65536, 0);
+  give(block);
+  end(pool);
+}
+
+START_TEST(dry_pools_round_up_as_well) {
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
+  with_each(check_dry);
+  ck_assert_uint_eq(fake_seen.allocations, 0);
+  close_fake();
+}
+END_TEST
+
+// --- the first allocation, later ones, and the largest chunk ---------------
+
+enum { BLOCKS = 13, BLOCK = 500 * KIB };
+
+static void name_sizes(void) {
+  fake.init_size = 6 * MIB;
+  fake.realloc_size = 3 * MIB;
+  fake.max_chunk = MIB;
+  fake.max_alloc = 0;
+}
+
+static void check_named(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  ck_assert_msg(reserved(pool) == 6 * MIB, "%s: %zu", strategy, reserved(pool));
+  tarn_block blocks[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++)
+    blocks[i] = take(pool, BLOCK);
+  ck_assert_msg(reserved(pool) == 9 * MIB, "%s: %zu", strategy, reserved(pool));
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 2);
+
+  tarn_block large = take(pool, MIB + MIB / 4);
+  ck_assert_uint_eq(reserved(pool), 10 * MIB + MIB / 4);
+  ck_assert_uint_eq(fake_seen.live_bytes, reserved(pool));
+  give(large);
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  tarn_block whole = take(pool, MIB);  // the largest that is not direct
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  give(whole);
+  ck_assert_uint_eq(fake_seen.live_bytes, 9 * MIB);
+
+  give(small);
+  for (size_t i = 0; i < BLOCKS; i++)
+    give(blocks[i]);
+  ck_assert_uint_eq(reserved(pool), 9 * MIB);
+  assert_ok(tarn_pool_trim(pool, 8 * MIB));
+  ck_assert_uint_le(reserved(pool), 6 * MIB);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(pool), 0);
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  end(pool);
+}
+
+START_TEST(sizes_that_a_plug_in_names_bind) {
+  name_sizes();
+  open_fake();
+  with_each(check_named);
+  close_fake();
+}
+END_TEST
+
+static void check_largest(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  size_t direct = manages(strategy) ? 0 : 1;
+  tarn_block first = take(pool, MIB - 100);
+  size_t asked = stats_of(pool).device_allocs;
+  tarn_block second = take(pool, MIB - 100);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, asked + direct);
+  tarn_block third = take(pool, MIB - 99);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, asked + direct + 1);
+  ck_assert_uint_eq(third.size, MIB + 256 - 100);
+  ck_assert_uint_eq(fake_seen.live_bytes, reserved(pool));
+  give(first);
+  give(second);
+  give(third);
+  end(pool);
+}
+
+START_TEST(the_padding_is_inside) {
+  name_sizes();
+  fake.padding = 100;
+  open_fake();
+  with_each(check_largest);
+  close_fake();
+}
+END_TEST
+
+static void check_replaced(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  tarn_block other = take(pool, 2000);
+  tarn_block large = take(pool, 2 * MIB);
+  give(take(pool, 3000));  // idle, beside what is out
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  give(other);
+  ck_assert_uint_eq(reserved(pool), 8 * MIB);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  give(small);
+  ck_assert_uint_eq(reserved(pool), 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
+  end(pool);
+}
+
+START_TEST(replaced_strategies_give_their_chunks_back) {
+  name_sizes();
+  open_fake();
+  with_each(check_replaced);
+  close_fake();
+}
+END_TEST
+
+// Memory comes back to the stock of a pool whose classes are many, is joined,
+// and serves other sizes.
+static void check_many(const char *strategy) {
+  if (!manages(strategy)) return;
+  enum { MANY = 200 };
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block blocks[MANY];
+  for (size_t round = 0; round < 3; round++) {
+    for (size_t i = 0; i < MANY; i++)
+      blocks[i] = take(pool, (i * 37 + round) % 50 * 1000 + 1);
+    for (size_t i = 0; i < MANY; i++)
+      give(blocks[i * 73 % MANY]);
+    assert_ok(tarn_pool_trim(pool, round == 1 ? 4 * MIB : 0));
+    assert_ok(tarn__front_check(pool));
+  }
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(many_sizes_out_of_few_chunks) {
+  name_sizes();
+  fake.padding = 40;
+  open_fake();
+  with_each(check_many);
+  close_fake();
+}
+END_TEST
+
+static void check_streams(const char *strategy) {
+  if (!manages(strategy)) return;
+  tarn_stream *a = NULL;
+  tarn_stream *b = NULL;
+  assert_ok(tarn_stream_create(device, &a));
+  assert_ok(tarn_stream_create(device, &b));
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block first = take_on(pool, 5000, a);
+  tarn_block second = take_on(pool, 7000, b);
+  give_on(first, a);
+  give_on(second, b);
+  tarn_block third = take_on(pool, 300 * KIB, b);
+  ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  give_on(third, b);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_stream_destroy(b));
+}
+
+START_TEST(chunks_of_several_streams) {
+  name_sizes();
+  open_fake();
+  with_each(check_streams);
+  close_fake();
+}
+END_TEST
+
+// One small block keeps the only segment; the rest of it serves any size.
+static void check_pinned(const char *strategy) {
+  if (!manages(strategy)) return;
+  enum { IDLE = 14 };
+  tarn_block blocks[IDLE];
+  tarn_pool *pool = device_pool(strategy);
+  assert_ok(tarn_pool_limit(pool, 16 * MIB));
+  tarn_block small = take(pool, 4096);
+  for (size_t i = 0; i < IDLE; i++)
+    blocks[i] = take(pool, MIB);
+  for (size_t i = 0; i < IDLE; i++)
+    give(blocks[i]);
+  ck_assert_uint_eq(reserved(pool), 16 * MIB);
+  tarn_block large = take(pool, 8 * MIB);
+  ck_assert_uint_eq(reserved(pool), 16 * MIB);
+  give(large);
+  give(small);
+  end(pool);
+}
+
+START_TEST(a_small_block_keeps_no_more_than_it_has) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_pinned);
+  close_fake();
+}
+END_TEST
+
+// Pieces of two streams become one hole when both are done.
+START_TEST(pieces_of_streams_that_are_done_serve_any_size) {
+  enum { IDLE = 14 };
+  tarn_block blocks[IDLE];
+  tarn_stream *streams[2];
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn_stream_create(device, &streams[i]));
+  tarn_pool *pool = device_pool("page_unit_pool");
+  assert_ok(tarn_pool_limit(pool, 16 * MIB));
+  tarn_block small = take(pool, 4096);
+  for (size_t i = 0; i < IDLE; i++)
+    blocks[i] = take_on(pool, MIB, streams[i % 2]);
+  char out[8];
+  assert_ok(tarn_copy_d2h(device, out, blocks[0].address, 8, streams[0]));
+  for (size_t i = 0; i < IDLE; i++)
+    give_on(blocks[i], streams[i % 2]);
+  tarn_block large = take(pool, 8 * MIB);
+  ck_assert_uint_eq(fake_seen.copies, 1);  // it was waited for
+  give(large);
+  give(small);
+  end(pool);
+  for (int i = 0; i < 2; i++)
+    assert_ok(tarn_stream_destroy(streams[i]));
+  close_fake();
+}
+END_TEST
+
+static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
+                      void *context) {
+  (void)pool;
+  *(tarn_pool_need *)context = *need;
+  return false;
+}
+
+static void check_hole(const char *strategy) {
+  if (!manages(strategy) || strcmp(strategy, "power_pool") == 0) return;
+  tarn_pool_need need = {0};
+  tarn_pool *pool = device_pool(strategy);
+  assert_ok(tarn_pool_limit(pool, 20 * MIB));
+  assert_ok(tarn_pool_on_full(pool, note_need, &need));
+  tarn_block small = take(pool, 4096);
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, 16 * MIB, 0, NULL, &none), TARN_FULL);
+  ck_assert_uint_eq(need.idle_bytes, 16 * MIB - 4096);
+  ck_assert_uint_ge(need.largest_hole, 8 * MIB);
+  ck_assert_uint_le(need.largest_hole, need.idle_bytes);
+  give(small);
+  end(pool);
+}
+
+START_TEST(the_largest_hole_is_one_of_what_is_idle) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_hole);
+  close_fake();
+}
+END_TEST
+
+// Each free is a few steps, however many blocks are out.
+static void check_many_freed(const char *strategy) {
+  enum { MANY = 20000 };
+  static tarn_block blocks[MANY];
+  if (!manages(strategy)) return;
+  tarn_pool *pool = device_pool(strategy);
+  for (size_t i = 0; i < MANY; i++)
+    blocks[i] = take(pool, 256);
+  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  clock_t begin = clock();
+  for (size_t i = 0; i < MANY; i++)
+    give(blocks[i]);
+  ck_assert_msg((clock() - begin) / CLOCKS_PER_SEC < 2, "%s", strategy);
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(blocks_of_a_replaced_strategy_are_freed_at_once) {
+  fake.init_size = fake.realloc_size = fake.max_chunk = 256 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
+  with_each(check_many_freed);
+  close_fake();
+}
+END_TEST
+
+static void check_resize(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block block = take(pool, 2 * MIB);
+  assert_ok(tarn_pool_resize(&block, MIB, NULL));
+  ck_assert_uint_ge(block.size, MIB);
+  assert_status(tarn_pool_resize(&block, 3 * MIB, NULL), TARN_FULL);
+  tarn_block small = take(pool, 1000);
+  assert_status(tarn_pool_resize(&small, 2 * MIB, NULL), TARN_FULL);
+  give(block);
+  give(small);
+  end(pool);
+}
+
+START_TEST(blocks_do_not_grow_beyond_the_largest_chunk) {
+  name_sizes();
+  open_fake();
+  with_each(check_resize);
+  close_fake();
+}
+END_TEST
+
+static void check_other_places(const char *strategy) {
+  for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
+    if (kind == TARN_PLACE_DEVICE) continue;
+    tarn_place place = {device, (tarn_place_kind)kind};
+    tarn_pool *pool = pool_with(place, strategy, 0);
+    tarn_block small = take(pool, 1000);
+    ck_assert_uint_le(reserved(pool), 2 * MIB);
+    give(small);
+    end(pool);
+  }
+}
+
+START_TEST(pinned_and_unified_memory_are_not_bound) {
+  name_sizes();
+  fake.padding = 100;
+  open_fake();
+  with_each(check_other_places);
+  close_fake();
+}
+END_TEST
+
+// With ranges memory comes by pages; what exceeds the largest chunk is direct
+// all the same.
+static void check_ranges(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  tarn_block small = take(pool, 1000);
+  ck_assert_msg(reserved(pool) <= MIB, "%s: %zu", strategy, reserved(pool));
+  size_t before = reserved(pool);
+  tarn_block large = take(pool, 2 * MIB);
+  ck_assert_uint_eq(reserved(pool), before + 2 * MIB);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), before);
+  give(small);
+  end(pool);
+}
+
+START_TEST(with_ranges_only_the_largest_chunk_binds) {
+  name_sizes();
+  fake_ext.there = true;
+  open_fake();
+  with_each(check_ranges);
+  close_fake();
+}
+END_TEST
+
+START_TEST(direct_blocks_do_not_sleep) {
+  name_sizes();
+  fake_ext.there = true;
+  open_fake();
+  tarn_pool *pool = device_pool("arena_pool");
+  tarn_block large = take_tagged(pool, 2 * MIB, tag_of("large"));
+  assert_status(tarn_pool_sleep(pool, tag_of("large"), TARN_SLEEP_SAVE),
+                TARN_E_UNSUPPORTED);
+  assert_error_says("largest chunk");
+  give(large);
+  end(pool);
+  close_fake();
+}
+END_TEST
+
+// What a graph was captured with stays the pool's when it is freed.
+static void check_capture(const char *strategy) {
+  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DEFER);
+  tarn_block large = take(pool, 2 * MIB);
+  size_t held = reserved(pool);
+  give(large);
+  ck_assert_uint_eq(reserved(pool), held);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  end(pool);
+}
+
+START_TEST(pools_for_captures_keep_large_blocks) {
+  name_sizes();
+  open_fake();
+  check_capture("arena_pool");
+  check_capture("page_unit_pool");
+  close_fake();
+}
+END_TEST
+
+// A device that says 0 wants nothing to be kept.
+static void check_nothing_kept(const char *strategy) {
+  tarn_pool *pool = device_pool(strategy);
+  give(take(pool, 1000));
+  ck_assert_uint_eq(reserved(pool), 0);
+  end(pool);
+}
+
+START_TEST(with_a_largest_chunk_of_0_nothing_is_kept) {
+  fake.size_answer = C_ERROR;
+  open_fake();
+  with_each(check_nothing_kept);
+  close_fake();
+}
+END_TEST
+
+// Steps are learned of what the pool keeps; the rest is direct in each.
+START_TEST(direct_blocks_are_no_part_of_a_learned_step) {
+  name_sizes();
+  open_fake();
+  tarn_pool *pool = device_pool("arena_pool");
+  for (size_t step = 0; step < 20; step++) {
+    tarn_block blocks[8];
+    size_t asked = stats_of(pool).device_allocs;
+    for (size_t i = 0; i < 8; i++)
+      blocks[i] = take(pool, i == 3 ? 2 * MIB : 10000 + i * 1000);
+    if (step > 0) {
+      ck_assert_uint_eq(stats_of(pool).device_allocs, asked + 1);
+    }
+    for (size_t i = 0; i < 8; i++)
+      give(blocks[i]);
+    assert_ok(tarn__front_check(pool));
+    ck_assert_uint_eq(reserved(pool), 6 * MIB);
+  }
+  end(pool);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: sizes");
+  ADD_CASE(suite, "chunk", blocks_are_padded_and_rounded_up_to_the_chunk,
+           dry_pools_round_up_as_well);
+  ADD_CASE(suite, "named", sizes_that_a_plug_in_names_bind,
+           the_padding_is_inside, replaced_strategies_give_their_chunks_back,
+           many_sizes_out_of_few_chunks, chunks_of_several_streams,
+           a_small_block_keeps_no_more_than_it_has,
+           pieces_of_streams_that_are_done_serve_any_size,
+           the_largest_hole_is_one_of_what_is_idle,
+           blocks_of_a_replaced_strategy_are_freed_at_once,
+           blocks_do_not_grow_beyond_the_largest_chunk,
+           pinned_and_unified_memory_are_not_bound,
+           with_ranges_only_the_largest_chunk_binds, direct_blocks_do_not_sleep,
+           pools_for_captures_keep_large_blocks,
+           with_a_largest_chunk_of_0_nothing_is_kept,
+           direct_blocks_are_no_part_of_a_learned_step);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,402 @@
+// Sleep in any order, and when things fail: nothing that was to be kept is
+// lost, nothing leaks, and the books hold after each step.
+#include <stdio.h>
+
+#include "sleep_kit.h"
+#include "support/effort.h"
+#include "support/faults.h"
+#include "support/tagged.h"
+#include "tarn/account.h"
+
+enum { TAGS = 3, BLOCKS = 40 };
+
+typedef struct held {
+  tarn_block block;
+  unsigned tag;
+  unsigned seed;
+  bool asleep;
+  bool kept;  // its contents are known
+} held;
+
+static struct {
+  arena_place p;
+  tarn_tag tags[TAGS];
+  held blocks[BLOCKS];
+  size_t count;
+  size_t errors;
+} run;
+
+static size_t lulled;  // blocks that fell asleep and lost memory by it
+
+static void note(tarn_status status) {
+  if (status == TARN_OK) return;
+  ck_assert_str_ne(tarn_last_error(), "");
+  run.errors++;
+}
+
+static void check_books(void) {
+  size_t asleep[TAGS] = {0};
+  assert_ok(tarn__front_check(run.p.pool));
+  require(stats_of(run.p.pool).live_blocks == run.count);
+  for (size_t i = 0; i < run.count; i++)
+    asleep[run.blocks[i].tag] += run.blocks[i].asleep;
+  for (unsigned tag = 0; tag < TAGS; tag++) {
+    tarn_pool_tag_stats stats = tag_stats_of(run.p.pool, run.tags[tag]);
+    require(stats.asleep_blocks == asleep[tag]);
+  }
+}
+
+static void name_tags(void) {
+  static const char *const names[TAGS] = {"weights", "cache", "activations"};
+  for (unsigned i = 0; i < TAGS; i++)
+    run.tags[i] = tag_of(names[i]);
+}
+
+// --- steps -----------------------------------------------------------------
+
+static void try_take(size_t size, unsigned tag, unsigned seed) {
+  tarn_block block;
+  if (run.count == BLOCKS) return;
+  tarn_status status =
+      alloc_tagged(run.p.pool, size, 0, NULL, run.tags[tag], &block);
+  note(status);
+  if (status == TARN_OK) {
+    held *h = &run.blocks[run.count++];
+    *h = (held){.block = block, .tag = tag, .seed = seed};
+  }
+  check_books();
+}
+
+// Needs a device that is well.
+static void fill_all(void) {
+  for (size_t i = 0; i < run.count; i++) {
+    held *h = &run.blocks[i];
+    if (h->asleep || h->kept) continue;
+    fill(run.p.device, h->block, h->seed);
+    h->kept = true;
+  }
+}
+
+static void check_contents(void) {
+  for (size_t i = 0; i < run.count; i++) {
+    const held *h = &run.blocks[i];
+    if (!h->asleep && h->kept) check_filled(run.p.device, h->block, h->seed);
+  }
+}
+
+static void drop(size_t index) {
+  if (run.count == 0) return;
+  if (index >= run.count) index = run.count - 1;
+  tarn_block block = run.blocks[index].block;
+  run.blocks[index] = run.blocks[--run.count];
+  note(tarn_pool_free(&block, NULL));
+  check_books();
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+}
+
+// All of them sleep, or as many as before.
+static void try_sleep(unsigned tag, tarn_sleep_mode mode) {
+  size_t before = tag_stats_of(run.p.pool, run.tags[tag]).asleep_blocks;
+  size_t reserved = stats_of(run.p.pool).reserved_bytes;
+  tarn_status status = tarn_pool_sleep(run.p.pool, run.tags[tag], mode);
+  note(status);
+  tarn_pool_tag_stats after = tag_stats_of(run.p.pool, run.tags[tag]);
+  require(after.asleep_blocks == after.live_blocks ||
+          (status != TARN_OK && after.asleep_blocks == before));
+  bool done = after.asleep_blocks == after.live_blocks;
+  if (stats_of(run.p.pool).reserved_bytes < reserved) {
+    lulled += after.asleep_blocks - before;
+  }
+  for (size_t i = 0; done && i < run.count; i++) {
+    held *h = &run.blocks[i];
+    if (h->tag != tag || h->asleep) continue;
+    h->asleep = true;
+    if (mode == TARN_SLEEP_DROP) h->kept = false;
+  }
+  check_books();
+}
+
+static tarn_status try_wake(unsigned tag) {
+  tarn_pool_stats before = stats_of(run.p.pool);
+  tarn_status status = tarn_pool_wake(run.p.pool, run.tags[tag]);
+  note(status);
+  tarn_pool_stats after = stats_of(run.p.pool);
+  if (status != TARN_OK) {
+    require(after.asleep_bytes == before.asleep_bytes);
+    require(after.saved_bytes == before.saved_bytes);
+  }
+  for (size_t i = 0; status == TARN_OK && i < run.count; i++) {
+    if (run.blocks[i].tag == tag) run.blocks[i].asleep = false;
+  }
+  check_books();
+  return status;
+}
+
+// --- in any order ----------------------------------------------------------
+
+static uint64_t state;
+
+static size_t any(size_t bound) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (size_t)(state >> 33) % bound;
+}
+
+static size_t any_size(size_t page) {
+  switch (any(4)) {
+    case 0:
+      return 1 + any(4000);
+    case 1:
+      return 1 + any(page / 2);
+    default:
+      return 1 + any(3 * page);
+  }
+}
+
+static void take_any_step(size_t page, unsigned n) {
+  unsigned tag = (unsigned)any(TAGS);
+  tarn_sleep_mode mode = any(2) != 0 ? TARN_SLEEP_SAVE : TARN_SLEEP_DROP;
+  switch (any(10)) {
+    case 0:
+      try_sleep(tag, mode);
+      break;
+    case 1:
+      (void)try_wake(tag);
+      break;
+    case 2:
+      note(tarn_pool_trim(run.p.pool, 0));
+      check_books();
+      break;
+    case 3:
+    case 4:
+    case 5:
+      drop(any(BLOCKS));
+      break;
+    default:
+      try_take(any_size(page), tag, n);
+  }
+}
+
+static void wake_all(void) {
+  for (unsigned tag = 0; tag < TAGS; tag++)
+    assert_ok(try_wake(tag));
+}
+
+static void drop_all(void) {
+  while (run.count > 0)
+    drop(any(BLOCKS));
+}
+
+static void play_any(const char *name, const char *strategy, size_t page) {
+  enum { ROUNDS = EFFORT(16, 4), STEPS = 200, LULLED_A_ROUND = 18 };
+  lulled = 0;
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    memset(&run, 0, sizeof run);
+    run.p = open_arena_of((size_t)256 * MIB, name, strategy);
+    name_tags();
+    state = round;
+    for (unsigned n = 0; n < STEPS; n++) {
+      take_any_step(page, n);
+      fill_all();
+      if (n % 16 == 0) check_contents();
+    }
+    if (round % 2 != 0) wake_all();
+    check_contents();
+    drop_all();
+    ck_assert_uint_eq(stats_of(run.p.pool).asleep_bytes, 0);
+    ck_assert_uint_eq(stats_of(run.p.pool).saved_bytes, 0);
+    ck_assert_uint_eq(run.errors, 0);
+    close_arena(&run.p);
+  }
+  ck_assert_uint_gt(lulled, (size_t)ROUNDS * LULLED_A_ROUND);
+}
+
+START_TEST(any_order_will_do_on_the_host) {
+  play_any("cpu:0", "arena_pool:page=64K,small=4K", 64 * KIBIBYTE);
+}
+END_TEST
+
+START_TEST(any_order_will_do_on_a_device) {
+  play_any("sim:0", "arena_pool:small=4K,slack=0", (size_t)2 * MIB);
+}
+END_TEST
+
+// --- faults ----------------------------------------------------------------
+
+enum { STEP = EFFORT(1, 4) };  // from one fault to the next
+
+// Contents are known from before the first fault on, where they are kept.
+static void take_all(void) {
+  for (unsigned i = 0; i < 3; i++) {
+    try_take(i == 0 ? 3 * SIM_PAGE / 2 : SIM_PAGE / 4, i % 2, i);
+    try_take(SIM_PAGE / 3, i % TAGS, 10 + i);
+    try_take(3000, i % 2, 20 + i);
+  }
+  drop(4);
+}
+
+static void sleep_and_wake(void) {
+  try_sleep(0, TARN_SLEEP_SAVE);
+  try_sleep(1, TARN_SLEEP_DROP);
+  try_take(SIM_PAGE, 2, 30);
+  (void)try_wake(0);
+  drop(3);
+  try_sleep(0, TARN_SLEEP_SAVE);
+  note(tarn_pool_trim(run.p.pool, 0));
+  drop(0);
+  (void)try_wake(1);
+  (void)try_wake(0);
+}
+
+// After the faults: all can be woken, and what was kept is there.
+static void recover(void) {
+  wake_all();
+  check_contents();
+  try_sleep(0, TARN_SLEEP_SAVE);
+  wake_all();
+  check_contents();
+}
+
+static void open_sim(void) {
+  memset(&run, 0, sizeof run);
+  run.p = open_arena("sim:0", "arena_pool");
+  name_tags();
+  take_all();
+  fill_all();
+  ck_assert_uint_eq(run.errors, 0);
+}
+
+// Runs with the |n|-th call of the device failing, or with all from there on.
+static size_t play_with_fault(size_t n, bool onwards) {
+  char plan[32];
+  open_sim();
+  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
+  assert_ok(tarn_sim_faults(plan));
+  sleep_and_wake();
+  assert_ok(tarn_sim_faults(NULL));
+  size_t errors = run.errors;
+  recover();
+  drop_all();
+  (void)tarn_pool_trim(run.p.pool, 0);  // a range may not be empty
+  assert_ok(tarn__front_check(run.p.pool));
+  require(stats_of(run.p.pool).reserved_bytes == 0);
+  // The call that failed may have been one that gives a page back, or unmaps.
+  size_t missing = run.p.available - available_on(run.p.device);
+  require(onwards || missing <= 3 * SIM_PAGE);
+  assert_ok(tarn_device_close(run.p.device));
+  return errors;
+}
+
+static void sweep_device(bool onwards) {
+  enum { QUIET = EFFORT(12, 4), MOST = 1000, FEWEST = EFFORT(20, 5) };
+  size_t struck = 0;
+  size_t quiet = 0;
+  size_t n = 1;
+  for (; n < MOST && quiet < QUIET; n += STEP) {
+    bool hit = play_with_fault(n, onwards) > 0;
+    struck += hit;
+    quiet = hit ? 0 : quiet + 1;
+  }
+  ck_assert_uint_lt(n, MOST);
+  ck_assert_uint_gt(struck, FEWEST);
+}
+
+START_TEST(any_call_may_fail) {
+  sweep_device(false);
+}
+END_TEST
+
+START_TEST(all_calls_may_fail) {
+  sweep_device(true);
+}
+END_TEST
+
+// Every allocation of the host, one after the other and all from there on.
+START_TEST(host_memory_may_fail) {
+  faults_install();
+  for (int mode = 0; mode < 2; mode++) {
+    size_t n = 1;
+    bool struck = true;
+    for (; struck; n += STEP) {
+      open_sim();
+      faults_arm(n, mode == 0 ? FAULTS_ONCE : FAULTS_FROM_NOW);
+      sleep_and_wake();
+      struck = faults_disarm();
+      ck_assert(struck || run.errors == 0);
+      recover();
+      drop_all();
+      close_arena(&run.p);
+    }
+    ck_assert_uint_gt(n, 10);
+  }
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+END_TEST
+
+// Too much for the host: nothing has changed.
+START_TEST(too_much_to_save_is_refused) {
+  faults_install();
+  open_sim();
+  tarn_pool_stats before = stats_of(run.p.pool);
+  size_t host = tarn_host_memory();
+  faults_arm(1, FAULTS_FROM_NOW);
+  assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
+                TARN_E_NOMEM);
+  (void)faults_disarm();
+  assert_same_stats(stats_of(run.p.pool), before);
+  ck_assert_uint_eq(tarn_host_memory(), host);
+  check_books();
+  check_contents();
+  drop_all();
+  close_arena(&run.p);
+}
+END_TEST
+
+// What could not be unmapped is, before it is mapped again.
+START_TEST(what_could_not_be_unmapped_can_be_woken) {
+  open_sim();
+  assert_ok(tarn_sim_faults("range_unmap@1+"));
+  assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
+                TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  tarn_pool_tag_stats stats = tag_stats_of(run.p.pool, run.tags[0]);
+  ck_assert_uint_eq(stats.asleep_blocks, stats.live_blocks);
+  assert_ok(tarn__front_check(run.p.pool));
+  assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
+  check_contents();
+  drop_all();
+  close_arena(&run.p);  // and nothing is missing
+}
+END_TEST
+
+// Nothing was counted by tag when they were taken; what sleeps is.
+START_TEST(blocks_that_no_tag_counts_sleep_too) {
+  tarn_tag last = 0;
+  for (int i = 0; i < 40; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "uncounted-%d", i);
+    last = tag_of(name);
+  }
+  arena_place p = open_arena("sim:0", "arena_pool:small=4K");
+  assert_ok(tarn_pool_account(p.pool, 0));
+  tarn_block block = take_tagged(p.pool, (size_t)8 * MIB, last);
+  assert_ok(tarn_pool_sleep(p.pool, last, TARN_SLEEP_SAVE));
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_blocks, 1);
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).live_blocks, 0);
+  assert_ok(tarn__front_check(p.pool));
+  assert_ok(tarn_pool_wake(p.pool, last));
+  ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_bytes, 0);
+  give(block);
+  close_arena(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: sleep, and what may happen to it");
+  ADD_CASE(suite, "order", any_order_will_do_on_the_host,
+           any_order_will_do_on_a_device);
+  ADD_CASE(suite, "faults", any_call_may_fail, all_calls_may_fail,
+           host_memory_may_fail, too_much_to_save_is_refused,
+           what_could_not_be_unmapped_can_be_woken);
+  ADD_CASE(suite, "tags", blocks_that_no_tag_counts_sleep_too);
+  return run_pool_suite(suite);
+}

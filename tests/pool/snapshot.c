@@ -1,0 +1,221 @@
+// Traces of pools: of every strategy, on the host and on a simulated device,
+// they hold what the pool's own statistics and events say.
+#include <pthread.h>
+
+#include "snapshot_scene.h"
+#include "support/tagged.h"
+
+START_TEST(there_are_as_many_strategies) {
+  assert_ok(tarn_pool_register(TarnPoolStrategy()));
+  ck_assert_ptr_nonnull(tarn_pool_strategy_name(STRATEGIES - 1));
+  ck_assert_ptr_null(tarn_pool_strategy_name(STRATEGIES));
+}
+END_TEST
+
+START_TEST(an_empty_pool_is_a_snapshot_and_nothing_else) {
+  scene s;
+  if (!open_scene(&s, _i)) return;
+  tarn_trace *trace = trace_of(s.pool);
+  check_state(s.pool, trace);
+  ck_assert_uint_eq(trace->event_count, 1);
+  ck_assert_uint_eq(trace->block_count, 0);
+  ck_assert_uint_eq(trace->lost_count, 0);
+  tarn_trace_destroy(trace);
+  close_scene(&s);
+}
+END_TEST
+
+START_TEST(without_events_all_blocks_are_the_baseline) {
+  scene s;
+  program p;
+  if (!open_scene(&s, _i)) return;
+  begin_program(&p, s.pool, s.stream);
+  run(&p, STEPS);
+  tarn_trace *trace = trace_of(s.pool);
+  check_state(s.pool, trace);
+  ck_assert_uint_gt(trace->block_count, 4);
+  ck_assert_uint_eq(trace->baseline_count, trace->block_count);
+  ck_assert_uint_eq(trace->event_count, 1);
+  tarn_trace_destroy(trace);
+  end_program(&p);
+  close_scene(&s);
+}
+END_TEST
+
+START_TEST(events_become_the_trace) {
+  scene s;
+  program p;
+  if (!open_scene(&s, _i)) return;
+  assert_ok(tarn_pool_account(
+      s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS | TARN_COUNT_TIMES));
+  begin_program(&p, s.pool, s.stream);
+  for (int i = 0; i < 6; i++) {
+    run(&p, STEPS / 6);
+    check_all(s.pool, 0);
+  }
+  tarn_trace *trace = trace_of(s.pool);
+  ck_assert_uint_eq(trace->baseline_count, 0);
+  ck_assert_uint_eq(trace->lost_count, 0);
+  check_history(trace);
+  tarn_trace_destroy(trace);
+  end_program(&p);
+  check_all(s.pool, 0);
+  assert_ok(tarn_pool_trim(s.pool, 0));
+  trace = trace_of(s.pool);
+  check_history(trace);
+  ck_assert_uint_eq(trace->segment_count, 0);
+  tarn_trace_destroy(trace);
+  close_scene(&s);
+}
+END_TEST
+
+// What is older than the ring is the baseline, whether it is still out or not.
+START_TEST(a_small_ring_loses_events_and_no_blocks) {
+  scene s;
+  program p;
+  if (!open_scene(&s, _i)) return;
+  assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
+  assert_ok(tarn_pool_account_ring(s.pool, 16));
+  begin_program(&p, s.pool, s.stream);
+  for (int i = 0; i < 40; i++) {
+    run(&p, STEPS / 40);
+    check_all(s.pool, 0);
+  }
+  tarn_trace *trace = trace_of(s.pool);
+  ck_assert_uint_gt(trace->lost_count, 0);
+  ck_assert_uint_gt(trace->baseline_count, 0);
+  tarn_trace_destroy(trace);
+  end_program(&p);
+  close_scene(&s);
+}
+END_TEST
+
+// What happened while nothing was written may contradict what was written
+// before: an address has another block now.
+START_TEST(events_from_before_a_gap_are_not_believed) {
+  scene s;
+  program p;
+  if (!open_scene(&s, _i)) return;
+  begin_program(&p, s.pool, s.stream);
+  for (uint32_t round = 0; round < 6; round++) {
+    uint64_t from = s.pool->events.next;
+    uint32_t events = round % 2 == 0 ? TARN_COUNT_EVENTS : 0;
+    assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | events));
+    run(&p, STEPS / 6);
+    check_all(s.pool, from);
+  }
+  // To switch on what is on leaves no gap.
+  uint64_t from = s.pool->events.next;
+  assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
+  run(&p, 50);
+  assert_ok(tarn_pool_account(
+      s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS | TARN_COUNT_TIMES));
+  run(&p, 50);
+  check_all(s.pool, from);
+  end_program(&p);
+  close_scene(&s);
+}
+END_TEST
+
+// Blocks of a strategy that was replaced, and its memory, are still the pool's.
+START_TEST(replaced_strategies_are_part_of_it) {
+  scene s;
+  program p;
+  if (!open_scene(&s, _i)) return;
+  assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
+  begin_program(&p, s.pool, s.stream);
+  for (size_t i = 0; i < STRATEGIES; i++) {
+    const char *next = tarn_pool_strategy_name(i);
+    run(&p, STEPS / 6);
+    tarn_status status = tarn_pool_exchange(s.pool, next);
+    require(status == TARN_OK || status == TARN_E_UNSUPPORTED);
+    check_all(s.pool, 0);
+  }
+  end_program(&p);
+  check_all(s.pool, 0);
+  close_scene(&s);
+}
+END_TEST
+
+// Without a ring a step that is learned is played: what was played is on the
+// books before they are copied.
+START_TEST(steps_that_are_played_are_seen) {
+  scene s;
+  if (!open_scene(&s, _i)) return;
+  for (size_t round = 0; round < 200; round++) {
+    tarn_block blocks[5];
+    for (size_t i = 0; i < 5; i++)
+      require(alloc_tagged(s.pool, (i + 1) * 3000, 0, NULL, tags[i % TAGS],
+                           &blocks[i]) == TARN_OK);
+    if (round % 50 == 49) {
+      tarn_trace *trace = trace_of(s.pool);
+      check_state(s.pool, trace);
+      ck_assert_uint_eq(trace->block_count, 5);
+      tarn_trace_destroy(trace);
+    }
+    for (size_t i = 0; i < 5; i++)
+      require(tarn_pool_free(&blocks[i], NULL) == TARN_OK);
+  }
+  bool learns = strcmp(strategy_at(_i), "arena_pool") == 0;
+  ck_assert_int_eq(s.pool->play.stage != NULL, learns);
+  tarn_trace *trace = trace_of(s.pool);
+  check_state(s.pool, trace);
+  tarn_trace_destroy(trace);
+  close_scene(&s);
+}
+END_TEST
+
+// --- threads ---------------------------------------------------------------
+
+static void *churn(void *context) {
+  program p;
+  begin_program(&p, context, NULL);
+  p.state = (uint64_t)(uintptr_t)&p;
+  run(&p, 8000);
+  end_program(&p);
+  return NULL;
+}
+
+// Whatever the moment, the trace agrees with itself: the builder refuses two
+// blocks at one address, and a free of what is not there.
+START_TEST(a_moment_is_one_while_others_work) {
+  scene s;
+  pthread_t threads[3];
+  if (!open_scene(&s, _i)) return;
+  assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
+  assert_ok(tarn_pool_account_ring(s.pool, 512));
+  for (size_t i = 0; i < 3; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, churn, s.pool), 0);
+  for (int i = 0; i < 30; i++) {
+    tarn_trace *trace = trace_of(s.pool);
+    check_no_overlap(trace);
+    require(trace->ignored_count == 0 && trace->unknown_count == 0);
+    tarn_trace_destroy(trace);
+  }
+  for (size_t i = 0; i < 3; i++)
+    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  check_all(s.pool, 0);
+  close_scene(&s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool_snapshot");
+  TCase *scenes = tcase_create("strategies");
+  tcase_set_timeout(scenes, 120);
+  tcase_add_test(scenes, there_are_as_many_strategies);
+  tcase_add_loop_test(scenes, an_empty_pool_is_a_snapshot_and_nothing_else, 0,
+                      SCENES);
+  tcase_add_loop_test(scenes, without_events_all_blocks_are_the_baseline, 0,
+                      SCENES);
+  tcase_add_loop_test(scenes, events_become_the_trace, 0, SCENES);
+  tcase_add_loop_test(scenes, a_small_ring_loses_events_and_no_blocks, 0,
+                      SCENES);
+  tcase_add_loop_test(scenes, events_from_before_a_gap_are_not_believed, 0,
+                      SCENES);
+  tcase_add_loop_test(scenes, replaced_strategies_are_part_of_it, 0, SCENES);
+  tcase_add_loop_test(scenes, steps_that_are_played_are_seen, 0, SCENES);
+  tcase_add_loop_test(scenes, a_moment_is_one_while_others_work, 0, SCENES);
+  suite_add_tcase(suite, scenes);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,102 @@
+// Snapshots of pools that have no memory for blocks that are to grow or to
+// wake.
+#include "snapshot_kit.h"
+#include "tarn/device.h"
+
+static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
+
+static tarn_device *device;
+static tarn_pool *pool;
+static tarn_tag weights;
+
+// An arena of ranges, which can grow up to |limit|.
+static void open_pool(bool events) {
+  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = "arena_pool"};
+  assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
+  uint32_t more = events ? TARN_COUNT_EVENTS : 0;
+  assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | more));
+}
+
+static void set_up(void) {
+  make_folder();
+  listen_to_log();
+  tarn__full_shot_period_ns = UINT64_MAX;
+  weights = tag_of("weights");
+  assert_ok(tarn_pool_snapshot_on_full(TARN, path_of("%n")));
+}
+
+static void tear_down(void) {
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(told.count, 0);
+  remove_folder();
+}
+
+static void check_refusal(size_t least, size_t most, size_t live) {
+  ck_assert_uint_eq(count_files(), 1);
+  tarn_trace *trace = read_snapshot("0");
+  const tarn_trace_event *refused = refusal_in(trace);
+  ck_assert_ptr_nonnull(refused);
+  ck_assert_uint_ge(refused->size, least);
+  ck_assert_uint_le(refused->size, most);
+  ck_assert_str_eq(trace->tags[refused->tag], "weights");
+  ck_assert_uint_eq(live_bytes_in(trace), live);
+  tarn_trace_destroy(trace);
+}
+
+START_TEST(a_block_that_cannot_grow) {
+  open_pool(_i == 1);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
+  assert_ok(tarn_pool_limit(pool, (size_t)12 * MIB));
+  assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
+  assert_error_says("limit");
+  check_refusal((size_t)12 * MIB, (size_t)12 * MIB, (size_t)8 * MIB);
+  give(block);
+}
+END_TEST
+
+// There is memory, and it is not where it would have to be.
+START_TEST(a_place_that_is_taken_is_no_want_of_memory) {
+  open_pool(false);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
+  tarn_block behind = take_tagged(pool, (size_t)8 * MIB, weights);
+  tarn_block *first = block.address < behind.address ? &block : &behind;
+  assert_status(tarn_pool_resize(first, (size_t)20 * MIB, NULL), TARN_FULL);
+  ck_assert_uint_eq(count_files(), 0);
+  give(block);
+  give(behind);
+}
+END_TEST
+
+START_TEST(blocks_that_cannot_wake) {
+  open_pool(_i == 1);
+  tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
+  assert_ok(tarn_pool_sleep(pool, weights, TARN_SLEEP_DROP));
+  size_t asleep = stats_of(pool).asleep_bytes;
+  ck_assert_uint_gt(asleep, 0);
+  tarn_block other = take(pool, (size_t)8 * MIB);
+  assert_ok(tarn_pool_limit(pool, (size_t)10 * MIB));
+  assert_status(tarn_pool_wake(pool, weights), TARN_FULL);
+  assert_error_says("limit");
+  check_refusal(asleep, asleep, (size_t)16 * MIB);
+  assert_ok(tarn_pool_limit(pool, 0));
+  assert_ok(tarn_pool_wake(pool, weights));
+  ck_assert_uint_eq(count_files(), 1);
+  give(block);
+  give(other);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: snapshots of what cannot grow");
+  TCase *all = tcase_create("grown");
+  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_loop_test(all, a_block_that_cannot_grow, 0, 2);
+  tcase_add_test(all, a_place_that_is_taken_is_no_want_of_memory);
+  tcase_add_loop_test(all, blocks_that_cannot_wake, 0, 2);
+  suite_add_tcase(suite, all);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,209 @@
+// Steps that nearly repeat, against a naive model: at random a request more, a
+// free too early, too late, on another stream, a trim, a switch. Each block is
+// filled with bytes of its own, which nobody may write over.
+#include <stdio.h>
+
+#include "arena_kit.h"
+
+enum {
+  OPERATIONS = 1000000,
+  TEMPLATE = 60,  // requests of a step
+  MOST_OUT = 400,
+  WALK_EVERY = 500,
+};
+
+typedef struct event {
+  size_t size;  // 0: a free
+  size_t slot;
+} event;
+
+typedef struct held {
+  tarn_block block;
+  size_t size;
+  unsigned char mark;
+  bool out;
+} held;
+
+static uint64_t state;
+static tarn_pool *pool;
+static event step[2 * TEMPLATE];
+static held slots[MOST_OUT];  // the first TEMPLATE: of the step
+static size_t live_bytes;
+static size_t live_blocks;
+static uint64_t allocs;
+static uint64_t frees;
+static uint64_t played;
+
+static size_t random_below(size_t limit) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+}
+
+// A random order of requests and frees; some blocks outlive the step.
+static void make_step(void) {
+  size_t taken[TEMPLATE];
+  size_t out = 0;
+  size_t next = 0;
+  for (size_t i = 0; i < 2 * TEMPLATE; i++) {
+    bool can_take = next < TEMPLATE;
+    if (out == 0 || (can_take && random_below(2) == 0)) {
+      taken[out++] = next;
+      step[i] = (event){random_below(30) == 0 ? 300000 + random_below(500000)
+                                              : 1 + random_below(20000),
+                        next};
+      next++;
+    } else {
+      size_t j = random_below(out);
+      step[i] = (event){0, taken[j]};
+      taken[j] = taken[--out];
+    }
+  }
+  size_t shift = random_below(2 * TEMPLATE);
+  event turned[2 * TEMPLATE];
+  for (size_t i = 0; i < 2 * TEMPLATE; i++)
+    turned[i] = step[(i + shift) % (2 * TEMPLATE)];
+  memcpy(step, turned, sizeof step);
+}
+
+// The ends of a block, which is where neighbours would write.
+static void fill(const held *h) {
+  unsigned char *bytes = bytes_of(h->block);
+  bytes[0] = bytes[h->size / 2] = bytes[h->size - 1] = h->mark;
+}
+
+static void verify(const held *h) {
+  const unsigned char *bytes = bytes_of(h->block);
+  require(bytes[0] == h->mark && bytes[h->size / 2] == h->mark &&
+          bytes[h->size - 1] == h->mark);
+}
+
+static void take_into(held *h, size_t size) {
+  const tarn__stage_event *before = pool->play.at;
+  require(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
+  played += pool->play.at == before + 1;
+  require(h->block.size >= size);
+  h->size = size;
+  h->mark = (unsigned char)random_below(256);
+  h->out = true;
+  fill(h);
+  live_bytes += size;
+  live_blocks++;
+  allocs++;
+}
+
+static void give_from(held *h) {
+  verify(h);
+  tarn_status status =
+      random_below(2) ? tarn_pool_free(&h->block, NULL)
+                      : tarn_pool_free_address(pool, h->block.address, NULL);
+  require(status == TARN_OK);
+  h->out = false;
+  live_bytes -= h->size;
+  live_blocks--;
+  frees++;
+}
+
+static void check_all(void) {
+  tarn_pool_stats stats = stats_of(pool);
+  require(stats.live_bytes == live_bytes);
+  require(stats.live_blocks == live_blocks);
+  require(stats.allocs == allocs && stats.frees == frees);
+  assert_ok(tarn__front_check(pool));
+  for (size_t i = 0; i < MOST_OUT; i++) {
+    if (slots[i].out) verify(&slots[i]);
+  }
+}
+
+static void misuse(void) {
+  held *h = &slots[random_below(MOST_OUT)];
+  if (h->block.pool == NULL) return;
+  tarn_block block = h->block;
+  if (h->out) block.generation--;
+  require(tarn_pool_free(&block, NULL) == TARN_E_INVALID);
+}
+
+static void something_else(void) {
+  held *h = &slots[TEMPLATE + random_below(MOST_OUT - TEMPLATE)];
+  switch (random_below(40)) {
+    case 0:
+      require(tarn_pool_trim(pool, live_bytes / 2) == TARN_OK);
+      break;
+    case 1:
+      require(tarn_pool_use(TARN_HOST, "arena_pool") == TARN_OK);
+      break;
+    case 2:
+    case 3:
+    case 4:
+      misuse();
+      break;
+    case 5: {
+      held *own = &slots[random_below(TEMPLATE)];  // early, and missed later
+      if (own->out) give_from(own);
+      break;
+    }
+    default:
+      if (h->out) {
+        give_from(h);
+      } else if (random_below(3) == 0) {
+        take_into(h, 1 + random_below(9000));
+      }
+  }
+}
+
+// |noise|: how many of a thousand events bring something else.
+static size_t play(size_t noise) {
+  size_t operations = 0;
+  for (size_t i = 0; i < 2 * TEMPLATE; i++) {
+    if (random_below(1000) < noise) something_else();
+    if (noise > 0 && random_below(2000) == 0) continue;  // left out
+    held *h = &slots[step[i].slot];
+    if (step[i].size > 0) {
+      if (!h->out) take_into(h, step[i].size);
+    } else if (h->out) {
+      give_from(h);
+    }
+    if (++operations % WALK_EVERY == 0) check_all();
+  }
+  return operations;
+}
+
+static void give_all(void) {
+  for (size_t i = 0; i < MOST_OUT; i++) {
+    if (slots[i].out) give_from(&slots[i]);
+  }
+}
+
+START_TEST(nearly_repeating_steps) {
+  state = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
+  pool = host_pool("arena_pool");
+  tarn_pool_stats before = stats_of(pool);
+  allocs = before.allocs;
+  frees = before.frees;
+  size_t operations = 0;
+  while (operations < OPERATIONS / 4) {
+    make_step();
+    size_t rounds = 10 + random_below(60);
+    size_t noise = random_below(3) == 0 ? 0 : random_below(30);
+    for (size_t i = 0; i < rounds; i++) {
+      operations += play(i > 12 ? noise : 0);
+      if (random_below(16) == 0) check_all();
+    }
+    give_all();
+  }
+  check_all();
+  printf("seed %d: %zu operations, %llu requests played\n", _i, operations,
+         (unsigned long long)played);
+  ck_assert_uint_gt(played, operations / 20);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool steps, random");
+  TCase *tc = tcase_create("random");
+  tcase_set_timeout(tc, 300);
+  tcase_add_loop_test(tc, nearly_repeating_steps, 0, 4);
+  suite_add_tcase(suite, tc);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,140 @@
+// Requests with options where other parts of a pool come in: captures,
+// snapshots, blocks that other processes can have.
+#include <unistd.h>
+
+#include "support/hold.h"
+#include "tarn/capture.h"
+#include "tarn/share.h"
+#include "with_kit.h"
+
+static const size_t SIZE = (size_t)256 * KIB;
+
+// --- blocks that other processes can have ----------------------------------
+
+static tarn_pool *shareable(tarn_place place) {
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .flags = TARN_POOL_SHAREABLE};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  return pool;
+}
+
+// Each block of such a pool is new memory.
+START_TEST(what_must_not_grow_is_no_block_to_share) {
+  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+  tarn_pool *pool = shareable(at.place);
+  refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
+  assert_error_says("TARN_ALLOC_NO_GROW");
+  give(take(pool, SIZE));
+  refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&at);
+}
+END_TEST
+
+START_TEST(blocks_to_share_have_the_other_options) {
+  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+  tarn_pool *pool = shareable(at.place);
+  tarn_alloc_options options[2] = {options_for(SIZE, NULL, TARN_ALLOC_ZERO),
+                                   options_for(SIZE, NULL, TARN_ALLOC_NO_WAIT)};
+  tarn_block blocks[2];
+  tarn_block copy;
+  void *user = NULL;
+  int fd = -1;
+  options[1].user = &at;
+  assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
+  assert_ok(tarn_block_user(&blocks[1], &user));
+  ck_assert_ptr_eq(user, &at);
+  assert_ok(tarn_pool_export(&blocks[1], &fd));
+  assert_ok(tarn_pool_import(pool, fd, SIZE, &copy));
+  close(fd);
+  assert_ok(tarn_block_user(&copy, &user));
+  ck_assert_ptr_null(user);
+  assert_ok(tarn_pool_limit(pool, stats_of(pool).reserved_bytes + SIZE));
+  tarn_pool_stats before = stats_of(pool);
+  tarn_block none[2];
+  assert_status(tarn_pool_alloc_many(pool, options, 2, none), TARN_FULL);
+  options[1].align = 1 << 30;
+  assert_ok(tarn_pool_limit(pool, 0));
+  assert_ok(tarn__front_check(pool));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, before.reserved_bytes);
+  ck_assert_uint_eq(stats_of(pool).device_allocs, before.device_allocs);
+  give(copy);
+  give(blocks[0]);
+  give(blocks[1]);
+  assert_ok(tarn_pool_destroy(pool));
+  close_arena(&at);
+}
+END_TEST
+
+// --- captures ----------------------------------------------------------------
+
+// What the stream uses in the capture is at work when the graph is launched,
+// however idle the stream is now.
+START_TEST(in_a_capture_no_stream_counts_as_done) {
+  static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
+  arena_place at = open_arena(arena_devices[_i / 2], "arena_pool");
+  tarn_pool_options options = {.struct_size = sizeof options,
+                               .strategy = strategies[_i % 2],
+                               .flags = TARN_POOL_DEFER};
+  tarn_pool *pool = NULL;
+  assert_ok(tarn_pool_create(at.place, &options, &pool));
+  tarn_stream *a = stream_on(&at);
+  assert_ok(tarn_pool_begin_capture(pool));
+  tarn_block first = take_on(pool, SIZE, a);
+  give_on(first, a);
+  tarn_block other = take_with(pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
+  ck_assert_uint_ne(other.address, first.address);
+  tarn_block again = take_on(pool, SIZE, a);
+  ck_assert_uint_eq(again.address, first.address);
+  give_on(again, a);
+  give(other);
+  assert_ok(tarn_pool_end_capture(pool));
+  assert_ok(tarn_pool_end_graphs(pool));
+  assert_ok(tarn_pool_destroy(pool));
+  assert_ok(tarn_stream_destroy(a));
+  close_arena(&at);
+}
+END_TEST
+
+// --- several at once ---------------------------------------------------------
+
+// One of the call must not wait, so that giving back what came for another does
+// not either.
+START_TEST(what_goes_back_waits_for_nobody) {
+  arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
+  tarn_stream *a = stream_on(&at);
+  tarn_block busy = take_on(at.pool, MIB, a);
+  tarn_alloc_options options[2] = {
+      options_for(3 * MIB, NULL, 0),
+      options_for(4 * MIB, NULL, TARN_ALLOC_NO_WAIT),
+  };
+  tarn_block blocks[2];
+  hold held;
+  hold_begin(&held, a);
+  bool keeps = keeps_idle(all_strategies[_i]);
+  if (keeps) give_on(busy, a);
+  size_t reserved = stats_of(at.pool).reserved_bytes;
+  assert_ok(tarn_pool_limit(at.pool, reserved + 6 * MIB));
+  assert_status(tarn_pool_alloc_many(at.pool, options, 2, blocks), TARN_FULL);
+  assert_ok(tarn__front_check(at.pool));
+  hold_end(&held);
+  if (!keeps) give_on(busy, a);
+  assert_ok(tarn_stream_destroy(a));
+  assert_ok(tarn_pool_limit(at.pool, 0));
+  close_arena(&at);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool: options, and what else a pool can do");
+  add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
+  add_looped_case(suite, "others", blocks_to_share_have_the_other_options, 0,
+                  2);
+  add_looped_case(suite, "captures", in_a_capture_no_stream_counts_as_done, 0,
+                  2 * ARENA_DEVICES);
+  add_looped_case(suite, "undo", what_goes_back_waits_for_nobody, 0,
+                  STRATEGIES);
+  return run_pool_suite(suite);
+}

@@ -1,0 +1,224 @@
+// The recorder where processes begin, end and fail: what was written is whole.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "record_run.h"
+#include "support/run.h"
+
+enum { LARGE = 100000 };  // as record_victim.c has it
+
+// The trace with |suffix| has one block of LARGE + |index| that stays.
+static void assert_keeps(const char *suffix, uint64_t index) {
+  tarn_trace *trace = recorded(suffix);
+  ck_assert_uint_eq(record_count(trace, LARGE + index, false), 1);
+  ck_assert_uint_eq(trace->lost_count, 0);
+  tarn_trace_destroy(trace);
+}
+
+static const char *dot(const char *pid) {
+  static char suffix[32];
+  snprintf(suffix, sizeof suffix, ".%ld", strtol(pid, NULL, 10));
+  return suffix;
+}
+
+static off_t size_of(const char *path) {
+  struct stat file;
+  ck_assert_int_eq(stat(path, &file), 0);
+  return file.st_size;
+}
+
+// --- several processes -----------------------------------------------------
+
+START_TEST(a_child_has_a_file_of_its_own) {
+  tool_output o = record("", "fork", NULL);
+  assert_keeps("", 0);
+  assert_keeps("", 2);
+  assert_keeps(dot(o.out), 1);
+  tarn_trace *trace = recorded(dot(o.out));
+  ck_assert_uint_eq(trace->block_count, 1);
+  ck_assert_uint_eq(trace->unknown_count, 1);  // freed: the parent's
+  ck_assert_uint_ne(trace->blocks[0].stack, TARN_TRACE_NO_STACK);
+  tarn_trace_destroy(trace);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(children_of_many_threads) {
+  tool_output o = record("", "fork_many", NULL);
+  tarn_trace *trace = recorded("");
+  ck_assert_uint_eq(record_live_bytes(trace), 0);
+  ck_assert_uint_eq(trace->lost_count, 0);
+  tarn_trace_destroy(trace);
+  tool_output_free(&o);
+}
+END_TEST
+
+// The process is the same, so its number is in the second name; which it is
+// that program's to say: the first that has something to write has the first.
+START_TEST(a_program_that_becomes_another) {
+  tool_output o = record("", "exec", NULL);
+  assert_keeps("", 0);
+  char command[560];
+  snprintf(command, sizeof command, "cd '%s' && mv trace.* trace.second",
+           tool_file("."));
+  ck_assert_int_eq(system(command), 0);
+  tarn_trace *trace = recorded(".second");
+  ck_assert_uint_eq(record_count(trace, LARGE + 3, false), 1);
+  tarn_trace_destroy(trace);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(programs_that_are_started) {
+  tool_output o = record("", "spawn", NULL);
+  const char *second = strchr(o.out, ' ');
+  ck_assert_ptr_nonnull(second);
+  assert_keeps("", 0);
+  assert_keeps("", 1);
+  assert_keeps(dot(o.out), 3);
+  assert_keeps(dot(second), 3);
+  tool_output_free(&o);
+}
+END_TEST
+
+// Of another process than TARN_RECORD_PID, the first file is not.
+START_TEST(whose_the_first_file_is) {
+  tool_output o = record("TARN_RECORD_PID=1", "leave_one", NULL);
+  ck_assert_int_ne(access(record_path(""), F_OK), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+// A file that is there already stays as it is.
+START_TEST(nobody_elses_file) {
+  FILE *file = fopen(record_path(""), "w");
+  ck_assert(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
+  tool_output o = record("", "leave_one", NULL);
+  ck_assert_int_eq(size_of(record_path("")), 4);
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- being killed ----------------------------------------------------------
+
+// What it said last, after it was killed when it had said |wanted|.
+static uint64_t kill_after(uint64_t wanted) {
+  int ends[2];
+  uint64_t said = 0, next;
+  ck_assert_int_eq(pipe(ends), 0);
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    record_become("until_killed");
+  }
+  close(ends[1]);
+  while (read(ends[0], &next, sizeof next) == (ssize_t)sizeof next) {
+    said = next;
+    if (said == wanted) ck_assert_int_eq(kill(pid, SIGKILL), 0);
+  }
+  close(ends[0]);
+  ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+  return said;
+}
+
+// Nothing that it said is missing; at most what it did since is there.
+START_TEST(killed_at_any_time) {
+  for (uint64_t wanted = 1; wanted < 20000; wanted = wanted * 3 + 1) {
+    uint64_t said = kill_after(wanted);
+    ck_assert_uint_ge(said, wanted);
+    tarn_trace *trace = recorded("");
+    ck_assert_uint_ge(trace->request_count, said);
+    ck_assert_uint_le(trace->request_count, said + 1);
+    ck_assert_uint_eq(trace->lost_count, 0);
+    tarn_trace_destroy(trace);
+    ck_assert_int_eq(unlink(record_path("")), 0);
+  }
+}
+END_TEST
+
+// --- no room ---------------------------------------------------------------
+
+// It goes on to its end, and the trace says how much it has not.
+static void assert_lost(size_t requests) {
+  tarn_trace *trace = recorded("");
+  ck_assert_uint_gt(trace->lost_count, 0);
+  ck_assert_uint_eq(trace->request_count + trace->lost_count, requests);
+  tarn_trace_destroy(trace);
+}
+
+START_TEST(files_may_not_grow) {
+  tool_output o = record("", "limited", NULL);
+  ck_assert_int_le(size_of(record_path("")), 128 << 10);
+  assert_lost(400000);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(a_full_disk) {
+  char folder[512], out[560];
+  snprintf(folder, sizeof folder, "%s", tool_file("full"));
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  if (mount("none", folder, "tmpfs", 0, "size=300k") != 0) {
+    note_skipped("a full disk", "no tmpfs may be mounted here");
+    return;
+  }
+  snprintf(out, sizeof out, "TARN_RECORD_OUT=%s/trace", folder);
+  tool_output o = record(out, "churn", "200000");
+  snprintf(out, sizeof out, "cp '%s/trace' '%s'", folder, record_path(""));
+  int copied = system(out);
+  ck_assert_int_eq(umount(folder), 0);
+  ck_assert_int_eq(copied, 0);
+  assert_lost(400000);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(a_folder_that_is_not_there) {
+  tool_output o = record("TARN_RECORD_OUT=/no/such/folder", "churn", "10");
+  tool_output_free(&o);
+}
+END_TEST
+
+// --- what programs do ------------------------------------------------------
+
+START_TEST(all_descriptors_are_closed) {
+  tool_output o = record("", "no_descriptors", NULL);
+  tarn_trace *trace = recorded("");
+  ck_assert_uint_eq(trace->request_count, 200000);
+  ck_assert_uint_eq(trace->lost_count, 0);
+  ck_assert_int_gt(size_of(record_path("")), 256 << 10);  // it has grown
+  tarn_trace_destroy(trace);
+  tool_output_free(&o);
+}
+END_TEST
+
+int main(void) {
+  if (record_cannot()) return record_skip();
+  Suite *suite = suite_create("record_process");
+  TCase *tcase = tcase_create("recorded");
+  tcase_set_timeout(tcase, 240);
+  tcase_add_checked_fixture(tcase, tool_files_begin, tool_files_end);
+  const TTest *const tests[] = {a_child_has_a_file_of_its_own,
+                                children_of_many_threads,
+                                a_program_that_becomes_another,
+                                programs_that_are_started,
+                                whose_the_first_file_is,
+                                nobody_elses_file,
+                                killed_at_any_time,
+                                files_may_not_grow,
+                                a_full_disk,
+                                a_folder_that_is_not_there,
+                                all_descriptors_are_closed};
+  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+    tcase_add_test(tcase, tests[i]);
+  suite_add_tcase(suite, tcase);
+  return run_suite(suite);
+}

@@ -1,0 +1,86 @@
+// Runs the victim by env, which sets the environment of that program alone.
+#include "record_run.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/run.h"
+
+bool record_cannot(void) {
+  return *TARN_SANITIZE != '\0';
+}
+
+int record_skip(void) {
+  return skip_program("the recorder",
+                      "this build's sanitizer (" TARN_SANITIZE
+                      ") has the functions that the recorder stands before");
+}
+
+const char *record_path(const char *suffix) {
+  static char path[512];
+  char name[64];
+  snprintf(name, sizeof name, "trace%s", suffix);
+  snprintf(path, sizeof path, "%s", tool_file(name));
+  return path;
+}
+
+static const char *out_setting(void) {
+  static char setting[560];
+  snprintf(setting, sizeof setting, "TARN_RECORD_OUT=%s", record_path(""));
+  return setting;
+}
+
+static const char preload[] = "LD_PRELOAD=" TARN_RECORDER;
+
+tool_output record(const char *setting, const char *mode,
+                   const char *argument) {
+  const char *setting_or_none = *setting != '\0' ? setting : "NONE=";
+  tool_output o = tool_run(preload, out_setting(), setting_or_none,
+                           TARN_RECORD_VICTIM, mode, argument);
+  ck_assert_msg(o.status == 0, "%s: status %d: %s", mode, o.status, o.err);
+  ck_assert_str_eq(o.err, "");
+  return o;
+}
+
+tarn_trace *recorded(const char *suffix) {
+  return recorded_device(suffix, 0);
+}
+
+tarn_trace *recorded_device(const char *suffix, uint32_t device) {
+  tarn_trace *trace = NULL;
+  tarn_trace_options options = {.struct_size = sizeof options,
+                                .choose_device = device != 0,
+                                .device = device};
+  assert_ok(tarn_trace_read(record_path(suffix), &options, &trace));
+  ck_assert_str_eq(trace->format, "tarn");
+  return trace;
+}
+
+uint64_t record_live_bytes(const tarn_trace *trace) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    if (trace->blocks[i].died == TARN_TRACE_NEVER)
+      bytes += trace->blocks[i].size;
+  }
+  return bytes;
+}
+
+size_t record_count(const tarn_trace *trace, uint64_t size, bool freed) {
+  size_t count = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    const tarn_trace_block *b = &trace->blocks[i];
+    bool died = b->died != TARN_TRACE_NEVER;
+    if (b->size == size && died == freed) count++;
+  }
+  return count;
+}
+
+void record_become(const char *mode) {
+  setenv("LD_PRELOAD", TARN_RECORDER, 1);
+  setenv("TARN_RECORD_OUT", record_path(""), 1);
+  execl(TARN_RECORD_VICTIM, TARN_RECORD_VICTIM, mode, (char *)NULL);
+  _exit(127);
+}

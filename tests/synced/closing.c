@@ -1,0 +1,195 @@
+// Devices that close while buffers know of them: who has memory there keeps
+// them open, and who had goes on without them.
+#include <stdio.h>
+
+#include "sim/kit.h"
+#include "synced/core.h"
+#include "tarn/synced.h"
+#include "tarn/traffic.h"
+
+enum { SIZE = 1000 };
+
+static tarn_synced *buffer_for(const char *name, tarn_device *device) {
+  tarn_synced_options options = {
+      .struct_size = sizeof options, .name = name, .device = device};
+  tarn_synced *buffer = NULL;
+  assert_ok(tarn_synced_create(SIZE, &options, &buffer));
+  return buffer;
+}
+
+static void write_all(tarn_synced *buffer, unsigned char value) {
+  tarn_access access;
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST,
+                              TARN_WRITE_DISCARD, NULL, &access));
+  memset(access.pointer, value, access.size);
+  assert_ok(tarn_synced_end(&access));
+}
+
+static void assert_all(tarn_synced *buffer, unsigned char value) {
+  tarn_access access;
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL,
+                              &access));
+  const unsigned char *bytes = access.pointer;
+  for (size_t i = 0; i < access.size; i++)
+    require(bytes[i] == value);
+  assert_ok(tarn_synced_end(&access));
+}
+
+static void read_at(tarn_synced *buffer, tarn_place place,
+                    tarn_stream *stream) {
+  tarn_access access;
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, place, TARN_READ, stream,
+                              &access));
+  assert_ok(tarn_synced_end(&access));
+}
+
+// --- who keeps a device open -----------------------------------------------
+
+START_TEST(who_has_memory_there) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_synced *buffer = buffer_for("weights", NULL);
+  write_all(buffer, 3);
+  read_at(buffer, tarn_place_on(device), NULL);
+  assert_status(tarn_device_close(device), TARN_E_STATE);
+  assert_error_says("weights");
+  read_at(buffer, tarn_place_on(device), NULL);  // it is still open
+  assert_all(buffer, 3);
+  assert_ok(tarn_synced_destroy(buffer));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(who_has_pinned_memory) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_synced *buffer = buffer_for("pinned", device);
+  write_all(buffer, 3);
+  assert_status(tarn_device_close(device), TARN_E_STATE);
+  assert_error_says("pinned");
+  assert_ok(tarn_synced_destroy(buffer));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+START_TEST(not_who_ended_before) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  tarn_synced *buffer = buffer_for(NULL, device);
+  write_all(buffer, 3);
+  read_at(buffer, tarn_place_on(device), stream);
+  assert_ok(tarn_synced_destroy(buffer));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// Named it, but never was there.
+START_TEST(not_who_only_names_it) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_synced *buffer = buffer_for(NULL, device);
+  assert_ok(tarn_device_close(device));
+  write_all(buffer, 4);
+  assert_all(buffer, 4);
+  assert_status(tarn_synced_push(buffer, 0, TARN_ALL, NULL, NULL),
+                TARN_E_STATE);
+  assert_ok(tarn_synced_destroy(buffer));
+}
+END_TEST
+
+// --- who goes on without it ------------------------------------------------
+
+static tarn_status assert_place_text(void *context,
+                                     const tarn_traffic *traffic) {
+  char text[64];
+  (void)context;
+  tarn_place_text(traffic->from, text, sizeof text);
+  require(strcmp(text, "host") == 0 || strcmp(text, "nowhere") == 0);
+  tarn_place_text(traffic->to, text, sizeof text);
+  require(strcmp(text, "host") == 0 || strcmp(text, "nowhere") == 0);
+  return TARN_OK;
+}
+
+START_TEST(who_left_before) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_synced *buffer = buffer_for(NULL, NULL);
+  write_all(buffer, 5);
+  read_at(buffer, tarn_place_on(device), NULL);
+  assert_ok(tarn_synced_evict(buffer, tarn_place_on(device)));
+  assert_ok(tarn_device_close(device));
+  assert_all(buffer, 5);
+  assert_ok(tarn_synced_traffic(buffer, assert_place_text, NULL));
+  assert_ok(tarn_synced_traffic(NULL, assert_place_text, NULL));
+
+  device = sim_open("sim:0");  // the place is a new one
+  read_at(buffer, tarn_place_on(device), NULL);
+  assert_all(buffer, 5);
+  assert_ok(tarn_synced_destroy(buffer));
+  assert_ok(tarn_device_close(device));
+}
+END_TEST
+
+// The host's bytes came by a stream that is gone; that the buffer has not
+// looked since is no reason to keep the device open.
+START_TEST(who_still_knows_of_a_stream) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_stream *stream = NULL;
+  tarn_access access;
+  assert_ok(tarn_stream_create(device, &stream));
+  tarn_synced *buffer = buffer_for(NULL, NULL);
+  tarn_place there = tarn_place_on(device);
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, there, TARN_READ_WRITE, NULL,
+                              &access));
+  assert_ok(tarn_synced_end(&access));
+  assert_ok(tarn_synced_prefetch(buffer, 0, TARN_ALL, TARN_HOST, stream, NULL));
+  assert_ok(tarn_stream_synchronize(stream));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_synced_evict(buffer, there));
+  assert_ok(tarn_device_close(device));
+  assert_all(buffer, 0);
+  assert_ok(tarn_synced_destroy(buffer));
+}
+END_TEST
+
+// Memory of the host, for which a device's stream has worked.
+START_TEST(a_stream_that_read_the_host) {
+  tarn_device *device = sim_open("sim:0");
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  tarn_synced *buffer = buffer_for(NULL, NULL);
+  write_all(buffer, 6);
+  read_at(buffer, TARN_HOST, stream);  // a use of the host, on the stream
+  assert_status(tarn_device_close(device), TARN_E_STATE);  // the stream
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(device));
+  write_all(buffer, 7);
+  assert_all(buffer, 7);
+  assert_ok(tarn_synced_destroy(buffer));
+}
+END_TEST
+
+// --- one device after the other --------------------------------------------
+
+// Places of devices that are gone count no more among those that a buffer may
+// be at.
+START_TEST(more_than_there_may_be_at_once) {
+  tarn_synced *buffer = buffer_for(NULL, NULL);
+  write_all(buffer, 8);
+  for (int i = 0; i < 100; i++) {
+    tarn_device *device = sim_open("sim:1");
+    read_at(buffer, tarn_place_on(device), NULL);
+    assert_ok(tarn_synced_evict(buffer, tarn_place_on(device)));
+    assert_ok(tarn_device_close(device));
+  }
+  assert_all(buffer, 8);
+  assert_ok(tarn_synced_destroy(buffer));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("synced_closing");
+  ADD_CASE(suite, "open", who_has_memory_there, who_has_pinned_memory,
+           not_who_ended_before, not_who_only_names_it);
+  ADD_CASE(suite, "close", who_left_before, who_still_knows_of_a_stream,
+           a_stream_that_read_the_host, more_than_there_may_be_at_once);
+  return run_suite(suite);
+}

@@ -1,0 +1,107 @@
+// Memory that goes while a thread brings bytes there, without an access that
+// could be seen: whoever comes first, the books agree in the end.
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "kit.h"
+#include "support/effort.h"
+
+enum { SIZE = 1000 };
+
+static tarn_device *device;
+static tarn_place there;
+static tarn_synced *buffer;
+static tarn_addr outside;
+static atomic_bool may_run;
+
+static void hold_up(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (!atomic_load(&may_run))
+    sched_yield();
+}
+
+// Waits for a copy that is queued already, and has none of its own to make.
+static void *fetch(void *context) {
+  (void)context;
+  assert_ok(tarn_synced_prefetch(buffer, 0, TARN_ALL, there, NULL, NULL));
+  return NULL;
+}
+
+static void *evict(void *context) {
+  (void)context;
+  assert_ok(tarn_synced_evict(buffer, there));
+  return NULL;
+}
+
+static void *wrap(void *context) {
+  tarn_wrap_options empty = {.struct_size = sizeof empty,
+                             .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
+  (void)context;
+  assert_ok(tarn_synced_wrap(buffer, there, outside, &empty));
+  return NULL;
+}
+
+static uint32_t accesses_there(void) {
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  uint32_t side = tarn__side_find(core, there);
+  uint32_t count = core->sides[side].accesses;
+  tarn__core_leave(core);
+  return count;
+}
+
+static void run_round(void *(*taker)(void *), tarn_stream *stream) {
+  pthread_t fetching;
+  pthread_t taking;
+  atomic_store(&may_run, false);
+  assert_ok(tarn_stream_add_callback(stream, hold_up, NULL));
+  assert_ok(tarn_synced_prefetch(buffer, 0, TARN_ALL, there, stream, NULL));
+  require(pthread_create(&fetching, NULL, fetch, NULL) == 0);
+  while (accesses_there() == 0)
+    sched_yield();
+  require(pthread_create(&taking, NULL, taker, NULL) == 0);
+  for (int i = 0; i < 20; i++)
+    sched_yield();
+  atomic_store(&may_run, true);
+  require(pthread_join(fetching, NULL) == 0);
+  require(pthread_join(taking, NULL) == 0);
+  require(accesses_there() == 0);
+  verify(buffer);
+}
+
+static void run_rounds(void *(*taker)(void *)) {
+  tarn_stream *stream = NULL;
+  device = sim_open("sim:0");
+  there = tarn_place_on(device);
+  outside = sim_take(device, SIZE);
+  assert_ok(tarn_stream_create(device, &stream));
+  buffer = new_buffer(SIZE);
+  for (int round = 0; round < EFFORT(100, 20); round++) {
+    write_at(buffer, 0, SIZE, TARN_HOST, NULL, (unsigned char)round);
+    run_round(taker, stream);
+    expect_at(buffer, 0, SIZE, TARN_HOST, (unsigned char)round);
+  }
+  assert_ok(tarn_synced_destroy(buffer));
+  assert_ok(tarn_stream_destroy(stream));
+  sim_give(device, outside, SIZE);
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(sim_misuses(), 0);
+}
+
+START_TEST(memory_that_is_evicted) {
+  run_rounds(evict);
+}
+END_TEST
+
+START_TEST(memory_that_is_exchanged) {
+  run_rounds(wrap);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("synced_fetching");
+  ADD_CASE(suite, "fetching", memory_that_is_evicted, memory_that_is_exchanged);
+  return run_suite(suite);
+}

@@ -1,0 +1,436 @@
+// Accesses and copies on streams: who waits for whom, and who does not.
+//
+// Streams are held up here, or run only when somebody waits for them, so that
+// what a call leaves behind can be looked at before it is over: by events, and
+// by what the map says is pending.
+#include "kit.h"
+#include "support/fake_plugin.h"
+#include "support/hold.h"
+#include "synced/work.h"
+
+enum { SIZE = 8192 };
+
+static const uint64_t SLOW_NS = 20000000;
+
+static tarn_device *sim0;
+static tarn_device *sim1;
+static tarn_place at0;
+static tarn_place at1;
+static tarn_stream *on0;
+static tarn_stream *other0;
+static tarn_stream *on1;
+
+static void open_both(const char *first, const char *second) {
+  sim0 = sim_open(first);
+  sim1 = sim_open(second);
+  at0 = tarn_place_on(sim0);
+  at1 = tarn_place_on(sim1);
+  assert_ok(tarn_stream_create(sim0, &on0));
+  assert_ok(tarn_stream_create(sim0, &other0));
+  assert_ok(tarn_stream_create(sim1, &on1));
+}
+
+static void open_devices(uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  open_both("sim:0", "sim:1");
+}
+
+// What is queued there runs when somebody waits for it, and not before.
+static void open_lazy_devices(void) {
+  fake_add();
+  open_both("fake:0", "fake:1");
+}
+
+static hold held;
+
+static void close_devices(void) {
+  (void)tarn_stream_destroy(on0);
+  (void)tarn_stream_destroy(other0);
+  (void)tarn_stream_destroy(on1);
+  assert_ok(tarn_device_close(sim0));
+  assert_ok(tarn_device_close(sim1));
+  ck_assert_uint_eq(sim_misuses(), 0);
+}
+
+static tarn_synced *set_up(uint64_t latency_ns) {
+  open_devices(latency_ns);
+  return new_buffer(SIZE);
+}
+
+static tarn_synced *set_up_lazily(void) {
+  open_lazy_devices();
+  return new_buffer(SIZE);
+}
+
+static void tear_down(tarn_synced *buffer) {
+  assert_ok(tarn_synced_destroy(buffer));
+  close_devices();
+}
+
+// Uses of the buffer's memory that are not known to be over.
+static size_t count_uses(const tarn_synced *buffer) {
+  size_t count = 0;
+  for (const tarn__span *span = buffer->core->spans.first; span != NULL;
+       span = span->next) {
+    for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+      count++;
+  }
+  return count;
+}
+
+static void assert_filled(const unsigned char *bytes, size_t size,
+                          unsigned char value) {
+  for (size_t i = 0; i < size; i++)
+    require(bytes[i] == value);
+}
+
+// Queues what a kernel would: writes |value| to all of the range.
+static unsigned char pattern[8][SIZE];
+
+static void queue_write(const tarn_access *access, tarn_device *device,
+                        unsigned char value) {
+  memset(pattern[value], value, SIZE);
+  assert_ok(tarn_copy_h2d(device, access->address, pattern[value], access->size,
+                          access->stream));
+}
+
+// --- prefetch ----------------------------------------------------------------
+
+START_TEST(prefetch_does_not_wait) {
+  tarn_synced *x = set_up(0);
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(sim0, &event));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  hold_begin(&held, on0);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
+  assert_status(tarn_event_query(event), TARN_PENDING);
+  ck_assert_uint_eq(count_uses(x), 2);
+  hold_end(&held);
+  assert_ok(tarn_event_synchronize(event));
+  expect_at(x, 0, SIZE, at0, 5);
+  assert_moved(x, TARN_HOST, at0, 1, SIZE);
+  ck_assert_uint_eq(count_uses(x), 0);
+  assert_ok(tarn_event_destroy(event));
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(the_host_waits_for_its_data) {
+  tarn_synced *x = set_up_lazily();
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 5);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, on0, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
+  assert_filled(a.pointer, SIZE, 5);
+  assert_ok(tarn_synced_end(&a));
+  assert_moved(x, at0, TARN_HOST, 1, SIZE);
+  ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(push_and_pull) {
+  open_devices(0);
+  tarn_synced_options options = {.struct_size = sizeof options, .device = sim0};
+  tarn_synced *x = NULL;
+  assert_ok(tarn_synced_create(SIZE, &options, &x));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
+  assert_ok(tarn_synced_push(x, 0, 100, on0, NULL));
+  assert_ok(tarn_synced_push(x, 100, TARN_ALL, NULL, NULL));
+  expect_at(x, 0, SIZE, at0, 5);
+  assert_moved(x, TARN_HOST, at0, 2, SIZE);
+  write_at(x, 50, 100, at0, NULL, 6);
+  assert_ok(tarn_synced_pull(x, 0, TARN_ALL, other0, NULL));
+  expect_at(x, 50, 100, TARN_HOST, 6);
+  assert_moved(x, at0, TARN_HOST, 1, 100);
+  tarn_event *event = NULL;
+  assert_ok(tarn_event_create(sim0, &event));
+  assert_status(tarn_synced_pull(x, 0, TARN_ALL, NULL, event), TARN_E_INVALID);
+  assert_ok(tarn_event_destroy(event));
+  tear_down(x);
+}
+END_TEST
+
+// --- one stream after another ------------------------------------------------
+
+START_TEST(another_stream_waits_for_a_write) {
+  tarn_synced *x = set_up(SLOW_NS);
+  tarn_access a;
+  unsigned char *bytes = malloc(SIZE);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
+  queue_write(&a, sim0, 3);
+  assert_ok(tarn_synced_end(&a));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
+  assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
+  assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
+  assert_ok(tarn_stream_synchronize(other0));
+  assert_filled(bytes, SIZE, 3);
+  assert_moved(x, at0, at0, 0, 0);
+  assert_ok(tarn_synced_destroy(x));
+  free(bytes);
+  close_devices();
+}
+END_TEST
+
+START_TEST(a_host_write_waits_for_device_reads) {
+  tarn_synced *x = set_up_lazily();
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  // The host's memory is still being read.
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 2);
+  ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
+  assert_ok(tarn_stream_query(on0));
+  expect_at(x, 0, SIZE, at0, 2);
+  // A kernel reads the device's memory: no concern of the host's.
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, on0, &a));
+  assert_ok(tarn_copy_d2h(sim0, pattern[0], a.address, SIZE, on0));
+  assert_ok(tarn_synced_end(&a));
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 3);
+  ck_assert_uint_eq(counts_of(x, at0, TARN_HOST).stalls, 0);
+  // But whoever writes there does wait.
+  expect_at(x, 0, SIZE, at0, 3);
+  assert_filled(pattern[0], SIZE, 2);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(a_chain_over_devices_and_streams) {
+  tarn_synced *x = set_up(1000000);
+  tarn_access a;
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  queue_write(&a, sim0, 1);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at1, TARN_READ_WRITE, on1, &a));
+  a.size = 10;
+  queue_write(&a, sim1, 2);
+  a.size = SIZE;
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_begin(x, 5, 100, at0, TARN_READ_WRITE, other0, &a));
+  a.size = 2;
+  queue_write(&a, sim0, 3);
+  a.size = 100;
+  assert_ok(tarn_synced_end(&a));
+  expect_at(x, 0, 5, TARN_HOST, 2);
+  expect_at(x, 5, 2, TARN_HOST, 3);
+  expect_at(x, 7, 3, TARN_HOST, 2);
+  expect_at(x, 10, SIZE - 10, TARN_HOST, 1);
+  assert_moved(x, at0, at1, 1, SIZE);
+  assert_moved(x, at1, at0, 1, 100);
+  tear_down(x);
+}
+END_TEST
+
+// The stream is of neither end's device: a courier carries it.
+START_TEST(a_stream_that_cannot_carry) {
+  tarn_synced *x = set_up(1000000);
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 1);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE, on1, &a));
+  ck_assert_ptr_nonnull(a.pointer);
+  assert_ok(tarn_stream_synchronize(on1));
+  assert_filled(a.pointer, SIZE, 1);
+  assert_ok(tarn_synced_end(&a));
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on1, NULL));
+  assert_ok(tarn_stream_synchronize(on1));
+  expect_at(x, 0, SIZE, at0, 1);
+  tear_down(x);
+}
+END_TEST
+
+// --- cancel and failures -----------------------------------------------------
+
+START_TEST(cancelled_work_is_waited_for) {
+  tarn_synced *x = set_up(SLOW_NS);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
+  hold_begin(&held, on0);
+  queue_write(&a, sim0, 3);
+  assert_ok(tarn_synced_cancel(&a, NULL));
+  assert_status(tarn_stream_query(on0), TARN_PENDING);
+  hold_end(&held);
+  expect_at(x, 0, SIZE, at0, 1);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(a_copy_that_fails_later) {
+  tarn_synced *x = set_up(0);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
+  tarn_status status = tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL);
+  assert_ok(tarn_sim_faults(NULL));
+  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
+  verify(x);
+  expect_at(x, 0, SIZE, at0, 1);
+  expect_at(x, 0, SIZE, TARN_HOST, 1);
+  tear_down(x);
+}
+END_TEST
+
+// The stream fails at what was to write the range, so the access does too.
+static void write_in_vain(tarn_access *access) {
+  assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
+  tarn_status status =
+      tarn_copy_h2d(sim0, access->address, pattern[0], access->size, on0);
+  if (status == TARN_OK) status = tarn_stream_synchronize(on0);
+  ck_assert_int_eq(status, TARN_E_DEVICE);
+  assert_ok(tarn_sim_faults(NULL));
+  assert_status(tarn_synced_end(access), TARN_E_DEVICE);
+}
+
+START_TEST(a_write_on_a_stream_that_failed) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, on0, &a));
+  write_in_vain(&a);
+  assert_error_says("0 bytes are lost");
+  ck_assert_ptr_null(a.buffer);
+  verify(x);
+  expect_at(x, 0, SIZE, at0, 1);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(the_only_copy_on_a_stream_that_failed) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_at(x, 0, SIZE, at0, NULL, 1);
+  assert_ok(tarn_synced_begin(x, 10, 20, at0, TARN_READ_WRITE, on0, &a));
+  write_in_vain(&a);
+  assert_error_says("20 bytes are lost");
+  expect_at(x, 0, 10, TARN_HOST, 1);
+  assert_status(tarn_synced_begin(x, 0, 11, TARN_HOST, TARN_READ, NULL, &a),
+                TARN_E_STATE);
+  assert_error_says("bytes 10 to 30 are lost");
+  tear_down(x);
+}
+END_TEST
+
+// --- failures that are found late --------------------------------------------
+
+// As if the work of |stream|, which is held up, had failed.
+static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
+  tarn__core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__lane *lane = core->lanes.first;
+  while (lane != NULL && lane->serial != tarn_stream_serial(stream))
+    lane = lane->next;
+  ck_assert_ptr_nonnull(lane);
+  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
+  ck_assert_ptr_nonnull(mark);
+  tarn__work_settle(core, mark, TARN_E_DEVICE);
+  tarn__core_leave(core);
+  hold_end(&held);
+  assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has
+  verify(buffer);
+}
+
+// Bytes at sim:0 that a stream is still to write.
+static void write_later(tarn_synced *buffer, tarn_access *access) {
+  hold_begin(&held, on0);
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
+                              access));
+  queue_write(access, sim0, 3);
+  assert_ok(tarn_synced_end(access));
+}
+
+static void assert_all_lost(tarn_synced *buffer) {
+  tarn_access access;
+  assert_status(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST, TARN_READ,
+                                  NULL, &access),
+                TARN_E_STATE);
+  assert_error_says("when a stream failed");
+  verify(buffer);
+}
+
+START_TEST(a_copy_of_what_failed_is_void) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_later(x, &a);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
+  fail_now(x, on0);
+  assert_all_lost(x);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
+  expect_at(x, 0, SIZE, at0, 4);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(a_write_upon_what_failed_is_cancelled) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_later(x, &a);
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
+                              other0, &a));
+  fail_now(x, on0);
+  assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
+  assert_error_says("a write was cancelled");
+  assert_all_lost(x);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(a_write_upon_what_fails_later_is_void) {
+  tarn_synced *x = set_up(0);
+  tarn_access a;
+  write_later(x, &a);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, other0, &a));
+  assert_ok(tarn_synced_end(&a));
+  fail_now(x, on0);
+  assert_all_lost(x);
+  // Who discards does not build on it.
+  write_later(x, &a);
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
+  queue_write(&a, sim0, 5);
+  assert_ok(tarn_synced_end(&a));
+  hold_end(&held);
+  expect_at(x, 0, SIZE, TARN_HOST, 5);
+  tear_down(x);
+}
+END_TEST
+
+START_TEST(another_copy_is_taken_where_one_failed) {
+  tarn_synced *x = set_up(0);
+  write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
+  hold_begin(&held, on0);
+  assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
+  fail_now(x, on0);
+  expect_at(x, 0, SIZE, at0, 6);
+  assert_moved(x, TARN_HOST, at0, 2, 2 * SIZE);
+  tear_down(x);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("synced_streams");
+  ADD_CASE(suite, "prefetch", prefetch_does_not_wait,
+           the_host_waits_for_its_data, push_and_pull);
+  ADD_CASE(suite, "order", another_stream_waits_for_a_write,
+           a_host_write_waits_for_device_reads,
+           a_chain_over_devices_and_streams, a_stream_that_cannot_carry);
+  ADD_CASE(suite, "failures", cancelled_work_is_waited_for,
+           a_copy_that_fails_later, a_write_on_a_stream_that_failed,
+           the_only_copy_on_a_stream_that_failed);
+  ADD_CASE(suite, "late", a_copy_of_what_failed_is_void,
+           a_write_upon_what_failed_is_cancelled,
+           a_write_upon_what_fails_later_is_void,
+           another_copy_is_taken_where_one_failed);
+  return run_suite(suite);
+}

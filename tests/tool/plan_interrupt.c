@@ -1,0 +1,142 @@
+// How the search of `tarn plan` ends: the line of progress on a terminal,
+// Ctrl-C, nodes, or too much to search.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plan_kit.h"
+#include "terminal.h"
+
+typedef struct running {
+  pid_t child;
+  int terminal;  // what it says on stderr
+  char text[65536];
+  size_t used;
+} running;
+
+// The tool with stderr on a terminal of its own, which is not its controlling
+// one, and stdout to |out|.
+static void start(running *r, const char *out, const char *const *argv) {
+  int err = -1;
+  *r = (running){.terminal = -1};
+  ck_assert_int_eq(openpty(&r->terminal, &err, NULL, NULL, NULL), 0);
+  r->child = fork();
+  if (r->child == 0) {
+    int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(fd, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    execv(TARN_TOOL, (char *const *)argv);
+    _exit(127);
+  }
+  close(err);
+}
+
+// Reads on until |part| was said.
+static void wait_for_text(running *r, const char *part) {
+  while (strstr(r->text, part) == NULL) {
+    ssize_t got =
+        read(r->terminal, r->text + r->used, sizeof r->text - 1 - r->used);
+    if (got < 0 && errno == EINTR) continue;
+    ck_assert_msg(got > 0, "it ended without '%s': %s", part, r->text);
+    r->used += (size_t)got;
+  }
+}
+
+static int finish(running *r) {
+  int status = 0;
+  ck_assert_int_eq(waitpid(r->child, &status, 0), r->child);
+  close(r->terminal);
+  ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
+  return WEXITSTATUS(status);
+}
+
+START_TEST(interrupted) {
+  if (!has_terminals("Ctrl-C ends the search")) return;
+  char *table = plan_random_file("random.csv", 150, 64);
+  char *plan = plan_path("out.csv");
+  char *said = plan_path("said");
+  running r;
+  start(&r, said,
+        (const char *const[]){"tarn", "plan", table, "--time-limit", "none",
+                              "--out", plan, NULL});
+  wait_for_text(&r, " nodes, ");
+  assert_contains(r.text, "\r\033[Kbest ");
+  assert_contains(r.text, ", bound ");
+  ck_assert_int_eq(kill(r.child, SIGINT), 0);
+  ck_assert_int_eq(finish(&r), 0);
+  char *text = tool_read_file(said);
+  assert_contains(text, "The search was ended by Ctrl-C.");
+  ck_assert_uint_gt(assert_plan(plan), 0);
+  free(text);
+  free(said);
+  free(plan);
+  free(table);
+}
+END_TEST
+
+// Started to ignore the signal, as a job in the background: it goes on until
+// its nodes are used up.
+START_TEST(ignored_stays_ignored) {
+  if (!has_terminals("an ignored Ctrl-C stays ignored")) return;
+  char *table = plan_random_file("random.csv", 150, 64);
+  char *said = plan_path("said");
+  running r;
+  signal(SIGINT, SIG_IGN);
+  start(&r, said,
+        (const char *const[]){"tarn", "plan", table, "--time-limit", "none",
+                              "--nodes", "30000", "-o", "json", NULL});
+  wait_for_text(&r, " nodes, ");
+  ck_assert_int_eq(kill(r.child, SIGINT), 0);
+  ck_assert_int_eq(finish(&r), 0);
+  char *text = tool_read_file(said);
+  ck_assert(json_is(text, "cancelled", "false"));
+  ck_assert_double_ge(json_number(text, "nodes"), 30000);
+  free(text);
+  free(said);
+  free(table);
+}
+END_TEST
+
+// Without a limit it ends all the same, and says that it was no proof. How far
+// it is stands on stderr, where that takes seconds.
+START_TEST(too_large_to_be_searched) {
+  char *path = plan_random_file("random.csv", 4000, 64);
+  tool_output o = tool_run("plan", path, "--time-limit", "none");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "It is too large for a proof: a time limit gives");
+  tool_output_free(&o);
+  o = tool_run("plan", path, "--time-limit", "none", "--capacity", "1G");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "It fits: ");
+  ck_assert_ptr_null(strstr(o.out, "too large"));
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
+START_TEST(nodes_that_ended_it) {
+  char *path = plan_random_file("random.csv", 120, 64);
+  tool_output o =
+      tool_run("plan", path, "--time-limit", "none", "--nodes", "1000");
+  assert_done(&o);
+  assert_contains(o.out, "% above. The search ended after ");
+  assert_contains(o.out, " nodes.\n");
+  tool_output_free(&o);
+  free(path);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tool_plan_interrupt");
+  TCase *all = tcase_create("all");
+  tcase_set_timeout(all, 120);
+  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
+  tcase_add_test(all, interrupted);
+  tcase_add_test(all, ignored_stays_ignored);
+  tcase_add_test(all, too_large_to_be_searched);
+  tcase_add_test(all, nodes_that_ended_it);
+  suite_add_tcase(suite, all);
+  return run_suite(suite);
+}

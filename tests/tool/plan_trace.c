@@ -1,0 +1,267 @@
+// `tarn plan TRACE`: what has to go, what would be saved, and wrong use.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/json_check.h"
+#include "support/tool_assert.h"
+#include "tarn/trace_write.h"
+#include "why_kit.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static char path[300];
+
+// Writes what |builder| has to a file of the test's folder; its path.
+static const char *write_built(const char *name) {
+  tarn_trace *trace = finish();
+  snprintf(path, sizeof path, "%s", tool_file(name));
+  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, path));
+  tarn_trace_destroy(trace);
+  return path;
+}
+
+static uint32_t stack_named(const char *function) {
+  return stack_at("/home/me/net.py", 7, function);
+}
+
+// 64 MiB are older than the trace; at its peak 136 MiB live.
+static const char *write_step(void) {
+  begin();
+  tarn_trace_block weights = {
+      .size = 64 * MIB, .address = 1, .stack = TARN_TRACE_NO_STACK};
+  assert_ok(tarn_trace_builder_old(builder, &weights));
+  alloc(0x100 * MIB, 40 * MIB, stack_named("forward"));
+  alloc(0x200 * MIB, 32 * MIB, stack_named("loss"));
+  release(0x200 * MIB);
+  alloc(0x300 * MIB, 24 * MIB, stack_named("backward"));
+  release(0x300 * MIB);
+  release(0x100 * MIB);
+  return write_built("step.tarn");
+}
+
+static void assert_number(const char *json, const char *at, double expected) {
+  ck_assert_msg(json_number(json, at) == expected, "%s is %.17g, not %.17g", at,
+                json_number(json, at), expected);
+}
+
+static void assert_value(const char *json, const char *at,
+                         const char *expected) {
+  const char *found = json_at(json, at);
+  ck_assert_msg(json_is(json, at, expected), "%s is %.60s, not %s", at,
+                found ? found : "nowhere", expected);
+}
+
+START_TEST(a_trace_is_planned) {
+  tool_output o = tool_run("plan", write_step(), "-o", "json", "--verify");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  assert_number(o.out, "buffers", 4);
+  assert_number(o.out, "height", (double)(136 * MIB));
+  assert_number(o.out, "lower_bound", (double)(136 * MIB));
+  assert_value(o.out, "status", "\"optimal\"");
+  assert_value(o.out, "verified", "true");
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 4);
+  assert_value(o.out, "what_if.2.strategy", "\"buddy_pool\"");
+  ck_assert_double_eq(
+      json_number(o.out, "what_if.2.saved_bytes"),
+      json_number(o.out, "what_if.2.reserved_bytes") - (double)(136 * MIB));
+  assert_value(o.out, "what_if.2.fits", "null");
+  ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
+  assert_value(o.out, "scale", "null");
+  assert_value(o.out, "scale_young", "null");
+  tool_output_free(&o);
+}
+END_TEST
+
+// Too much at two moments: what lives at both is enough.
+START_TEST(what_must_move_is_named) {
+  tool_output o =
+      tool_run("plan", write_step(), "--capacity", "120M", "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.err, "");
+  ck_assert(json_valid(o.out));
+  assert_value(o.out, "status", "\"infeasible\"");
+  ck_assert_uint_eq(json_size(o.out, "must_move"), 1);
+  assert_value(o.out, "must_move.0.id", "\"block-1\"");
+  assert_value(o.out, "must_move.0.frame", "\"/home/me/net.py:7 forward\"");
+  assert_value(o.out, "must_move.0.tag", "\"\"");
+  assert_number(o.out, "must_move.0.bytes", (double)(40 * MIB));
+  assert_number(o.out, "must_move.0.born", 0);
+  assert_number(o.out, "must_move.0.died", 5);
+  assert_value(o.out, "what_if.1.fits", "false");
+  // 120 / 136, and (120 - 64) / (136 - 64), cut to four digits.
+  assert_number(o.out, "scale", 0.8823);
+  assert_number(o.out, "scale_young", 0.7777);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(what_must_move_is_told) {
+  tool_output o = tool_run("plan", write_step(), "--capacity", "120M");
+  ck_assert_int_eq(o.status, 1);
+  static const char first[] =
+      "16.00 MiB too much at event 1; moving this one suffices.\n";
+  ck_assert_int_eq(strncmp(o.out, first, strlen(first)), 0);
+  assert_contains(o.out,
+                  "\nMoved elsewhere, it takes 40.00 MiB; a plan of all others "
+                  "needs 96.00 MiB of 120.00 MiB.\n");
+  assert_contains(o.out, "/home/me/net.py:7 forward\n");
+  assert_contains(o.out,
+                  "\nOr all sizes could be smaller: 0.8823 of what they "
+                  "are.\nOf all but what is older than the trace, "
+                  "0.7777.\n");
+  assert_contains(o.out, "\nWhat a plan of 136.00 MiB would save\n");
+  assert_contains(o.out, " together at event 1; the capacity is 120.00 MiB.");
+  tool_output_free(&o);
+}
+END_TEST
+
+// What is older than the trace has no event, and may have to go too.
+START_TEST(old_blocks_can_be_named) {
+  tool_output o = tool_run("plan", write_step(), "--capacity", "60M", "-o",
+                           "json", "--pool", "none");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
+  assert_value(o.out, "must_move.0.frame", "\"(before the trace began)\"");
+  assert_value(o.out, "must_move.0.born", "null");
+  assert_value(o.out, "must_move.0.died", "null");
+  assert_value(o.out, "scale_young", "null");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(what_fits_need_not_move) {
+  tool_output o =
+      tool_run("plan", write_step(), "--capacity", "136M", "-o", "json");
+  assert_done(&o);
+  ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
+  assert_value(o.out, "scale", "null");
+  tool_output_free(&o);
+}
+END_TEST
+
+// A request that found no memory is no buffer of the program, however large it
+// was, and is told of.
+START_TEST(refused_requests_do_not_count) {
+  begin();
+  alloc(MIB, 100 * MIB, stack_named("forward"));
+  event(TARN_TRACE_OOM, 0, 50 * MIB, stack_named("attention"));
+  event(TARN_TRACE_OOM, 0, UINT64_MAX, stack_named("mistake"));
+  const char *refused = write_built("refused.tarn");
+  tool_output o = tool_run("plan", refused, "-o", "json", "--pool", "no_pool");
+  ck_assert_int_eq(o.status, 0);
+  assert_number(o.out, "height", (double)(100 * MIB));
+  assert_number(o.out, "what_if.0.reserved_bytes", (double)(100 * MIB));
+  assert_contains(o.err,
+                  "refused.tarn: 2 requests, of up to 15.99 EiB, that found no "
+                  "memory are no part of the plan; tarn why tells of them\n");
+  tool_output_free(&o);
+  o = tool_run("plan", refused, "--capacity", "120M", "-o", "json");
+  ck_assert_int_eq(o.status, 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(sizes_are_whole_units) {
+  begin();
+  alloc(MIB, 1000, TARN_TRACE_NO_STACK);
+  const char *odd = write_built("odd.tarn");
+  tool_output o = tool_run("plan", odd, "-o", "json");
+  assert_done(&o);
+  assert_number(o.out, "height", 1024);
+  tool_output_free(&o);
+  o = tool_run("plan", odd, "-o", "json", "--align", "1");
+  assert_done(&o);
+  assert_number(o.out, "height", 1000);
+  tool_output_free(&o);
+}
+END_TEST
+
+// The table that is written is a plan of the blocks.
+START_TEST(a_plan_of_a_trace_can_be_checked) {
+  char plan[300];
+  snprintf(plan, sizeof plan, "%s", tool_file("plan.csv"));
+  tool_output o = tool_run("plan", write_step(), "--out", plan);
+  assert_done(&o);
+  tool_output_free(&o);
+  o = tool_run("plan", plan, "--check", "-o", "json");
+  assert_done(&o);
+  assert_number(o.out, "height", (double)(136 * MIB));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(workloads_are_planned) {
+  tool_output o =
+      tool_run("plan", "@bert-layer", "-o", "json", "--nodes", "1000");
+  assert_done(&o);
+  assert_value(o.out, "file", "\"@bert-layer\"");
+  ck_assert_double_ge(json_number(o.out, "height"),
+                      json_number(o.out, "lower_bound"));
+  ck_assert_uint_eq(json_size(o.out, "what_if"), 4);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(more_than_twenty_are_cut) {
+  begin();
+  for (uint64_t i = 1; i <= 40; i++)
+    alloc(i * MIB, MIB, TARN_TRACE_NO_STACK);
+  tool_output o = tool_run("plan", write_built("many.tarn"), "--capacity",
+                           "10M", "--pool", "none");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.out, "30.00 MiB too much at event 39; moving these 30 ");
+  assert_contains(o.out, "they take 30.00 MiB;");
+  assert_contains(o.out, "and 10 smaller ones; -o json names all\n");
+  assert_contains(o.out, "These 11 buffers cannot lie together:");
+  tool_output_free(&o);
+  o = tool_run("plan", path, "--capacity", "25M", "--pool", "none");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_ptr_null(strstr(o.out, "cannot lie together"));
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(an_empty_trace_needs_nothing) {
+  begin();
+  tool_output o = tool_run("plan", write_built("empty.tarn"), "-o", "json",
+                           "--capacity", "1K");
+  ck_assert_int_eq(o.status, 0);
+  assert_number(o.out, "height", 0);
+  ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(wrong_use) {
+  assert_misuse(tool_run("plan", "@nothing"), "no workload is named");
+  assert_misuse(tool_run("plan", "@bert-layer", "--pool", "arena"),
+                "no pool is named 'arena'");
+  assert_misuse(tool_run("plan", "@bert-layer", "--pool", "no_pool,no_pool"),
+                "named twice");
+  assert_misuse(tool_run("plan", "@bert-layer", "--trace-device", "0"),
+                "--trace-device is for recorded traces");
+  assert_misuse(tool_run("plan", "@bert-layer", "--check"),
+                "it has no plan to check");
+}
+END_TEST
+
+int main(void) {
+  const TTest *const all[] = {
+      a_trace_is_planned,           what_must_move_is_named,
+      what_must_move_is_told,       old_blocks_can_be_named,
+      what_fits_need_not_move,      refused_requests_do_not_count,
+      sizes_are_whole_units,        a_plan_of_a_trace_can_be_checked,
+      workloads_are_planned,        more_than_twenty_are_cut,
+      an_empty_trace_needs_nothing, wrong_use,
+  };
+  Suite *suite = suite_create("tool_plan_trace");
+  TCase *files = tcase_create("files");
+  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
+  tcase_set_timeout(files, 240);
+  for (size_t i = 0; i < COUNT(all); i++)
+    tcase_add_test(files, all[i]);
+  suite_add_tcase(suite, files);
+  return run_suite(suite);
+}

@@ -1,0 +1,356 @@
+// `tarn why` on traces from elsewhere: real snapshots, names that mean harm,
+// traces with nothing in them, damaged ones, and very large ones.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/effort.h"
+#include "support/json_check.h"
+#include "support/pickle_writer.h"
+#include "support/tool_assert.h"
+#include "tarn/trace_write.h"
+#include "why_kit.h"
+
+#ifndef TARN_SHARED_DATA
+#define TARN_SHARED_DATA "../shared/data"
+#endif
+
+static pickle_writer w;
+
+static const char *write_snapshot(const char *name) {
+  pickle_finish(&w);
+  const char *path = tool_file(name);
+  pickle_save(&w, path);
+  return path;
+}
+
+static const char *write_built(const char *name) {
+  tarn_trace *trace = finish();
+  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, tool_file(name)));
+  tarn_trace_destroy(trace);
+  return tool_file(name);
+}
+
+static void assert_value(const char *json, const char *path,
+                         const char *expected) {
+  const char *at = json_at(json, path);
+  ck_assert_msg(json_is(json, path, expected), "%s is %.90s, not %s", path,
+                at ? at : "nowhere", expected);
+}
+
+// ---------------------------------------------------------------------------
+// Real snapshots
+// ---------------------------------------------------------------------------
+
+// A path of the data, or NULL after a note.
+static const char *data_file(const char *name) {
+  static char path[512];
+  const char *data = getenv("TARN_TEST_DATA");
+  snprintf(path, sizeof path, "%s/traces/%s",
+           data != NULL ? data : TARN_SHARED_DATA, name);
+  if (access(path, R_OK) == 0) return path;
+  note_skipped(name, "not in TARN_TEST_DATA nor beside the project");
+  return NULL;
+}
+
+static void assert_holder(const char *json, const char *list, int row,
+                          const char *frame, double bytes, double blocks) {
+  char path[64], quoted[256];
+  snprintf(quoted, sizeof quoted, "\"%s\"", frame);
+  snprintf(path, sizeof path, "%s.%d.frame", list, row);
+  assert_value(json, path, quoted);
+  snprintf(path, sizeof path, "%s.%d.bytes", list, row);
+  ck_assert_double_eq(json_number(json, path), bytes);
+  snprintf(path, sizeof path, "%s.%d.blocks", list, row);
+  ck_assert_double_eq(json_number(json, path), blocks);
+}
+
+static double sum_of(const char *json, const char *list) {
+  char path[64];
+  double sum = 0;
+  for (size_t i = 0; i < json_size(json, list); i++) {
+    snprintf(path, sizeof path, "%s.%zu.bytes", list, i);
+    sum += json_number(json, path);
+  }
+  return sum;
+}
+
+#define NET "/home/lin/cs336/assignment2-systems/cs336-basics/cs336_basics/"
+#define RUN                                      \
+  "/home/lin/cs336/assignment2-systems/scripts/" \
+  "../cs336_systems/nsys_profile.py:"
+
+// Gradients, the optimizer's states and its temporaries: what a person finds
+// who looks at the peak of a training step.
+START_TEST(a_real_training_step) {
+  const char *path = data_file("torch-gpt-medium-128-training.pickle");
+  if (path == NULL) return;
+  tool_output o = tool_run("why", path, "-o", "json");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "peak_bytes"), 7013335044.0);
+  ck_assert_double_eq(json_number(o.out, "peak_event"), 9966);
+  ck_assert_double_eq(json_number(o.out, "baseline_bytes"), 5095321600.0);
+  assert_holder(o.out, "holders", 0, "(before the trace began)", 5095321600.0,
+                664);
+  assert_holder(o.out, "holders", 1,
+                "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor,"
+                " std::allocator<at::Tensor> >&&)",
+                1651572736.0, 169);
+  assert_holder(o.out, "holders", 2, NET "optimizer.py:80 step", 122880000, 3);
+  assert_holder(o.out, "baseline", 0, "(never freed in the trace)",
+                1709854720.0, 226);
+  assert_holder(o.out, "baseline", 1, NET "optimizer.py:73 step", 1651773440.0,
+                218);
+  assert_holder(o.out, "baseline", 2, NET "optimizer.py:74 step", 1651773440.0,
+                218);
+  assert_holder(o.out, "baseline", 3, RUN "145 memory_profile", 81920000, 2);
+  ck_assert_double_eq(sum_of(o.out, "holders"), 7013335044.0);
+  ck_assert_double_eq(sum_of(o.out, "modules"), 7013335044.0);
+  ck_assert_double_eq(sum_of(o.out, "size_classes"), 7013335044.0);
+  ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"),
+                      7235174400.0);
+  tool_output_free(&o);
+}
+END_TEST
+
+// The matrix of attention's softmax, three times.
+START_TEST(a_real_inference) {
+  const char *path = data_file("torch-gpt-medium-512-inference.pickle");
+  if (path == NULL) return;
+  tool_output o = tool_run("why", path, "-o", "json");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "peak_bytes"), 1949343744.0);
+  assert_holder(o.out, "holders", 1, NET "nn_utils.py:7 softmax", 67239936, 2);
+  assert_holder(o.out, "holders", 2, NET "nn_utils.py:6 softmax", 67108864, 1);
+  assert_holder(o.out, "holders", 3,
+                NET "model.py:430 scaled_dot_product_attention", 33554432, 1);
+  ck_assert_double_eq(sum_of(o.out, "holders"), 1949343744.0);
+  tool_output_free(&o);
+  o = tool_run("why", path, "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out,
+                  "Peak 1.81 GiB (1949343744 bytes) at event 315 of 4,998 ");
+  assert_contains(o.out,
+                  "most of the rest is cs336-basics/cs336_basics/nn_utils.py:7 "
+                  "softmax: 64.12 MiB in 2 blocks (3.4%).\n");
+  assert_contains(o.out, "model.py:432 scaled_dot_product_attention\n");
+  tool_output_free(&o);
+}
+END_TEST
+
+// What was written as a trace of Tarn's own says the same.
+START_TEST(formats_agree) {
+  const char *path = data_file("torch-gpt-medium-512-inference.pickle");
+  if (path == NULL) return;
+  tarn_trace *trace = NULL;
+  assert_ok(tarn_trace_read(path, NULL, &trace));
+  assert_ok(
+      tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, tool_file("same.tarn")));
+  tarn_trace_destroy(trace);
+  tool_output a = tool_run("why", path, "-o", "json", "--pool", "none");
+  tool_output b =
+      tool_run("why", tool_file("same.tarn"), "-o", "json", "--pool", "none");
+  assert_done(&a);
+  assert_done(&b);
+  const char *mine = strstr(a.out, "\"peak_bytes\"");
+  const char *theirs = strstr(b.out, "\"peak_bytes\"");
+  ck_assert_ptr_nonnull(mine);
+  ck_assert_ptr_nonnull(theirs);
+  size_t length = (size_t)(strstr(mine, "\"fragmentation\"") - mine);
+  ck_assert_int_eq(strncmp(mine, theirs, length), 0);
+  tool_output_free(&a);
+  tool_output_free(&b);
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Out of memory, as PyTorch writes it down
+// ---------------------------------------------------------------------------
+
+START_TEST(a_snapshot_out_of_memory) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 0x200000, 0x400000);
+  pickle_block(&w, 0x200000, 0x100000, 0xfff00, "active_allocated");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  pickle_event(&w, "alloc", 0x300000, 0x100000);
+  pickle_event(&w, "segment_free", 0x800000, 0x200000);
+  pickle_event(&w, "oom", 0, 0x500000);
+  tool_output o =
+      tool_run("why", write_snapshot("oom.pickle"), "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out,
+                  "Out of memory at event 2 of 3: 5.00 MiB (5242880 bytes) "
+                  "more were asked for while 1.99 MiB were alive; ");
+  assert_contains(o.out,
+                  "The allocator held 4.00 MiB, 2.00 MiB of it free in 1 hole, "
+                  "the largest 2.00 MiB: less than was asked for, and the "
+                  "device or a limit gave no more.\n");
+  tool_output_free(&o);
+  // Before that segment was given back there was more.
+  o = tool_run("why", tool_file("oom.pickle"), "--at", "0", "-o", "json");
+  assert_done(&o);
+  ck_assert_double_eq(json_number(o.out, "reserved_bytes"), 0x600000);
+  ck_assert_double_eq(json_number(o.out, "holes"), 2);
+  ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"), 0x600000);
+  tool_output_free(&o);
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Names that mean harm
+// ---------------------------------------------------------------------------
+
+#define EVIL_FILE "/a/\033]0;owned\a|`x`<script>.py"
+
+// U+202E turns around what follows.
+static const char turn_around[] = {'\xe2', '\x80', '\xae', '\0'};
+
+static void write_evil(char *out_path, size_t size) {
+  begin();
+  char name[64];
+  snprintf(name, sizeof name, "\033[31mred%s\\|`f`", turn_around);
+  alloc(4096, 100, stack_at(EVIL_FILE, 1, name));
+  snprintf(out_path, size, "%s", write_built("evil.tarn"));
+}
+
+static void assert_harmless(const char *text) {
+  ck_assert_ptr_null(strchr(text, '\033'));
+  ck_assert_ptr_null(strchr(text, '\a'));
+  ck_assert_ptr_null(strstr(text, turn_around));
+}
+
+START_TEST(hostile_names_are_neutral) {
+  char path[512];
+  write_evil(path, sizeof path);
+  tool_output o = tool_run("why", path, "--pool", "none");
+  assert_done(&o);
+  assert_harmless(o.out);
+  assert_contains(o.out, "?]0;owned?|`x`<script>.py:1 ?[31mred?\\|`f`");
+  tool_output_free(&o);
+  o = tool_run("why", path, "--pool", "none", "-o", "md");
+  assert_done(&o);
+  assert_harmless(o.out);
+  assert_contains(o.out,
+                  "| ?]0;owned?\\|\\`x\\`\\<script>.py:1 "
+                  "?[31mred?\\\\\\|\\`f\\` ");
+  assert_contains(o.out, "most is held by ?\\]0;owned?\\|\\`x\\`\\<script\\>");
+  tool_output_free(&o);
+  o = tool_run("why", path, "--pool", "none", "-o", "json");
+  assert_done(&o);
+  ck_assert(json_valid(o.out));
+  assert_harmless(o.out);
+  tool_output_free(&o);
+}
+END_TEST
+
+// ---------------------------------------------------------------------------
+// Hardly anything, and far too much
+// ---------------------------------------------------------------------------
+
+START_TEST(a_trace_of_nothing) {
+  begin();
+  const char *path = write_built("nothing.tarn");
+  tool_output o = tool_run("why", path);
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out,
+                  "Nothing was ever alive in this trace: its peak is 0 "
+                  "bytes.\n");
+  assert_contains(o.err, "no events recorded");
+  tool_output_free(&o);
+  o = tool_run("why", path, "-o", "json", "--diff", "@bert-layer", "--at",
+               "end", "--capacity", "1");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert(json_valid(o.out));
+  assert_value(o.out, "peak_event", "null");
+  assert_value(o.out, "at.event", "null");
+  ck_assert_uint_eq(json_size(o.out, "holders"), 0);
+  tool_output_free(&o);
+}
+END_TEST
+
+// The peak is before the first event, of which there is none.
+START_TEST(a_snapshot_without_history) {
+  w = (pickle_writer){0};
+  pickle_snapshot(&w, 4);
+  pickle_open_segment(&w, 0x200000, 0x200000);
+  pickle_block(&w, 0x200000, 0x1000, 0x1000, "active_allocated");
+  pickle_close_segment(&w);
+  pickle_middle(&w);
+  tool_output o =
+      tool_run("why", write_snapshot("still.pickle"), "--pool", "none");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out,
+                  "Peak 4.00 KiB (4096 bytes) before the first event; "
+                  "4.00 KiB of it (100.0%) was there before the trace "
+                  "began.\n");
+  assert_contains(o.out,
+                  "\n2.00 MiB reserved, 1.99 MiB of it free in 1 hole, "
+                  "the largest 1.99 MiB: 0% fragmented.\n");
+  assert_contains(o.err, "_record_memory_history()");
+  tool_output_free(&o);
+}
+END_TEST
+
+START_TEST(bad_files_are_named) {
+  tool_output o = tool_run("why", "/nowhere/x.pickle");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, "tarn why: /nowhere/x.pickle: ");
+  tool_output_free(&o);
+  FILE *out = fopen(tool_file("bad.pickle"), "wb");
+  ck_assert_ptr_nonnull(out);
+  ck_assert_int_ge(fputs("\x80\x04}q", out), 0);
+  ck_assert_int_eq(fclose(out), 0);
+  o = tool_run("why", tool_file("bad.pickle"), "-o", "json");
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, "bad.pickle: ");
+  tool_output_free(&o);
+}
+END_TEST
+
+// Every list is as long as the trace: nothing may be quadratic.
+START_TEST(a_million_distinct_frames) {
+  enum { FRAMES = EFFORT(1000000, 100000) };
+  char file[64];
+  begin();
+  for (uint32_t i = 0; i < FRAMES; i++) {
+    snprintf(file, sizeof file, "/home/me/run/f%u.py", i);
+    alloc(UINT64_C(1) << 20 | (uint64_t)i << 21, 512 + i % 7,
+          stack_at(file, i + 1, "f"));
+  }
+  char path[512];
+  snprintf(path, sizeof path, "%s", write_built("million.tarn"));
+  tool_output o =
+      tool_run("why", path, "--diff", path, "-o", "md", "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out, EFFORT("(999,990 others)", "(99,990 others)"));
+  tool_output_free(&o);
+  o = tool_run("why", path, "--top", "0", "--pool", "none");
+  assert_done(&o);
+  assert_contains(o.out, EFFORT("f999999.py:1000000 f", "f99999.py:100000 f"));
+  tool_output_free(&o);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+  const TTest *const all[] = {
+      a_real_training_step,       a_real_inference,          formats_agree,
+      a_snapshot_out_of_memory,   hostile_names_are_neutral, a_trace_of_nothing,
+      a_snapshot_without_history, bad_files_are_named,
+  };
+  bool slow = argc > 1 && strcmp(argv[1], "slow") == 0;
+  Suite *suite = suite_create("tool_why_traces");
+  TCase *files = tcase_create("files");
+  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
+  tcase_set_timeout(files, slow ? 880 : 240);
+  for (size_t i = 0; i < COUNT(all) && !slow; i++)
+    tcase_add_test(files, all[i]);
+  if (slow) tcase_add_test(files, a_million_distinct_frames);
+  suite_add_tcase(suite, files);
+  return run_suite(suite);
+}

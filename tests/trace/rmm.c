@@ -1,0 +1,339 @@
+// RMM's CSV: what its logs come to, and what is refused of them and where.
+#include "lines_kit.h"
+
+#define HEADER "Thread,Time,Action,Pointer,Size,Stream\n"
+
+// Two threads, two streams, a failure, a request of 0 bytes, a block that is
+// older than the log, one that outlives it.
+static const char real[] = HEADER
+    "7318,14:02:11.180231,allocate,0x7f2c4a000000,1048576,0x0\n"
+    "7318,14:02:11.180502,allocate,0x7f2c4a100000,256,0x55d0c3a1e2f0\n"
+    "7320,14:02:11.190011,allocate,(nil),0,0x0\n"
+    "7320,14:02:11.190020,free,(nil),0,0x0\n"
+    "7320,14:02:11.200000,free,0x7f2c4b000000,4096,0x0\n"
+    "7318,14:02:12.000001,allocate failure,(nil),68719476736,0x2\n"
+    "7320,14:02:12.000002,free,0x7f2c4a000000,1048576,0x0\n";
+
+START_TEST(a_log_is_read) {
+  assert_ok(read_text(real));
+  ck_assert_str_eq(trace->format, "rmm-csv");
+  ck_assert_uint_eq(trace->event_count, 5);
+  ck_assert_uint_eq(trace->request_count, 4);
+  ck_assert_uint_eq(trace->block_count, 3);
+  assert_event(0, TARN_TRACE_ALLOC, 0x7f2c4a000000, 1048576);
+  assert_event(1, TARN_TRACE_ALLOC, 0x7f2c4a100000, 256);
+  assert_event(2, TARN_TRACE_FREE, 0x7f2c4b000000, 4096);
+  assert_event(3, TARN_TRACE_OOM, 0, UINT64_C(68719476736));
+  assert_event(4, TARN_TRACE_FREE, 0x7f2c4a000000, 1048576);
+  ck_assert_uint_eq(trace->device_count, 1);
+  ck_assert(!trace->unfinished);
+  ck_assert_uint_eq(trace->unknown_count, 0);
+}
+END_TEST
+
+START_TEST(threads_streams_and_times_are_kept) {
+  assert_ok(read_text(real));
+  static const uint64_t times[] = {0, 271, 19769, 819770, 819771};
+  static const uint64_t streams[] = {0, 0x55d0c3a1e2f0, 0, 2, 0};
+  static const uint32_t threads[] = {7318, 7318, 7320, 7318, 7320};
+  for (size_t i = 0; i < 5; i++) {
+    ck_assert_uint_eq(trace->events[i].time_us, times[i]);
+    ck_assert_uint_eq(trace->events[i].stream, streams[i]);
+    ck_assert_uint_eq(trace->events[i].thread, threads[i]);
+  }
+  ck_assert_uint_eq(trace->blocks[2].stream, 0x55d0c3a1e2f0);
+}
+END_TEST
+
+START_TEST(what_is_older_than_the_log_is_the_baseline) {
+  assert_ok(read_text(real));
+  ck_assert_uint_eq(trace->baseline_count, 1);
+  ck_assert_uint_eq(trace->baseline_bytes, 4096);
+  ck_assert_uint_eq(trace->blocks[0].died, 2);
+  ck_assert_uint_eq(trace->live_peak_bytes, 4096 + 1048576 + 256);
+  ck_assert_uint_eq(trace->blocks[2].died, TARN_TRACE_NEVER);
+}
+END_TEST
+
+// The ways in which versions and platforms have written the same.
+static const char *const alikes[] = {
+    HEADER "1,00:00:01.000000,allocate,0x100,8,0x1\n",
+    "\xef\xbb\xbf" HEADER "1,00:00:01.000000,allocate,0x100,8,0x1\n",
+    "Thread,Time,Action,Pointer,Size,Stream\r\n"
+    "1,00:00:01.000000,allocate,0x100,8,0x1\r\n",
+    HEADER "\n \n1,00:00:01.000000,allocate,0x100,8,0x1\n\r\n\n",
+    HEADER "1,00:00:01:000000,allocate,0x100,8,1\n",
+    HEADER "1,00:00:01,allocate,100,8,0x0001\n",
+    HEADER "1,23:59:60.5,allocate,0x100,8,1\n",
+    HEADER "1,00:00:01.123456789,allocate,0x0000000000000100,8,1\n",
+};
+
+START_TEST(versions_differ_in_how_they_write) {
+  assert_ok(read_text(alikes[_i]));
+  ck_assert_uint_eq(trace->event_count, 1);
+  assert_event(0, TARN_TRACE_ALLOC, 0x100, 8);
+  ck_assert_uint_eq(trace->events[0].stream, 1);
+  ck_assert_uint_eq(trace->events[0].thread, 1);
+  ck_assert_uint_eq(trace->events[0].time_us, 0);
+}
+END_TEST
+
+#define AT(time) "1," time ",allocate failure,(nil),8,0\n"
+
+static const struct clock {
+  const char *text;
+  uint64_t last;
+} clocks[] = {
+    {HEADER AT("00:00:00") AT("00:00:00.000001"), 1},
+    {HEADER AT("00:00:00") AT("00:00:00.5"), 500000},
+    {HEADER AT("00:00:00.9") AT("00:00:01.000000999"), 100000},
+    {HEADER AT("01:02:03.000004") AT("04:05:06.000004"), 10983000000},
+    {HEADER AT("23:59:59.9") AT("00:00:00.1"), 200000},
+    {HEADER AT("23:00:00") AT("11:00:01") AT("22:00:00") AT("01:00:00"),
+     UINT64_C(7200000000)},
+    {HEADER AT("12:00:00") AT("00:00:00"), 0},
+    {HEADER AT("12:00:00.000001") AT("00:00:00"), 43199999999},
+    {HEADER AT("12:00:00") AT("23:00:00") AT("01:00:00") AT("13:00:00"),
+     UINT64_C(90000000000)},
+    // Threads overtake each other: time stands still.
+    {HEADER AT("10:00:05") AT("10:00:09") AT("10:00:07"), 4000000},
+    {HEADER AT("10:00:05") AT("10:00:01"), 0},
+    {HEADER AT("00:00:01") AT("23:59:00"), 86339000000},
+    // A straggler of before midnight is not most of a day late.
+    {HEADER AT("23:59:59.8") AT("00:00:00.1") AT("23:59:59.9") AT("00:00:00.2"),
+     400000},
+    {HEADER AT("00:00:00") AT("23:59:30") AT("00:00:00.7"), 700000},
+};
+
+START_TEST(times_run_on_over_midnight) {
+  assert_ok(read_text(clocks[_i].text));
+  ck_assert_uint_eq(trace->events[trace->event_count - 1].time_us,
+                    clocks[_i].last);
+}
+END_TEST
+
+#define LINE(fields) HEADER fields "\n"
+
+static const struct wrong {
+  const char *text;
+  const char *error;
+} wrongs[] = {
+    {"Thread,Time,Action,Pointer,Size\n", "made: line 1: 5 columns, not 6"},
+    {"Thread,Time,Action,Pointer,Size,Stream,Device\n",
+     "made: line 1: 7 columns, not 6"},
+    {"Thread,Time,Action,Size,Pointer,Stream\n",
+     "made: line 1: column Pointer: 'Size' is another column's name"},
+    {"Thread,Time,\"Action\",Pointer,Size,Stream\n",
+     "made: line 1: column Action: '\"Action\"' is another column's name"},
+    {HEADER "\n1,00:00:00,free,0x1,1\n", "made: line 3: 5 columns, not 6"},
+    {LINE("1,00:00:00,free,0x1,1,0,"), "made: line 2: 7 columns, not 6"},
+    {LINE("x"), "made: line 2: 1 columns, not 6"},
+    {LINE(",00:00:00,free,0x1,1,0"),
+     "made: line 2: column Thread: '' is no number of a thread"},
+    {LINE("-1,00:00:00,free,0x1,1,0"),
+     "made: line 2: column Thread: '-1' is no number of a thread"},
+    {LINE("4294967296,00:00:00,free,0x1,1,0"),
+     "made: line 2: column Thread: '4294967296' is no number of a thread"},
+    {LINE("\"1\",00:00:00,free,0x1,1,0"),
+     "made: line 2: column Thread: '\"1\"' is no number of a thread"},
+    {LINE("1,,free,0x1,1,0"), "made: line 2: column Time: '' is no time"},
+    {LINE("1,0:00:00,free,0x1,1,0"),
+     "made: line 2: column Time: '0:00:00' is no time"},
+    {LINE("1,24:00:00,free,0x1,1,0"),
+     "made: line 2: column Time: '24:00:00' is no time"},
+    {LINE("1,23:60:00,free,0x1,1,0"),
+     "made: line 2: column Time: '23:60:00' is no time"},
+    {LINE("1,23:00:61,free,0x1,1,0"),
+     "made: line 2: column Time: '23:00:61' is no time"},
+    {LINE("1,23:00:00.,free,0x1,1,0"),
+     "made: line 2: column Time: '23:00:00.' is no time"},
+    {LINE("1,23:00:00.1234567890,free,0x1,1,0"),
+     "made: line 2: column Time: '23:00:00.1234567890' is no time"},
+    {LINE("1,23:00:00x1,free,0x1,1,0"),
+     "made: line 2: column Time: '23:00:00x1' is no time"},
+    {LINE("1,2024-01-01 23:00:00,free,0x1,1,0"),
+     "made: line 2: column Time: '2024-01-01 23:00:00' is no time"},
+    {LINE("1,00:00:00,Free,0x1,1,0"),
+     "made: line 2: column Action: 'Free' is no action"},
+    {LINE("1,00:00:00,\"free\",0x1,1,0"),
+     "made: line 2: column Action: '\"free\"' is no action"},
+    {LINE("1,00:00:00,a\033[2Jb,0x1,1,0"),
+     "made: line 2: column Action: 'a?[2Jb' is no action"},
+    {LINE("1,00:00:00,free,,1,0"),
+     "made: line 2: column Pointer: '' is no address"},
+    {LINE("1,00:00:00,free,0x,1,0"),
+     "made: line 2: column Pointer: '0x' is no address"},
+    {LINE("1,00:00:00,free,0X1,1,0"),
+     "made: line 2: column Pointer: '0X1' is no address"},
+    {LINE("1,00:00:00,free,0x1g,1,0"),
+     "made: line 2: column Pointer: '0x1g' is no address"},
+    {LINE("1,00:00:00,free,0x10000000000000000,1,0"),
+     "made: line 2: column Pointer: '0x10000000000000000' is no address"},
+    {LINE("1,00:00:00,free,0x1,,0"),
+     "made: line 2: column Size: '' is no number of bytes"},
+    {LINE("1,00:00:00,free,0x1,-1,0"),
+     "made: line 2: column Size: '-1' is no number of bytes"},
+    {LINE("1,00:00:00,free,0x1,18446744073709551616,0"),
+     "made: line 2: column Size: '18446744073709551616' is no number of bytes"},
+    {LINE("1,00:00:00,free,0x1,1 ,0"),
+     "made: line 2: column Size: '1 ' is no number of bytes"},
+    {LINE("1,00:00:00,free,0x1,1,"),
+     "made: line 2: column Stream: '' is no stream"},
+    {LINE("1,00:00:00,free,0x1,1,legacy"),
+     "made: line 2: column Stream: 'legacy' is no stream"},
+    {LINE("1,00:00:00,allocate,0x1,1,0\n1,00:00:00,allocate,0x1,2,0"),
+     "made: line 3: an alloc of 2 bytes where a block of 1 lives at address "
+     "0x1"},
+    {LINE("1,00:00:00,allocate,0x1,8,0\n1,00:00:00,free,0x1,9,0"),
+     "made: line 3: a free of 9 bytes of a block of 8 at address 0x1"},
+    {LINE("1,00:00:00,free,0x1,8,0\n1,00:00:00,free,0x1,8,0"),
+     "made: line 3: a free of a block freed before at address 0x1"},
+    {LINE("1,00:00:00,allocate,0xffffffffffffffff,1,0"),
+     "made: line 2: a block of 1 bytes beyond the address space at address "
+     "0xffffffffffffffff"},
+    {HEADER HEADER,
+     "made: line 2: column Thread: 'Thread' is no number of a thread"},
+};
+
+START_TEST(mistakes_name_line_and_column) {
+  assert_refused(wrongs[_i].text, wrongs[_i].error);
+}
+END_TEST
+
+// Values are shown in part.
+START_TEST(a_long_value_is_cut) {
+  char text[4096] = HEADER;
+  memset(text + sizeof HEADER - 1, 'x', 2000);
+  memcpy(text + sizeof HEADER - 1 + 2000, ",1,1,1,1,1\n", 12);
+  assert_status(read_text(text), TARN_E_CORRUPT);
+  ck_assert_uint_eq(strlen(tarn_last_error()),
+                    strlen("made: line 2: column Thread: '' is no number of a "
+                           "thread") +
+                        48);
+}
+END_TEST
+
+// By itself each line of nothing is passed over: no memory is held by it.
+START_TEST(nothing_is_held_by_requests_of_nothing) {
+  assert_ok(read_text(HEADER "1,00:00:00,allocate,0x100,0,0\n"
+                             "1,00:00:00,allocate,0x100,8,0\n"
+                             "1,00:00:00,free,0x100,0,0\n"
+                             "1,00:00:00,allocate,(nil),8,0\n"
+                             "1,00:00:00,free,0,8,0\n"
+                             "1,00:00:01,free,0x100,8,0\n"));
+  ck_assert_uint_eq(trace->event_count, 2);
+  ck_assert_uint_eq(trace->events[1].time_us, 1000000);
+  ck_assert_uint_eq(trace->unknown_count, 0);
+}
+END_TEST
+
+START_TEST(a_log_without_requests_is_a_trace) {
+  assert_ok(read_text(HEADER));
+  ck_assert_uint_eq(trace->event_count, 0);
+  ck_assert(!trace->unfinished);
+  assert_ok(read_text("Thread,Time,Act"));
+  ck_assert(trace->unfinished);
+}
+END_TEST
+
+START_TEST(only_its_header_makes_a_log) {
+  assert_status(read_text("1,00:00:00,free,0x1,8,0\n"), TARN_E_CORRUPT);
+  assert_error_says("not a pickle");
+  assert_status(read_text("thread,Time,Action,Pointer,Size,Stream\n"),
+                TARN_E_CORRUPT);
+  assert_error_says("not a pickle");
+  assert_status(read_text("Thread"), TARN_E_CORRUPT);
+}
+END_TEST
+
+START_TEST(there_is_one_device) {
+  assert_ok(read_device(real, 0));
+  assert_status(read_device(real, 1), TARN_E_INVALID);
+  assert_error_says("made: device 1 has no history in it");
+}
+END_TEST
+
+START_TEST(a_log_grows) {
+  grow_all(real, strlen("Thread,"));
+  ck_assert_uint_eq(trace->event_count, 5);
+}
+END_TEST
+
+START_TEST(any_byte_may_be_wrong) {
+  ck_assert_uint_gt(flip_all(real), 1000 / FLIPS);
+}
+END_TEST
+
+START_TEST(memory_may_run_out) {
+  ck_assert_uint_gt(faults_sweep(scenario_read, (void *)(uintptr_t)real), 0);
+}
+END_TEST
+
+// Short lines, each an address of its own: the most that a file can cost.
+static growing dense_log(size_t lines) {
+  growing log = {0};
+  add_line(&log, "%s", "Thread,Time,Action,Pointer,Size,Stream");
+  for (size_t i = 1; i <= lines; i++) {
+    add_line(&log, "1,00:00:00,free,%zx,1,0", i * 16);
+  }
+  return log;
+}
+
+START_TEST(memory_is_bounded_by_the_file) {
+  for (size_t lines = 1; lines < 300000; lines = lines * 5 / 2 + 1) {
+    growing log = dense_log(lines);
+    require(read_any(log.bytes, log.size) == TARN_OK);
+    ck_assert_uint_eq(trace->baseline_count, lines);
+    free(log.bytes);
+  }
+}
+END_TEST
+
+// 100,000 requests of 16 threads with a ring of live blocks.
+START_TEST(a_long_log_is_read) {
+  enum { LIVE = 64, REQUESTS = 100000 };
+  growing log = {0};
+  add_line(&log, "%s", "Thread,Time,Action,Pointer,Size,Stream");
+  for (unsigned i = 0; i < REQUESTS; i++) {
+    unsigned us = i * 700;
+    unsigned slot = i / 2 % LIVE;
+    bool first = i / 2 < LIVE;
+    add_line(&log, "%u,00:%02u:%02u.%06u,%s,0x%x,%u,0x%x", 1000 + i % 16,
+             us / 60000000, us / 1000000 % 60, us % 1000000,
+             i % 2 == 0 && !first ? "free" : "allocate",
+             0x10000 + slot * 4096 + (first ? i % 2 * 2048 : 0), 1 + slot,
+             slot % 3);
+  }
+  assert_ok(read_bytes_of(log.bytes, log.size, NULL));
+  free(log.bytes);
+  ck_assert_uint_eq(trace->event_count, REQUESTS);
+  ck_assert_uint_eq(trace->events[REQUESTS - 1].time_us,
+                    (REQUESTS - 1) * UINT64_C(700));
+  ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
+}
+END_TEST
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
+
+int main(void) {
+  Suite *suite = suite_create("trace_rmm");
+  faults_install();
+  TCase *all = add_lines_case(suite, "all");
+  tcase_add_test(all, a_log_is_read);
+  tcase_add_test(all, threads_streams_and_times_are_kept);
+  tcase_add_test(all, what_is_older_than_the_log_is_the_baseline);
+  tcase_add_loop_test(all, versions_differ_in_how_they_write, 0, COUNT(alikes));
+  tcase_add_loop_test(all, times_run_on_over_midnight, 0, COUNT(clocks));
+  tcase_add_loop_test(all, mistakes_name_line_and_column, 0, COUNT(wrongs));
+  tcase_add_test(all, a_long_value_is_cut);
+  tcase_add_test(all, nothing_is_held_by_requests_of_nothing);
+  tcase_add_test(all, a_log_without_requests_is_a_trace);
+  tcase_add_test(all, only_its_header_makes_a_log);
+  tcase_add_test(all, there_is_one_device);
+  tcase_add_test(all, a_log_grows);
+  tcase_add_test(all, any_byte_may_be_wrong);
+  tcase_add_test(all, memory_may_run_out);
+  tcase_add_test(all, memory_is_bounded_by_the_file);
+  tcase_add_test(all, a_long_log_is_read);
+  return run_suite(suite);
+}
