@@ -28,12 +28,14 @@ enum {
 // nothing, and drops the calls.
 #define FETCHER static inline __attribute__((always_inline)) void
 
-// Each of its lines once.
+// Fetches each of the row's lines once. |bytes| may be NULL, for a row that no
+// rank has, so the lines are counted as numbers: NULL has no offsets.
 FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
-  const unsigned char *end = bytes + (size < FETCH_SIZE ? size : FETCH_SIZE);
-  const unsigned char *line = bytes - (uintptr_t)bytes % LINE_SIZE;
-  for (; line < end; line += LINE_SIZE)
-    __builtin_prefetch(line);
+  const uintptr_t begin = (uintptr_t)bytes;
+  const uintptr_t end = begin + (size < FETCH_SIZE ? size : FETCH_SIZE);
+  for (uintptr_t line = begin - begin % LINE_SIZE; line < end;
+       line += LINE_SIZE)
+    __builtin_prefetch((const void *)line);
 }
 
 // No address is wrong here.

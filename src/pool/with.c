@@ -450,7 +450,8 @@ static tarn_status prepare(batch *b, const tarn_alloc_options *options) {
   size_t stride = 0;
   for (size_t i = 0; i < b->count; i++) {
     const unsigned char *first = (const unsigned char *)options;
-    const tarn_alloc_options *at = (const void *)(first + i * stride);
+    const tarn_alloc_options *at =
+        options == NULL ? NULL : (const void *)(first + i * stride);
     hand *h = &b->hands[i];
     tarn_status status = read_options(at, &h->options);
     if (status == TARN_OK && at->struct_size != options->struct_size) {
