@@ -36,8 +36,8 @@ typedef struct kit_block {
 
 // The plug-in, and the check that runs.
 typedef struct conform_target {
-  tarn__plugin_entry entry;
-  tarn__plugin *plugin;          // of its own, not in the registry
+  tarn__device_plugin_entry entry;
+  tarn__device_plugin *plugin;   // of its own, not in the registry
   const C_DeviceInterface *abi;  // NULL: the plug-in does not have it
   const tarn_device_ext *ext;    // likewise
   size_t wanted;                 // which device is tested

@@ -25,7 +25,7 @@ enum {
   LOST = 4,
   ANONYMOUS = 8,
   PAGE_HEAD = 3,
-  RECORDS = offsetof(tarn__log_page, records),
+  RECORDS = offsetof(tarn__trace_log_page, records),
   MOST = 1 << 20,
 };
 
@@ -46,11 +46,11 @@ static tarn_status gather(void *context, const void *from, size_t size) {
 }
 
 static void put_header(unsigned flags) {
-  tarn__log_header header = {.magic = TARN__LOG_MAGIC,
-                             .version = TARN__LOG_VERSION,
-                             .page_bytes = TARN__LOG_PAGE,
-                             .lost = (flags & LOST) != 0,
-                             .flags = (flags & ANONYMOUS) != 0};
+  tarn__trace_log_header header = {.magic = TARN__LOG_MAGIC,
+                                   .version = TARN__LOG_VERSION,
+                                   .page_bytes = TARN__LOG_PAGE,
+                                   .lost = (flags & LOST) != 0,
+                                   .flags = (flags & ANONYMOUS) != 0};
   memset(made.items, 0, TARN__LOG_PAGE);
   memcpy(made.items, &header, sizeof header);
   made.size = TARN__LOG_PAGE;
@@ -58,7 +58,7 @@ static void put_header(unsigned flags) {
 
 // A page out of what |from| begins with; returns how much that was.
 static size_t put_page(const uint8_t *from, size_t size) {
-  static tarn__log_page page;
+  static tarn__trace_log_page page;
   size_t count = (size_t)from[2] * 8;
   if (count > size - PAGE_HEAD) count = size - PAGE_HEAD;
   memset(&page, 0, sizeof page);

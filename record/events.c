@@ -25,7 +25,7 @@ typedef struct waiting_event {
   uint64_t time_us;
   const void *address;
   size_t size;
-  tarn__log_kind kind;
+  tarn__trace_log_kind kind;
   uint32_t device;
 } waiting_event;
 
@@ -45,8 +45,8 @@ uint64_t events_number(void) {
   return atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
 }
 
-static tarn__log_event complete(const happening *what) {
-  return (tarn__log_event){
+static tarn__trace_log_event complete(const happening *what) {
+  return (tarn__trace_log_event){
       .kind = what->kind,
       .number = what->number != 0 ? what->number : events_number(),
       .time_us = file_time_us(),
@@ -61,7 +61,7 @@ static tarn__log_event complete(const happening *what) {
 
 // Numbers do not go down in a page. Where one would, since a handler came
 // between taking it and writing, a later one does.
-static void put(slot *mine, tarn__log_event *event) {
+static void put(slot *mine, tarn__trace_log_event *event) {
   if (!slots_have_room(mine, TARN__LOG_MOST_EVENT, event)) {
     file_lose();
     return;
@@ -81,12 +81,12 @@ static void put_waiting(slot *mine, uint64_t below) {
     unsigned head = atomic_load_explicit(&me.head, memory_order_relaxed);
     const waiting_event *next = &me.waiting[head % WAITING_MOST];
     if (next->number >= below) return;
-    tarn__log_event event = {.kind = next->kind,
-                             .number = next->number,
-                             .time_us = next->time_us,
-                             .address = (uintptr_t)next->address,
-                             .size = next->size,
-                             .device = next->device};
+    tarn__trace_log_event event = {.kind = next->kind,
+                                   .number = next->number,
+                                   .time_us = next->time_us,
+                                   .address = (uintptr_t)next->address,
+                                   .size = next->size,
+                                   .device = next->device};
     put(mine, &event);
     atomic_store_explicit(&me.head, head + 1, memory_order_relaxed);
   }
@@ -101,7 +101,7 @@ static void leave_waiting(const happening *what) {
     return;
   }
   unsigned at = atomic_fetch_add_explicit(&me.tail, 1, memory_order_relaxed);
-  tarn__log_event event = complete(what);
+  tarn__trace_log_event event = complete(what);
   me.waiting[at % WAITING_MOST] = (waiting_event){.number = event.number,
                                                   .time_us = event.time_us,
                                                   .address = what->address,
@@ -110,7 +110,7 @@ static void leave_waiting(const happening *what) {
                                                   .device = what->device};
 }
 
-static bool is_birth(tarn__log_kind kind) {
+static bool is_birth(tarn__trace_log_kind kind) {
   return kind == TARN__LOG_ALLOC || kind == TARN__LOG_MAP ||
          kind == TARN__LOG_OOM;
 }
@@ -123,7 +123,7 @@ static void write_down(const happening *what) {
   }
   if (what->device != 0) plugins_define(mine, what->device);
   uint64_t stack = is_birth(what->kind) ? stacks_number(mine) : 0;
-  tarn__log_event event = complete(what);
+  tarn__trace_log_event event = complete(what);
   event.stack = stack;
   put_waiting(mine, event.number);
   put(mine, &event);

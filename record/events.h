@@ -17,7 +17,7 @@
 
 // What happened, without what the recorder adds: number, time and stack.
 typedef struct happening {
-  tarn__log_kind kind;
+  tarn__trace_log_kind kind;
   uint64_t number;  // from events_number, or 0: now
   const void *address;
   size_t size;

@@ -169,7 +169,8 @@ static int create_any(void) {
 }
 
 static void write_header(void) {
-  tarn__log_header *header = (tarn__log_header *)(void *)find_page(0);
+  tarn__trace_log_header *header =
+      (tarn__trace_log_header *)(void *)find_page(0);
   header->version = TARN__LOG_VERSION;
   header->page_bytes = TARN__LOG_PAGE;
   header->start_us = clock_us(CLOCK_REALTIME) - file_time_us();
@@ -245,7 +246,7 @@ static uint64_t take_page(void) {
   return page;
 }
 
-tarn__log_page *file_page(void) {
+tarn__trace_log_page *file_page(void) {
   if (atomic_load_explicit(&file.failed, memory_order_relaxed)) return NULL;
   if (atomic_load_explicit(&file.ready, memory_order_acquire) == 0 &&
       !make_ready(0)) {
@@ -256,12 +257,13 @@ tarn__log_page *file_page(void) {
       !make_ready(page)) {
     return NULL;
   }
-  return (tarn__log_page *)(void *)find_page(page);
+  return (tarn__trace_log_page *)(void *)find_page(page);
 }
 
 void file_lose(void) {
   if (atomic_load_explicit(&file.ready, memory_order_acquire) == 0) return;
-  tarn__log_header *header = (tarn__log_header *)(void *)find_page(0);
+  tarn__trace_log_header *header =
+      (tarn__trace_log_header *)(void *)find_page(0);
   atomic_fetch_add_explicit(&header->lost, 1, memory_order_relaxed);
 }
 

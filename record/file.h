@@ -13,7 +13,7 @@
 #include "trace/log.h"
 
 // A page of zero bytes for the caller alone; NULL: there is none any more.
-tarn__log_page *file_page(void);
+tarn__trace_log_page *file_page(void);
 
 // Microseconds since the process was begun.
 uint64_t file_time_us(void);

@@ -60,13 +60,14 @@ void slots_forget(void) {
   mine = NULL;
 }
 
-bool slots_have_room(slot *taken, size_t bytes, const tarn__log_event *first) {
-  tarn__log_writer *writer = &taken->writer;
-  tarn__log_event before = {.number = writer->number,
-                            .time_us = writer->time_us,
-                            .address = writer->address};
+bool slots_have_room(slot *taken, size_t bytes,
+                     const tarn__trace_log_event *first) {
+  tarn__trace_log_writer *writer = &taken->writer;
+  tarn__trace_log_event before = {.number = writer->number,
+                                  .time_us = writer->time_us,
+                                  .address = writer->address};
   if (writer->page != NULL && tarn__log_room(writer) >= bytes) return true;
-  tarn__log_page *page = file_page();
+  tarn__trace_log_page *page = file_page();
   if (page == NULL) return false;
   tarn__log_begin(writer, page, taken->thread, first != NULL ? first : &before);
   return true;

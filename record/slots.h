@@ -13,7 +13,7 @@
 #include "trace/log.h"
 
 typedef struct slot {
-  tarn__log_writer writer;  // page NULL: none yet
+  tarn__trace_log_writer writer;  // page NULL: none yet
   _Atomic uint32_t taken;
   uint32_t thread;  // from 1 on
 } slot;
@@ -30,6 +30,7 @@ void slots_forget(void);
 // Whether |bytes| fit in the page of |mine|, in a new one if need be, which
 // begins at |first|, or where the last one ended if that is NULL. False: the
 // file has no page for it.
-bool slots_have_room(slot *mine, size_t bytes, const tarn__log_event *first);
+bool slots_have_room(slot *mine, size_t bytes,
+                     const tarn__trace_log_event *first);
 
 #endif  // TARN_RECORD_SLOTS_H_

@@ -14,9 +14,9 @@
 #include "queue.h"
 
 struct C_Event_st {
-  tarn__queue_entry entry;
-  pthread_mutex_t lock;   // guards mark
-  tarn__queue_mark mark;  // of the most recent record
+  tarn__common_queue_entry entry;
+  pthread_mutex_t lock;          // guards mark
+  tarn__common_queue_mark mark;  // of the most recent record
 };
 
 static bool is_event(const struct C_Device_st *device,
@@ -25,7 +25,7 @@ static bool is_event(const struct C_Device_st *device,
          !tarn__queue_is_stale(&event->entry);
 }
 
-C_Status tarn__queue_create_event(const tarn__queue_home *home,
+C_Status tarn__queue_create_event(const tarn__common_queue_home *home,
                                   C_Event *event) {
   if (event == NULL) return tarn__wordless(C_ERROR);
   *event = NULL;
@@ -59,7 +59,7 @@ C_Status tarn__queue_record_event(const C_Device device, C_Stream stream,
   if (!tarn__queue_is_stream(device, stream) || !is_event(device, event)) {
     return tarn__wordless(C_ERROR);
   }
-  tarn__queue_mark mark = tarn__queue_mark_now(stream);
+  tarn__common_queue_mark mark = tarn__queue_mark_now(stream);
   tarn__queue_stream_hold(stream);
   pthread_mutex_lock(&event->lock);
   C_Stream before = event->mark.stream;
@@ -70,15 +70,15 @@ C_Status tarn__queue_record_event(const C_Device device, C_Stream stream,
 }
 
 // The mark of the most recent record, its stream held.
-static tarn__queue_mark copy_mark(C_Event event) {
+static tarn__common_queue_mark copy_mark(C_Event event) {
   pthread_mutex_lock(&event->lock);
-  tarn__queue_mark mark = event->mark;
+  tarn__common_queue_mark mark = event->mark;
   if (mark.stream != NULL) tarn__queue_stream_hold(mark.stream);
   pthread_mutex_unlock(&event->lock);
   return mark;
 }
 
-static C_Status outcome(tarn__queue_mark mark) {
+static C_Status outcome(tarn__common_queue_mark mark) {
   C_Status status = tarn__queue_mark_outcome(mark);
   return status == C_SUCCESS ? status : tarn__wordless(status);
 }
@@ -87,7 +87,7 @@ static C_Status outcome(tarn__queue_mark mark) {
 // has not happened yet; the stream's failure if that came before it.
 C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
   if (!is_event(device, event)) return tarn__wordless(C_ERROR);
-  tarn__queue_mark mark = copy_mark(event);
+  tarn__common_queue_mark mark = copy_mark(event);
   bool reached = tarn__queue_mark_reached(mark);
   C_Status status = reached ? outcome(mark) : C_WARNING;
   tarn__queue_stream_drop(mark.stream);
@@ -96,14 +96,14 @@ C_Status tarn__queue_query_event(const C_Device device, C_Event event) {
 
 C_Status tarn__queue_synchronize_event(const C_Device device, C_Event event) {
   if (!is_event(device, event)) return tarn__wordless(C_ERROR);
-  tarn__queue_mark mark = copy_mark(event);
+  tarn__common_queue_mark mark = copy_mark(event);
   tarn__queue_mark_help(mark);
   C_Status status = outcome(mark);
   tarn__queue_stream_drop(mark.stream);
   return status;
 }
 
-static void run_wait(const tarn__queue_op *op) {
+static void run_wait(const tarn__common_queue_op *op) {
   tarn__queue_mark_await(op->mark);
 }
 
@@ -116,7 +116,7 @@ C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
     return tarn__wordless(C_ERROR);
   }
   C_Status status = C_SUCCESS;
-  tarn__queue_op op = {.run = run_wait, .mark = copy_mark(event)};
+  tarn__common_queue_op op = {.run = run_wait, .mark = copy_mark(event)};
   if (op.mark.stream != stream && !tarn__queue_mark_reached(op.mark)) {
     status = tarn__queue_submit(stream, &op);
     if (status == C_SUCCESS) return status;  // the queue drops the mark
@@ -125,8 +125,8 @@ C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
   return status;
 }
 
-void tarn__queue_destroy_events(const tarn__queue_home *home) {
-  tarn__queue_entry *entry = NULL;
+void tarn__queue_destroy_events(const tarn__common_queue_home *home) {
+  tarn__common_queue_entry *entry = NULL;
   while ((entry = tarn__queue_any(TARN__QUEUE_EVENT, home)) != NULL) {
     free_event(tarn_list_entry(entry, struct C_Event_st, entry));
   }

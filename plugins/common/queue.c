@@ -47,8 +47,8 @@ static void unlock_stream(C_Stream stream) {
 
 // --- operations ------------------------------------------------------------
 
-static tarn__queue_op *take_op(C_Stream stream) {
-  tarn__queue_op *op = stream->spare;
+static tarn__common_queue_op *take_op(C_Stream stream) {
+  tarn__common_queue_op *op = stream->spare;
   if (op == NULL) return tarn__host_alloc(sizeof *op);
   stream->spare = op->next;
   stream->spares--;
@@ -57,7 +57,7 @@ static tarn__queue_op *take_op(C_Stream stream) {
 
 // Under the lock to the last: a forked child must find the mark of |running|
 // either held or gone with it.
-static void keep_op(C_Stream stream, tarn__queue_op *op) {
+static void keep_op(C_Stream stream, tarn__common_queue_op *op) {
   tarn__queue_stream_drop(op->mark.stream);
   tarn__host_free(op->owned, op->owned_size);
   if (stream->spares == SPARES_MAX) {
@@ -71,9 +71,9 @@ static void keep_op(C_Stream stream, tarn__queue_op *op) {
   stream->spares++;
 }
 
-static void free_ops(tarn__queue_op *op) {
+static void free_ops(tarn__common_queue_op *op) {
   while (op != NULL) {
-    tarn__queue_op *next = op->next;
+    tarn__common_queue_op *next = op->next;
     tarn__queue_stream_drop(op->mark.stream);
     tarn__host_free(op->owned, op->owned_size);
     tarn__host_free(op, sizeof *op);
@@ -95,7 +95,7 @@ static bool is_done(const struct C_Stream_st *stream, uint64_t ticket) {
   return read_count(&stream->done) >= ticket;
 }
 
-static void append(C_Stream stream, tarn__queue_op *op) {
+static void append(C_Stream stream, tarn__common_queue_op *op) {
   op->next = NULL;
   if (stream->first == NULL) {
     stream->first = op;
@@ -106,8 +106,8 @@ static void append(C_Stream stream, tarn__queue_op *op) {
   count_up(&stream->queued);
 }
 
-static tarn__queue_op *take_first(C_Stream stream) {
-  tarn__queue_op *op = stream->first;
+static tarn__common_queue_op *take_first(C_Stream stream) {
+  tarn__common_queue_op *op = stream->first;
   stream->first = op->next;
   op->next = NULL;
   return op;
@@ -128,7 +128,7 @@ static void sleep_for(C_Stream stream, uint64_t ticket) {
 
 // Runs the first operation, with the lock open meanwhile.
 static void run_first(C_Stream stream) {
-  tarn__queue_op *op = take_first(stream);
+  tarn__common_queue_op *op = take_first(stream);
   stream->running = op;
   unlock_stream(stream);
   op->run(op);
@@ -194,7 +194,7 @@ static bool want_worker(C_Stream stream) {
 // Sees to it that |op|, the newest, will be run. The worker needs a signal
 // only for the first of a queue that nobody runs: else it was woken before,
 // or whoever runs comes by.
-static void see_to(C_Stream stream, const tarn__queue_op *op) {
+static void see_to(C_Stream stream, const tarn__common_queue_op *op) {
   if (!want_worker(stream)) {
     run_until(stream, read_count(&stream->queued));
   } else if (stream->running == NULL && stream->first == op) {
@@ -202,8 +202,8 @@ static void see_to(C_Stream stream, const tarn__queue_op *op) {
   }
 }
 
-static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
-  tarn__queue_op *queued = take_op(stream);
+static C_Status queue_op(C_Stream stream, const tarn__common_queue_op *op) {
+  tarn__common_queue_op *queued = take_op(stream);
   if (queued == NULL) return tarn__wordless(C_FAILED);
   *queued = *op;
   append(stream, queued);
@@ -213,7 +213,7 @@ static C_Status queue_op(C_Stream stream, const tarn__queue_op *op) {
 
 // An operation that was not queued has no ticket, unless it fails: then marks
 // from before it must differ from those behind it.
-static void run_briefly(C_Stream stream, const tarn__queue_op *op) {
+static void run_briefly(C_Stream stream, const tarn__common_queue_op *op) {
   op->run(op);
   tarn__host_free(op->owned, op->owned_size);
   if (stream->failed_at > read_count(&stream->queued)) {
@@ -224,7 +224,7 @@ static void run_briefly(C_Stream stream, const tarn__queue_op *op) {
 
 // Under the lock even when the stream is idle: two threads that call at the
 // same time have no order, but what they ask for must not run at once.
-C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op) {
+C_Status tarn__queue_submit(C_Stream stream, const tarn__common_queue_op *op) {
   C_Status status = C_SUCCESS;
   lock_stream(stream);
   if (op->brief && tarn__queue_is_idle(stream)) {
@@ -256,15 +256,15 @@ const char *tarn__queue_why(C_Stream stream) {
 
 // --- marks -----------------------------------------------------------------
 
-tarn__queue_mark tarn__queue_mark_now(C_Stream stream) {
-  return (tarn__queue_mark){stream, read_count(&stream->queued)};
+tarn__common_queue_mark tarn__queue_mark_now(C_Stream stream) {
+  return (tarn__common_queue_mark){stream, read_count(&stream->queued)};
 }
 
-bool tarn__queue_mark_reached(tarn__queue_mark mark) {
+bool tarn__queue_mark_reached(tarn__common_queue_mark mark) {
   return mark.stream == NULL || is_done(mark.stream, mark.ticket);
 }
 
-C_Status tarn__queue_mark_outcome(tarn__queue_mark mark) {
+C_Status tarn__queue_mark_outcome(tarn__common_queue_mark mark) {
   if (mark.stream == NULL) return C_SUCCESS;
   C_Status failure =
       atomic_load_explicit(&mark.stream->failure, memory_order_acquire);
@@ -272,14 +272,14 @@ C_Status tarn__queue_mark_outcome(tarn__queue_mark mark) {
   return before ? failure : C_SUCCESS;
 }
 
-void tarn__queue_mark_help(tarn__queue_mark mark) {
+void tarn__queue_mark_help(tarn__common_queue_mark mark) {
   if (tarn__queue_mark_reached(mark)) return;
   lock_stream(mark.stream);
   run_until(mark.stream, mark.ticket);
   unlock_stream(mark.stream);
 }
 
-void tarn__queue_mark_await(tarn__queue_mark mark) {
+void tarn__queue_mark_await(tarn__common_queue_mark mark) {
   if (tarn__queue_mark_reached(mark)) return;
   lock_stream(mark.stream);
   while (!is_done(mark.stream, mark.ticket))

@@ -27,50 +27,51 @@
 
 // A device, as its streams and events know it: told from others by where it
 // stands, and told to callbacks by its id. It outlives all of them.
-typedef struct tarn__queue_home {
+typedef struct tarn__common_queue_home {
   int id;
-} tarn__queue_home;
+} tarn__common_queue_home;
 
 // --- registry.c: what is alive ---------------------------------------------
 
 // Embedded in each stream and event.
-typedef struct tarn__queue_entry {
+typedef struct tarn__common_queue_entry {
   tarn_list node;
-  const tarn__queue_home *home;
+  const tarn__common_queue_home *home;
   uint64_t serial;      // rises with each entry
   uint32_t generation;  // of the process that made it; never written again
-} tarn__queue_entry;
+} tarn__common_queue_entry;
 
-typedef enum tarn__queue_kind {
+typedef enum tarn__common_queue_kind {
   TARN__QUEUE_STREAM,
   TARN__QUEUE_EVENT,
   TARN__QUEUE_KINDS,
-} tarn__queue_kind;
+} tarn__common_queue_kind;
 
-void tarn__queue_enlist(tarn__queue_kind kind, const tarn__queue_home *home,
-                        tarn__queue_entry *entry);
-void tarn__queue_delist(tarn__queue_entry *entry);
+void tarn__queue_enlist(tarn__common_queue_kind kind,
+                        const tarn__common_queue_home *home,
+                        tarn__common_queue_entry *entry);
+void tarn__queue_delist(tarn__common_queue_entry *entry);
 
 // The number of the newest entry.
 uint64_t tarn__queue_newest(void);
 
 // The first stream of |home| behind number |serial|, held; NULL if there is
 // none.
-C_Stream tarn__queue_stream_behind(const tarn__queue_home *home,
+C_Stream tarn__queue_stream_behind(const tarn__common_queue_home *home,
                                    uint64_t serial);
 
 // Any one entry of |home|, NULL if there is none. Only for the end of all.
-tarn__queue_entry *tarn__queue_any(tarn__queue_kind kind,
-                                   const tarn__queue_home *home);
+tarn__common_queue_entry *tarn__queue_any(tarn__common_queue_kind kind,
+                                          const tarn__common_queue_home *home);
 
 // True in a child of the process that made |entry|: its worker is not there,
 // and its locks may be held for ever by threads that are not there either.
-static inline bool tarn__queue_is_stale(const tarn__queue_entry *entry) {
+static inline bool tarn__queue_is_stale(const tarn__common_queue_entry *entry) {
   return entry->generation != tarn__os_generation();
 }
 
 // True if |entry| is one of |device|.
-static inline bool tarn__queue_is_at(const tarn__queue_entry *entry,
+static inline bool tarn__queue_is_at(const tarn__common_queue_entry *entry,
                                      const struct C_Device_st *device) {
   return device != NULL && device->id == entry->home->id;
 }
@@ -79,17 +80,18 @@ static inline bool tarn__queue_is_at(const tarn__queue_entry *entry,
 
 // A place in a stream's order: reached when |ticket| of its operations are
 // done. One that is kept holds its stream.
-typedef struct tarn__queue_mark {
+typedef struct tarn__common_queue_mark {
   C_Stream stream;  // NULL: a mark that is reached
   uint64_t ticket;
-} tarn__queue_mark;
+} tarn__common_queue_mark;
 
-typedef struct tarn__queue_op {
-  struct tarn__queue_op *next;
-  void (*run)(const struct tarn__queue_op *op);
-  bool brief;             // may be run under the lock when the stream is idle
-  tarn__queue_mark mark;  // what a wait waits for; dropped when the op has run
-  void *owned;            // host memory that goes with the op; NULL: none
+typedef struct tarn__common_queue_op {
+  struct tarn__common_queue_op *next;
+  void (*run)(const struct tarn__common_queue_op *op);
+  bool brief;  // may be run under the lock when the stream is idle
+  tarn__common_queue_mark
+      mark;     // what a wait waits for; dropped when the op has run
+  void *owned;  // host memory that goes with the op; NULL: none
   size_t owned_size;
   union {
     struct {
@@ -104,13 +106,13 @@ typedef struct tarn__queue_op {
     } call;
     uint64_t words[9];  // a plug-in's own
   };
-} tarn__queue_op;
+} tarn__common_queue_op;
 
 struct C_Stream_st {
-  tarn__queue_entry entry;
+  tarn__common_queue_entry entry;
   atomic_uint holds;          // the handle, and every mark that is kept
   _Atomic(C_Status) failure;  // the first of its operations; sticks
-  tarn__text text;            // why; written before |failure|, never again,
+  tarn__common_text text;     // why; written before |failure|, never again,
   uint64_t failed_at;         // as is the ticket of that operation
 
   pthread_mutex_t lock;      // guards all below, but reads of these two
@@ -119,10 +121,10 @@ struct C_Stream_st {
   pthread_cond_t work;       // the worker sleeps here
   pthread_cond_t progress;   // whoever waits for a ticket sleeps here
   uint64_t awaited;          // the lowest ticket slept for; UINT64_MAX: none
-  tarn__queue_op *first;     // what is to run, in order
-  tarn__queue_op *last;
-  tarn__queue_op *running;  // taken from the list by the one who runs it
-  tarn__queue_op *spare;    // ops to be used again
+  tarn__common_queue_op *first;  // what is to run, in order
+  tarn__common_queue_op *last;
+  tarn__common_queue_op *running;  // taken from the list by the one who runs it
+  tarn__common_queue_op *spare;    // ops to be used again
   size_t spares;
   pthread_t worker;
   bool has_worker;
@@ -149,7 +151,7 @@ static inline bool tarn__queue_is_idle(const struct C_Stream_st *stream) {
 // Queues a copy of |*op|, or runs it at once if it is brief and the stream
 // idle. C_FAILED if there is no memory: then |op->mark| and |op->owned| are
 // still the caller's.
-C_Status tarn__queue_submit(C_Stream stream, const tarn__queue_op *op);
+C_Status tarn__queue_submit(C_Stream stream, const tarn__common_queue_op *op);
 
 // Called by an operation of |stream| that goes wrong while it runs: what is
 // said from now on to callbacks, queries and synchronisations of the stream,
@@ -160,25 +162,25 @@ void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why);
 const char *tarn__queue_why(C_Stream stream);
 
 // The mark behind all that is queued now. Does not hold the stream.
-tarn__queue_mark tarn__queue_mark_now(C_Stream stream);
+tarn__common_queue_mark tarn__queue_mark_now(C_Stream stream);
 
-bool tarn__queue_mark_reached(tarn__queue_mark mark);
+bool tarn__queue_mark_reached(tarn__common_queue_mark mark);
 
 // C_SUCCESS if all that is before |mark|, which is reached, went well; else the
 // stream's failure. What fails behind it is not its.
-C_Status tarn__queue_mark_outcome(tarn__queue_mark mark);
+C_Status tarn__queue_mark_outcome(tarn__common_queue_mark mark);
 
 // Returns when |mark| is reached. The caller runs operations itself when
 // nobody else does.
-void tarn__queue_mark_help(tarn__queue_mark mark);
+void tarn__queue_mark_help(tarn__common_queue_mark mark);
 
 // The same, but only waits: for whoever runs another stream's operation.
-void tarn__queue_mark_await(tarn__queue_mark mark);
+void tarn__queue_mark_await(tarn__common_queue_mark mark);
 
 // --- stream.c and event.c: functions for the table -------------------------
 
 // |home| NULL: the device is none of the plug-in's, C_ERROR.
-C_Status tarn__queue_create_stream(const tarn__queue_home *home,
+C_Status tarn__queue_create_stream(const tarn__common_queue_home *home,
                                    C_Stream *stream);
 C_Status tarn__queue_destroy_stream(const C_Device device, C_Stream stream);
 C_Status tarn__queue_query_stream(const C_Device device, C_Stream stream);
@@ -187,12 +189,13 @@ C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
 C_Status tarn__queue_synchronize_stream(const C_Device device, C_Stream stream);
 
 // |text|, of the calling thread, becomes that of the first stream that failed.
-C_Status tarn__queue_synchronize_device(const tarn__queue_home *home,
-                                        tarn__text *text);
+C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
+                                        tarn__common_text *text);
 bool tarn__queue_is_stream(const struct C_Device_st *device,
                            const struct C_Stream_st *stream);
 
-C_Status tarn__queue_create_event(const tarn__queue_home *home, C_Event *event);
+C_Status tarn__queue_create_event(const tarn__common_queue_home *home,
+                                  C_Event *event);
 C_Status tarn__queue_destroy_event(const C_Device device, C_Event event);
 C_Status tarn__queue_record_event(const C_Device device, C_Stream stream,
                                   C_Event event);
@@ -204,7 +207,7 @@ C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
                                        C_Event event);
 
 // Whatever of |home| is left; streams finish what is on them.
-void tarn__queue_destroy_all(const tarn__queue_home *home);
-void tarn__queue_destroy_events(const tarn__queue_home *home);
+void tarn__queue_destroy_all(const tarn__common_queue_home *home);
+void tarn__queue_destroy_events(const tarn__common_queue_home *home);
 
 #endif  // TARN_PLUGINS_COMMON_QUEUE_H_

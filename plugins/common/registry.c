@@ -48,8 +48,9 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
 
 // --- entries ---------------------------------------------------------------
 
-void tarn__queue_enlist(tarn__queue_kind kind, const tarn__queue_home *home,
-                        tarn__queue_entry *entry) {
+void tarn__queue_enlist(tarn__common_queue_kind kind,
+                        const tarn__common_queue_home *home,
+                        tarn__common_queue_entry *entry) {
   entry->home = home;
   entry->generation = tarn__os_generation();
   lock_registry();
@@ -58,7 +59,7 @@ void tarn__queue_enlist(tarn__queue_kind kind, const tarn__queue_home *home,
   unlock_registry();
 }
 
-void tarn__queue_delist(tarn__queue_entry *entry) {
+void tarn__queue_delist(tarn__common_queue_entry *entry) {
   if (tarn__queue_is_stale(entry)) return;
   lock_registry();
   tarn_list_del(&entry->node);
@@ -72,7 +73,7 @@ uint64_t tarn__queue_newest(void) {
   return newest;
 }
 
-C_Stream tarn__queue_stream_behind(const tarn__queue_home *home,
+C_Stream tarn__queue_stream_behind(const tarn__common_queue_home *home,
                                    uint64_t serial) {
   C_Stream found = NULL;
   tarn_list *head = &registry.lists[TARN__QUEUE_STREAM];
@@ -89,13 +90,14 @@ C_Stream tarn__queue_stream_behind(const tarn__queue_home *home,
   return found;
 }
 
-tarn__queue_entry *tarn__queue_any(tarn__queue_kind kind,
-                                   const tarn__queue_home *home) {
-  tarn__queue_entry *found = NULL;
+tarn__common_queue_entry *tarn__queue_any(tarn__common_queue_kind kind,
+                                          const tarn__common_queue_home *home) {
+  tarn__common_queue_entry *found = NULL;
   tarn_list *node = NULL;
   lock_registry();
   tarn_list_for_each (node, &registry.lists[kind]) {
-    tarn__queue_entry *entry = tarn_list_entry(node, tarn__queue_entry, node);
+    tarn__common_queue_entry *entry =
+        tarn_list_entry(node, tarn__common_queue_entry, node);
     if (entry->home != home) continue;
     found = entry;
     break;

@@ -26,7 +26,7 @@ enum {
 typedef struct job {
   tarn__rows_action action;
   const tarn_rows *rows;
-  tarn__rows_reach *reach;
+  tarn__common_rows_reach *reach;
   void *context;
   char *text;
   size_t text_size;
@@ -213,8 +213,8 @@ static tarn_status move_batch(const job *j, size_t first, size_t count) {
 }
 
 tarn_status tarn__rows_run(tarn__rows_action action, const tarn_rows *rows,
-                           tarn__rows_reach *reach, void *context, char *text,
-                           size_t text_size) {
+                           tarn__common_rows_reach *reach, void *context,
+                           char *text, size_t text_size) {
   const job j = {
       .action = action,
       .rows = rows,

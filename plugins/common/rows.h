@@ -7,8 +7,8 @@
 
 // Where the bytes at |addr| are: the first |*out_size| of the |size| bytes
 // wanted, at least one, stand together there. NULL: they are not the device's.
-typedef unsigned char *tarn__rows_reach(void *context, tarn_addr addr,
-                                        size_t size, size_t *out_size);
+typedef unsigned char *tarn__common_rows_reach(void *context, tarn_addr addr,
+                                               size_t size, size_t *out_size);
 
 // A copy of |rows| in one piece of host memory, with the arrays of its
 // reference behind it, for a queue; free it with tarn__host_free and
@@ -35,7 +35,7 @@ static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
 //                 before the bad one, in batches, have been moved.
 TARN_MUST_CHECK tarn_status tarn__rows_run(tarn__rows_action action,
                                            const tarn_rows *rows,
-                                           tarn__rows_reach *reach,
+                                           tarn__common_rows_reach *reach,
                                            void *context, char *text,
                                            size_t text_size);
 

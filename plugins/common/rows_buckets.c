@@ -35,7 +35,7 @@ static unsigned shift_of(const tarn_rows *rows) {
 }
 
 // A gather that goes through caches wants to write one line after the other.
-static bool is_worth_it(const tarn__rows_share *share) {
+static bool is_worth_it(const tarn__common_rows_share *share) {
   const tarn__rows_plan *plan = share->plan;
   const tarn_rows *rows = plan->rows;
   if (plan->action == TARN__ROWS_GATHER && !plan->streams) return false;
@@ -44,43 +44,45 @@ static bool is_worth_it(const tarn__rows_share *share) {
          rows->table_count >= TABLE_LEAST / rows->table_stride;
 }
 
-static size_t batch_of(const tarn__rows_share *share) {
+static size_t batch_of(const tarn__common_rows_share *share) {
   size_t batch = (share->end - share->first) / BATCHES;
   return batch < BATCH_MOST ? batch : BATCH_MOST;
 }
 
-bool tarn__rows_buckets_begin(tarn__rows_buckets *buckets,
-                              const tarn__rows_share *share) {
+bool tarn__rows_buckets_begin(tarn__common_rows_buckets *buckets,
+                              const tarn__common_rows_share *share) {
   const tarn_rows *rows = share->plan->rows;
-  *buckets = (tarn__rows_buckets){0};
+  *buckets = (tarn__common_rows_buckets){0};
   if (!is_worth_it(share)) return false;
   buckets->shift = shift_of(rows);
   if (buckets->shift > SHIFT_MOST) return false;
   buckets->count = ((rows->table_count - 1) >> buckets->shift) + 1;
   buckets->batch = batch_of(share);
   buckets->ends = tarn__host_array(buckets->count + 1, sizeof(uint32_t));
-  buckets->entries = tarn__host_array(buckets->batch, sizeof(tarn__rows_entry));
+  buckets->entries =
+      tarn__host_array(buckets->batch, sizeof(tarn__common_rows_entry));
   if (buckets->ends != NULL && buckets->entries != NULL) return true;
   tarn__rows_buckets_end(buckets);
   return false;
 }
 
-void tarn__rows_buckets_end(tarn__rows_buckets *buckets) {
+void tarn__rows_buckets_end(tarn__common_rows_buckets *buckets) {
   tarn__host_free_array(buckets->entries, buckets->batch,
-                        sizeof(tarn__rows_entry));
+                        sizeof(tarn__common_rows_entry));
   tarn__host_free_array(buckets->ends, buckets->count + 1, sizeof(uint32_t));
 }
 
 // Calls |found| for each position with something to do; the region behind the
 // last has what is to be cleared. False: a fault.
-static inline bool each(tarn__rows_buckets *b, tarn__rows_share *share,
-                        size_t first, size_t count,
-                        void (*found)(tarn__rows_buckets *b, size_t region,
-                                      size_t row, size_t k)) {
+static inline bool each(tarn__common_rows_buckets *b,
+                        tarn__common_rows_share *share, size_t first,
+                        size_t count,
+                        void (*found)(tarn__common_rows_buckets *b,
+                                      size_t region, size_t row, size_t k)) {
   const tarn_rows rows = *share->plan->rows;
   for (size_t k = 0; k < count; k++) {
     size_t row = 0;
-    tarn__rows_verdict verdict =
+    tarn__common_rows_verdict verdict =
         tarn__rows_admit(share, &rows, first + k, &row);
     if (verdict == TARN__ROWS_STOP) return false;
     if (verdict == TARN__ROWS_TAKE) found(b, row >> b->shift, row, k);
@@ -89,22 +91,22 @@ static inline bool each(tarn__rows_buckets *b, tarn__rows_share *share,
   return true;
 }
 
-static void count_one(tarn__rows_buckets *b, size_t region, size_t row,
+static void count_one(tarn__common_rows_buckets *b, size_t region, size_t row,
                       size_t k) {
   (void)row;
   (void)k;
   b->ends[region]++;
 }
 
-static void put_one(tarn__rows_buckets *b, size_t region, size_t row,
+static void put_one(tarn__common_rows_buckets *b, size_t region, size_t row,
                     size_t k) {
   size_t mask = ((size_t)1 << b->shift) - 1;
   b->entries[b->ends[region]++] =
-      (tarn__rows_entry){(uint32_t)k, (uint32_t)(row & mask)};
+      (tarn__common_rows_entry){(uint32_t)k, (uint32_t)(row & mask)};
 }
 
 // Counts become beginnings, which putting makes ends.
-static void begin_regions(tarn__rows_buckets *b) {
+static void begin_regions(tarn__common_rows_buckets *b) {
   uint32_t begin = 0;
   for (size_t region = 0; region <= b->count; region++) {
     uint32_t count = b->ends[region];
@@ -113,8 +115,8 @@ static void begin_regions(tarn__rows_buckets *b) {
   }
 }
 
-bool tarn__rows_buckets_sort(tarn__rows_buckets *buckets,
-                             tarn__rows_share *share, size_t first,
+bool tarn__rows_buckets_sort(tarn__common_rows_buckets *buckets,
+                             tarn__common_rows_share *share, size_t first,
                              size_t count) {
   memset(buckets->ends, 0, (buckets->count + 1) * sizeof *buckets->ends);
   if (!each(buckets, share, first, count, count_one)) return false;

@@ -33,13 +33,13 @@ static uint32_t shares_of(const tarn__rows_plan *plan) {
   return threads < 2 ? 1 : threads;
 }
 
-static void cut(const tarn__rows_plan *plan, tarn__rows_share *shares,
+static void cut(const tarn__rows_plan *plan, tarn__common_rows_share *shares,
                 uint32_t count) {
   bool gathers = plan->action == TARN__ROWS_GATHER;
   size_t all = plan->rows->index_count;
   for (uint32_t i = 0; i < count; i++) {
-    tarn__rows_share *share = &shares[i];
-    *share = (tarn__rows_share){.plan = plan, .end = all, .of = 1};
+    tarn__common_rows_share *share = &shares[i];
+    *share = (tarn__common_rows_share){.plan = plan, .end = all, .of = 1};
     if (gathers) {
       share->first = all / count * i + (i < all % count ? i : all % count);
       share->end = share->first + all / count + (i < all % count);
@@ -55,19 +55,21 @@ static void work(void *share) {
 }
 
 // The one at the lowest position.
-static tarn__rows_fault first_fault(const tarn__rows_share *shares,
-                                    uint32_t count) {
-  tarn__rows_fault first = {.kind = TARN__ROWS_FINE, .position = SIZE_MAX};
+static tarn__common_rows_fault first_fault(
+    const tarn__common_rows_share *shares, uint32_t count) {
+  tarn__common_rows_fault first = {.kind = TARN__ROWS_FINE,
+                                   .position = SIZE_MAX};
   for (uint32_t i = 0; i < count; i++) {
-    const tarn__rows_fault *fault = &shares[i].fault;
+    const tarn__common_rows_fault *fault = &shares[i].fault;
     if (fault->kind == TARN__ROWS_FINE) continue;
     if (fault->position < first.position) first = *fault;
   }
   return first;
 }
 
-static tarn_status say(const tarn_rows *rows, const tarn__rows_fault *fault,
-                       char *text, size_t text_size) {
+static tarn_status say(const tarn_rows *rows,
+                       const tarn__common_rows_fault *fault, char *text,
+                       size_t text_size) {
   if (fault->kind == TARN__ROWS_FINE) return TARN_OK;
   if (fault->kind == TARN__ROWS_BAD_INDEX) {
     tarn__rows_say_bad(rows, fault->index, fault->position, text, text_size);
@@ -80,7 +82,7 @@ static tarn_status say(const tarn_rows *rows, const tarn__rows_fault *fault,
 
 tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
                               char *text, size_t text_size) {
-  tarn__rows_share shares[TARN__ROWS_THREADS];
+  tarn__common_rows_share shares[TARN__ROWS_THREADS];
   tarn__rows_plan plan = {
       .action = action,
       .rows = rows,
@@ -91,6 +93,6 @@ tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
   uint32_t count = shares_of(&plan);
   cut(&plan, shares, count);
   tarn__rows_on_threads(work, shares, sizeof shares[0], count);
-  tarn__rows_fault fault = first_fault(shares, count);
+  tarn__common_rows_fault fault = first_fault(shares, count);
   return say(rows, &fault, text, text_size);
 }

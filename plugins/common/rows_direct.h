@@ -20,39 +20,39 @@
 
 // --- rows_share.c ----------------------------------------------------------
 
-typedef enum tarn__rows_fault_kind {
+typedef enum tarn__common_rows_fault_kind {
   TARN__ROWS_FINE,
   TARN__ROWS_BAD_INDEX,
   TARN__ROWS_IN_TWO,  // the row lies in two chunks
-} tarn__rows_fault_kind;
+} tarn__common_rows_fault_kind;
 
 // What was wrong first, if anything.
-typedef struct tarn__rows_fault {
-  tarn__rows_fault_kind kind;
+typedef struct tarn__common_rows_fault {
+  tarn__common_rows_fault_kind kind;
   int64_t index;
   size_t position;
-} tarn__rows_fault;
+} tarn__common_rows_fault;
 
 // What one thread does: those of the positions from |first| to |end| whose rows
 // are its own.
-typedef struct tarn__rows_share {
+typedef struct tarn__common_rows_share {
   const tarn__rows_plan *plan;
   size_t first;
   size_t end;
   uint32_t number;  // of |of| shares among which the rows of the table are
   uint32_t of;      // divided; 1: all are its own
-  tarn__rows_fault fault;
-} tarn__rows_share;
+  tarn__common_rows_fault fault;
+} tarn__common_rows_share;
 
 // Does it, and sets |fault|.
-void tarn__rows_share_run(tarn__rows_share *share);
+void tarn__rows_share_run(tarn__common_rows_share *share);
 
-typedef enum tarn__rows_verdict {
+typedef enum tarn__common_rows_verdict {
   TARN__ROWS_TAKE,
   TARN__ROWS_PASS,   // nothing is to be done here
   TARN__ROWS_CLEAR,  // the dense row is to be zero
   TARN__ROWS_STOP,   // |fault| is set
-} tarn__rows_verdict;
+} tarn__common_rows_verdict;
 
 static inline int64_t tarn__rows_index_at(const tarn_rows *rows,
                                           size_t position) {
@@ -69,22 +69,22 @@ static inline int64_t tarn__rows_index_at(const tarn_rows *rows,
 
 // Rows are dealt out by the upper bits of a product, so that those that stand
 // together, as those that are wanted often may, come to different shares.
-static inline bool tarn__rows_is_of(const tarn__rows_share *share, size_t row) {
+static inline bool tarn__rows_is_of(const tarn__common_rows_share *share,
+                                    size_t row) {
   if (share->of == 1) return true;
   uint64_t mixed = ((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
   return (mixed * share->of) >> 32 == share->number;
 }
 
 // What to do with one that is out of range; |fault| is set.
-tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
-                                    size_t position);
+tarn__common_rows_verdict tarn__rows_judge(tarn__common_rows_share *share,
+                                           int64_t index, size_t position);
 
 // What to do with the index at |position|, which becomes |*out|. |rows| are
 // those of the share's plan, or a copy.
-static inline tarn__rows_verdict tarn__rows_admit(tarn__rows_share *share,
-                                                  const tarn_rows *rows,
-                                                  size_t position,
-                                                  size_t *out) {
+static inline tarn__common_rows_verdict tarn__rows_admit(
+    tarn__common_rows_share *share, const tarn_rows *rows, size_t position,
+    size_t *out) {
   int64_t index = tarn__rows_index_at(rows, position);
   *out = (size_t)index;
   if (!tarn__rows_has(rows, index)) {
@@ -97,30 +97,30 @@ static inline tarn__rows_verdict tarn__rows_admit(tarn__rows_share *share,
 
 // A batch of rows to move, by region of the table; within one, in the order of
 // their positions.
-typedef struct tarn__rows_entry {
+typedef struct tarn__common_rows_entry {
   uint32_t position;  // from the first of the batch on
   uint32_t row;       // from the first of its region on
-} tarn__rows_entry;
+} tarn__common_rows_entry;
 
-typedef struct tarn__rows_buckets {
+typedef struct tarn__common_rows_buckets {
   unsigned shift;  // a row is in region row >> shift
   size_t count;    // regions
   size_t batch;    // positions that are sorted at a time, at most
   uint32_t *ends;  // of each region's entries, and of those to clear
-  tarn__rows_entry *entries;
-} tarn__rows_buckets;
+  tarn__common_rows_entry *entries;
+} tarn__common_rows_buckets;
 
 // False if it makes no sense for |share|, or there is no memory; then there is
 // nothing to end.
 //
 // Cost: a quarter of a MiB at most, until it is ended.
-bool tarn__rows_buckets_begin(tarn__rows_buckets *buckets,
-                              const tarn__rows_share *share);
-void tarn__rows_buckets_end(tarn__rows_buckets *buckets);
+bool tarn__rows_buckets_begin(tarn__common_rows_buckets *buckets,
+                              const tarn__common_rows_share *share);
+void tarn__rows_buckets_end(tarn__common_rows_buckets *buckets);
 
 // Sorts |count| positions, at most |batch|, from |first| on. False: a fault.
-bool tarn__rows_buckets_sort(tarn__rows_buckets *buckets,
-                             tarn__rows_share *share, size_t first,
+bool tarn__rows_buckets_sort(tarn__common_rows_buckets *buckets,
+                             tarn__common_rows_share *share, size_t first,
                              size_t count);
 
 // --- rows_direct.c ---------------------------------------------------------

@@ -24,8 +24,8 @@ typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
 
 // What the thread works with.
 typedef struct worker {
-  tarn__rows_share *share;
-  tarn__rows_buckets buckets;
+  tarn__common_rows_share *share;
+  tarn__common_rows_buckets buckets;
   bool can_sort;
   size_t turn;             // the next batch
   uint64_t costs[ORDERS];  // ns of a batch when it was last done so
@@ -56,13 +56,14 @@ static void move_rest(worker *w) {
 
 // --- indices ---------------------------------------------------------------
 
-static void stop(tarn__rows_share *share, tarn__rows_fault_kind kind,
-                 int64_t index, size_t position) {
-  share->fault = (tarn__rows_fault){kind, index, position};
+static void stop(tarn__common_rows_share *share,
+                 tarn__common_rows_fault_kind kind, int64_t index,
+                 size_t position) {
+  share->fault = (tarn__common_rows_fault){kind, index, position};
 }
 
-tarn__rows_verdict tarn__rows_judge(tarn__rows_share *share, int64_t index,
-                                    size_t position) {
+tarn__common_rows_verdict tarn__rows_judge(tarn__common_rows_share *share,
+                                           int64_t index, size_t position) {
   const tarn__rows_plan *plan = share->plan;
   if ((plan->rows->flags & TARN_ROWS_SKIP_BAD) != 0) {
     return plan->action == TARN__ROWS_GATHER ? TARN__ROWS_CLEAR
@@ -78,7 +79,7 @@ static inline unsigned char *dense_at(const tarn_rows *rows, size_t position) {
 }
 
 // Where |row| of |bytes| is; NULL for a fault.
-static inline unsigned char *place(tarn__rows_share *share,
+static inline unsigned char *place(tarn__common_rows_share *share,
                                    const tarn_rows *rows, size_t bytes,
                                    size_t row, size_t position) {
   tarn_addr at = tarn__rows_place(rows, row, bytes);
@@ -86,12 +87,13 @@ static inline unsigned char *place(tarn__rows_share *share,
   return (unsigned char *)(uintptr_t)at;
 }
 
-static inline tarn__rows_verdict find_row(tarn__rows_share *share,
-                                          const tarn_rows *rows, size_t bytes,
-                                          size_t position,
-                                          tarn__rows_pair *out) {
+static inline tarn__common_rows_verdict find_row(tarn__common_rows_share *share,
+                                                 const tarn_rows *rows,
+                                                 size_t bytes, size_t position,
+                                                 tarn__rows_pair *out) {
   size_t row = 0;
-  tarn__rows_verdict verdict = tarn__rows_admit(share, rows, position, &row);
+  tarn__common_rows_verdict verdict =
+      tarn__rows_admit(share, rows, position, &row);
   *out = (tarn__rows_pair){NULL, dense_at(rows, position)};
   if (verdict != TARN__ROWS_TAKE) return verdict;
   if (bytes == 0) return TARN__ROWS_PASS;
@@ -103,12 +105,12 @@ static inline tarn__rows_verdict find_row(tarn__rows_share *share,
 // has a copy of what it asks for each of them, which no pair that is written
 // could have changed.
 static bool find_rows(worker *w, size_t first, size_t count) {
-  tarn__rows_share *share = w->share;
+  tarn__common_rows_share *share = w->share;
   const tarn_rows rows = *share->plan->rows;
   const size_t bytes = share->plan->table_bytes;
   tarn__rows_pair *out = w->pairs + w->count;
   for (size_t i = first; i < first + count; i++) {
-    tarn__rows_verdict verdict = find_row(share, &rows, bytes, i, out);
+    tarn__common_rows_verdict verdict = find_row(share, &rows, bytes, i, out);
     if (verdict == TARN__ROWS_STOP) return false;
     out += verdict != TARN__ROWS_PASS;
   }
@@ -136,10 +138,10 @@ static inline void push(worker *w, unsigned char *table, size_t position) {
 }
 
 static bool move_region(worker *w, size_t region, size_t first, size_t begin) {
-  const tarn__rows_buckets *b = &w->buckets;
+  const tarn__common_rows_buckets *b = &w->buckets;
   const tarn__rows_plan *plan = w->share->plan;
   for (size_t k = begin; k < b->ends[region]; k++) {
-    const tarn__rows_entry *e = &b->entries[k];
+    const tarn__common_rows_entry *e = &b->entries[k];
     size_t row = (region << b->shift) + e->row;
     size_t position = first + e->position;
     unsigned char *table =
@@ -157,7 +159,7 @@ static void clear_rows(worker *w, size_t first, size_t begin, size_t end) {
 }
 
 static bool move_sorted(worker *w, size_t first, size_t count) {
-  const tarn__rows_buckets *b = &w->buckets;
+  const tarn__common_rows_buckets *b = &w->buckets;
   if (!tarn__rows_buckets_sort(&w->buckets, w->share, first, count)) {
     return false;
   }
@@ -189,7 +191,7 @@ static bool move_batch(worker *w, size_t first, size_t count) {
   return fine;
 }
 
-void tarn__rows_share_run(tarn__rows_share *share) {
+void tarn__rows_share_run(tarn__common_rows_share *share) {
   worker w = {.share = share};
   size_t left = share->end - share->first;
   bool fine = true;

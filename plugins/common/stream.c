@@ -7,7 +7,7 @@ bool tarn__queue_is_stream(const struct C_Device_st *device,
          !tarn__queue_is_stale(&stream->entry);
 }
 
-C_Status tarn__queue_create_stream(const tarn__queue_home *home,
+C_Status tarn__queue_create_stream(const tarn__common_queue_home *home,
                                    C_Stream *stream) {
   if (stream == NULL) return tarn__wordless(C_ERROR);
   *stream = NULL;
@@ -41,7 +41,7 @@ C_Status tarn__queue_query_stream(const C_Device device, C_Stream stream) {
   return idle ? outcome(stream) : C_WARNING;
 }
 
-static void run_callback(const tarn__queue_op *op) {
+static void run_callback(const tarn__common_queue_op *op) {
   C_Stream stream = op->call.stream;
   struct C_Device_st device = {.id = stream->entry.home->id};
   C_Status status = outcome(stream);
@@ -54,7 +54,7 @@ C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
                                   C_Callback callback, void *user_data) {
   if (!tarn__queue_is_stream(device, stream) || callback == NULL)
     return tarn__wordless(C_ERROR);
-  tarn__queue_op op = {
+  tarn__common_queue_op op = {
       .run = run_callback,
       .call = {callback, user_data, stream},
   };
@@ -71,8 +71,8 @@ C_Status tarn__queue_synchronize_stream(const C_Device device,
 // One stream after the other, each held, with no lock held: a callback that is
 // waited for may create and destroy streams itself. Streams that are younger
 // than the call are not waited for.
-C_Status tarn__queue_synchronize_device(const tarn__queue_home *home,
-                                        tarn__text *text) {
+C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
+                                        tarn__common_text *text) {
   if (home == NULL) return tarn__wordless(C_ERROR);
   C_Status status = C_SUCCESS;
   uint64_t newest = tarn__queue_newest();
@@ -91,15 +91,15 @@ C_Status tarn__queue_synchronize_device(const tarn__queue_home *home,
   return status;
 }
 
-static void destroy_streams(const tarn__queue_home *home) {
-  tarn__queue_entry *entry = NULL;
+static void destroy_streams(const tarn__common_queue_home *home) {
+  tarn__common_queue_entry *entry = NULL;
   while ((entry = tarn__queue_any(TARN__QUEUE_STREAM, home)) != NULL) {
     tarn__queue_delist(entry);
     tarn__queue_stream_close(tarn_list_entry(entry, struct C_Stream_st, entry));
   }
 }
 
-void tarn__queue_destroy_all(const tarn__queue_home *home) {
+void tarn__queue_destroy_all(const tarn__common_queue_home *home) {
   destroy_streams(home);
   tarn__queue_destroy_events(home);
 }

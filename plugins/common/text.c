@@ -11,7 +11,7 @@ C_Status tarn__wordless(C_Status status) {
   return status;
 }
 
-tarn_status tarn__text_fail(tarn__text *text, tarn_status status,
+tarn_status tarn__text_fail(tarn__common_text *text, tarn_status status,
                             const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -21,12 +21,12 @@ tarn_status tarn__text_fail(tarn__text *text, tarn_status status,
   return status;
 }
 
-void tarn__text_set(tarn__text *text, const char *line) {
+void tarn__text_set(tarn__common_text *text, const char *line) {
   tarn__text_copy(line, text->line, sizeof text->line);
   text->wordless = tarn__text_wordless;
 }
 
-const char *tarn__text_line(const tarn__text *text) {
+const char *tarn__text_line(const tarn__common_text *text) {
   return text->wordless == tarn__text_wordless ? text->line : "";
 }
 

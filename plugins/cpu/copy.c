@@ -28,7 +28,7 @@ C_Status tarn__cpu_copy_p2p(const C_Device dst_device,
   return tarn__cpu_copy(dst_device, dst, src, size);
 }
 
-static void run_copy(const tarn__queue_op *op) {
+static void run_copy(const tarn__common_queue_op *op) {
   memcpy(op->copy.dst, op->copy.src, op->copy.size);
 }
 
@@ -37,7 +37,7 @@ C_Status tarn__cpu_async_copy(const C_Device device, C_Stream stream, void *dst,
   if (!tarn__queue_is_stream(device, stream) || !is_copy(dst, src, size)) {
     return tarn__wordless(C_ERROR);
   }
-  tarn__queue_op op = {
+  tarn__common_queue_op op = {
       .run = run_copy,
       .brief = size <= TARN__CPU_BRIEF_SIZE,
       .copy = {dst, src, size},

@@ -68,7 +68,7 @@ C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,
 // extension.c
 
 // Why the last call of the extension that failed on this thread did.
-extern _Thread_local tarn__text tarn__cpu_text;
+extern _Thread_local tarn__common_text tarn__cpu_text;
 #define tarn__cpu_fail(...) tarn__text_fail(&tarn__cpu_text, __VA_ARGS__)
 
 // TARN_E_INVALID unless |id| is the device's.

@@ -5,7 +5,7 @@
 
 #include "cpu.h"
 
-_Thread_local tarn__text tarn__cpu_text;
+_Thread_local tarn__common_text tarn__cpu_text;
 
 tarn_status tarn__cpu_check_id(int id) {
   if (id == 0) return TARN_OK;

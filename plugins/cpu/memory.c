@@ -117,7 +117,7 @@ tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
   return status == TARN_OK ? take_block(size, BLOCK_ALIGN, out_addr) : status;
 }
 
-static void run_give(const tarn__queue_op *op) {
+static void run_give(const tarn__common_queue_op *op) {
   give(op->copy.dst, op->copy.size);
 }
 
@@ -128,7 +128,7 @@ tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
   if (addr == 0 || size == 0) {
     return tarn__cpu_fail(TARN_E_INVALID, "no block to give back");
   }
-  tarn__queue_op op = {
+  tarn__common_queue_op op = {
       .run = run_give,
       .brief = true,
       .copy = {.dst = (void *)(uintptr_t)addr, .size = size},

@@ -9,7 +9,7 @@
 static const size_t MIN_CHUNK = 256;  // what memory.c aligns to, or a multiple
 static const size_t POOL_GROWTH = (size_t)64 << 20;
 
-static const tarn__queue_home home = {.id = 0};
+static const tarn__common_queue_home home = {.id = 0};
 
 // --- the device ------------------------------------------------------------
 
@@ -51,7 +51,8 @@ static C_Status get_device_list(size_t *ids) {
   return C_SUCCESS;
 }
 
-static const tarn__queue_home *home_of(const struct C_Device_st *device) {
+static const tarn__common_queue_home *home_of(
+    const struct C_Device_st *device) {
   return tarn__cpu_is_device(device) ? &home : NULL;
 }
 

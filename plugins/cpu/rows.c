@@ -14,12 +14,12 @@ typedef struct task {
   C_Stream stream;
 } task;
 
-_Static_assert(sizeof(task) <= sizeof((tarn__queue_op){0}.words),
+_Static_assert(sizeof(task) <= sizeof((tarn__common_queue_op){0}.words),
                "a task is an operation's context");
 
-static void run_task(const tarn__queue_op *op) {
+static void run_task(const tarn__common_queue_op *op) {
   task t;
-  tarn__text why;
+  tarn__common_text why;
   memcpy(&t, op->words, sizeof t);
   if (tarn__rows_run(t.action, t.rows, NULL, NULL, why.line, sizeof why.line) !=
       TARN_OK) {
@@ -42,7 +42,7 @@ static tarn_status no_memory(void) {
 
 static tarn_status queue_task(tarn__rows_action action, const tarn_rows *rows,
                               C_Stream stream) {
-  tarn__queue_op op = {.run = run_task, .brief = is_brief(rows)};
+  tarn__common_queue_op op = {.run = run_task, .brief = is_brief(rows)};
   tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
   if (copy == NULL) return no_memory();
   task t = {action, copy, stream};
@@ -63,7 +63,7 @@ static tarn_status move_rows(tarn__rows_action action, int id, C_Stream stream,
                           (unsigned)rows->flags);
   }
   if (stream != NULL) return queue_task(action, rows, stream);
-  tarn__text why;
+  tarn__common_text why;
   status = tarn__rows_run(action, rows, NULL, NULL, why.line, sizeof why.line);
   if (status == TARN_OK) return status;
   return tarn__cpu_fail(status, "%s", why.line);

@@ -75,7 +75,7 @@ typedef struct farewell {
   uint64_t serial;
 } farewell;
 
-static void run_farewell(const tarn__queue_op *op) {
+static void run_farewell(const tarn__common_queue_op *op) {
   farewell f;
   memcpy(&f, op->words, sizeof f);
   tarn__sim_give_block(f.device, f.address, f.serial);
@@ -102,7 +102,7 @@ static void unmark(tarn__sim_device *device, uint64_t address) {
 }
 
 static tarn_status queue_farewell(C_Stream stream, const farewell *f) {
-  tarn__queue_op op = {.run = run_farewell, .brief = true};
+  tarn__common_queue_op op = {.run = run_farewell, .brief = true};
   memcpy(op.words, f, sizeof *f);
   if (tarn__queue_submit(stream, &op) == C_SUCCESS) return TARN_OK;
   unmark(f->device, f->address);

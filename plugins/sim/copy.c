@@ -20,7 +20,7 @@ typedef struct transfer {
   tarn__sim_call call;
 } transfer;
 
-_Static_assert(sizeof(transfer) <= sizeof((tarn__queue_op){0}.words),
+_Static_assert(sizeof(transfer) <= sizeof((tarn__common_queue_op){0}.words),
                "a transfer is an operation's context");
 
 // --- one transfer ----------------------------------------------------------
@@ -135,7 +135,7 @@ static C_Status move(const transfer *t, const route *r) {
   return tarn__sim_is_slow() ? move_slowly(t, r) : move_bytes(t, r);
 }
 
-static void run_transfer(const tarn__queue_op *op) {
+static void run_transfer(const tarn__common_queue_op *op) {
   transfer t;
   route r = {.to = {NULL, 0}};
   memcpy(&t, op->words, sizeof t);
@@ -149,7 +149,7 @@ static void run_transfer(const tarn__queue_op *op) {
 }
 
 static C_Status queue_transfer(const transfer *t) {
-  tarn__queue_op op = {
+  tarn__common_queue_op op = {
       .run = run_transfer,
       .brief = t->size <= BRIEF_SIZE && !tarn__sim_is_slow(),
   };

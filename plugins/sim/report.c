@@ -17,7 +17,7 @@ static struct {
   char path[TARN__SIM_PATH_SIZE];
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Thread_local tarn__text tarn__sim_text;
+_Thread_local tarn__common_text tarn__sim_text;
 
 static void lock_report(void) {
   pthread_mutex_lock(&report.lock);

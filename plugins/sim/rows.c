@@ -21,7 +21,7 @@ typedef struct job {
   tarn__sim_call call;
 } job;
 
-_Static_assert(sizeof(job) <= sizeof((tarn__queue_op){0}.words),
+_Static_assert(sizeof(job) <= sizeof((tarn__common_queue_op){0}.words),
                "a job is an operation's context");
 
 static tarn__rows_action action_of(tarn__sim_call call) {
@@ -32,7 +32,7 @@ static tarn__rows_action action_of(tarn__sim_call call) {
 
 // --- what the device reaches -----------------------------------------------
 
-// Context of tarn__rows_reach.
+// Context of tarn__common_rows_reach.
 typedef struct view {
   tarn__sim_device *device;
   tarn__sim_call call;
@@ -153,7 +153,7 @@ static tarn_status run(const job *j) {
   return status;
 }
 
-static void run_queued(const tarn__queue_op *op) {
+static void run_queued(const tarn__common_queue_op *op) {
   job j;
   memcpy(&j, op->words, sizeof j);
   if (run(&j) != TARN_OK) {
@@ -162,7 +162,7 @@ static void run_queued(const tarn__queue_op *op) {
 }
 
 static tarn_status queue(job *j, const tarn_rows *rows) {
-  tarn__queue_op op = {.run = run_queued};
+  tarn__common_queue_op op = {.run = run_queued};
   tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
   if (copy != NULL) {
     op.owned = copy;

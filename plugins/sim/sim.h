@@ -165,7 +165,7 @@ TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
 void tarn__sim_report_to(const char *path);
 
 // Why the last call of this thread that failed did.
-extern _Thread_local tarn__text tarn__sim_text;
+extern _Thread_local tarn__common_text tarn__sim_text;
 
 // Adds a line, which also goes to the log and is the thread's text. Returns
 // C_ERROR.
@@ -190,7 +190,7 @@ typedef struct tarn__sim_freed {
 enum { TARN__SIM_FREED_KEPT = 256 };
 
 typedef struct tarn__sim_device {
-  tarn__queue_home home;
+  tarn__common_queue_home home;
   atomic_bool ready;      // between init_device and deinit_device
   unsigned char *window;  // its addresses: nothing is there
   size_t window_size;     // of its two parts, for blocks and for ranges

@@ -19,11 +19,11 @@ _Static_assert((TARN_COMM_MOST_RANKS + 1) * sizeof(mark) <= 4096,
                "the marks of a stream fit into the smallest slot");
 
 // The |i|-th rank behind |rank|, 1 being the next.
-static size_t behind(const tarn__local *local, size_t rank, size_t i) {
+static size_t behind(const tarn__comm_local *local, size_t rank, size_t i) {
   return (rank + i) % local->size;
 }
 
-static void tell_marks(tarn__local *local, const size_t *send_sizes) {
+static void tell_marks(tarn__comm_local *local, const size_t *send_sizes) {
   unsigned char *slot = tarn__local_slot(local);
   mark end = 0;
   for (size_t i = 1; i < local->size; i++) {
@@ -34,7 +34,7 @@ static void tell_marks(tarn__local *local, const size_t *send_sizes) {
   memcpy(slot + local->size * sizeof end, &end, sizeof end);
 }
 
-static mark mark_of(const tarn__local *local, size_t rank, size_t index) {
+static mark mark_of(const tarn__comm_local *local, size_t rank, size_t index) {
   mark value = 0;
   memcpy(&value, tarn__local_slot_of(local, rank) + index * sizeof value,
          sizeof value);
@@ -51,7 +51,7 @@ typedef struct agreed {
 // below the one before, the last is the length, and what this rank sends to
 // others or receives is as was agreed. Every rank looks at its own marks too,
 // so that whatever stands there, some rank that is in order finds out.
-static bool read_marks(const tarn__local *local, size_t rank,
+static bool read_marks(const tarn__comm_local *local, size_t rank,
                        const agreed *sizes, mark *out_end, mark *out_length) {
   mark before = 0;
   for (size_t i = 1; i < local->size; i++) {
@@ -69,7 +69,7 @@ static bool read_marks(const tarn__local *local, size_t rank,
 }
 
 // |ends[r]|: where in the stream of rank r the bytes for this rank end.
-static tarn_status read_all_marks(tarn__local *local, const agreed *sizes,
+static tarn_status read_all_marks(tarn__comm_local *local, const agreed *sizes,
                                   mark *ends, mark *out_longest) {
   *out_longest = 0;
   for (size_t rank = 0; rank < local->size; rank++) {
@@ -91,7 +91,7 @@ static bool meet(mark window, size_t slot, mark *io_begin, mark *io_end) {
   return *io_begin < *io_end;
 }
 
-static void put_window(tarn__local *local, mark window, const void *send,
+static void put_window(tarn__comm_local *local, mark window, const void *send,
                        const size_t *sizes, const size_t *offsets) {
   unsigned char *slot = tarn__local_slot(local);
   mark first = 0;
@@ -108,7 +108,7 @@ static void put_window(tarn__local *local, mark window, const void *send,
   }
 }
 
-static void take_window(tarn__local *local, mark window, void *receive,
+static void take_window(tarn__comm_local *local, mark window, void *receive,
                         const size_t *sizes, const size_t *offsets,
                         const mark *ends) {
   for (size_t rank = 0; rank < local->size; rank++) {
@@ -127,7 +127,7 @@ tarn_status tarn__local_alltoallv(void *self, const void *send,
                                   const size_t *send_offsets, void *receive,
                                   const size_t *receive_sizes,
                                   const size_t *receive_offsets) {
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   const agreed sizes = {send_sizes, receive_sizes};
   mark ends[TARN_COMM_MOST_RANKS] = {0};
   mark longest = 0;

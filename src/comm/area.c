@@ -18,7 +18,7 @@
 #define AREA_NAME "tarn:comm"
 
 enum {
-  VERSION = 2,  // of what stands here, and of tarn__card in comm/comm.h
+  VERSION = 2,  // of what stands here, and of tarn__comm_header in comm/comm.h
   MOST_SLOT = 256 << 10,
   MOST_SLOTS = 8 << 20,  // bytes of all slots
 };
@@ -36,7 +36,7 @@ static size_t slot_of(size_t ranks) {
 
 static size_t front_of(size_t ranks) {
   size_t page = tarn__os_page();
-  size_t front = sizeof(tarn__area_head) + ranks * sizeof(tarn__seat);
+  size_t front = sizeof(tarn__comm_area_head) + ranks * sizeof(tarn__comm_slot);
   return (front + page - 1) / page * page;
 }
 
@@ -44,7 +44,7 @@ static size_t bytes_of(size_t ranks) {
   return front_of(ranks) + 2 * slot_of(ranks) * ranks;
 }
 
-static tarn_status map(int fd, size_t ranks, tarn__area *out_area) {
+static tarn_status map(int fd, size_t ranks, tarn__comm_area *out_area) {
   size_t front = front_of(ranks);
   size_t slot = slot_of(ranks);
   size_t bytes = bytes_of(ranks);
@@ -53,9 +53,9 @@ static tarn_status map(int fd, size_t ranks, tarn__area *out_area) {
     return tarn__fail(TARN_E_IO, "comm: shared memory cannot be mapped: %s",
                       strerror(errno));
   }
-  *out_area = (tarn__area){
-      .head = (tarn__area_head *)(void *)base,
-      .seats = (tarn__seat *)(void *)(base + sizeof(tarn__area_head)),
+  *out_area = (tarn__comm_area){
+      .head = (tarn__comm_area_head *)(void *)base,
+      .seats = (tarn__comm_slot *)(void *)(base + sizeof(tarn__comm_area_head)),
       .slots = base + front,
       .bytes = bytes,
       .ranks = ranks,
@@ -64,8 +64,8 @@ static tarn_status map(int fd, size_t ranks, tarn__area *out_area) {
   return TARN_OK;
 }
 
-static tarn_status set_up(tarn__area *area) {
-  tarn__area_head *head = area->head;
+static tarn_status set_up(tarn__comm_area *area) {
+  tarn__comm_area_head *head = area->head;
   if (!tarn__os_random(head->token, sizeof head->token)) {
     return tarn__fail(TARN_E_IO, "comm: no random bytes: %s", strerror(errno));
   }
@@ -78,9 +78,10 @@ static tarn_status set_up(tarn__area *area) {
   return TARN_OK;
 }
 
-tarn_status tarn__area_create(size_t ranks, int *out_fd, tarn__area *out_area) {
+tarn_status tarn__area_create(size_t ranks, int *out_fd,
+                              tarn__comm_area *out_area) {
   size_t bytes = bytes_of(ranks);
-  *out_area = (tarn__area){0};
+  *out_area = (tarn__comm_area){0};
   *out_fd = tarn__os_shared_file(AREA_NAME, bytes);
   if (*out_fd < 0) {
     return tarn__fail(TARN_E_IO, "comm: no shared memory of %zu bytes: %s",
@@ -95,8 +96,8 @@ tarn_status tarn__area_create(size_t ranks, int *out_fd, tarn__area *out_area) {
   return status;
 }
 
-static bool is_set_up(const tarn__area *area) {
-  const tarn__area_head *head = area->head;
+static bool is_set_up(const tarn__comm_area *area) {
+  const tarn__comm_area_head *head = area->head;
   return head->version == VERSION && head->ranks == area->ranks &&
          head->slot == area->slot;
 }
@@ -105,8 +106,8 @@ bool tarn__area_is_behind(int fd, size_t ranks) {
   return tarn__os_is_memory_file(fd, AREA_NAME, bytes_of(ranks));
 }
 
-tarn_status tarn__area_map(int fd, size_t ranks, tarn__area *out_area) {
-  *out_area = (tarn__area){0};
+tarn_status tarn__area_map(int fd, size_t ranks, tarn__comm_area *out_area) {
+  *out_area = (tarn__comm_area){0};
   if (!tarn__area_is_behind(fd, ranks)) {
     return tarn__fail(TARN_E_INVALID,
                       "comm: descriptor %d is no memory of %zu ranks", fd,
@@ -121,14 +122,14 @@ tarn_status tarn__area_map(int fd, size_t ranks, tarn__area *out_area) {
                     fd, ranks);
 }
 
-void tarn__area_unmap(tarn__area *area) {
+void tarn__area_unmap(tarn__comm_area *area) {
   if (area->head != NULL) tarn__os_unmap(area->head, area->bytes);
-  *area = (tarn__area){0};
+  *area = (tarn__comm_area){0};
 }
 
 // --- arrivals --------------------------------------------------------------
 
-static void wake(tarn__area *area) {
+static void wake(tarn__comm_area *area) {
   if (atomic_load(&area->head->sleepers) != 0) {
     tarn__os_wake_all(&area->head->bell);
   }
@@ -137,14 +138,14 @@ static void wake(tarn__area *area) {
 // The last to arrive rings. No other can have rung for a later round: this rank
 // has to arrive in it first. Where one died before it was counted, nobody rings
 // any more.
-static void ring_if_last(tarn__area *area, uint64_t round) {
+static void ring_if_last(tarn__comm_area *area, uint64_t round) {
   uint64_t count = atomic_fetch_add(&area->head->count, 1) + 1;
   if (count != round * area->ranks) return;
   atomic_store(&area->head->bell, (unsigned)round);
   wake(area);
 }
 
-bool tarn__area_arrive(tarn__area *area, size_t rank, uint64_t round) {
+bool tarn__area_arrive(tarn__comm_area *area, size_t rank, uint64_t round) {
   unsigned before = 2 * (unsigned)(round - 1);
   if (!atomic_compare_exchange_strong(&area->seats[rank].arrived, &before,
                                       before + 2)) {
@@ -154,15 +155,15 @@ bool tarn__area_arrive(tarn__area *area, size_t rank, uint64_t round) {
   return true;
 }
 
-bool tarn__area_all_arrived(const tarn__area *area, uint64_t round) {
+bool tarn__area_all_arrived(const tarn__comm_area *area, uint64_t round) {
   for (size_t rank = 0; rank < area->ranks; rank++) {
     if (!tarn__area_has_arrived(area, rank, round)) return false;
   }
   return true;
 }
 
-void tarn__area_sleep(tarn__area *area, uint64_t round, uint64_t ns) {
-  tarn__area_head *head = area->head;
+void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns) {
+  tarn__comm_area_head *head = area->head;
   atomic_fetch_add(&head->sleepers, 1);
   unsigned bell = atomic_load(&head->bell);
   if (!tarn__area_has_rung(area, round) && !tarn__area_is_broken(area)) {
@@ -177,13 +178,13 @@ void tarn__area_sleep(tarn__area *area, uint64_t round, uint64_t ns) {
 enum { RANK_SHIFT = 8, MS_SHIFT = 24 };
 static const uint64_t MOST_MS = (UINT64_C(1) << 40) - 1;
 
-static uint64_t note_of(tarn__breakage why, size_t rank, uint64_t ms) {
+static uint64_t note_of(tarn__comm_breakage why, size_t rank, uint64_t ms) {
   if (ms > MOST_MS) ms = MOST_MS;
   return (uint64_t)why | (uint64_t)rank << RANK_SHIFT | ms << MS_SHIFT;
 }
 
-void tarn__area_break(tarn__area *area, tarn__breakage why, size_t rank,
-                      uint64_t ms) {
+void tarn__area_break(tarn__comm_area *area, tarn__comm_breakage why,
+                      size_t rank, uint64_t ms) {
   unsigned long long whole = 0;
   atomic_compare_exchange_strong(&area->head->broken, &whole,
                                  note_of(why, rank, ms));
@@ -191,16 +192,16 @@ void tarn__area_break(tarn__area *area, tarn__breakage why, size_t rank,
   tarn__os_wake_all(&area->head->bell);
 }
 
-void tarn__area_freeze(tarn__area *area) {
+void tarn__area_freeze(tarn__comm_area *area) {
   for (size_t rank = 0; rank < area->ranks; rank++) {
     atomic_fetch_or(&area->seats[rank].arrived, 1);
   }
 }
 
-tarn_status tarn__area_fail(const tarn__area *area) {
+tarn_status tarn__area_fail(const tarn__comm_area *area) {
   uint64_t note = atomic_load(&area->head->broken);
   size_t rank = (note >> RANK_SHIFT) & 0xffff;
-  switch ((tarn__breakage)(note & 0xff)) {
+  switch ((tarn__comm_breakage)(note & 0xff)) {
     case TARN__LEFT:
       return tarn__fail(TARN_E_PEER_LOST,
                         "comm: rank %zu has left the communicator", rank);
@@ -227,12 +228,12 @@ tarn_status tarn__area_fail(const tarn__area *area) {
 
 // --- coming and going ------------------------------------------------------
 
-bool tarn__area_take(tarn__area *area, size_t rank) {
+bool tarn__area_take(tarn__comm_area *area, size_t rank) {
   unsigned free = 0;
   return atomic_compare_exchange_strong(&area->seats[rank].taken, &free, 1);
 }
 
-void tarn__area_leave(tarn__area *area, size_t rank) {
+void tarn__area_leave(tarn__comm_area *area, size_t rank) {
   atomic_store(&area->seats[rank].left, 1);
   wake(area);
 }

@@ -25,24 +25,24 @@
 enum { TARN__TOKEN = 16 };  // bytes that name an area, and nobody can guess
 
 // Why an area is broken.
-typedef enum tarn__breakage {
+typedef enum tarn__comm_breakage {
   TARN__WHOLE,
   TARN__ENDED,    // a rank's process has ended
   TARN__LEFT,     // it has left the communicator
   TARN__ABSENT,   // it has ended, or given up, before it had come
   TARN__LATE,     // it has not come in time
   TARN__GARBLED,  // what stands in its slot is no message
-} tarn__breakage;
+} tarn__comm_breakage;
 
-typedef struct tarn__seat {
+typedef struct tarn__comm_slot {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
   atomic_uint taken;                 // somebody is this rank
   atomic_uint left;                  // and has gone
   int32_t receive;  // ends of its inbox: numbers at the process
   int32_t send;     // that made the rendezvous; else -1
-} tarn__seat;
+} tarn__comm_slot;
 
-typedef struct tarn__area_head {
+typedef struct tarn__comm_area_head {
   _Alignas(64) atomic_uint bell;      // the last round in which all arrived
   atomic_uint sleepers;               // who may sleep on it
   _Alignas(64) atomic_ullong count;   // arrivals of all ranks
@@ -51,23 +51,23 @@ typedef struct tarn__area_head {
   uint32_t version;
   uint32_t ranks;
   unsigned char token[TARN__TOKEN];
-} tarn__area_head;
+} tarn__comm_area_head;
 
 // One rank's view of it.
-typedef struct tarn__area {
-  tarn__area_head *head;  // NULL: none
-  tarn__seat *seats;
+typedef struct tarn__comm_area {
+  tarn__comm_area_head *head;  // NULL: none
+  tarn__comm_slot *seats;
   unsigned char *slots;
   size_t bytes;  // mapped
   size_t ranks;
   size_t slot;
-} tarn__area;
+} tarn__comm_area;
 
 // Makes an area for |ranks| ranks, and maps it; |*out_fd| is for the others.
 //
 // TARN_E_IO  the system has no memory, or no descriptor left for it.
 TARN_MUST_CHECK tarn_status tarn__area_create(size_t ranks, int *out_fd,
-                                              tarn__area *out_area);
+                                              tarn__comm_area *out_area);
 
 // Whether |fd| is memory of an area for |ranks| ranks, of whatever version.
 bool tarn__area_is_behind(int fd, size_t ranks);
@@ -77,66 +77,68 @@ bool tarn__area_is_behind(int fd, size_t ranks);
 // TARN_E_INVALID  it is none of |ranks| ranks.
 // TARN_E_IO       it cannot be mapped.
 TARN_MUST_CHECK tarn_status tarn__area_map(int fd, size_t ranks,
-                                           tarn__area *out_area);
+                                           tarn__comm_area *out_area);
 
-void tarn__area_unmap(tarn__area *area);
+void tarn__area_unmap(tarn__comm_area *area);
 
 // The slot of |rank| in round |round|.
-static inline unsigned char *tarn__area_slot(const tarn__area *area,
+static inline unsigned char *tarn__area_slot(const tarn__comm_area *area,
                                              size_t rank, uint64_t round) {
   return area->slots + (2 * rank + (round & 1)) * area->slot;
 }
 
 // Arrives in |round|, the one behind that in which |rank| was last. False if it
 // is broken: then the rank has not arrived, and never will.
-TARN_MUST_CHECK bool tarn__area_arrive(tarn__area *area, size_t rank,
+TARN_MUST_CHECK bool tarn__area_arrive(tarn__comm_area *area, size_t rank,
                                        uint64_t round);
 
 // Whether |rank| has arrived in |round|.
-static inline bool tarn__area_has_arrived(const tarn__area *area, size_t rank,
-                                          uint64_t round) {
+static inline bool tarn__area_has_arrived(const tarn__comm_area *area,
+                                          size_t rank, uint64_t round) {
   uint32_t arrived =
       atomic_load_explicit(&area->seats[rank].arrived, memory_order_acquire);
   return (int32_t)((arrived & ~1u) - 2 * (uint32_t)round) >= 0;
 }
 
 // Whether all have, as far as the bell tells: cheap, and seldom late.
-static inline bool tarn__area_has_rung(const tarn__area *area, uint64_t round) {
+static inline bool tarn__area_has_rung(const tarn__comm_area *area,
+                                       uint64_t round) {
   uint32_t bell = atomic_load_explicit(&area->head->bell, memory_order_acquire);
   return (int32_t)(2 * (bell - (uint32_t)round)) >= 0;
 }
 
 // Whether all have.
-bool tarn__area_all_arrived(const tarn__area *area, uint64_t round);
+bool tarn__area_all_arrived(const tarn__comm_area *area, uint64_t round);
 
 // Sleeps until the bell rings, for at most |ns|; |round| has not yet rung.
-void tarn__area_sleep(tarn__area *area, uint64_t round, uint64_t ns);
+void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns);
 
 // Breaks it, unless it is broken already, and wakes all. |ms|: how long a rank
 // that is late was waited for.
-void tarn__area_break(tarn__area *area, tarn__breakage why, size_t rank,
-                      uint64_t ms);
+void tarn__area_break(tarn__comm_area *area, tarn__comm_breakage why,
+                      size_t rank, uint64_t ms);
 
-static inline bool tarn__area_is_broken(const tarn__area *area) {
+static inline bool tarn__area_is_broken(const tarn__comm_area *area) {
   return atomic_load_explicit(&area->head->broken, memory_order_acquire) != 0;
 }
 
 // After it was broken: no rank arrives any more when this returns.
-void tarn__area_freeze(tarn__area *area);
+void tarn__area_freeze(tarn__comm_area *area);
 
 // The status of what broke it, with its text.
-tarn_status tarn__area_fail(const tarn__area *area);
+tarn_status tarn__area_fail(const tarn__comm_area *area);
 
 // Whether |rank| has left.
-static inline bool tarn__area_has_left(const tarn__area *area, size_t rank) {
+static inline bool tarn__area_has_left(const tarn__comm_area *area,
+                                       size_t rank) {
   return atomic_load_explicit(&area->seats[rank].left, memory_order_acquire) !=
          0;
 }
 
 // Notes that |rank| leaves, and wakes those who wait for it.
-void tarn__area_leave(tarn__area *area, size_t rank);
+void tarn__area_leave(tarn__comm_area *area, size_t rank);
 
 // Takes the place of |rank|; false if it is taken.
-TARN_MUST_CHECK bool tarn__area_take(tarn__area *area, size_t rank);
+TARN_MUST_CHECK bool tarn__area_take(tarn__comm_area *area, size_t rank);
 
 #endif  // TARN_COMM_AREA_H_

@@ -130,11 +130,11 @@ static tarn_status meet(const record *all, uint64_t timeout_ms, size_t rank,
   record first = all[0];
   first.path[sizeof first.path - 1] = '\0';
   first.job[sizeof first.job - 1] = '\0';
-  const tarn__party party = {.path = first.path,
-                             .job = first.job,
-                             .rank = rank,
-                             .size = size,
-                             .timeout_ms = timeout_ms};
+  const tarn__comm_group party = {.path = first.path,
+                                  .job = first.job,
+                                  .rank = rank,
+                                  .size = size,
+                                  .timeout_ms = timeout_ms};
   return tarn__party_meet(&party, out_comm);
 }
 

@@ -11,7 +11,7 @@
 
 // --- at the door -----------------------------------------------------------
 
-static tarn_status tell_late(const tarn__party *party) {
+static tarn_status tell_late(const tarn__comm_group *party) {
   return tarn__fail(TARN_E_TIMEOUT,
                     "tarn_comm_meet: rank %zu was not let in at '%s' within "
                     "%" PRIu64
@@ -20,10 +20,10 @@ static tarn_status tell_late(const tarn__party *party) {
                     party->rank, party->path, party->timeout_ms);
 }
 
-static tarn_status go_in(const tarn__party *party, tarn__door *door,
-                         tarn__wait *wait, bool *out_again,
-                         tarn_comm **out_comm) {
-  tarn__entry entry = TARN__LATER;
+static tarn_status go_in(const tarn__comm_group *party,
+                         tarn__comm_listener *door, tarn__comm_wait *wait,
+                         bool *out_again, tarn_comm **out_comm) {
+  tarn__comm_entry entry = TARN__LATER;
   int fd = -1;
   tarn_status status = tarn__door_try(door, party->size, &entry, &fd);
   *out_again = status == TARN_OK && entry == TARN__LATER;
@@ -32,10 +32,10 @@ static tarn_status go_in(const tarn__party *party, tarn__door *door,
   return tarn__guest(party, door, fd, wait, out_again, out_comm);
 }
 
-static tarn_status meet(const tarn__party *party, tarn__door *door,
-                        tarn_comm **out_comm) {
+static tarn_status meet(const tarn__comm_group *party,
+                        tarn__comm_listener *door, tarn_comm **out_comm) {
   static const uint64_t while_ns = 500000;
-  tarn__wait wait = tarn__wait_begin(party->timeout_ms);
+  tarn__comm_wait wait = tarn__wait_begin(party->timeout_ms);
   for (;;) {
     bool again = false;
     uint64_t left = tarn__wait_left(&wait);
@@ -46,8 +46,9 @@ static tarn_status meet(const tarn__party *party, tarn__door *door,
   }
 }
 
-tarn_status tarn__party_meet(const tarn__party *party, tarn_comm **out_comm) {
-  tarn__door door;
+tarn_status tarn__party_meet(const tarn__comm_group *party,
+                             tarn_comm **out_comm) {
+  tarn__comm_listener door;
   tarn_status status = tarn__door_find(party->path, &door);
   if (status != TARN_OK) return status;
   status = meet(party, &door, out_comm);
@@ -80,11 +81,11 @@ tarn_status tarn_comm_meet(const char *path, size_t rank, size_t size,
   }
   tarn_status status = tarn__comm_options(options, 0, &known);
   if (status != TARN_OK) return status;
-  const tarn__party party = {.path = path,
-                             .job = known.job == NULL ? "" : known.job,
-                             .rank = rank,
-                             .size = size,
-                             .timeout_ms = known.timeout_ms};
+  const tarn__comm_group party = {.path = path,
+                                  .job = known.job == NULL ? "" : known.job,
+                                  .rank = rank,
+                                  .size = size,
+                                  .timeout_ms = known.timeout_ms};
   status = check_job(party.job);
   return status == TARN_OK ? tarn__party_meet(&party, out_comm) : status;
 }

@@ -243,7 +243,7 @@ static tarn_status check_same(const void *data, size_t size, const char *what) {
 }
 
 static size_t find_other(const tarn_comm *comm, size_t size) {
-  const tarn__card *cards = comm->cards;
+  const tarn__comm_header *cards = comm->cards;
   size_t rank = 1;
   while (rank < comm->size &&
          memcmp(cards[0].bytes, cards[rank].bytes, size) == 0)
@@ -252,7 +252,7 @@ static size_t find_other(const tarn_comm *comm, size_t size) {
 }
 
 static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
-  tarn__half_text texts[2];
+  tarn__comm_half_text texts[2];
   tarn_status status = tarn__comm_hear_both(comm, rank, what, texts);
   if (status != TARN_OK) return status;
   return tarn__fail(TARN_E_INVALID,

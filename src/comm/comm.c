@@ -82,7 +82,7 @@ void tarn__comm_release(tarn_comm *comm) {
   comm->held--;
 }
 
-void tarn__comm_call_for(tarn_comm *comm, const tarn__caller *caller) {
+void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller) {
   comm->caller = caller;
 }
 

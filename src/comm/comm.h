@@ -23,20 +23,20 @@ TARN_MUST_CHECK tarn_status tarn__comm_state(tarn_comm *comm);
 // What the program has called, where that is no collective of this room but
 // calls some. Ranks compare the number at each meeting, 0 being none, and say
 // it in words where they differ.
-typedef struct tarn__caller {
+typedef struct tarn__comm_caller {
   uint64_t number;
   void (*say)(const void *subject, char *out, size_t out_size);
   const void *subject;
-} tarn__caller;
+} tarn__comm_caller;
 
 // From here on collectives are called for |caller|; NULL: for the program.
-void tarn__comm_call_for(tarn_comm *comm, const tarn__caller *caller);
+void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller);
 
 // --- within the room -------------------------------------------------------
 
 enum { TARN__ON_CARD = 296 };  // bytes that go along
 
-typedef enum tarn__collective {
+typedef enum tarn__comm_collective {
   TARN__BARRIER = 1,
   TARN__BROADCAST,
   TARN__ALLGATHER,
@@ -45,18 +45,18 @@ typedef enum tarn__collective {
   TARN__SAME,
   TARN__AGREE,
   TARN__SPLIT,
-} tarn__collective;
+} tarn__comm_collective;
 
 // Ranks may have different builds of the library: whoever changes it gives the
 // area another version (area.c).
-typedef struct tarn__card {
-  uint32_t call;  // a tarn__collective
+typedef struct tarn__comm_header {
+  uint32_t call;  // a tarn__comm_collective
   int32_t status;
   uint64_t root;
   uint64_t size;
   uint64_t caller;  // its number
   unsigned char bytes[TARN__ON_CARD];
-} tarn__card;
+} tarn__comm_header;
 
 struct tarn_comm {
   tarn_comm_ops ops;
@@ -67,9 +67,9 @@ struct tarn_comm {
   uint32_t generation;   // of forks
   size_t held;           // made with it
   tarn__failure broken;  // what broke it
-  const tarn__caller *caller;
-  tarn__card own;     // of the next meeting; at rest all zero
-  tarn__card *cards;  // of all ranks in the last
+  const tarn__comm_caller *caller;
+  tarn__comm_header own;     // of the next meeting; at rest all zero
+  tarn__comm_header *cards;  // of all ranks in the last
 };
 
 // Keeps a status of the operations that breaks the communicator; returns it.
@@ -81,14 +81,14 @@ tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status);
 // TARN_E_INVALID  ranks call something else: the text names the difference.
 // Otherwise the status of the lowest rank whose is not TARN_OK, with its text.
 TARN_MUST_CHECK tarn_status tarn__comm_meet(tarn_comm *comm,
-                                            tarn__collective call,
+                                            tarn__comm_collective call,
                                             tarn_status status);
 
 // What rank 0 and |rank| have to say, |own| at this one: half of a text each.
-typedef char tarn__half_text[TARN__ERROR_TEXT / 2];
-TARN_MUST_CHECK tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank,
-                                                 const char *own,
-                                                 tarn__half_text *out_texts);
+typedef char tarn__comm_half_text[TARN__ERROR_TEXT / 2];
+TARN_MUST_CHECK tarn_status
+tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
+                     tarn__comm_half_text *out_texts);
 
 // Where |rank|, which is among them, stands in |ranks|.
 size_t tarn__comm_index_of(const size_t *ranks, size_t rank);

@@ -57,9 +57,9 @@ static tarn_status check_folder(const tarn__os_folder *folder,
   return TARN_OK;
 }
 
-tarn_status tarn__door_find(const char *path, tarn__door *out_door) {
+tarn_status tarn__door_find(const char *path, tarn__comm_listener *out_door) {
   char folder[TARN__OS_MOST_PATH + 1];
-  *out_door = (tarn__door){.folder.fd = -1, .listener = -1};
+  *out_door = (tarn__comm_listener){.folder.fd = -1, .listener = -1};
   tarn_status status = check_path(path);
   if (status != TARN_OK) return status;
   const char *slash = strrchr(path, '/');
@@ -75,21 +75,21 @@ tarn_status tarn__door_find(const char *path, tarn__door *out_door) {
   return status;
 }
 
-void tarn__door_close(tarn__door *door) {
+void tarn__door_close(tarn__comm_listener *door) {
   tarn__door_remove(door);
   tarn__os_folder_close(&door->folder);
 }
 
 // --- coming in -------------------------------------------------------------
 
-static tarn_status refuse_kind(const tarn__door *door) {
+static tarn_status refuse_kind(const tarn__comm_listener *door) {
   return tarn__fail(TARN_E_INVALID,
                     "tarn_comm_meet: what is at '%s' is no socket of ranks",
                     door->path);
 }
 
-static tarn_status listen_there(tarn__door *door, size_t ranks,
-                                tarn__entry *out_entry) {
+static tarn_status listen_there(tarn__comm_listener *door, size_t ranks,
+                                tarn__comm_entry *out_entry) {
   door->listener = tarn__os_listen(door->path, ranks);
   *out_entry = TARN__AS_HOST;
   if (door->listener >= 0) {
@@ -102,8 +102,8 @@ static tarn_status listen_there(tarn__door *door, size_t ranks,
                     door->path, strerror(errno));
 }
 
-static tarn_status replace(tarn__door *door, size_t ranks,
-                           tarn__entry *out_entry) {
+static tarn_status replace(tarn__comm_listener *door, size_t ranks,
+                           tarn__comm_entry *out_entry) {
   if (!tarn__os_folder_remove(&door->folder, door->name) && errno != ENOENT) {
     return tarn__fail(TARN_E_IO,
                       "tarn_comm_meet: the socket at '%s', where nobody "
@@ -113,8 +113,8 @@ static tarn_status replace(tarn__door *door, size_t ranks,
   return listen_there(door, ranks, out_entry);
 }
 
-static tarn_status connect_there(tarn__door *door, size_t ranks,
-                                 tarn__entry *out_entry, int *out_fd) {
+static tarn_status connect_there(tarn__comm_listener *door, size_t ranks,
+                                 tarn__comm_entry *out_entry, int *out_fd) {
   int fd = tarn__os_connect(door->path);
   if (fd >= 0 && !tarn__os_is_of_user(fd)) {
     tarn__os_close(fd);
@@ -131,8 +131,8 @@ static tarn_status connect_there(tarn__door *door, size_t ranks,
                     door->path, strerror(errno));
 }
 
-static tarn_status enter(tarn__door *door, size_t ranks, tarn__entry *out_entry,
-                         int *out_fd) {
+static tarn_status enter(tarn__comm_listener *door, size_t ranks,
+                         tarn__comm_entry *out_entry, int *out_fd) {
   uint64_t inode = 0;
   switch (tarn__os_folder_look(&door->folder, door->name, &inode)) {
     case TARN__OS_NOTHING:
@@ -146,8 +146,8 @@ static tarn_status enter(tarn__door *door, size_t ranks, tarn__entry *out_entry,
   return refuse_kind(door);
 }
 
-tarn_status tarn__door_try(tarn__door *door, size_t ranks,
-                           tarn__entry *out_entry, int *out_fd) {
+tarn_status tarn__door_try(tarn__comm_listener *door, size_t ranks,
+                           tarn__comm_entry *out_entry, int *out_fd) {
   *out_entry = TARN__LATER;
   *out_fd = -1;
   if (!tarn__os_folder_lock(&door->folder)) {
@@ -163,7 +163,7 @@ tarn_status tarn__door_try(tarn__door *door, size_t ranks,
 
 // --- taking it away --------------------------------------------------------
 
-void tarn__door_remove(tarn__door *door) {
+void tarn__door_remove(tarn__comm_listener *door) {
   uint64_t inode = 0;
   if (door->listener < 0) return;
   if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
@@ -178,7 +178,7 @@ void tarn__door_remove(tarn__door *door) {
 // Whether the process at the socket to which this one has connected may still
 // be ending: there, connections are made, or wait to be. Another's socket is
 // left alone.
-static bool sweep(const tarn__door *door) {
+static bool sweep(const tarn__comm_listener *door) {
   uint64_t inode = 0;
   bool listens = false;
   if (!tarn__os_folder_lock(&door->folder)) return true;
@@ -197,7 +197,7 @@ static bool sweep(const tarn__door *door) {
 }
 
 // The kernel may end a process's connections before what it listens at.
-void tarn__door_sweep(const tarn__door *door) {
+void tarn__door_sweep(const tarn__comm_listener *door) {
   static const uint64_t while_ns = 1000000;
   for (int i = 0; i < 1000 && sweep(door); i++)
     tarn__os_await_any(NULL, 0, while_ns, NULL);

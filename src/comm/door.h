@@ -9,40 +9,42 @@
 #include "base/os_peer.h"
 #include "tarn/base.h"
 
-typedef struct tarn__door {
+typedef struct tarn__comm_listener {
   const char *path;  // the caller's
   const char *name;  // its last part
   tarn__os_folder folder;
   int listener;    // -1: this process does not listen
   uint64_t inode;  // of the socket at which it listens, or has connected
-} tarn__door;
+} tarn__comm_listener;
 
 // TARN_E_INVALID      the path is too long or names no file, or the folder is
 //                     not this user's alone.
 // TARN_E_UNSUPPORTED  the folder is one of several machines.
 // TARN_E_IO           the folder cannot be opened.
 TARN_MUST_CHECK tarn_status tarn__door_find(const char *path,
-                                            tarn__door *out_door);
-void tarn__door_close(tarn__door *door);
+                                            tarn__comm_listener *out_door);
+void tarn__door_close(tarn__comm_listener *door);
 
-typedef enum tarn__entry {
+typedef enum tarn__comm_entry {
   TARN__AS_HOST,   // this process listens now
   TARN__AS_GUEST,  // it is connected
   TARN__LATER,     // somebody is at the door: it is to be tried again
-} tarn__entry;
+} tarn__comm_entry;
 
 // Waits for nothing. |*out_fd|: of a guest, else -1.
 //
 // TARN_E_INVALID  what is there is no socket of this kind, or another user's.
 // TARN_E_IO       the system refused.
-TARN_MUST_CHECK tarn_status tarn__door_try(tarn__door *door, size_t ranks,
-                                           tarn__entry *out_entry, int *out_fd);
+TARN_MUST_CHECK tarn_status tarn__door_try(tarn__comm_listener *door,
+                                           size_t ranks,
+                                           tarn__comm_entry *out_entry,
+                                           int *out_fd);
 
 // Takes the socket away, and listens no more. Whoever has connected and was not
 // let in finds the connection ended.
-void tarn__door_remove(tarn__door *door);
+void tarn__door_remove(tarn__comm_listener *door);
 
 // Takes a socket away that a host has left which has ended, if there is one.
-void tarn__door_sweep(const tarn__door *door);
+void tarn__door_sweep(const tarn__comm_listener *door);
 
 #endif  // TARN_COMM_DOOR_H_

@@ -39,8 +39,8 @@ static char *write_token(char *at, const unsigned char *token) {
   return at;
 }
 
-void tarn__environment_write(tarn__place_named place,
-                             const unsigned char *token, char *out_variable) {
+void tarn__environment_write(tarn__comm_place place, const unsigned char *token,
+                             char *out_variable) {
   const size_t numbers[] = {place.rank, place.size, (size_t)place.fd};
   char *at = out_variable;
   memcpy(at, VARIABLE "=", sizeof VARIABLE);
@@ -79,10 +79,10 @@ static bool read_token(const char *text, unsigned char *out_token) {
   return true;
 }
 
-bool tarn__environment_read(const char *text, tarn__place_named *out_place,
+bool tarn__environment_read(const char *text, tarn__comm_place *out_place,
                             unsigned char *out_token) {
   size_t fd = 0;
-  *out_place = (tarn__place_named){0};
+  *out_place = (tarn__comm_place){0};
   if (!read_number(&text, &out_place->rank) ||
       !read_number(&text, &out_place->size) || !read_number(&text, &fd)) {
     return false;
@@ -141,7 +141,7 @@ static tarn_status not_inherited(const char *what) {
 // What is behind the descriptor now is another file, or none: a program that a
 // rank starts has the rank's variable, but a rank's descriptors are closed on
 // exec.
-static tarn_status is_of_the_parent(tarn__place_named place) {
+static tarn_status is_of_the_parent(tarn__comm_place place) {
   return tarn__fail(TARN_E_STATE,
                     "tarn_comm_from_environment: " VARIABLE
                     " names rank %zu of %zu, which this process has not "
@@ -150,13 +150,14 @@ static tarn_status is_of_the_parent(tarn__place_named place) {
                     place.rank, place.size);
 }
 
-static bool knows_token(const tarn__area *area, const unsigned char *token) {
+static bool knows_token(const tarn__comm_area *area,
+                        const unsigned char *token) {
   return memcmp(area->head->token, token, TARN__TOKEN) == 0;
 }
 
 // Fills |sends| and |receives| with what the memory says, if that is there.
-static tarn_status find_sockets(const tarn__area *area, size_t rank, int *sends,
-                                int *receives) {
+static tarn_status find_sockets(const tarn__comm_area *area, size_t rank,
+                                int *sends, int *receives) {
   for (size_t i = 0; i < area->ranks; i++) {
     sends[i] = area->seats[i].send;
     receives[i] = i == rank ? area->seats[i].receive : -1;
@@ -168,19 +169,19 @@ static tarn_status find_sockets(const tarn__area *area, size_t rank, int *sends,
   return not_inherited("the inbox of this rank");
 }
 
-static void close_on_exec(const tarn__area *area, size_t rank, const int *sends,
-                          const int *receives) {
+static void close_on_exec(const tarn__comm_area *area, size_t rank,
+                          const int *sends, const int *receives) {
   for (size_t i = 0; i < area->ranks; i++)
     tarn__os_close_on_exec(sends[i]);
   tarn__os_close_on_exec(receives[rank]);
 }
 
-static tarn_status join_sockets(tarn__place_named place, tarn__area area,
+static tarn_status join_sockets(tarn__comm_place place, tarn__comm_area area,
                                 uint64_t timeout_ms, bool *out_taken,
                                 tarn_comm **out_comm) {
   int *ends = tarn__host_array(2 * place.size, sizeof *ends);
   if (ends == NULL) return TARN_E_NOMEM;
-  tarn__sockets sockets = {ends, ends + place.size};
+  tarn__comm_sockets sockets = {ends, ends + place.size};
   tarn_status status = find_sockets(&area, place.rank, ends, sockets.receives);
   if (status == TARN_OK) {
     close_on_exec(&area, place.rank, ends, sockets.receives);
@@ -193,9 +194,9 @@ static tarn_status join_sockets(tarn__place_named place, tarn__area area,
 
 static tarn_status join_named(const char *text, uint64_t timeout_ms,
                               bool *out_taken, tarn_comm **out_comm) {
-  tarn__place_named place;
+  tarn__comm_place place;
   unsigned char token[TARN__TOKEN];
-  tarn__area area;
+  tarn__comm_area area;
   if (!tarn__environment_read(text, &place, token)) {
     return tarn__fail(TARN_E_INVALID, VARIABLE " is '%s', which is no place",
                       text);

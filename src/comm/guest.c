@@ -19,8 +19,8 @@ static const uint64_t GRACE_NS = 250000000;
 static const size_t NO_RANK = SIZE_MAX;
 
 typedef struct guest {
-  const tarn__party *party;
-  tarn__wait *wait;
+  const tarn__comm_group *party;
+  tarn__comm_wait *wait;
   int fd;
   size_t host;    // its rank; NO_RANK: it has not said welcome
   int memory;     // the area; -1: not yet
@@ -31,8 +31,8 @@ typedef struct guest {
   bool again;     // to begin anew
 } guest;
 
-static tarn_status init(guest *it, const tarn__party *party, int fd,
-                        tarn__wait *wait) {
+static tarn_status init(guest *it, const tarn__comm_group *party, int fd,
+                        tarn__comm_wait *wait) {
   *it = (guest){
       .party = party, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
   it->sends = tarn__host_array(2 * party->size, sizeof *it->sends);
@@ -60,7 +60,7 @@ static tarn_status lose(guest *it) {
                     it->host);
 }
 
-static tarn_status refused(const tarn__answer *answer) {
+static tarn_status refused(const tarn__comm_answer *answer) {
   char text[TARN__ERROR_TEXT];
   memcpy(text, answer->text, sizeof text);
   text[sizeof text - 1] = '\0';
@@ -69,8 +69,8 @@ static tarn_status refused(const tarn__answer *answer) {
 }
 
 // Where a thing of this kind goes; NULL if there is none.
-static int *place_of(guest *it, const tarn__answer *answer) {
-  switch ((tarn__answer_kind)answer->kind) {
+static int *place_of(guest *it, const tarn__comm_answer *answer) {
+  switch ((tarn__comm_answer_kind)answer->kind) {
     case TARN__MEMORY:
       return &it->memory;
     case TARN__INBOX:
@@ -85,7 +85,7 @@ static int *place_of(guest *it, const tarn__answer *answer) {
   return NULL;
 }
 
-static tarn_status keep(guest *it, const tarn__answer *answer, int fd) {
+static tarn_status keep(guest *it, const tarn__comm_answer *answer, int fd) {
   int *place = place_of(it, answer);
   if (fd < 0) {
     return tarn__fail(TARN_E_IO,
@@ -110,7 +110,7 @@ static bool has_all(const guest *it) {
   return it->things == it->party->size + 2;
 }
 
-static tarn_status read_answer(guest *it, const tarn__answer *answer,
+static tarn_status read_answer(guest *it, const tarn__comm_answer *answer,
                                const tarn__os_letter *letter) {
   bool whole = letter->size == sizeof *answer && letter->fd < 0;
   if (whole && answer->kind == TARN__REFUSED) return refused(answer);
@@ -137,7 +137,8 @@ static tarn_status tell_late(const guest *it) {
 
 // The kernel says once that the other end had not read all, before it gives
 // what came from there.
-static bool take(guest *it, tarn__answer *out, tarn__os_letter *out_letter) {
+static bool take(guest *it, tarn__comm_answer *out,
+                 tarn__os_letter *out_letter) {
   memset(out, 0, sizeof *out);
   errno = 0;
   if (tarn__os_take(it->fd, out, sizeof *out, out_letter)) return true;
@@ -148,7 +149,7 @@ static bool take(guest *it, tarn__answer *out, tarn__os_letter *out_letter) {
 
 static tarn_status receive(guest *it) {
   while (!it->goes) {
-    tarn__answer answer;
+    tarn__comm_answer answer;
     tarn__os_letter letter;
     uint64_t left = tarn__wait_left(it->wait);
     bool over = left == 0 && tarn__os_now_ns() - it->wait->end >= GRACE_NS;
@@ -170,22 +171,22 @@ static tarn_status receive(guest *it) {
 
 static tarn_status say_hello(guest *it) {
   static const uint64_t ms = 1000000;
-  tarn__hello out = {.version = TARN__PARTY_VERSION,
-                     .rank = (uint32_t)it->party->rank,
-                     .size = (uint32_t)it->party->size,
-                     .left_ms = tarn__wait_left(it->wait) / ms};
+  tarn__comm_hello out = {.version = TARN__PARTY_VERSION,
+                          .rank = (uint32_t)it->party->rank,
+                          .size = (uint32_t)it->party->size,
+                          .left_ms = tarn__wait_left(it->wait) / ms};
   memcpy(out.job, it->party->job, strlen(it->party->job));
   return tarn__os_put(it->fd, &out, sizeof out, -1) ? TARN_OK : lose(it);
 }
 
 // What was taken is the communicator's.
 static tarn_status join(guest *it, tarn_comm **out_comm) {
-  tarn__area area;
+  tarn__comm_area area;
   bool taken = false;
   size_t size = it->party->size;
   tarn_status status = tarn__area_map(it->memory, size, &area);
   if (status != TARN_OK) return status;
-  tarn__sockets sockets = {it->sends, it->receives};
+  tarn__comm_sockets sockets = {it->sends, it->receives};
   status = tarn__join(area, sockets, it->party->rank, it->party->timeout_ms,
                       &taken, out_comm);
   if (!taken) tarn__area_unmap(&area);
@@ -194,8 +195,9 @@ static tarn_status join(guest *it, tarn_comm **out_comm) {
   return status;
 }
 
-tarn_status tarn__guest(const tarn__party *party, tarn__door *door, int fd,
-                        tarn__wait *wait, bool *out_again,
+tarn_status tarn__guest(const tarn__comm_group *party,
+                        tarn__comm_listener *door, int fd,
+                        tarn__comm_wait *wait, bool *out_again,
                         tarn_comm **out_comm) {
   guest it;
   tarn_status status = init(&it, party, fd, wait);

@@ -25,9 +25,9 @@ _Static_assert(1 + TARN_COMM_MOST_RANKS + SILENT <= TARN__OS_MOST_AWAITED,
 static const size_t NO_RANK = SIZE_MAX;
 
 typedef struct host {
-  const tarn__party *party;
-  tarn__door *door;
-  tarn__wait *wait;
+  const tarn__comm_group *party;
+  tarn__comm_listener *door;
+  tarn__comm_wait *wait;
   size_t come;       // ranks, this one too
   size_t strangers;  // of other jobs, that were sent away
   size_t room;       // for guests
@@ -39,8 +39,8 @@ typedef struct host {
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status init(host *it, const tarn__party *party, tarn__door *door,
-                        tarn__wait *wait) {
+static tarn_status init(host *it, const tarn__comm_group *party,
+                        tarn__comm_listener *door, tarn__comm_wait *wait) {
   *it = (host){.party = party,
                .door = door,
                .wait = wait,
@@ -67,19 +67,19 @@ static void deinit(host *it) {
 // --- answers ---------------------------------------------------------------
 
 // A guest that has ended, or takes nothing, is found out by other ways.
-static void say(int fd, const tarn__answer *out) {
+static void say(int fd, const tarn__comm_answer *out) {
   bool sent = tarn__os_put(fd, out, sizeof *out, -1);
   (void)sent;
 }
 
-static void answer(int fd, tarn__answer_kind kind, size_t rank) {
-  tarn__answer out = {.kind = kind, .rank = (uint32_t)rank};
+static void answer(int fd, tarn__comm_answer_kind kind, size_t rank) {
+  tarn__comm_answer out = {.kind = kind, .rank = (uint32_t)rank};
   say(fd, &out);
 }
 
 // With the last error for a text.
 static void refuse(int fd, tarn_status status) {
-  tarn__answer out = {.kind = TARN__REFUSED, .status = status};
+  tarn__comm_answer out = {.kind = TARN__REFUSED, .status = status};
   snprintf(out.text, sizeof out.text, "%s", tarn_last_error());
   say(fd, &out);
 }
@@ -110,8 +110,8 @@ static bool has_come(const host *it, size_t rank) {
   return false;
 }
 
-static tarn_status check_rank(const host *it, const tarn__hello *hello) {
-  const tarn__party *party = it->party;
+static tarn_status check_rank(const host *it, const tarn__comm_hello *hello) {
+  const tarn__comm_group *party = it->party;
   if (hello->size != party->size) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: rank %zu says that there are %zu ranks, "
@@ -128,7 +128,7 @@ static tarn_status check_rank(const host *it, const tarn__hello *hello) {
 }
 
 // What the guest has to do with nobody here, and the others not with it.
-static tarn_status check_job(const host *it, const tarn__hello *hello) {
+static tarn_status check_job(const host *it, const tarn__comm_hello *hello) {
   if (hello->version != TARN__PARTY_VERSION) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: ranks at '%s' have another version of "
@@ -148,15 +148,16 @@ static uint64_t lesser(uint64_t a, uint64_t b) {
 }
 
 // The first whose time is over ends it for all.
-static void welcome(host *it, size_t guest, const tarn__hello *hello) {
-  tarn__wait theirs = tarn__wait_begin(hello->left_ms);
+static void welcome(host *it, size_t guest, const tarn__comm_hello *hello) {
+  tarn__comm_wait theirs = tarn__wait_begin(hello->left_ms);
   it->wait->end = lesser(it->wait->end, theirs.end);
   it->ranks[guest] = hello->rank;
   it->come++;
   answer(it->fds[1 + guest], TARN__WELCOME, it->party->rank);
 }
 
-static tarn_status admit(host *it, size_t guest, const tarn__hello *hello) {
+static tarn_status admit(host *it, size_t guest,
+                         const tarn__comm_hello *hello) {
   tarn_status status = check_job(it, hello);
   if (status != TARN_OK) {
     refuse(it->fds[1 + guest], status);
@@ -185,7 +186,7 @@ static tarn_status lose(host *it, size_t guest) {
 
 // A guest that speaks twice is none of ours.
 static tarn_status hear(host *it, size_t guest) {
-  tarn__hello hello;
+  tarn__comm_hello hello;
   tarn__os_letter letter;
   errno = 0;
   if (!tarn__os_take(it->fds[1 + guest], &hello, sizeof hello, &letter)) {
@@ -284,8 +285,8 @@ static tarn_status gather(host *it) {
 
 // Letter |number| for |rank|: its descriptor, or -1, and what it is.
 static int letter_of(const tarn_rendezvous *meeting, size_t rank, size_t number,
-                     tarn__answer *out) {
-  *out = (tarn__answer){.kind = TARN__WAY};
+                     tarn__comm_answer *out) {
+  *out = (tarn__comm_answer){.kind = TARN__WAY};
   if (number >= 2 && number < meeting->size + 2) {
     out->rank = (uint32_t)(number - 2);
     return meeting->sends[number - 2];
@@ -308,9 +309,10 @@ static bool is_full(int reason) {
 static bool send_some(const tarn_rendezvous *meeting, int fd, size_t rank,
                       size_t end, size_t *io_number) {
   while (*io_number < end) {
-    tarn__answer out;
+    tarn__comm_answer out;
     int passed = letter_of(meeting, rank, *io_number, &out);
-    bool sent = tarn__os_put(fd, &out, offsetof(tarn__answer, text), passed);
+    bool sent =
+        tarn__os_put(fd, &out, offsetof(tarn__comm_answer, text), passed);
     if (!sent && is_full(errno)) return false;
     *io_number = sent ? *io_number + 1 : SIZE_MAX;
   }
@@ -331,7 +333,7 @@ static bool send_some_to_all(host *it, const tarn_rendezvous *meeting,
 
 // Who takes nothing by the deadline will be missed by all.
 static void send_to_all(host *it, const tarn_rendezvous *meeting, size_t end,
-                        tarn__wait *wait, size_t *numbers) {
+                        tarn__comm_wait *wait, size_t *numbers) {
   static const uint64_t full_ns = 200000;
   while (!send_some_to_all(it, meeting, end, numbers) &&
          tarn__wait_left(wait) != 0)
@@ -340,7 +342,7 @@ static void send_to_all(host *it, const tarn_rendezvous *meeting, size_t end,
 
 // While this process has a guest's receiving end, that one's end tells nothing.
 static void hand_out(host *it, tarn_rendezvous *meeting, size_t *numbers) {
-  tarn__wait wait = tarn__wait_begin(it->party->timeout_ms);
+  tarn__comm_wait wait = tarn__wait_begin(it->party->timeout_ms);
   send_to_all(it, meeting, meeting->size + 2, &wait, numbers);
   for (size_t rank = 0; rank < meeting->size; rank++) {
     if (rank != it->party->rank)
@@ -351,7 +353,7 @@ static void hand_out(host *it, tarn_rendezvous *meeting, size_t *numbers) {
 
 // --- the meeting -----------------------------------------------------------
 
-static tarn_status join(const tarn__party *party, tarn_rendezvous *meeting,
+static tarn_status join(const tarn__comm_group *party, tarn_rendezvous *meeting,
                         tarn_comm **out_comm) {
   tarn_comm_options options = {.struct_size = sizeof options,
                                .timeout_ms = party->timeout_ms};
@@ -371,8 +373,8 @@ static tarn_status meet(host *it, tarn_rendezvous *meeting,
   return status;
 }
 
-tarn_status tarn__host(const tarn__party *party, tarn__door *door,
-                       tarn__wait *wait, tarn_comm **out_comm) {
+tarn_status tarn__host(const tarn__comm_group *party, tarn__comm_listener *door,
+                       tarn__comm_wait *wait, tarn_comm **out_comm) {
   tarn_rendezvous *meeting = NULL;
   host it;
   tarn_status status = init(&it, party, door, wait);

@@ -13,9 +13,10 @@
 #include "comm/local.h"
 
 // All that takes memory, so that nobody waits in vain for who has none.
-static tarn_status prepare(tarn__area area, size_t rank, uint64_t timeout_ms,
-                           tarn__local **out_local, tarn_comm **out_comm) {
-  tarn__post *post = NULL;
+static tarn_status prepare(tarn__comm_area area, size_t rank,
+                           uint64_t timeout_ms, tarn__comm_local **out_local,
+                           tarn_comm **out_comm) {
+  tarn__comm_post *post = NULL;
   tarn_status status = tarn__post_create(area.ranks, &post);
   if (status != TARN_OK) return status;
   status = tarn__local_create(area, post, rank, NULL, timeout_ms, out_local);
@@ -31,7 +32,8 @@ static tarn_status prepare(tarn__area area, size_t rank, uint64_t timeout_ms,
 }
 
 // While somebody else has a rank's receiving end, its end tells nothing.
-static void take_sockets(tarn__post *post, tarn__sockets sockets, size_t rank) {
+static void take_sockets(tarn__comm_post *post, tarn__comm_sockets sockets,
+                         size_t rank) {
   post->inbox = sockets.receives[rank];
   for (size_t i = 0; i < post->size; i++) {
     post->sends[i] = sockets.sends[i];
@@ -44,7 +46,7 @@ static void take_sockets(tarn__post *post, tarn__sockets sockets, size_t rank) {
 
 // --- who is who ------------------------------------------------------------
 
-static tarn_status check_process(size_t rank, const tarn__box_entry *entry) {
+static tarn_status check_process(size_t rank, const tarn__comm_message *entry) {
   if (entry->fd < 0 && !entry->cut) {
     return tarn__fail(TARN_E_IO,
                       "comm: rank %zu has sent no descriptor of its process",
@@ -66,8 +68,8 @@ static tarn_status check_process(size_t rank, const tarn__box_entry *entry) {
 }
 
 // What is no process would look like one that has ended.
-static tarn_status know(tarn__local *local, size_t rank,
-                        const tarn__box_entry *entry) {
+static tarn_status know(tarn__comm_local *local, size_t rank,
+                        const tarn__comm_message *entry) {
   tarn_status status = check_process(rank, entry);
   if (status == TARN_OK) {
     tarn__post_know(local->post, rank, entry->fd, entry->pid);
@@ -77,10 +79,10 @@ static tarn_status know(tarn__local *local, size_t rank,
   return status;
 }
 
-static tarn_status know_all(tarn__local *local) {
+static tarn_status know_all(tarn__comm_local *local) {
   tarn_status status = TARN_OK;
   for (size_t rank = local->size; rank-- > 0;) {
-    tarn__box_entry entry;
+    tarn__comm_message entry;
     if (rank == local->rank) continue;
     if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
     tarn_status known = know(local, rank, &entry);
@@ -89,12 +91,12 @@ static tarn_status know_all(tarn__local *local) {
   return status;
 }
 
-static tarn_status introduce(tarn__local *local) {
+static tarn_status introduce(tarn__comm_local *local) {
   int own = tarn__os_this_process();
   int reason = errno;
   for (size_t rank = 0; rank < local->size; rank++) {
     bool other = rank != local->rank;
-    local->errands[rank] = (tarn__errand){.send = other, .await = other};
+    local->errands[rank] = (tarn__comm_transfer){.send = other, .await = other};
   }
   tarn_status status = tarn__local_pass(local, own, TARN__ABSENT);
   if (own >= 0) tarn__os_close(own);
@@ -105,7 +107,7 @@ static tarn_status introduce(tarn__local *local) {
 }
 
 // A rank that lacks a descriptor says so to all, by way of the memory.
-static tarn_status meet_all(tarn__local *local, tarn_comm *comm) {
+static tarn_status meet_all(tarn__comm_local *local, tarn_comm *comm) {
   tarn_status status = introduce(local);
   if (status == TARN_E_PEER_LOST || status == TARN_E_TIMEOUT) return status;
   return tarn_comm_agree(comm, status);
@@ -116,10 +118,10 @@ static void forget(void *self) {
   tarn__local_forget(self);
 }
 
-tarn_status tarn__join(tarn__area area, tarn__sockets sockets, size_t rank,
-                       uint64_t timeout_ms, bool *out_taken,
+tarn_status tarn__join(tarn__comm_area area, tarn__comm_sockets sockets,
+                       size_t rank, uint64_t timeout_ms, bool *out_taken,
                        tarn_comm **out_comm) {
-  tarn__local *local = NULL;
+  tarn__comm_local *local = NULL;
   tarn_comm *comm = NULL;
   *out_taken = false;
   tarn_status status = prepare(area, rank, timeout_ms, &local, &comm);

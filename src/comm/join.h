@@ -6,17 +6,18 @@
 #include "tarn/comm.h"
 
 // The ends of inboxes that a process has, of all ranks; -1: it has not.
-typedef struct tarn__sockets {
+typedef struct tarn__comm_sockets {
   const int *sends;
   int *receives;
-} tarn__sockets;
+} tarn__comm_sockets;
 
 // Takes place |rank| of |area|, and meets the others.
 //
 // |*out_taken|: the area and the sockets have been taken over, whatever else
 // came of it, and receiving ends of others closed. If not, nothing has changed.
-TARN_MUST_CHECK tarn_status tarn__join(tarn__area area, tarn__sockets sockets,
-                                       size_t rank, uint64_t timeout_ms,
-                                       bool *out_taken, tarn_comm **out_comm);
+TARN_MUST_CHECK tarn_status tarn__join(tarn__comm_area area,
+                                       tarn__comm_sockets sockets, size_t rank,
+                                       uint64_t timeout_ms, bool *out_taken,
+                                       tarn_comm **out_comm);
 
 #endif  // TARN_COMM_JOIN_H_

@@ -15,7 +15,7 @@
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status fill(tarn__local *local, const size_t *places) {
+static tarn_status fill(tarn__comm_local *local, const size_t *places) {
   local->places = tarn__host_array(local->size, sizeof *local->places);
   local->signs = tarn__host_array(local->size, sizeof *local->signs);
   local->errands = tarn__host_array(local->size, sizeof *local->errands);
@@ -29,7 +29,7 @@ static tarn_status fill(tarn__local *local, const size_t *places) {
                         local->size, &local->box);
 }
 
-void tarn__local_forget(tarn__local *local) {
+void tarn__local_forget(tarn__comm_local *local) {
   tarn__box_deinit(local->post, &local->box);
   if (local->post != NULL) tarn__post_release(local->post);
   tarn__host_free_array(local->errands, local->size, sizeof *local->errands);
@@ -38,13 +38,14 @@ void tarn__local_forget(tarn__local *local) {
   tarn__host_free(local, sizeof *local);
 }
 
-tarn_status tarn__local_create(tarn__area area, tarn__post *post, size_t rank,
-                               const size_t *places, uint64_t timeout_ms,
-                               tarn__local **out_local) {
-  tarn__local *local = tarn__host_alloc(sizeof *local);
+tarn_status tarn__local_create(tarn__comm_area area, tarn__comm_post *post,
+                               size_t rank, const size_t *places,
+                               uint64_t timeout_ms,
+                               tarn__comm_local **out_local) {
+  tarn__comm_local *local = tarn__host_alloc(sizeof *local);
   *out_local = NULL;
   if (local == NULL) return TARN_E_NOMEM;
-  *local = (tarn__local){
+  *local = (tarn__comm_local){
       .area = area,
       .post = post,
       .rank = rank,
@@ -63,8 +64,8 @@ tarn_status tarn__local_create(tarn__area area, tarn__post *post, size_t rank,
 }
 
 void tarn__local_destroy(void *self) {
-  tarn__local *local = self;
-  tarn__area area = local->area;
+  tarn__comm_local *local = self;
+  tarn__comm_area area = local->area;
   if (local->generation == tarn__os_generation()) {
     tarn__area_leave(&area, local->rank);
   }
@@ -79,7 +80,7 @@ static size_t part_of(size_t size, size_t done, size_t most) {
 }
 
 static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   unsigned char *bytes = data;
   size_t part = 0;
   for (size_t done = 0; done < size; done += part) {
@@ -97,13 +98,13 @@ static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
 }
 
 // This rank's own bytes, if they are not there already.
-static void keep_own(const tarn__local *local, const void *data, size_t size,
-                     unsigned char *out) {
+static void keep_own(const tarn__comm_local *local, const void *data,
+                     size_t size, unsigned char *out) {
   unsigned char *own = out + local->rank * size;
   if (own != data) memcpy(own, data, size);
 }
 
-static void read_parts(const tarn__local *local, unsigned char *out,
+static void read_parts(const tarn__comm_local *local, unsigned char *out,
                        size_t size, size_t done, size_t part) {
   for (size_t rank = 0; rank < local->size; rank++) {
     if (rank == local->rank) continue;
@@ -113,7 +114,7 @@ static void read_parts(const tarn__local *local, unsigned char *out,
 
 static tarn_status allgather(void *self, const void *data, size_t size,
                              void *out) {
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   size_t part = 0;
   for (size_t done = 0; done < size; done += part) {
     part = part_of(size, done, local->area.slot);
@@ -127,7 +128,7 @@ static tarn_status allgather(void *self, const void *data, size_t size,
 }
 
 static tarn_status check(void *self) {
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
   for (size_t rank = 0; rank < local->size; rank++) {
     local->signs[rank] =

@@ -8,54 +8,52 @@
 #include "tarn/comm.h"
 
 // What this rank has to do with another one while descriptors are passed.
-typedef struct tarn__errand {
+typedef struct tarn__comm_transfer {
   bool send;   // still to be sent to it
   bool await;  // still to come of it
-} tarn__errand;
+} tarn__comm_transfer;
 
-typedef struct tarn__local {
-  tarn__area area;
-  tarn__post *post;
-  tarn__box box;
+typedef struct tarn__comm_local {
+  tarn__comm_area area;
+  tarn__comm_post *post;
+  tarn__comm_mailbox box;
   size_t rank;
   size_t size;
   uint64_t timeout_ms;
-  uint64_t round;         // the last one that this rank was in
-  uint32_t generation;    // of forks
-  size_t *places;         // of each rank, in the post
-  int *signs;             // for each rank; scratch of one look
-  tarn__errand *errands;  // with each rank; at rest all false
-} tarn__local;
+  uint64_t round;                // the last one that this rank was in
+  uint32_t generation;           // of forks
+  size_t *places;                // of each rank, in the post
+  int *signs;                    // for each rank; scratch of one look
+  tarn__comm_transfer *errands;  // with each rank; at rest all false
+} tarn__comm_local;
 
-// The operations of a communicator whose |self| is a tarn__local.
+// The operations of a communicator whose |self| is a tarn__comm_local.
 extern const tarn_comm_ops tarn__local_ops;
 
 // Rank |rank| of |area|, whose ranks are at |places| of |post|, or at those of
 // the same number if |places| is NULL. Both are taken over, but on failure.
 //
 // TARN_E_NOMEM
-TARN_MUST_CHECK tarn_status tarn__local_create(tarn__area area,
-                                               tarn__post *post, size_t rank,
-                                               const size_t *places,
-                                               uint64_t timeout_ms,
-                                               tarn__local **out_local);
+TARN_MUST_CHECK tarn_status tarn__local_create(
+    tarn__comm_area area, tarn__comm_post *post, size_t rank,
+    const size_t *places, uint64_t timeout_ms, tarn__comm_local **out_local);
 
 // Leaves, and waits for nobody. In a child of fork it frees only.
 void tarn__local_destroy(void *self);
 
 // Frees it: the area stays mapped, and nobody has left it.
-void tarn__local_forget(tarn__local *local);
+void tarn__local_forget(tarn__comm_local *local);
 
 // --- rounds ----------------------------------------------------------------
 
 // Where this rank writes before the coming round.
-static inline unsigned char *tarn__local_slot(tarn__local *local) {
+static inline unsigned char *tarn__local_slot(tarn__comm_local *local) {
   return tarn__area_slot(&local->area, local->rank, local->round + 1);
 }
 
 // What |rank| wrote before the round that is over.
-static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
-                                                       size_t rank) {
+static inline const unsigned char *tarn__local_slot_of(
+    const tarn__comm_local *local, size_t rank) {
   return tarn__area_slot(&local->area, rank, local->round);
 }
 
@@ -63,30 +61,30 @@ static inline const unsigned char *tarn__local_slot_of(const tarn__local *local,
 //
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
 //                 no rank has gone through it.
-TARN_MUST_CHECK tarn_status tarn__local_round(tarn__local *local);
+TARN_MUST_CHECK tarn_status tarn__local_round(tarn__comm_local *local);
 
 // A wait for others, which goes by slices: between two it is seen whether they
 // will come at all.
-typedef struct tarn__wait {
+typedef struct tarn__comm_wait {
   uint64_t slice;  // nanoseconds
   uint64_t end;    // by the clock
   uint64_t now;    // when tarn__wait_left was last asked
-} tarn__wait;
+} tarn__comm_wait;
 
-tarn__wait tarn__wait_begin(uint64_t timeout_ms);
+tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms);
 
 // Nanoseconds that are left of it; 0: it is over.
-uint64_t tarn__wait_left(tarn__wait *wait);
+uint64_t tarn__wait_left(tarn__comm_wait *wait);
 
 // Looks whether a rank r with |signs[r]| other than -1 has left or ended, and
 // if so breaks the area. What stands in |signs| is used up.
-void tarn__local_look(tarn__local *local, tarn__breakage ended);
+void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended);
 
 // Breaks the area on behalf of |rank|, which has not come in time.
-void tarn__local_give_up(tarn__local *local, size_t rank);
+void tarn__local_give_up(tarn__comm_local *local, size_t rank);
 
 // TARN_OK, or what broke it.
-TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__local *local);
+TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__comm_local *local);
 
 // --- letters ---------------------------------------------------------------
 
@@ -94,8 +92,8 @@ TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__local *local);
 // those that it says. They then lie in the box.
 //
 // |gone|: what it means where a rank's process, or its inbox, ends.
-TARN_MUST_CHECK tarn_status tarn__local_pass(tarn__local *local, int fd,
-                                             tarn__breakage gone);
+TARN_MUST_CHECK tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
+                                             tarn__comm_breakage gone);
 
 // --- operations ------------------------------------------------------------
 

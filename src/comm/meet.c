@@ -24,7 +24,7 @@ const char *tarn__collective_name(uint32_t call) {
 // --- what differs ----------------------------------------------------------
 
 tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
-                                 tarn__half_text *out_texts) {
+                                 tarn__comm_half_text *out_texts) {
   memset(out_texts, 0, 2 * sizeof *out_texts);
   for (int i = 0; i < 2; i++) {
     char *text = out_texts[i];
@@ -39,8 +39,8 @@ tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
 }
 
 static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
-  tarn__half_text own;
-  tarn__half_text texts[2];
+  tarn__comm_half_text own;
+  tarn__comm_half_text texts[2];
   snprintf(own, sizeof own, "%s", tarn__collective_name(call));
   if (comm->caller != NULL) {
     comm->caller->say(comm->caller->subject, own, sizeof own);
@@ -52,8 +52,8 @@ static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
 }
 
 static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
-  const tarn__card *first = &comm->cards[0];
-  const tarn__card *other = &comm->cards[rank];
+  const tarn__comm_header *first = &comm->cards[0];
+  const tarn__comm_header *other = &comm->cards[rank];
   const char *name = tarn__collective_name(first->call);
   if (first->call != other->call || first->caller != other->caller) {
     return tell_calls(comm, rank, comm->cards[comm->rank].call);
@@ -70,7 +70,7 @@ static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
                     name, first->size, other->size, rank);
 }
 
-static bool differ(const tarn__card *a, const tarn__card *b) {
+static bool differ(const tarn__comm_header *a, const tarn__comm_header *b) {
   return a->call != b->call || a->caller != b->caller || a->root != b->root ||
          a->size != b->size;
 }
@@ -110,7 +110,7 @@ static tarn_status decide(tarn_comm *comm, char *text) {
   return TARN_OK;
 }
 
-tarn_status tarn__comm_meet(tarn_comm *comm, tarn__collective call,
+tarn_status tarn__comm_meet(tarn_comm *comm, tarn__comm_collective call,
                             tarn_status status) {
   char text[TARN__ERROR_TEXT] = "";
   if (status != TARN_OK) {

@@ -34,53 +34,54 @@ enum {
   TARN__JOB = TARN_COMM_MOST_JOB + 1,
 };
 
-typedef struct tarn__party {
+typedef struct tarn__comm_group {
   const char *path;
   const char *job;  // never NULL
   size_t rank;      // of this process
   size_t size;
   uint64_t timeout_ms;
-} tarn__party;
+} tarn__comm_group;
 
-typedef struct tarn__hello {
+typedef struct tarn__comm_hello {
   uint32_t version;
   uint32_t rank;
   uint32_t size;
   uint32_t zero;
   uint64_t left_ms;  // for how long it will wait
   char job[TARN__JOB];
-} tarn__hello;
+} tarn__comm_hello;
 
-typedef enum tarn__answer_kind {
+typedef enum tarn__comm_answer_kind {
   TARN__WELCOME = 1,
   TARN__REFUSED,
   TARN__MEMORY,  // with the descriptor of the area
   TARN__INBOX,   // with the receiving end of its inbox
   TARN__WAY,     // with a sending end, into the inbox of |rank|
   TARN__GO,      // all have been sent theirs
-} tarn__answer_kind;
+} tarn__comm_answer_kind;
 
-typedef struct tarn__answer {
+typedef struct tarn__comm_answer {
   uint32_t kind;
   uint32_t rank;
   int32_t status;               // why it is refused
   char text[TARN__ERROR_TEXT];  // and its words
-} tarn__answer;
+} tarn__comm_answer;
 
 // As the host of |door|, which is open: waits for all, hands out, joins.
-TARN_MUST_CHECK tarn_status tarn__host(const tarn__party *party,
-                                       tarn__door *door, tarn__wait *wait,
+TARN_MUST_CHECK tarn_status tarn__host(const tarn__comm_group *party,
+                                       tarn__comm_listener *door,
+                                       tarn__comm_wait *wait,
                                        tarn_comm **out_comm);
 
 // As a guest, by |fd|, which is closed. |*out_again|: the host had ended its
 // meeting before it took notice; then the status says nothing.
-TARN_MUST_CHECK tarn_status tarn__guest(const tarn__party *party,
-                                        tarn__door *door, int fd,
-                                        tarn__wait *wait, bool *out_again,
+TARN_MUST_CHECK tarn_status tarn__guest(const tarn__comm_group *party,
+                                        tarn__comm_listener *door, int fd,
+                                        tarn__comm_wait *wait, bool *out_again,
                                         tarn_comm **out_comm);
 
 // The two together, whoever this process is.
-TARN_MUST_CHECK tarn_status tarn__party_meet(const tarn__party *party,
+TARN_MUST_CHECK tarn_status tarn__party_meet(const tarn__comm_group *party,
                                              tarn_comm **out_comm);
 
 #endif  // TARN_COMM_PARTY_H_

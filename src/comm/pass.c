@@ -18,10 +18,10 @@ static uint64_t lesser(uint64_t a, uint64_t b) {
 // not; but where the user has too many descriptors under way, there is no room
 // in any, and 256 ranks that tried all would let none of them run to take some
 // out.
-static bool send_some(tarn__local *local, int fd) {
+static bool send_some(tarn__comm_local *local, int fd) {
   bool all = true;
   for (size_t rank = 0; rank < local->size; rank++) {
-    tarn__errand *errand = &local->errands[rank];
+    tarn__comm_transfer *errand = &local->errands[rank];
     if (!errand->send) continue;
     errand->send = !tarn__post_send(local->post, local->places[rank],
                                     local->area.head->token, local->rank, fd);
@@ -33,11 +33,11 @@ static bool send_some(tarn__local *local, int fd) {
 
 // The first rank that is awaited, with the signs of all that are; |size| if
 // none is.
-static size_t collect(tarn__local *local) {
+static size_t collect(tarn__comm_local *local) {
   size_t first = local->size;
   tarn__post_collect(local->post);
   for (size_t rank = local->size; rank-- > 0;) {
-    tarn__errand *errand = &local->errands[rank];
+    tarn__comm_transfer *errand = &local->errands[rank];
     if (errand->await) {
       errand->await = !tarn__box_has(local->post, &local->box, rank);
     }
@@ -50,15 +50,16 @@ static size_t collect(tarn__local *local) {
 }
 
 // The first rank that takes no more letters.
-static size_t find_full(const tarn__local *local) {
+static size_t find_full(const tarn__comm_local *local) {
   size_t rank = 0;
   while (rank < local->size && !local->errands[rank].send)
     rank++;
   return rank;
 }
 
-static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
-  tarn__wait wait = tarn__wait_begin(local->timeout_ms);
+static tarn_status pass(tarn__comm_local *local, int fd,
+                        tarn__comm_breakage gone) {
+  tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
   uint64_t full_ns = FULL_NS;
   for (;;) {
     uint64_t left = tarn__wait_left(&wait);  // before it is seen who has come
@@ -76,10 +77,11 @@ static tarn_status pass(tarn__local *local, int fd, tarn__breakage gone) {
   }
 }
 
-tarn_status tarn__local_pass(tarn__local *local, int fd, tarn__breakage gone) {
+tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
+                             tarn__comm_breakage gone) {
   tarn_status status = pass(local, fd, gone);
   for (size_t rank = 0; rank < local->size; rank++) {
-    local->errands[rank] = (tarn__errand){0};
+    local->errands[rank] = (tarn__comm_transfer){0};
   }
   return status;
 }

@@ -30,17 +30,17 @@ static int *no_descriptors(size_t count) {
   return fds;
 }
 
-tarn_status tarn__post_create(size_t size, tarn__post **out_post) {
-  tarn__post *post = tarn__host_alloc(sizeof *post);
+tarn_status tarn__post_create(size_t size, tarn__comm_post **out_post) {
+  tarn__comm_post *post = tarn__host_alloc(sizeof *post);
   *out_post = NULL;
   if (post == NULL) return TARN_E_NOMEM;
-  *post = (tarn__post){.users = 1,
-                       .size = size,
-                       .inbox = -1,
-                       .sends = no_descriptors(size),
-                       .processes = no_descriptors(size),
-                       .pids = tarn__host_array(size, sizeof *post->pids),
-                       .generation = tarn__os_generation()};
+  *post = (tarn__comm_post){.users = 1,
+                            .size = size,
+                            .inbox = -1,
+                            .sends = no_descriptors(size),
+                            .processes = no_descriptors(size),
+                            .pids = tarn__host_array(size, sizeof *post->pids),
+                            .generation = tarn__os_generation()};
   tarn_list_init(&post->boxes);
   pthread_mutex_init(&post->lock, NULL);
   if (post->sends == NULL || post->processes == NULL || post->pids == NULL) {
@@ -51,7 +51,7 @@ tarn_status tarn__post_create(size_t size, tarn__post **out_post) {
   return TARN_OK;
 }
 
-tarn__post *tarn__post_share(tarn__post *post) {
+tarn__comm_post *tarn__post_share(tarn__comm_post *post) {
   atomic_fetch_add(&post->users, 1);
   return post;
 }
@@ -61,7 +61,7 @@ static void close_and_free(int *fds, size_t count) {
   tarn__host_free_array(fds, count, sizeof *fds);
 }
 
-void tarn__post_release(tarn__post *post) {
+void tarn__post_release(tarn__comm_post *post) {
   if (atomic_fetch_sub(&post->users, 1) != 1) return;
   if (post->inbox >= 0) tarn__os_close(post->inbox);
   close_and_free(post->sends, post->size);
@@ -76,10 +76,11 @@ void tarn__post_release(tarn__post *post) {
 
 // --- boxes -----------------------------------------------------------------
 
-tarn_status tarn__box_init(tarn__post *post, const unsigned char *token,
+tarn_status tarn__box_init(tarn__comm_post *post, const unsigned char *token,
                            const size_t *places, size_t ranks,
-                           tarn__box *out_box) {
-  *out_box = (tarn__box){.token = token, .places = places, .ranks = ranks};
+                           tarn__comm_mailbox *out_box) {
+  *out_box =
+      (tarn__comm_mailbox){.token = token, .places = places, .ranks = ranks};
   out_box->entries = tarn__host_array(ranks, sizeof *out_box->entries);
   if (out_box->entries == NULL) return TARN_E_NOMEM;
   pthread_mutex_lock(&post->lock);
@@ -88,16 +89,16 @@ tarn_status tarn__box_init(tarn__post *post, const unsigned char *token,
   return TARN_OK;
 }
 
-static void empty(tarn__box *box) {
+static void empty(tarn__comm_mailbox *box) {
   for (size_t rank = 0; rank < box->ranks; rank++) {
-    const tarn__box_entry *entry = &box->entries[rank];
+    const tarn__comm_message *entry = &box->entries[rank];
     if (entry->full && entry->fd >= 0) tarn__os_close(entry->fd);
   }
   tarn__host_free_array(box->entries, box->ranks, sizeof *box->entries);
 }
 
 // In a child of fork the list stays as it is: nobody goes through it any more.
-void tarn__box_deinit(tarn__post *post, tarn__box *box) {
+void tarn__box_deinit(tarn__comm_post *post, tarn__comm_mailbox *box) {
   if (box->entries == NULL) return;
   if (post->generation == tarn__os_generation()) {
     pthread_mutex_lock(&post->lock);
@@ -105,22 +106,23 @@ void tarn__box_deinit(tarn__post *post, tarn__box *box) {
     pthread_mutex_unlock(&post->lock);
   }
   empty(box);
-  *box = (tarn__box){0};
+  *box = (tarn__comm_mailbox){0};
 }
 
-bool tarn__box_has(tarn__post *post, const tarn__box *box, size_t rank) {
+bool tarn__box_has(tarn__comm_post *post, const tarn__comm_mailbox *box,
+                   size_t rank) {
   pthread_mutex_lock(&post->lock);
   bool has = box->entries[rank].full;
   pthread_mutex_unlock(&post->lock);
   return has;
 }
 
-bool tarn__box_take(tarn__post *post, tarn__box *box, size_t rank,
-                    tarn__box_entry *out_entry) {
-  tarn__box_entry *entry = &box->entries[rank];
+bool tarn__box_take(tarn__comm_post *post, tarn__comm_mailbox *box, size_t rank,
+                    tarn__comm_message *out_entry) {
+  tarn__comm_message *entry = &box->entries[rank];
   pthread_mutex_lock(&post->lock);
   *out_entry = *entry;
-  *entry = (tarn__box_entry){0};
+  *entry = (tarn__comm_message){0};
   pthread_mutex_unlock(&post->lock);
   return out_entry->full;
 }
@@ -137,8 +139,8 @@ static bool is_gone(int reason) {
 }
 
 // A descriptor that cannot be passed is missed by who opens the letter.
-bool tarn__post_send(tarn__post *post, size_t place, const unsigned char *token,
-                     size_t from, int fd) {
+bool tarn__post_send(tarn__comm_post *post, size_t place,
+                     const unsigned char *token, size_t from, int fd) {
   letter out = {.from = (uint32_t)from, .brings = fd >= 0};
   memcpy(out.token, token, sizeof out.token);
   if (tarn__os_put(post->sends[place], &out, sizeof out, fd)) return true;
@@ -147,44 +149,46 @@ bool tarn__post_send(tarn__post *post, size_t place, const unsigned char *token,
          !is_full(errno);
 }
 
-static tarn__box *box_of(tarn__post *post, const unsigned char *token) {
+static tarn__comm_mailbox *box_of(tarn__comm_post *post,
+                                  const unsigned char *token) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &post->boxes) {
-    tarn__box *box = tarn_list_entry(node, tarn__box, node);
+    tarn__comm_mailbox *box = tarn_list_entry(node, tarn__comm_mailbox, node);
     if (memcmp(box->token, token, TARN__TOKEN) == 0) return box;
   }
   return NULL;
 }
 
-static bool is_stranger(const tarn__post *post, size_t place, int64_t pid) {
+static bool is_stranger(const tarn__comm_post *post, size_t place,
+                        int64_t pid) {
   return post->pids[place] != 0 && post->pids[place] != pid;
 }
 
-static tarn__box_entry *entry_of(tarn__post *post, const letter *in,
-                                 const tarn__os_letter *envelope) {
+static tarn__comm_message *entry_of(tarn__comm_post *post, const letter *in,
+                                    const tarn__os_letter *envelope) {
   if (envelope->size != sizeof *in) return NULL;
   if (envelope->uid != tarn__os_user()) return NULL;
-  tarn__box *box = box_of(post, in->token);
+  tarn__comm_mailbox *box = box_of(post, in->token);
   if (box == NULL || in->from >= box->ranks) return NULL;
   if (is_stranger(post, box->places[in->from], envelope->pid)) return NULL;
-  tarn__box_entry *entry = &box->entries[in->from];
+  tarn__comm_message *entry = &box->entries[in->from];
   return entry->full ? NULL : entry;
 }
 
-static void deliver(tarn__post *post, const letter *in,
+static void deliver(tarn__comm_post *post, const letter *in,
                     const tarn__os_letter *envelope) {
-  tarn__box_entry *entry = entry_of(post, in, envelope);
+  tarn__comm_message *entry = entry_of(post, in, envelope);
   if (entry == NULL) {
     if (envelope->fd >= 0) tarn__os_close(envelope->fd);
     return;
   }
-  *entry = (tarn__box_entry){.full = true,
-                             .cut = in->brings != 0 && envelope->fd < 0,
-                             .fd = envelope->fd,
-                             .pid = envelope->pid};
+  *entry = (tarn__comm_message){.full = true,
+                                .cut = in->brings != 0 && envelope->fd < 0,
+                                .fd = envelope->fd,
+                                .pid = envelope->pid};
 }
 
-void tarn__post_collect(tarn__post *post) {
+void tarn__post_collect(tarn__comm_post *post) {
   letter in;
   tarn__os_letter envelope;
   pthread_mutex_lock(&post->lock);
@@ -193,12 +197,13 @@ void tarn__post_collect(tarn__post *post) {
   pthread_mutex_unlock(&post->lock);
 }
 
-void tarn__post_know(tarn__post *post, size_t place, int process, int64_t pid) {
+void tarn__post_know(tarn__comm_post *post, size_t place, int process,
+                     int64_t pid) {
   post->processes[place] = process;
   post->pids[place] = pid;
 }
 
-int tarn__post_sign_of(const tarn__post *post, size_t place) {
+int tarn__post_sign_of(const tarn__comm_post *post, size_t place) {
   int process = post->processes[place];
   return process >= 0 ? process : post->sends[place];
 }

@@ -15,7 +15,7 @@
 #include "comm/area.h"
 #include "tarn/base.h"
 
-typedef struct tarn__post {
+typedef struct tarn__comm_post {
   atomic_size_t users;
   size_t size;           // places of the rendezvous
   int inbox;             // this process's
@@ -26,63 +26,66 @@ typedef struct tarn__post {
   pthread_mutex_t lock;  // guards |boxes| and what is in them, and who takes
                          // letters out of |inbox|; a leaf
   tarn_list boxes;
-} tarn__post;
+} tarn__comm_post;
 
 // What came of one rank.
-typedef struct tarn__box_entry {
+typedef struct tarn__comm_message {
   bool full;
   bool cut;     // a descriptor was sent, and none came
   int fd;       // -1: none
   int64_t pid;  // of the sender
-} tarn__box_entry;
+} tarn__comm_message;
 
-typedef struct tarn__box {
+typedef struct tarn__comm_mailbox {
   tarn_list node;
-  const unsigned char *token;  // of the communicator that it is of
-  const size_t *places;        // of its ranks, in the post
-  tarn__box_entry *entries;    // of each of its ranks
+  const unsigned char *token;   // of the communicator that it is of
+  const size_t *places;         // of its ranks, in the post
+  tarn__comm_message *entries;  // of each of its ranks
   size_t ranks;
-} tarn__box;
+} tarn__comm_mailbox;
 
 // A post without sockets yet, used once; TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__post_create(size_t size,
-                                              tarn__post **out_post);
-tarn__post *tarn__post_share(tarn__post *post);
+                                              tarn__comm_post **out_post);
+tarn__comm_post *tarn__post_share(tarn__comm_post *post);
 
 // Closes it with its last user. In a child of fork, the child's copy of it.
-void tarn__post_release(tarn__post *post);
+void tarn__post_release(tarn__comm_post *post);
 
 // TARN_E_NOMEM. |token| and |places|, one of each of the ranks, must stay.
-TARN_MUST_CHECK tarn_status tarn__box_init(tarn__post *post,
+TARN_MUST_CHECK tarn_status tarn__box_init(tarn__comm_post *post,
                                            const unsigned char *token,
                                            const size_t *places, size_t ranks,
-                                           tarn__box *out_box);
-void tarn__box_deinit(tarn__post *post, tarn__box *box);
+                                           tarn__comm_mailbox *out_box);
+void tarn__box_deinit(tarn__comm_post *post, tarn__comm_mailbox *box);
 
 // Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
 // False with errno if the system has to get rid of others first: ETOOMANYREFS,
 // descriptors under way to any place. To a place that takes
 // nothing any more it is sent too, as far as the sender can tell.
-TARN_MUST_CHECK bool tarn__post_send(tarn__post *post, size_t place,
+TARN_MUST_CHECK bool tarn__post_send(tarn__comm_post *post, size_t place,
                                      const unsigned char *token, size_t from,
                                      int fd);
 
 // Puts what has come into the boxes.
-void tarn__post_collect(tarn__post *post);
+void tarn__post_collect(tarn__comm_post *post);
 
 // Whether there is a letter of |rank|.
-bool tarn__box_has(tarn__post *post, const tarn__box *box, size_t rank);
+bool tarn__box_has(tarn__comm_post *post, const tarn__comm_mailbox *box,
+                   size_t rank);
 
 // Empties the entry of |rank|, if it is full: what was in it is the caller's.
-TARN_MUST_CHECK bool tarn__box_take(tarn__post *post, tarn__box *box,
-                                    size_t rank, tarn__box_entry *out_entry);
+TARN_MUST_CHECK bool tarn__box_take(tarn__comm_post *post,
+                                    tarn__comm_mailbox *box, size_t rank,
+                                    tarn__comm_message *out_entry);
 
 // Says who |place| is: a descriptor of the process, which is the post's from
 // now on, and its number. Nobody else is believed to be it any more.
-void tarn__post_know(tarn__post *post, size_t place, int process, int64_t pid);
+void tarn__post_know(tarn__comm_post *post, size_t place, int process,
+                     int64_t pid);
 
 // What tells of the end of |place|: its process, or its inbox as long as that
 // is not known.
-int tarn__post_sign_of(const tarn__post *post, size_t place);
+int tarn__post_sign_of(const tarn__comm_post *post, size_t place);
 
 #endif  // TARN_COMM_POST_H_

@@ -43,7 +43,7 @@ static tarn_status allocate(size_t size, tarn_rendezvous **out) {
 
 static tarn_status make_inboxes(tarn_rendezvous *rendezvous) {
   for (size_t rank = 0; rank < rendezvous->size; rank++) {
-    tarn__seat *seat = &rendezvous->area.seats[rank];
+    tarn__comm_slot *seat = &rendezvous->area.seats[rank];
     if (!tarn__os_inbox(&rendezvous->receives[rank],
                         &rendezvous->sends[rank])) {
       return tarn__fail(TARN_E_IO,
@@ -109,7 +109,7 @@ static tarn_status check_place(const char *what,
 static void let_go(tarn_rendezvous *rendezvous) {
   for (size_t i = 0; i < rendezvous->size; i++)
     rendezvous->sends[i] = -1;
-  rendezvous->area = (tarn__area){0};
+  rendezvous->area = (tarn__comm_area){0};
   close_one(&rendezvous->fd);
 }
 
@@ -123,7 +123,7 @@ tarn_status tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
   tarn_status status = check_place("tarn_comm_join", rendezvous, rank);
   if (status == TARN_OK) status = tarn__comm_options(options, 0, &known);
   if (status != TARN_OK) return status;
-  tarn__sockets sockets = {rendezvous->sends, rendezvous->receives};
+  tarn__comm_sockets sockets = {rendezvous->sends, rendezvous->receives};
   status = tarn__join(rendezvous->area, sockets, rank, known.timeout_ms, &taken,
                       out_comm);
   if (taken) let_go(rendezvous);
@@ -151,7 +151,7 @@ tarn_status tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
         out_variable == NULL ? 0 : out_size, TARN_RENDEZVOUS_VARIABLE);
   }
   tarn__environment_write(
-      (tarn__place_named){rank, rendezvous->size, rendezvous->fd},
+      (tarn__comm_place){rank, rendezvous->size, rendezvous->fd},
       rendezvous->area.head->token, out_variable);
   if (let_inherit(rendezvous, rank)) return TARN_OK;
   memset(out_variable, 0, out_size);

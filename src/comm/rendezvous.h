@@ -7,10 +7,10 @@
 
 struct tarn_rendezvous {
   size_t size;
-  tarn__area area;  // none once this process has joined
-  int fd;           // of the area
-  int *receives;    // ends of inboxes; -1: none, or not any more
-  int *sends;       // in one array with them
+  tarn__comm_area area;  // none once this process has joined
+  int fd;                // of the area
+  int *receives;         // ends of inboxes; -1: none, or not any more
+  int *sends;            // in one array with them
 };
 
 #endif  // TARN_COMM_RENDEZVOUS_H_

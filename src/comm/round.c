@@ -31,15 +31,15 @@ static uint64_t later(uint64_t time, uint64_t ns) {
   return ns < UINT64_MAX - time ? time + ns : UINT64_MAX;
 }
 
-tarn__wait tarn__wait_begin(uint64_t timeout_ms) {
+tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms) {
   uint64_t now = tarn__os_now_ns();
   uint64_t ns = timeout_ms < UINT64_MAX / MS ? timeout_ms * MS : UINT64_MAX;
-  return (tarn__wait){.slice = lesser(ns / SLICES, MOST_SLICE_MS * MS),
-                      .end = later(now, ns),
-                      .now = now};
+  return (tarn__comm_wait){.slice = lesser(ns / SLICES, MOST_SLICE_MS * MS),
+                           .end = later(now, ns),
+                           .now = now};
 }
 
-uint64_t tarn__wait_left(tarn__wait *wait) {
+uint64_t tarn__wait_left(tarn__comm_wait *wait) {
   uint64_t now = tarn__os_now_ns();
   uint64_t gap = now - wait->now;
   if (gap > MOST_GAP_MS * MS) {
@@ -51,13 +51,13 @@ uint64_t tarn__wait_left(tarn__wait *wait) {
 
 // --- breakage --------------------------------------------------------------
 
-tarn_status tarn__local_state(const tarn__local *local) {
+tarn_status tarn__local_state(const tarn__comm_local *local) {
   return tarn__area_is_broken(&local->area) ? tarn__area_fail(&local->area)
                                             : TARN_OK;
 }
 
 // Who still runs, but has no inbox any more, has become another program.
-static size_t find_ended(tarn__local *local) {
+static size_t find_ended(tarn__comm_local *local) {
   size_t found = tarn__os_find_ended(local->signs, local->size);
   if (found < local->size) return found;
   for (size_t rank = 0; rank < local->size; rank++) {
@@ -67,7 +67,7 @@ static size_t find_ended(tarn__local *local) {
   return tarn__os_find_ended(local->signs, local->size);
 }
 
-void tarn__local_look(tarn__local *local, tarn__breakage ended) {
+void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended) {
   for (size_t rank = 0; rank < local->size; rank++) {
     if (local->signs[rank] < 0 || !tarn__area_has_left(&local->area, rank)) {
       continue;
@@ -81,14 +81,14 @@ void tarn__local_look(tarn__local *local, tarn__breakage ended) {
   if (found < local->size) tarn__area_break(&local->area, ended, found, 0);
 }
 
-void tarn__local_give_up(tarn__local *local, size_t rank) {
+void tarn__local_give_up(tarn__comm_local *local, size_t rank) {
   tarn__area_break(&local->area, TARN__LATE, rank, local->timeout_ms);
 }
 
 // --- one round -------------------------------------------------------------
 
 // Whether |local->round| was a good one, now that the area is broken.
-static tarn_status settle(tarn__local *local) {
+static tarn_status settle(tarn__comm_local *local) {
   tarn__area_freeze(&local->area);
   if (tarn__area_all_arrived(&local->area, local->round)) return TARN_OK;
   return tarn__area_fail(&local->area);
@@ -97,7 +97,7 @@ static tarn_status settle(tarn__local *local) {
 // Where ranks have a processor each, this is a watch; where they have not, the
 // one that is waited for comes to run: for 2 to 16 ranks on two processors with
 // other work, better than to watch without yielding, or to sleep at once.
-static bool watch(const tarn__local *local) {
+static bool watch(const tarn__comm_local *local) {
   for (int look = 0; look < LOOKS; look++) {
     if (tarn__area_has_rung(&local->area, local->round)) return true;
     tarn__os_yield();
@@ -106,7 +106,7 @@ static bool watch(const tarn__local *local) {
 }
 
 // The first rank that is missing; |size| if none is. Each has its sign set.
-static size_t find_missing(tarn__local *local) {
+static size_t find_missing(tarn__comm_local *local) {
   size_t first = local->size;
   for (size_t rank = local->size; rank-- > 0;) {
     bool here = tarn__area_has_arrived(&local->area, rank, local->round);
@@ -117,8 +117,8 @@ static size_t find_missing(tarn__local *local) {
   return first;
 }
 
-static tarn_status wait_for_all(tarn__local *local) {
-  tarn__wait wait = tarn__wait_begin(local->timeout_ms);
+static tarn_status wait_for_all(tarn__comm_local *local) {
+  tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
   for (;;) {
     // Before the look at the others: who came while this rank slept over the
     // end has come.
@@ -135,7 +135,7 @@ static tarn_status wait_for_all(tarn__local *local) {
   }
 }
 
-tarn_status tarn__local_round(tarn__local *local) {
+tarn_status tarn__local_round(tarn__comm_local *local) {
   if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
   if (!tarn__area_arrive(&local->area, local->rank, local->round + 1)) {
     return tarn__local_state(local);

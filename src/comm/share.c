@@ -17,10 +17,11 @@ static tarn_status no_room_for(size_t rank) {
 }
 
 // Keeps what has come in |out_fds|; true if all has that was sent.
-static bool take_all(tarn__local *local, int *out_fds, size_t *out_missing) {
+static bool take_all(tarn__comm_local *local, int *out_fds,
+                     size_t *out_missing) {
   bool all = true;
   for (size_t rank = local->size; rank-- > 0;) {
-    tarn__box_entry entry;
+    tarn__comm_message entry;
     out_fds[rank] = -1;
     if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
     out_fds[rank] = entry.fd;
@@ -31,11 +32,11 @@ static bool take_all(tarn__local *local, int *out_fds, size_t *out_missing) {
 }
 
 tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   size_t missing = 0;
   for (size_t rank = 0; rank < local->size; rank++) {
     bool other = rank != local->rank;
-    local->errands[rank] = (tarn__errand){.send = other, .await = other};
+    local->errands[rank] = (tarn__comm_transfer){.send = other, .await = other};
   }
   tarn_status status = tarn__local_pass(local, fd, TARN__ENDED);
   bool all = take_all(local, out_fds, &missing);
@@ -48,8 +49,8 @@ tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
 
 // The first of the group makes the memory, and tells the others, also that it
 // has none.
-static tarn_status lead(tarn__local *local, const size_t *ranks, size_t size,
-                        tarn__area *out_area) {
+static tarn_status lead(tarn__comm_local *local, const size_t *ranks,
+                        size_t size, tarn__comm_area *out_area) {
   int fd = -1;
   tarn_status status = tarn__area_create(size, &fd, out_area);
   for (size_t i = 1; i < size; i++)
@@ -60,9 +61,9 @@ static tarn_status lead(tarn__local *local, const size_t *ranks, size_t size,
   return passed != TARN_OK ? passed : status;
 }
 
-static tarn_status follow(tarn__local *local, size_t leader, size_t size,
-                          tarn__area *out_area) {
-  tarn__box_entry entry;
+static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
+                          tarn__comm_area *out_area) {
+  tarn__comm_message entry;
   local->errands[leader].await = true;
   tarn_status status = tarn__local_pass(local, -1, TARN__ENDED);
   if (status != TARN_OK) return status;
@@ -79,14 +80,14 @@ static tarn_status follow(tarn__local *local, size_t leader, size_t size,
 }
 
 // The places of a group's ranks in the post.
-static tarn_status join_group(tarn__local *local, tarn__area area,
+static tarn_status join_group(tarn__comm_local *local, tarn__comm_area area,
                               const size_t *ranks, size_t size,
-                              tarn__local **out_local) {
+                              tarn__comm_local **out_local) {
   size_t *places = tarn__host_array(size, sizeof *places);
   if (places == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < size; i++)
     places[i] = local->places[ranks[i]];
-  tarn__post *post = tarn__post_share(local->post);
+  tarn__comm_post *post = tarn__post_share(local->post);
   tarn_status status =
       tarn__local_create(area, post, tarn__comm_index_of(ranks, local->rank),
                          places, local->timeout_ms, out_local);
@@ -97,9 +98,9 @@ static tarn_status join_group(tarn__local *local, tarn__area area,
 
 tarn_status tarn__local_split(void *self, const size_t *ranks, size_t size,
                               const tarn_comm_ops **out_ops, void **out_self) {
-  tarn__local *local = self;
-  tarn__local *group = NULL;
-  tarn__area area = {0};
+  tarn__comm_local *local = self;
+  tarn__comm_local *group = NULL;
+  tarn__comm_area area = {0};
   *out_ops = NULL;
   *out_self = NULL;
   tarn_status status = local->rank == ranks[0]

@@ -130,7 +130,7 @@ tarn_status tarn_stream_adopt(tarn_device *device, void *native,
     status = find_default(device, &native);
   }
   if (status != TARN_OK) return status;
-  tarn__native *known =
+  tarn__device_native *known =
       tarn__natives_use(&tarn__native_streams, device, native);
   if (known == NULL) return adopt(device, native, out_stream);
   *out_stream = tarn__stream_of_native(known);

@@ -26,12 +26,12 @@ typedef struct note {
   size_t size;  // from base
 } note;
 
-void tarn__aligned_init(tarn__aligned *aligned) {
+void tarn__aligned_init(tarn__device_aligned *aligned) {
   tarn_list_init(&aligned->notes);
   atomic_init(&aligned->count, 0);
 }
 
-void tarn__aligned_free(tarn__aligned *aligned) {
+void tarn__aligned_free(tarn__device_aligned *aligned) {
   tarn_list *node = NULL;
   tarn_list *spare = NULL;
   tarn_list_for_each_safe (node, spare, &aligned->notes) {
@@ -47,7 +47,7 @@ static tarn_place_kind kind_of(const tarn_device *device,
 }
 
 static void keep(tarn_device *device, note *n) {
-  tarn__aligned *aligned = &device->aligned;
+  tarn__device_aligned *aligned = &device->aligned;
   pthread_mutex_lock(&device->lock);
   tarn_list_add(&aligned->notes, &n->node);
   atomic_fetch_add_explicit(&aligned->count, 1, memory_order_relaxed);

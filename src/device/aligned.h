@@ -10,15 +10,15 @@
 
 #include "tarn/device.h"
 
-typedef struct tarn__aligned {
+typedef struct tarn__device_aligned {
   tarn_list notes;       // guarded by the device's lock
   _Atomic size_t count;  // of the notes; written under the lock
-} tarn__aligned;
+} tarn__device_aligned;
 
-void tarn__aligned_init(tarn__aligned *aligned);
+void tarn__aligned_init(tarn__device_aligned *aligned);
 
 // Frees the notes; what they tell of is not given back.
-void tarn__aligned_free(tarn__aligned *aligned);
+void tarn__aligned_free(tarn__device_aligned *aligned);
 
 // Whether |addr| of |place| was handed out by a stand-in. If so, |*out_base|
 // and |*out_size| are what the driver gave, and the note is gone.

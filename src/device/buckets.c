@@ -11,27 +11,27 @@
 
 #include "base/hostmem.h"
 
-static void put(tarn__buckets *buckets, tarn__link *link) {
-  tarn__link **bucket = &buckets->at[link->key & buckets->mask];
+static void put(tarn__device_buckets *buckets, tarn__device_link *link) {
+  tarn__device_link **bucket = &buckets->at[link->key & buckets->mask];
   link->next = *bucket;
   *bucket = link;
 }
 
-static void release(const tarn__buckets *buckets, tarn__link **at,
+static void release(const tarn__device_buckets *buckets, tarn__device_link **at,
                     size_t count) {
   if (at != buckets->first) tarn__host_free_array(at, count, sizeof *at);
 }
 
-static void grow(tarn__buckets *buckets) {
+static void grow(tarn__device_buckets *buckets) {
   size_t count = buckets->mask + 1;
-  tarn__link **before = buckets->at;
-  tarn__link **grown = tarn__host_array(count * 2, sizeof *grown);
+  tarn__device_link **before = buckets->at;
+  tarn__device_link **grown = tarn__host_array(count * 2, sizeof *grown);
   if (grown == NULL) return;
   buckets->at = grown;
   buckets->mask = count * 2 - 1;
   for (size_t i = 0; i < count; i++) {
-    tarn__link *next = NULL;
-    for (tarn__link *link = before[i]; link != NULL; link = next) {
+    tarn__device_link *next = NULL;
+    for (tarn__device_link *link = before[i]; link != NULL; link = next) {
       next = link->next;
       put(buckets, link);
     }
@@ -39,32 +39,33 @@ static void grow(tarn__buckets *buckets) {
   release(buckets, before, count);
 }
 
-static void reset(tarn__buckets *buckets) {
+static void reset(tarn__device_buckets *buckets) {
   release(buckets, buckets->at, buckets->mask + 1);
   memset(buckets->first, 0, sizeof buckets->first);
   buckets->at = buckets->first;
   buckets->mask = TARN__BUCKETS_FIRST - 1;
 }
 
-void tarn__buckets_put(tarn__buckets *buckets, tarn__link *link) {
+void tarn__buckets_put(tarn__device_buckets *buckets, tarn__device_link *link) {
   if (buckets->count > buckets->mask) grow(buckets);
   put(buckets, link);
   buckets->count++;
 }
 
-void tarn__buckets_take(tarn__buckets *buckets, tarn__link *link) {
-  tarn__link **at = &buckets->at[link->key & buckets->mask];
+void tarn__buckets_take(tarn__device_buckets *buckets,
+                        tarn__device_link *link) {
+  tarn__device_link **at = &buckets->at[link->key & buckets->mask];
   while (*at != link)
     at = &(*at)->next;
   *at = link->next;
   if (--buckets->count == 0) reset(buckets);
 }
 
-size_t tarn__buckets_longest(const tarn__buckets *buckets) {
+size_t tarn__buckets_longest(const tarn__device_buckets *buckets) {
   size_t longest = 0;
   for (size_t i = 0; i <= buckets->mask; i++) {
     size_t steps = 0;
-    for (const tarn__link *link = buckets->at[i]; link != NULL;
+    for (const tarn__device_link *link = buckets->at[i]; link != NULL;
          link = link->next) {
       steps++;
     }

@@ -154,7 +154,7 @@ static tarn_status start(tarn_device *device) {
   return status;
 }
 
-static char *name_of(const tarn__plugin *plugin, size_t ordinal) {
+static char *name_of(const tarn__device_plugin *plugin, size_t ordinal) {
   char name[TARN__TEXT_SIZE];
   snprintf(name, sizeof name, "%s:%zu", plugin->type, ordinal);
   return tarn__host_text(name);
@@ -172,7 +172,7 @@ static void describe(tarn_device *device) {
   };
 }
 
-tarn_status tarn__device_create(tarn__plugin *plugin, size_t ordinal,
+tarn_status tarn__device_create(tarn__device_plugin *plugin, size_t ordinal,
                                 tarn_device **out_device) {
   *out_device = NULL;
   tarn_device *device = tarn__host_alloc(sizeof *device);
@@ -207,7 +207,7 @@ tarn_status tarn__device_create(tarn__plugin *plugin, size_t ordinal,
 static tarn_status call_attached(tarn_device *device, bool commit) {
   tarn_status first = TARN_OK;
   for (int slot = TARN_SLOT_COUNT - 1; slot >= 0; slot--) {
-    tarn__attachment *a = &device->attachments[slot];
+    tarn__device_attached *a = &device->attachments[slot];
     if (a->on_close == NULL) continue;
     tarn_status status = a->on_close(device, a->pointer, commit);
     if (status != TARN_OK && !commit) return status;
@@ -407,7 +407,7 @@ tarn_status tarn_device_attach(tarn_device *device, tarn_device_slot slot,
                       (int)slot, pointer);
   }
   pthread_mutex_lock(&device->lock);
-  tarn__attachment *a = &device->attachments[slot];
+  tarn__device_attached *a = &device->attachments[slot];
   bool taken = a->on_close != NULL;
   if (!taken) {
     a->on_close = on_close;

@@ -30,14 +30,14 @@ enum {
 };
 
 // Set once; whoever finds |pointer| needs no lock.
-typedef struct tarn__attachment {
+typedef struct tarn__device_attached {
   _Atomic(void *) pointer;
   tarn_device_on_close *on_close;
-} tarn__attachment;
+} tarn__device_attached;
 
 struct tarn_device {
   struct C_Device_st handle;  // what every plug-in call is given
-  tarn__plugin *plugin;
+  tarn__device_plugin *plugin;
   const C_DeviceInterface *abi;  // the plug-in's completed table
   const tarn_device_ext *ext;    // the plug-in's, with NULLs in it
   char *name;
@@ -51,7 +51,7 @@ struct tarn_device {
   _Atomic(void *) default_stream;  // its handle, once it was asked for
 
   pthread_mutex_t lock;  // guards all below
-  tarn__attachment attachments[TARN_SLOT_COUNT];
+  tarn__device_attached attachments[TARN_SLOT_COUNT];
   size_t streams;
   size_t events;
   size_t allocations;  // taken by tarn_device_allocate and its kin, not by
@@ -60,8 +60,8 @@ struct tarn_device {
   size_t memories;       // handles of tarn_memory_create and _import
   size_t registrations;  // of host memory
   size_t imports;        // allocations of other processes
-  tarn__aligned aligned;
-  tarn__staging staging;
+  tarn__device_aligned aligned;
+  tarn__device_staging staging;
 };
 
 // The checks in front of every call are inline as far as they nearly always go:
@@ -102,15 +102,15 @@ TARN_MUST_CHECK static inline tarn_status tarn__device_enter(
 
 // The handle to end an object with that a parent made, where its plug-in can do
 // that in a child: the built-in cpu, whose handles are nothing but memory.
-static inline bool tarn__plugin_ends_after_fork(const tarn__plugin *plugin,
-                                                struct C_Device_st *out) {
+static inline bool tarn__plugin_ends_after_fork(
+    const tarn__device_plugin *plugin, struct C_Device_st *out) {
   out->id = plugin->is_host ? (int)plugin->ids[0] : -1;
   return plugin->is_host;
 }
 
 // A device of |plugin|, initialised and asked for its sizes, not yet listed.
 // Caller holds the registry's lock, as for the next two.
-TARN_MUST_CHECK tarn_status tarn__device_create(tarn__plugin *plugin,
+TARN_MUST_CHECK tarn_status tarn__device_create(tarn__device_plugin *plugin,
                                                 size_t ordinal,
                                                 tarn_device **out_device);
 
@@ -144,7 +144,7 @@ TARN_MUST_CHECK tarn_status tarn__device_accept(tarn_device *device,
 
 // The device of |plugin| that the plug-in calls |id|, if it is open in this
 // process; NULL if not. Takes the registry's lock, unless the thread has it.
-tarn_device *tarn__device_find(const tarn__plugin *plugin, int id);
+tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id);
 
 // --- what a plug-in answers ------------------------------------------------
 // The texts end with the driver's own words, where the plug-in gives them.
@@ -180,16 +180,16 @@ tarn_status tarn__extension_lacks(const tarn_device *device, const char *what);
 
 struct tarn_stream {
   tarn_device *device;
-  const tarn__plugin *plugin;    // the device's, for when that is gone
+  const tarn__device_plugin *plugin;  // the device's, for when that is gone
   const C_DeviceInterface *abi;  // the device's, or abi_sync without a handle
   C_Stream native;
   uint64_t serial;
   uint32_t generation;
-  tarn__native known;  // by its handle
-  tarn_event *last;    // of an adopted stream: recorded when it departs
+  tarn__device_native known;  // by its handle
+  tarn_event *last;           // of an adopted stream: recorded when it departs
 
   tarn_list node;  // these are guarded by the lock of streams.c
-  tarn__link by_serial;
+  tarn__device_link by_serial;
   size_t pins;   // how many are about to queue something on it
   size_t holds;  // how many wait for its work
   bool ends;     // the last use is given back: what is queued from now on may
@@ -249,7 +249,7 @@ bool tarn__event_is_reached(tarn_event *event);
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
-static inline tarn_stream *tarn__stream_of_native(tarn__native *native) {
+static inline tarn_stream *tarn__stream_of_native(tarn__device_native *native) {
   return tarn_list_entry(native, tarn_stream, known);
 }
 

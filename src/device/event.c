@@ -13,11 +13,11 @@
 
 struct tarn_event {
   tarn_device *device;
-  const tarn__plugin *plugin;  // the device's, for when that is gone
+  const tarn__device_plugin *plugin;  // the device's, for when that is gone
   C_Event native;
   bool adopted;  // the native event is its owner's
   uint32_t generation;
-  tarn__native known;  // by its handle; but of tarn__event_make
+  tarn__device_native known;  // by its handle; but of tarn__event_make
 
   pthread_mutex_t lock;  // guards all below
   bool marked;           // the driver has to be asked
@@ -72,7 +72,7 @@ tarn_status tarn__event_make(tarn_device *device, tarn_event **out_event) {
   return TARN_OK;
 }
 
-static tarn_event *of_native(tarn__native *native) {
+static tarn_event *of_native(tarn__device_native *native) {
   return tarn_list_entry(native, tarn_event, known);
 }
 
@@ -82,7 +82,7 @@ static tarn_event *enter(tarn_event *event, bool fresh) {
   event->known.device = device;
   event->known.handle = event->native;
   tarn__device_count(device, &device->events, 1);
-  tarn__native *known =
+  tarn__device_native *known =
       tarn__natives_enter(&tarn__native_events, &event->known, fresh);
   if (known != &event->known) {
     tarn__device_count(device, &device->events, -1);
@@ -118,7 +118,8 @@ tarn_status tarn_event_adopt(tarn_device *device, void *native,
     return tarn__fail(TARN_E_UNSUPPORTED, "%s has no events to adopt",
                       device->name);
   }
-  tarn__native *known = tarn__natives_use(&tarn__native_events, device, native);
+  tarn__device_native *known =
+      tarn__natives_use(&tarn__native_events, device, native);
   if (known == NULL) {
     tarn_event *event = make(device);
     if (event == NULL) return TARN_E_NOMEM;

@@ -4,8 +4,8 @@
 #include "base/intern.h"
 #include "base/os.h"
 
-tarn__natives tarn__native_streams = TARN__NATIVES(tarn__native_streams);
-tarn__natives tarn__native_events = TARN__NATIVES(tarn__native_events);
+tarn__device_natives tarn__native_streams = TARN__NATIVES(tarn__native_streams);
+tarn__device_natives tarn__native_events = TARN__NATIVES(tarn__native_events);
 
 // The device is not in it: handles of several that are equal are few.
 static uint64_t key_of(const void *handle) {
@@ -13,11 +13,12 @@ static uint64_t key_of(const void *handle) {
 }
 
 // The lock is held.
-static tarn__native *find(const tarn__natives *natives, uint64_t key,
-                          const tarn_device *device, const void *handle) {
-  tarn__link *link = tarn__buckets_at(&natives->buckets, key);
+static tarn__device_native *find(const tarn__device_natives *natives,
+                                 uint64_t key, const tarn_device *device,
+                                 const void *handle) {
+  tarn__device_link *link = tarn__buckets_at(&natives->buckets, key);
   for (; link != NULL; link = link->next) {
-    tarn__native *native = (tarn__native *)(void *)link;
+    tarn__device_native *native = (tarn__device_native *)(void *)link;
     if (native->handle == handle && native->device == device &&
         native->generation == tarn__os_generation()) {
       return native;
@@ -26,19 +27,21 @@ static tarn__native *find(const tarn__natives *natives, uint64_t key,
   return NULL;
 }
 
-tarn__native *tarn__natives_use(tarn__natives *natives,
-                                const tarn_device *device, void *handle) {
+tarn__device_native *tarn__natives_use(tarn__device_natives *natives,
+                                       const tarn_device *device,
+                                       void *handle) {
   uint64_t key = key_of(handle);
   pthread_mutex_lock(&natives->lock);
-  tarn__native *found = find(natives, key, device, handle);
+  tarn__device_native *found = find(natives, key, device, handle);
   if (found != NULL) found->uses++;
   pthread_mutex_unlock(&natives->lock);
   return found;
 }
 
-tarn__native *tarn__natives_enter(tarn__natives *natives, tarn__native *native,
-                                  bool fresh) {
-  tarn__native *found = NULL;
+tarn__device_native *tarn__natives_enter(tarn__device_natives *natives,
+                                         tarn__device_native *native,
+                                         bool fresh) {
+  tarn__device_native *found = NULL;
   native->link.key = key_of(native->handle);
   native->generation = tarn__os_generation();
   pthread_mutex_lock(&natives->lock);
@@ -56,7 +59,8 @@ tarn__native *tarn__natives_enter(tarn__natives *natives, tarn__native *native,
   return found;
 }
 
-bool tarn__natives_leave(tarn__natives *natives, tarn__native *native) {
+bool tarn__natives_leave(tarn__device_natives *natives,
+                         tarn__device_native *native) {
   pthread_mutex_lock(&natives->lock);
   bool last = --native->uses == 0;
   if (last && native->handle != NULL) {

@@ -13,18 +13,18 @@
 #include "tarn/device.h"
 
 // Part of a stream or event.
-typedef struct tarn__native {
-  tarn__link link;
+typedef struct tarn__device_native {
+  tarn__device_link link;
   const tarn_device *device;
   void *handle;         // NULL: none, and nothing finds it
   uint32_t generation;  // of the process; a parent's are not found
   size_t uses;          // guarded by the table's lock
-} tarn__native;
+} tarn__device_native;
 
-typedef struct tarn__natives {
+typedef struct tarn__device_natives {
   pthread_mutex_t lock;  // guards all below
-  tarn__buckets buckets;
-} tarn__natives;
+  tarn__device_buckets buckets;
+} tarn__device_natives;
 
 #define TARN__NATIVES(table)                  \
   {                                           \
@@ -32,21 +32,23 @@ typedef struct tarn__natives {
     .buckets = TARN__BUCKETS((table).buckets) \
   }
 
-extern tarn__natives tarn__native_streams;
-extern tarn__natives tarn__native_events;
+extern tarn__device_natives tarn__native_streams;
+extern tarn__device_natives tarn__native_events;
 
 // What stands for |handle| of |device|, used once more; NULL if nothing does.
-tarn__native *tarn__natives_use(tarn__natives *natives,
-                                const tarn_device *device, void *handle);
+tarn__device_native *tarn__natives_use(tarn__device_natives *natives,
+                                       const tarn_device *device, void *handle);
 
 // Makes |native|, whose device and handle are set, stand for its handle, used
 // once. If something stands for it already, that is used once more and
 // returned; |fresh| handles, which the driver has just made, are no others'.
-tarn__native *tarn__natives_enter(tarn__natives *natives, tarn__native *native,
-                                  bool fresh);
+tarn__device_native *tarn__natives_enter(tarn__device_natives *natives,
+                                         tarn__device_native *native,
+                                         bool fresh);
 
 // Used once less. True for the last use: it is found no more.
-bool tarn__natives_leave(tarn__natives *natives, tarn__native *native);
+bool tarn__natives_leave(tarn__device_natives *natives,
+                         tarn__device_native *native);
 
 // Both tables, around a fork.
 void tarn__natives_lock(void);

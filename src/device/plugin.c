@@ -112,7 +112,7 @@ static tarn_status introduce(meeting *m, tarn_plugin_init *init,
   return tarn__table_check(&m->table, origin);
 }
 
-static tarn_status fill(tarn__plugin *plugin, const meeting *m,
+static tarn_status fill(tarn__device_plugin *plugin, const meeting *m,
                         const char *origin) {
   memcpy(&plugin->own, &m->table, KNOWN_END);
   plugin->abi = plugin->own;
@@ -126,17 +126,18 @@ static tarn_status fill(tarn__plugin *plugin, const meeting *m,
 }
 
 // The extension is asked for last: InitPlugin may be what sets it up.
-static tarn_status extend(tarn__plugin *plugin, tarn_device_ext_function *ext,
-                          const char *origin) {
+static tarn_status extend(tarn__device_plugin *plugin,
+                          tarn_device_ext_function *ext, const char *origin) {
   return tarn__extension_take(ext != NULL ? ext() : NULL, origin, &plugin->ext);
 }
 
-tarn_status tarn__plugin_create(tarn__plugin_entry entry, const char *origin,
-                                tarn__plugin **out_plugin) {
+tarn_status tarn__plugin_create(tarn__device_plugin_entry entry,
+                                const char *origin,
+                                tarn__device_plugin **out_plugin) {
   *out_plugin = NULL;
   meeting *m = tarn__host_alloc(sizeof *m);
   if (m == NULL) return TARN_E_NOMEM;
-  tarn__plugin *plugin = NULL;
+  tarn__device_plugin *plugin = NULL;
   tarn_status status = introduce(m, entry.init, origin);
   if (status == TARN_OK) {
     plugin = tarn__host_alloc(sizeof *plugin);
@@ -152,7 +153,7 @@ tarn_status tarn__plugin_create(tarn__plugin_entry entry, const char *origin,
   return TARN_OK;
 }
 
-void tarn__plugin_destroy(tarn__plugin *plugin) {
+void tarn__plugin_destroy(tarn__device_plugin *plugin) {
   if (plugin == NULL) return;
   tarn__host_free_array(plugin->ids, plugin->id_count, sizeof *plugin->ids);
   tarn__host_free_text(plugin->type);
@@ -162,7 +163,7 @@ void tarn__plugin_destroy(tarn__plugin *plugin) {
 
 // --- initialising ----------------------------------------------------------
 
-static tarn_status refused(const tarn__plugin *plugin, const char *call,
+static tarn_status refused(const tarn__device_plugin *plugin, const char *call,
                            C_Status result) {
   return tarn__fail(TARN_E_DEVICE, "%s (%s): %s answered %d", plugin->type,
                     plugin->origin, call, (int)result);
@@ -172,7 +173,7 @@ static bool went_well(C_Status result) {
   return result == C_SUCCESS || result == C_WARNING;
 }
 
-static tarn_status count_devices(const tarn__plugin *plugin,
+static tarn_status count_devices(const tarn__device_plugin *plugin,
                                  size_t *out_count) {
   size_t count = 0;
   *out_count = 0;
@@ -187,8 +188,8 @@ static tarn_status count_devices(const tarn__plugin *plugin,
 }
 
 // Two names for one device would count its memory twice.
-static tarn_status check_ids(const tarn__plugin *plugin, const size_t *ids,
-                             size_t count) {
+static tarn_status check_ids(const tarn__device_plugin *plugin,
+                             const size_t *ids, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (ids[i] > INT_MAX) {
       return tarn__fail(
@@ -207,7 +208,8 @@ static tarn_status check_ids(const tarn__plugin *plugin, const size_t *ids,
 }
 
 // |room| is for more than |count|: some list what they did not count.
-static tarn_status ask_ids(tarn__plugin *plugin, size_t *room, size_t count) {
+static tarn_status ask_ids(tarn__device_plugin *plugin, size_t *room,
+                           size_t count) {
   for (size_t i = 0; i < count; i++)
     room[i] = i;
   C_Status result = count ? plugin->abi.get_device_list(room) : C_SUCCESS;
@@ -222,7 +224,7 @@ static tarn_status ask_ids(tarn__plugin *plugin, size_t *room, size_t count) {
   return TARN_OK;
 }
 
-static tarn_status list_devices(tarn__plugin *plugin) {
+static tarn_status list_devices(tarn__device_plugin *plugin) {
   size_t count = 0;
   tarn_status status = count_devices(plugin, &count);
   if (status != TARN_OK) return status;
@@ -233,7 +235,7 @@ static tarn_status list_devices(tarn__plugin *plugin) {
   return status;
 }
 
-tarn_status tarn__plugin_initialize(tarn__plugin *plugin) {
+tarn_status tarn__plugin_initialize(tarn__device_plugin *plugin) {
   if (plugin->initialized) {
     // The host's own memory is as good after a fork as before.
     if (plugin->is_host || plugin->generation == tarn__os_generation()) {
@@ -258,9 +260,10 @@ tarn_status tarn__plugin_initialize(tarn__plugin *plugin) {
 
 // --- finding the shared object ---------------------------------------------
 
-tarn_status tarn__plugin_find(const char *path, tarn__plugin_entry *out_entry,
+tarn_status tarn__plugin_find(const char *path,
+                              tarn__device_plugin_entry *out_entry,
                               char **out_path) {
-  *out_entry = (tarn__plugin_entry){NULL, NULL};
+  *out_entry = (tarn__device_plugin_entry){NULL, NULL};
   void *handle = NULL;
   tarn_status status = tarn__object_open("plug-in", path, &handle, out_path);
   if (status != TARN_OK) return status;

@@ -20,7 +20,7 @@ enum { PLUGIN_NAME_MAX = 255 };
 
 static struct {
   pthread_mutex_t lock;  // guards all below, every open and every close
-  tarn__names plugins;   // of tarn__plugin, by type
+  tarn__names plugins;   // of tarn__device_plugin, by type
   bool ready;
   tarn_list devices;
   _Atomic(tarn_device *) host;  // cpu:0; written under the lock
@@ -80,15 +80,15 @@ TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
 
 // --- plug-ins --------------------------------------------------------------
 
-static tarn_status add_locked(tarn__plugin_entry entry, const char *origin,
-                              bool is_host) {
-  tarn__plugin *plugin = NULL;
+static tarn_status add_locked(tarn__device_plugin_entry entry,
+                              const char *origin, bool is_host) {
+  tarn__device_plugin *plugin = NULL;
   tarn_status status = tarn__plugin_create(entry, origin, &plugin);
   if (status != TARN_OK) return status;
   plugin->is_host = is_host;
   const tarn__name *taken = tarn__names_find(&registry.plugins, plugin->type);
   if (taken != NULL) {
-    const tarn__plugin *other = taken->value;
+    const tarn__device_plugin *other = taken->value;
     status =
         tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already: %s",
                    origin, plugin->type, other->origin);
@@ -101,7 +101,7 @@ static tarn_status add_locked(tarn__plugin_entry entry, const char *origin,
 
 static const struct {
   const char *type;
-  tarn__plugin_entry entry;
+  tarn__device_plugin_entry entry;
 } builtins[] = {
     {"cpu", {tarn__cpu_init_plugin, tarn__cpu_device_ext}},  // the host
     {"sim", {tarn__sim_init_plugin, tarn__sim_device_ext}},
@@ -125,7 +125,7 @@ static tarn_status prepare_locked(void) {
 }
 
 bool tarn__plugin_find_builtin(const char *type,
-                               tarn__plugin_entry *out_entry) {
+                               tarn__device_plugin_entry *out_entry) {
   for (size_t i = 0; i < BUILTIN_COUNT; i++) {
     if (strcmp(builtins[i].type, type) != 0) continue;
     *out_entry = builtins[i].entry;
@@ -134,7 +134,7 @@ bool tarn__plugin_find_builtin(const char *type,
   return false;
 }
 
-static tarn_status add(tarn__plugin_entry entry, const char *origin) {
+static tarn_status add(tarn__device_plugin_entry entry, const char *origin) {
   tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
   status = prepare_locked();
@@ -144,7 +144,7 @@ static tarn_status add(tarn__plugin_entry entry, const char *origin) {
 }
 
 tarn_status tarn_plugin_load(const char *path) {
-  tarn__plugin_entry entry = {NULL, NULL};
+  tarn__device_plugin_entry entry = {NULL, NULL};
   char *origin = NULL;
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
@@ -178,13 +178,13 @@ tarn_status tarn_plugin_register(tarn_plugin_init *init,
   if (init == NULL) {
     return tarn__fail(TARN_E_INVALID, "%s: no InitPlugin", name);
   }
-  return add((tarn__plugin_entry){init, ext}, name);
+  return add((tarn__device_plugin_entry){init, ext}, name);
 }
 
 // --- finding devices by name -----------------------------------------------
 
 typedef struct device_name {
-  tarn__plugin *plugin;
+  tarn__device_plugin *plugin;
   size_t ordinal;
 } device_name;
 
@@ -235,7 +235,7 @@ static tarn_device *find_open(device_name name) {
   return NULL;
 }
 
-tarn_device *tarn__device_find(const tarn__plugin *plugin, int id) {
+tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id) {
   tarn_device *found = NULL;
   tarn_list *node = NULL;
   bool held = holds_lock;
@@ -350,7 +350,7 @@ tarn_status tarn_device_close(tarn_device *device) {
 
 // --- listing ---------------------------------------------------------------
 
-static tarn_status visit_devices(const tarn__plugin *plugin,
+static tarn_status visit_devices(const tarn__device_plugin *plugin,
                                  tarn_device_visit *visit, void *context) {
   for (size_t i = 0; i < plugin->id_count; i++) {
     char name[TARN__TEXT_SIZE];
@@ -363,7 +363,7 @@ static tarn_status visit_devices(const tarn__plugin *plugin,
 
 // The |index|-th plug-in, initialised; NULL beyond the last. Plug-ins are
 // never removed, so it stays good without the lock.
-static tarn_status plugin_at(size_t index, tarn__plugin **out_plugin) {
+static tarn_status plugin_at(size_t index, tarn__device_plugin **out_plugin) {
   *out_plugin = NULL;
   tarn_status status = registry_enter();
   if (status != TARN_OK) return status;
@@ -379,7 +379,7 @@ static tarn_status plugin_at(size_t index, tarn__plugin **out_plugin) {
 tarn_status tarn_device_each(tarn_device_visit *visit, void *context) {
   if (visit == NULL) return tarn__fail(TARN_E_INVALID, "device: no visitor");
   for (size_t i = 0;; i++) {
-    tarn__plugin *plugin = NULL;
+    tarn__device_plugin *plugin = NULL;
     tarn_status status = plugin_at(i, &plugin);
     if (status != TARN_OK || plugin == NULL) return status;
     status = visit_devices(plugin, visit, context);

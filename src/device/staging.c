@@ -10,7 +10,7 @@
 
 #include "device/device.h"
 
-void tarn__staging_init(tarn__staging *staging) {
+void tarn__staging_init(tarn__device_staging *staging) {
   memset(staging, 0, sizeof *staging);
   pthread_mutex_init(&staging->lock, NULL);
   pthread_cond_init(&staging->freed, NULL);
@@ -20,13 +20,13 @@ static tarn_place place_of(tarn_device *device) {
   return (tarn_place){device, TARN_PLACE_HOST};
 }
 
-void tarn__staging_deinit(tarn__staging *staging) {
+void tarn__staging_deinit(tarn__device_staging *staging) {
   pthread_cond_destroy(&staging->freed);
   pthread_mutex_destroy(&staging->lock);
 }
 
 void tarn__staging_free(tarn_device *device) {
-  tarn__staging *staging = &device->staging;
+  tarn__device_staging *staging = &device->staging;
   for (size_t i = 0; i < TARN__STAGING_SLOTS; i++) {
     if (staging->slots[i] == NULL) continue;
     (void)tarn__device_give(place_of(device), tarn__address(staging->slots[i]),
@@ -35,7 +35,7 @@ void tarn__staging_free(tarn_device *device) {
   }
 }
 
-static bool take_free(tarn__staging *staging, void **out_slot) {
+static bool take_free(tarn__device_staging *staging, void **out_slot) {
   for (size_t i = 0; i < TARN__STAGING_SLOTS; i++) {
     if (staging->slots[i] == NULL || staging->taken[i]) continue;
     staging->taken[i] = true;
@@ -46,7 +46,7 @@ static bool take_free(tarn__staging *staging, void **out_slot) {
 }
 
 static tarn_status take_new(tarn_device *device, void **out_slot) {
-  tarn__staging *staging = &device->staging;
+  tarn__device_staging *staging = &device->staging;
   size_t i = 0;
   while (i < TARN__STAGING_SLOTS && staging->slots[i] != NULL)
     i++;
@@ -62,7 +62,7 @@ static tarn_status take_new(tarn_device *device, void **out_slot) {
 }
 
 static tarn_status acquire_locked(tarn_device *device, void **out_slot) {
-  tarn__staging *staging = &device->staging;
+  tarn__device_staging *staging = &device->staging;
   if (take_free(staging, out_slot)) return TARN_OK;
   tarn_status status = take_new(device, out_slot);
   if (status == TARN_OK || staging->slots[0] == NULL) return status;
@@ -81,7 +81,7 @@ tarn_status tarn__staging_acquire(tarn_device *device, void **out_slot) {
 }
 
 void tarn__staging_release(tarn_device *device, void *slot) {
-  tarn__staging *staging = &device->staging;
+  tarn__device_staging *staging = &device->staging;
   pthread_mutex_lock(&staging->lock);
   for (size_t i = 0; i < TARN__STAGING_SLOTS; i++) {
     if (staging->slots[i] == slot) staging->taken[i] = false;

@@ -16,16 +16,16 @@ enum {
   TARN__STAGING_SLOT_SIZE = 1 << 20,
 };
 
-typedef struct tarn__staging {
+typedef struct tarn__device_staging {
   pthread_mutex_t lock;  // guards all below
   pthread_cond_t freed;
   void *slots[TARN__STAGING_SLOTS];  // NULL: not made yet
   bool taken[TARN__STAGING_SLOTS];
-} tarn__staging;
+} tarn__device_staging;
 
-void tarn__staging_init(tarn__staging *staging);
+void tarn__staging_init(tarn__device_staging *staging);
 
-void tarn__staging_deinit(tarn__staging *staging);
+void tarn__staging_deinit(tarn__device_staging *staging);
 
 // Gives the slots back to the device; nobody may hold one.
 void tarn__staging_free(tarn_device *device);

@@ -147,7 +147,7 @@ tarn_stream *tarn__stream_enter(tarn_stream *stream, bool fresh) {
   stream->known.handle = stream->native;
   tarn__device_count(device, &device->streams, 1);
   tarn__streams_enter(stream);
-  tarn__native *known =
+  tarn__device_native *known =
       tarn__natives_enter(&tarn__native_streams, &stream->known, fresh);
   if (known == &stream->known) return stream;
   tarn__streams_leave(stream);

@@ -18,7 +18,7 @@ static struct {
   pthread_cond_t unpinned;
   tarn_list living;
   tarn_list departed;
-  tarn__buckets serials;
+  tarn__device_buckets serials;
   uint64_t last_serial;
 } streams = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -47,7 +47,7 @@ static tarn_stream *of_node(tarn_list *node) {
 
 // The lock is held, as for all that is static here.
 static tarn_stream *find(uint64_t serial) {
-  tarn__link *link = tarn__buckets_at(&streams.serials, serial);
+  tarn__device_link *link = tarn__buckets_at(&streams.serials, serial);
   while (link != NULL && link->key != serial)
     link = link->next;
   return link != NULL ? tarn_list_entry(link, tarn_stream, by_serial) : NULL;

@@ -44,16 +44,16 @@ static void set_max(tarn_model *model, int64_t batch) {
 }
 
 // As they were before another plan was looked for.
-static void restore_slots(tarn__slots *slots) {
+static void restore_slots(tarn__model_slots *slots) {
   for (size_t i = 0; i < slots->slots.count; i++) {
-    const tarn__slot *slot = tarn__slot_at(slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(slots, i);
     slot->tensor->slots[slot->part] = i;
   }
 }
 
-static tarn_status plan_anew(tarn_model *model, tarn__slots **out_slots) {
-  const tarn__slots *old = model->slots;
-  tarn__slots *slots = NULL;
+static tarn_status plan_anew(tarn_model *model, tarn__model_slots **out_slots) {
+  const tarn__model_slots *old = model->slots;
+  tarn__model_slots *slots = NULL;
   *out_slots = NULL;
   tarn_status status = tarn__slots_find(model, old->options.mode, &slots);
   if (status != TARN_OK) return status;
@@ -74,7 +74,7 @@ static tarn_status plan_anew(tarn_model *model, tarn__slots **out_slots) {
 }
 
 static tarn_status exchange_plan(tarn_model *model) {
-  tarn__slots *slots = NULL;
+  tarn__model_slots *slots = NULL;
   tarn_status status = plan_anew(model, &slots);
   if (status != TARN_OK) {
     restore_slots(model->slots);

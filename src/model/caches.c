@@ -67,7 +67,7 @@ static tarn_status check_same(const tarn_step *step, const entry *is,
 
 // --- pushing ---------------------------------------------------------------
 
-static entry described(const tarn__tensor *tensor) {
+static entry described(const tarn__model_tensor *tensor) {
   return (entry){.dtype = tensor->shown.dtype,
                  .count = tarn_tensor_count(&tensor->shown),
                  .bits = tensor->shown.bits,
@@ -150,7 +150,7 @@ tarn_status tarn_step_push(tarn_step *step, tarn_dtype dtype, size_t count,
   if (status != TARN_OK) return status;
   entry *place = entry_at(step, step->depth);
   if (step->depth < step->caches.count) {
-    tarn__tensor **caches = step->caches.items;
+    tarn__model_tensor **caches = step->caches.items;
     entry known = described(caches[step->depth]);
     status = check_same(step, &known, dtype, count, bits);
     if (status == TARN_OK) *place = known;

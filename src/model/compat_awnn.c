@@ -46,10 +46,10 @@ static void fill(tarn_tensor *tensor, tarn_tensor_kind kind, char *name) {
   tarn_list_init(&tensor->states);
 }
 
-static tarn__tensor *make(const char *name) {
+static tarn__model_tensor *make(const char *name) {
   char *text = tarn__host_text(name);
   if (text == NULL) return NULL;
-  tarn__tensor *tensor = tarn__host_alloc(sizeof *tensor);
+  tarn__model_tensor *tensor = tarn__host_alloc(sizeof *tensor);
   if (tensor == NULL) {
     tarn__host_free_text(text);
     return NULL;
@@ -71,7 +71,7 @@ static tarn_status attach_own(tarn_list *list, const char *name,
                               tarn_tensor **out_tensor) {
   tarn_status status = check_new(list, name);
   if (status != TARN_OK) return status;
-  tarn__tensor *tensor = make(name);
+  tarn__model_tensor *tensor = make(name);
   if (tensor == NULL) return TARN_E_NOMEM;
   *out_tensor = &tensor->shown;
   tarn_list_add_tail(list, &tensor->shown.node);
@@ -177,7 +177,7 @@ static tarn_status free_tensor(tarn_tensor *tensor) {
   tarn_status other = tarn_synced_destroy(tensor->diff);
   tarn_list_del(&tensor->node);
   tarn__host_free_text((char *)(uintptr_t)tensor->name);
-  tarn__host_free(tensor, sizeof(tarn__tensor));
+  tarn__host_free(tensor, sizeof(tarn__model_tensor));
   return status != TARN_OK ? status : other;
 }
 

@@ -18,7 +18,7 @@ static int compare_endings(const void *a, const void *b) {
   return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static tarn_status order_by_last(tarn__placed *placed) {
+static tarn_status order_by_last(tarn__model_placed *placed) {
   size_t count = placed->slots->slots.count;
   ending *endings = tarn__host_array(count, sizeof *endings);
   if (endings == NULL) return TARN_E_NOMEM;
@@ -31,19 +31,19 @@ static tarn_status order_by_last(tarn__placed *placed) {
   return TARN_OK;
 }
 
-static bool meet(const tarn__slot *a, const tarn__slot *b) {
+static bool meet(const tarn__model_slot *a, const tarn__model_slot *b) {
   return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
 }
 
 // Counts the pairs, and with |out| writes them. All with all: a net has a few
 // hundred slots, and this is done once.
-static size_t find_formers(const tarn__slots *slots, size_t *starts,
+static size_t find_formers(const tarn__model_slots *slots, size_t *starts,
                            size_t *out) {
   size_t found = 0;
   size_t count = slots->slots.count;
   for (size_t i = 0; i < count; i++) {
     if (starts != NULL) starts[i] = found;
-    const tarn__slot *slot = tarn__slot_at(slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(slots, i);
     for (size_t j = 0; j < count; j++) {
       if (j == i || !meet(slot, tarn__slot_at(slots, j))) continue;
       if (out != NULL) out[found] = j;
@@ -54,7 +54,7 @@ static size_t find_formers(const tarn__slots *slots, size_t *starts,
   return found;
 }
 
-tarn_status tarn__placed_order(tarn__placed *placed) {
+tarn_status tarn__placed_order(tarn__model_placed *placed) {
   size_t count = placed->slots->slots.count;
   size_t pairs = find_formers(placed->slots, NULL, NULL);
   placed->by_last = tarn__host_array(count, sizeof(size_t));
@@ -75,7 +75,7 @@ tarn_status tarn__placed_order(tarn__placed *placed) {
   return TARN_E_NOMEM;
 }
 
-void tarn__placed_free_order(tarn__placed *placed) {
+void tarn__placed_free_order(tarn__model_placed *placed) {
   size_t count = placed->slots->slots.count;
   if (placed->formers != NULL) {
     tarn__host_free_array(placed->formers, placed->former_starts[count],

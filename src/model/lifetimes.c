@@ -10,7 +10,7 @@
 typedef struct walk {
   tarn_model *model;
   tarn_model_mode mode;
-  tarn__slots *slots;
+  tarn__model_slots *slots;
   const tarn_step *step;
   tarn_pass pass;
   uint64_t time;
@@ -25,12 +25,12 @@ static void clear_slots(tarn_model *model) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {
     tarn_tensor *shown = tarn_list_entry(node, tarn_tensor, among);
-    tarn__tensor *tensor = (tarn__tensor *)(void *)shown;
+    tarn__model_tensor *tensor = (tarn__model_tensor *)(void *)shown;
     tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
   }
 }
 
-static bool is_planned(const walk *w, const tarn__tensor *tensor,
+static bool is_planned(const walk *w, const tarn__model_tensor *tensor,
                        tarn_part part) {
   tarn_tensor_kind kind = tensor->shown.kind;
   if (kind == TARN_OUTPUT) return part == TARN_DATA || w->mode == TARN_TRAIN;
@@ -38,7 +38,7 @@ static bool is_planned(const walk *w, const tarn__tensor *tensor,
 }
 
 // What a plan for inference knows nothing of.
-static bool is_foreign(const walk *w, const tarn__tensor *tensor,
+static bool is_foreign(const walk *w, const tarn__model_tensor *tensor,
                        tarn_part part) {
   if (w->mode == TARN_TRAIN) return false;
   return part == TARN_DIFF || tensor->shown.kind == TARN_CACHE;
@@ -46,17 +46,18 @@ static bool is_foreign(const walk *w, const tarn__tensor *tensor,
 
 // --- one use ---------------------------------------------------------------
 
-static tarn_status begin_slot(walk *w, tarn__tensor *tensor, tarn_part part) {
+static tarn_status begin_slot(walk *w, tarn__model_tensor *tensor,
+                              tarn_part part) {
   void *at = NULL;
   tarn_status status =
       tarn__array_grow(w->slots->budget, &w->slots->slots, 1, &at);
   if (status != TARN_OK) return status;
   tensor->slots[part] = w->slots->slots.count - 1;
-  *(tarn__slot *)at = (tarn__slot){.tensor = tensor,
-                                   .part = part,
-                                   .size = tensor->shown.max_size,
-                                   .first = w->time,
-                                   .last = w->time};
+  *(tarn__model_slot *)at = (tarn__model_slot){.tensor = tensor,
+                                               .part = part,
+                                               .size = tensor->shown.max_size,
+                                               .first = w->time,
+                                               .last = w->time};
   if (tarn_size_add(w->slots->naive, tensor->shown.max_size,
                     &w->slots->naive)) {
     return TARN_OK;
@@ -67,7 +68,8 @@ static tarn_status begin_slot(walk *w, tarn__tensor *tensor, tarn_part part) {
                     w->model->name);
 }
 
-static tarn_status read_part(walk *w, tarn__tensor *tensor, tarn_part part) {
+static tarn_status read_part(walk *w, tarn__model_tensor *tensor,
+                             tarn_part part) {
   if (!is_planned(w, tensor, part)) return TARN_OK;
   size_t slot = tensor->slots[part];
   bool is_fed = slot == TARN__NO_SLOT && part == TARN_DATA;
@@ -84,7 +86,8 @@ static tarn_status read_part(walk *w, tarn__tensor *tensor, tarn_part part) {
   return TARN_OK;
 }
 
-static tarn_status write_part(walk *w, tarn__tensor *tensor, tarn_part part) {
+static tarn_status write_part(walk *w, tarn__model_tensor *tensor,
+                              tarn_part part) {
   if (!is_planned(w, tensor, part)) return TARN_OK;
   size_t slot = tensor->slots[part];
   if (slot == TO_COME) return begin_slot(w, tensor, part);
@@ -94,12 +97,12 @@ static tarn_status write_part(walk *w, tarn__tensor *tensor, tarn_part part) {
 
 // --- all of them -----------------------------------------------------------
 
-typedef tarn_status visit_use(walk *w, const tarn__step_use *use);
+typedef tarn_status visit_use(walk *w, const tarn__model_step_use *use);
 
 static tarn_status visit_pass(walk *w, visit_use *visit) {
-  const tarn__step_use *uses = w->step->uses.items;
+  const tarn__model_step_use *uses = w->step->uses.items;
   for (size_t i = 0; i < w->step->uses.count; i++) {
-    const tarn__step_use *use = &uses[i];
+    const tarn__model_step_use *use = &uses[i];
     if (use->pass != w->pass || is_foreign(w, use->tensor, use->part)) continue;
     tarn_status status = visit(w, use);
     if (status != TARN_OK) return status;
@@ -118,14 +121,14 @@ static tarn_status visit_all(walk *w, visit_use *visit) {
   return TARN_OK;
 }
 
-static tarn_status announce(walk *w, const tarn__step_use *use) {
+static tarn_status announce(walk *w, const tarn__model_step_use *use) {
   if (use->kind != TARN__READS && is_planned(w, use->tensor, use->part)) {
     use->tensor->slots[use->part] = TO_COME;
   }
   return TARN_OK;
 }
 
-static tarn_status live(walk *w, const tarn__step_use *use) {
+static tarn_status live(walk *w, const tarn__model_step_use *use) {
   if (use->kind == TARN__READS) return read_part(w, use->tensor, use->part);
   if (use->kind == TARN__REPLACES) {
     tarn_status status = read_part(w, use->giver, use->giver_part);
@@ -134,20 +137,20 @@ static tarn_status live(walk *w, const tarn__step_use *use) {
   return write_part(w, use->tensor, use->part);
 }
 
-static bool has_slot(const tarn__tensor *tensor, tarn_part part) {
+static bool has_slot(const tarn__model_tensor *tensor, tarn_part part) {
   return tensor->slots[part] != TARN__NO_SLOT;
 }
 
 // The place of a part is free for another one only if its last use is the
 // first of the other.
-static tarn_status pair(walk *w, const tarn__step_use *use) {
+static tarn_status pair(walk *w, const tarn__model_step_use *use) {
   if (use->kind != TARN__REPLACES) return TARN_OK;
   if (!has_slot(use->giver, use->giver_part)) return TARN_OK;
   if (!has_slot(use->tensor, use->part)) return TARN_OK;
   tarn_plan_pair found = {.giver = use->giver->slots[use->giver_part],
                           .taker = use->tensor->slots[use->part]};
-  const tarn__slot *giver = tarn__slot_at(w->slots, found.giver);
-  const tarn__slot *taker = tarn__slot_at(w->slots, found.taker);
+  const tarn__model_slot *giver = tarn__slot_at(w->slots, found.giver);
+  const tarn__model_slot *taker = tarn__slot_at(w->slots, found.taker);
   bool fits = giver != taker && giver->last == w->time &&
               taker->first == w->time && giver->first < w->time;
   if (!fits) return TARN_OK;
@@ -167,13 +170,13 @@ static tarn_status find(walk *w) {
 }
 
 tarn_status tarn__slots_find(tarn_model *model, tarn_model_mode mode,
-                             tarn__slots **out_slots) {
+                             tarn__model_slots **out_slots) {
   *out_slots = NULL;
-  tarn__slots *slots = tarn__host_alloc(sizeof *slots);
+  tarn__model_slots *slots = tarn__host_alloc(sizeof *slots);
   if (slots == NULL) return TARN_E_NOMEM;
   slots->budget = &model->budget;
   slots->options.mode = mode;
-  slots->slots = TARN__ARRAY_OF(tarn__slot);
+  slots->slots = TARN__ARRAY_OF(tarn__model_slot);
   slots->pairs = TARN__ARRAY_OF(tarn_plan_pair);
   clear_slots(model);
   walk w = {.model = model, .mode = mode, .slots = slots};
@@ -188,7 +191,7 @@ tarn_status tarn__slots_find(tarn_model *model, tarn_model_mode mode,
   return TARN_OK;
 }
 
-void tarn__slots_destroy(tarn__slots *slots) {
+void tarn__slots_destroy(tarn__model_slots *slots) {
   if (slots == NULL) return;
   tarn__array_free(slots->budget, &slots->slots);
   tarn__array_free(slots->budget, &slots->pairs);

@@ -16,8 +16,8 @@
 #include "base/status.h"
 #include "model/placed.h"
 
-static tarn__tensor **listed_at(const tarn_step *step, size_t place) {
-  return (tarn__tensor **)step->listed.items + place;
+static tarn__model_tensor **listed_at(const tarn_step *step, size_t place) {
+  return (tarn__model_tensor **)step->listed.items + place;
 }
 
 // Makes room up to |place|.
@@ -26,7 +26,7 @@ static tarn_status reach(tarn_step *step, size_t place) {
   void *at = NULL;
   if (place < count) return TARN_OK;
   if (step->listed.item_size == 0) {
-    step->listed = TARN__ARRAY_OF(tarn__tensor *);
+    step->listed = TARN__ARRAY_OF(tarn__model_tensor *);
   }
   return tarn__array_grow(&step->model->budget, &step->listed,
                           place + 1 - count, &at);
@@ -56,7 +56,7 @@ static char *free_name(const tarn_step *step, size_t place, size_t *out_size) {
 }
 
 static tarn_status add(tarn_step *step, size_t place, tarn_dtype dtype,
-                       tarn_shape shape, bool bits, tarn__tensor **out) {
+                       tarn_shape shape, bool bits, tarn__model_tensor **out) {
   size_t size = 0;
   char *name = free_name(step, place, &size);
   if (name == NULL) return TARN_E_NOMEM;
@@ -65,14 +65,14 @@ static tarn_status add(tarn_step *step, size_t place, tarn_dtype dtype,
                                         shape, bits, NULL, &tensor);
   tarn__host_free(name, size);
   if (status != TARN_OK) return status;
-  *out = (tarn__tensor *)(void *)tensor;
+  *out = (tarn__model_tensor *)(void *)tensor;
   (*out)->beyond = true;
   return TARN_OK;
 }
 
 tarn_status tarn__listed_make(tarn_step *step, size_t place, tarn_dtype dtype,
                               size_t count, bool bits) {
-  tarn__tensor *tensor = NULL;
+  tarn__model_tensor *tensor = NULL;
   tarn_status status = reach(step, place);
   if (status != TARN_OK || *listed_at(step, place) != NULL) return status;
   if (count > INT64_MAX) {
@@ -87,7 +87,7 @@ tarn_status tarn__listed_make(tarn_step *step, size_t place, tarn_dtype dtype,
 
 void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
                        size_t count, bool bits, tarn_synced *buffer) {
-  tarn__tensor *tensor = *listed_at(step, place);
+  tarn__model_tensor *tensor = *listed_at(step, place);
   tensor->dims[0] = (int64_t)count;
   tensor->shown.dtype = dtype;
   tensor->shown.bits = bits;
@@ -97,7 +97,7 @@ void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
 
 void tarn__listed_hide(const tarn_step *step) {
   for (size_t place = 0; place < step->listed.count; place++) {
-    tarn__tensor *tensor = *listed_at(step, place);
+    tarn__model_tensor *tensor = *listed_at(step, place);
     if (tensor != NULL) tensor->shown.data = NULL;
   }
 }

@@ -67,7 +67,7 @@ static tarn_status find_mode(const tarn_tensor *tensor, uint32_t *out_mode) {
   return status;
 }
 
-static tarn_status open_one(tarn__match *m) {
+static tarn_status open_one(tarn__model_match *m) {
   uint32_t mode = 0;
   tarn_status status = find_mode(m->tensor, &mode);
   if (status != TARN_OK) return status;
@@ -77,7 +77,7 @@ static tarn_status open_one(tarn__match *m) {
 }
 
 // Nothing was written yet.
-static void undo(tarn__matches *ms) {
+static void undo(tarn__model_matches *ms) {
   for (size_t i = 0; i < ms->count; i++) {
     tarn_access *access = &ms->items[i].access;
     if (access->buffer == NULL) continue;
@@ -89,7 +89,7 @@ static void undo(tarn__matches *ms) {
   }
 }
 
-static tarn_status open_copied(tarn__matches *ms) {
+static tarn_status open_copied(tarn__model_matches *ms) {
   for (size_t i = 0; i < ms->count; i++) {
     if (!ms->items[i].is_copied || ms->items[i].source->size == 0) continue;
     tarn_status status = open_one(&ms->items[i]);
@@ -100,7 +100,7 @@ static tarn_status open_copied(tarn__matches *ms) {
 
 // --- giving ----------------------------------------------------------------
 
-static tarn_status map_one(const tarn__match *m, mapping *mapped) {
+static tarn_status map_one(const tarn__model_match *m, mapping *mapped) {
   const tarn_wrap_options options = {.struct_size = sizeof options,
                                      .flags = TARN_WRAP_READ_ONLY,
                                      .deleter = let_go_of_bytes,
@@ -113,7 +113,7 @@ static tarn_status map_one(const tarn__match *m, mapping *mapped) {
   return status;
 }
 
-static tarn_status copy_one(tarn__match *m) {
+static tarn_status copy_one(tarn__model_match *m) {
   tarn_access *access = &m->access;
   if (access->buffer == NULL) return TARN_OK;  // it has no bytes
   if (access->pointer != NULL) {
@@ -130,10 +130,10 @@ static tarn_status copy_one(tarn__match *m) {
 }
 
 // Maps, or copies, all of them, and counts those that are done.
-static tarn_status give_all(tarn__matches *ms, mapping *mapped, bool copies,
-                            tarn_model_loaded *told) {
+static tarn_status give_all(tarn__model_matches *ms, mapping *mapped,
+                            bool copies, tarn_model_loaded *told) {
   for (size_t i = 0; i < ms->count; i++) {
-    tarn__match *m = &ms->items[i];
+    tarn__model_match *m = &ms->items[i];
     if (m->is_copied != copies) continue;
     tarn_status status = copies ? copy_one(m) : map_one(m, mapped);
     if (status != TARN_OK) return status;
@@ -144,7 +144,7 @@ static tarn_status give_all(tarn__matches *ms, mapping *mapped, bool copies,
 }
 
 // Some have their new values already, or none of them.
-static tarn_status tell_failure(const tarn__matches *ms,
+static tarn_status tell_failure(const tarn__model_matches *ms,
                                 const tarn_model_loaded *told,
                                 const tarn__failure *failure) {
   size_t done = told->mapped + told->copied;
@@ -154,7 +154,7 @@ static tarn_status tell_failure(const tarn__matches *ms,
                     done, ms->count, failure->text);
 }
 
-static tarn_status give(tarn__matches *ms, mapping *mapped,
+static tarn_status give(tarn__model_matches *ms, mapping *mapped,
                         tarn_model_loaded *told) {
   tarn_status status = open_copied(ms);
   if (status == TARN_OK) status = give_all(ms, mapped, false, told);
@@ -192,7 +192,7 @@ static tarn_status check(const tarn_model *model, const char *path,
                     (unsigned)flags);
 }
 
-static tarn_status load(tarn__matches *ms, tarn_model_loaded *told) {
+static tarn_status load(tarn__model_matches *ms, tarn_model_loaded *told) {
   mapping *mapped = NULL;
   tarn_status status = open_mapping(ms->path, &mapped);
   if (status != TARN_OK) return status;
@@ -214,7 +214,7 @@ tarn_status tarn_model_load(tarn_model *model, const char *path, uint32_t flags,
   if (status == TARN_OK) status = check(model, path, flags);
   if (status != TARN_OK) return status;
   tarn_model_loaded told = {.struct_size = known};
-  tarn__matches matches = {.model = model, .path = path, .flags = flags};
+  tarn__model_matches matches = {.model = model, .path = path, .flags = flags};
   status = load(&matches, &told);
   if (status == TARN_OK && known > 0) memcpy(out_loaded, &told, known);
   return status;

@@ -10,12 +10,12 @@
 
 // --- finding ---------------------------------------------------------------
 
-static bool wants_states(const tarn__matches *m) {
+static bool wants_states(const tarn__model_matches *m) {
   return (m->flags & TARN_FILE_STATES) != 0;
 }
 
 // By another of its names; files may have each of them.
-static const tarn_safetensor *find_tied(const tarn__matches *m,
+static const tarn_safetensor *find_tied(const tarn__model_matches *m,
                                         const tarn_tensor *param) {
   const tarn_safetensor *found = NULL;
   const tarn_list *node = NULL;
@@ -27,7 +27,7 @@ static const tarn_safetensor *find_tied(const tarn__matches *m,
   return found;
 }
 
-static const tarn_safetensor *find(const tarn__matches *m,
+static const tarn_safetensor *find(const tarn__model_matches *m,
                                    const tarn_tensor *tensor) {
   const tarn_safetensor *found = tarn_safetensors_find(m->file, tensor->name);
   bool may_be_tied = found == NULL && tensor->kind == TARN_PARAM;
@@ -35,7 +35,7 @@ static const tarn_safetensor *find(const tarn__matches *m,
 }
 
 // Whether the model has a use for what the file has by that name.
-static bool is_used(const tarn__matches *m, const char *name) {
+static bool is_used(const tarn__model_matches *m, const char *name) {
   const tarn__name *entry = tarn__names_find(&m->model->names, name);
   if (entry == NULL) return false;
   const tarn_tensor *tensor = entry->value;
@@ -43,7 +43,7 @@ static bool is_used(const tarn__matches *m, const char *name) {
          (tensor->kind == TARN_STATE && wants_states(m));
 }
 
-static size_t count_unused(const tarn__matches *m) {
+static size_t count_unused(const tarn__model_matches *m) {
   size_t unused = 0;
   for (size_t i = 0; i < tarn_safetensors_count(m->file); i++) {
     if (!is_used(m, tarn_safetensors_at(m->file, i)->name)) unused++;
@@ -77,7 +77,8 @@ static bool is_same_shape(tarn_shape a, tarn_shape b) {
   return a.rank == 0 || memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0;
 }
 
-static tarn_status check_fit(const tarn__matches *m, const tarn_tensor *tensor,
+static tarn_status check_fit(const tarn__model_matches *m,
+                             const tarn_tensor *tensor,
                              const tarn_safetensor *source) {
   if (source->dtype == tensor->dtype &&
       is_same_shape(source->shape, tensor->shape)) {
@@ -101,7 +102,7 @@ static tarn_status check_idle(const tarn_tensor *tensor) {
                     tensor->model->name, tensor->name);
 }
 
-static tarn_status check_missing(const tarn__matches *m,
+static tarn_status check_missing(const tarn__model_matches *m,
                                  const tarn_tensor *tensor) {
   bool may = tensor->kind == TARN_STATE || (m->flags & TARN_FILE_PARTIAL) != 0;
   if (may) return TARN_OK;
@@ -109,12 +110,13 @@ static tarn_status check_missing(const tarn__matches *m,
                     m->path, tensor->name, m->model->name);
 }
 
-static bool is_copied(const tarn__matches *m, const tarn_safetensor *source) {
+static bool is_copied(const tarn__model_matches *m,
+                      const tarn_safetensor *source) {
   return (m->flags & TARN_FILE_COPY) != 0 || !source->aligned ||
          source->size == 0;
 }
 
-static tarn_status match(tarn__matches *m, tarn_tensor *tensor) {
+static tarn_status match(tarn__model_matches *m, tarn_tensor *tensor) {
   tarn_status status = tarn__stored_check(tensor);
   if (status != TARN_OK) return status;
   const tarn_safetensor *source = find(m, tensor);
@@ -125,12 +127,12 @@ static tarn_status match(tarn__matches *m, tarn_tensor *tensor) {
   status = check_fit(m, tensor, source);
   if (status == TARN_OK) status = check_idle(tensor);
   if (status != TARN_OK) return status;
-  m->items[m->count++] = (tarn__match){
+  m->items[m->count++] = (tarn__model_match){
       .tensor = tensor, .source = source, .is_copied = is_copied(m, source)};
   return TARN_OK;
 }
 
-tarn_status tarn__matches_find(tarn__matches *m) {
+tarn_status tarn__matches_find(tarn__model_matches *m) {
   m->room = tarn__stored_count(m->model, wants_states(m));
   m->items = tarn__host_array(m->room, sizeof *m->items);
   if (m->items == NULL) return TARN_E_NOMEM;
@@ -145,7 +147,7 @@ tarn_status tarn__matches_find(tarn__matches *m) {
   return TARN_OK;
 }
 
-void tarn__matches_end(tarn__matches *m) {
+void tarn__matches_end(tarn__model_matches *m) {
   if (m->items == NULL) return;
   tarn__host_free_array(m->items, m->room, sizeof *m->items);
   m->items = NULL;

@@ -81,7 +81,7 @@ static void free_tensors(tarn_model *model) {
   tarn_list *spare = NULL;
   tarn_list_for_each_safe (node, spare, &model->among) {
     tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    tarn__tensor_free((tarn__tensor *)(void *)tensor);
+    tarn__tensor_free((tarn__model_tensor *)(void *)tensor);
   }
 }
 
@@ -151,7 +151,7 @@ tarn_tensor *tarn_model_param(tarn_model *model, const char *name) {
   return tarn_model_get(model, TARN_PARAM, name);
 }
 
-static bool begins_with(const tarn__tensor *tensor, const char *prefix,
+static bool begins_with(const tarn__model_tensor *tensor, const char *prefix,
                         size_t length) {
   return tensor->name_length >= length &&
          memcmp(tensor->shown.name, prefix, length) == 0;
@@ -171,9 +171,10 @@ tarn_status tarn_model_each(tarn_model *model, tarn_tensor_kind kind,
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {
     tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    bool fits = (kind == TARN_KIND_ALL || tensor->kind == kind) &&
-                (length == 0 ||
-                 begins_with((tarn__tensor *)(void *)tensor, prefix, length));
+    bool fits =
+        (kind == TARN_KIND_ALL || tensor->kind == kind) &&
+        (length == 0 ||
+         begins_with((tarn__model_tensor *)(void *)tensor, prefix, length));
     if (!fits) continue;
     status = visit(context, tensor);
     if (status != TARN_OK) return status;

@@ -1,6 +1,6 @@
 // model.h - what the room of models keeps of a net.
 //
-//   tarn_model ─┬─ tensors, in lists and by name      tarn__tensor
+//   tarn_model ─┬─ tensors, in lists and by name      tarn__model_tensor
 //               ├─ steps, in order and by name        tarn_step ─ uses
 //               ├─ slots: planned parts               slots.h
 //               └─ blocks: where the slots lie        placed.h
@@ -14,7 +14,7 @@
 // A part that is not planned, or not in this mode.
 #define TARN__NO_SLOT SIZE_MAX
 
-typedef struct tarn__tensor {
+typedef struct tarn__model_tensor {
   tarn_tensor shown;   // first: what programs see
   size_t name_length;  // for prefixes
   size_t slots[2];     // of data and diff; TARN__NO_SLOT: none
@@ -22,37 +22,39 @@ typedef struct tarn__tensor {
   size_t made[2];      // while a place is made: where it stands in place.c's
                        // lists
   int64_t dims[];      // what the shape points to
-} tarn__tensor;
+} tarn__model_tensor;
 
-typedef enum tarn__use_kind {
+typedef enum tarn__model_use_kind {
   TARN__READS,
   TARN__WRITES,
   TARN__REPLACES,  // reads |giver|, writes |tensor|
-} tarn__use_kind;
+} tarn__model_use_kind;
 
 // What a step does with one part.
-typedef struct tarn__step_use {
-  tarn__use_kind kind;
+typedef struct tarn__model_step_use {
+  tarn__model_use_kind kind;
   tarn_pass pass;
-  tarn__tensor *tensor;  // never an input or a tied parameter, but its root
+  tarn__model_tensor
+      *tensor;  // never an input or a tied parameter, but its root
   tarn_part part;
-  tarn__tensor *giver;
+  tarn__model_tensor *giver;
   tarn_part giver_part;
-} tarn__step_use;
+} tarn__model_step_use;
 
 struct tarn_step {
   tarn_model *model;
   const char *name;  // the key in |step_names|
   size_t index;
-  tarn__array uses;    // tarn__step_use
-  tarn__array caches;  // tarn__tensor *, in order
+  tarn__array uses;    // tarn__model_step_use
+  tarn__array caches;  // tarn__model_tensor *, in order
   tarn__array stack;   // of what was pushed: see caches.c
   size_t depth;        // of them, not popped
-  tarn__array listed;  // tarn__tensor *, by place in |stack|: see listed.c
+  tarn__array
+      listed;  // tarn__model_tensor *, by place in |stack|: see listed.c
 };
 
-typedef struct tarn__slots tarn__slots;
-typedef struct tarn__placed tarn__placed;
+typedef struct tarn__model_slots tarn__model_slots;
+typedef struct tarn__model_placed tarn__model_placed;
 
 struct tarn_model {
   tarn_list all;  // in the list of all models, which its lock guards
@@ -63,12 +65,12 @@ struct tarn_model {
   tarn_list kinds[TARN_CACHE + 1];
   tarn_list among;
   size_t counts[TARN_KIND_ALL];
-  tarn__names names;       // to tarn__tensor
-  tarn__names step_names;  // to tarn_step
-  tarn__array steps;       // tarn_step *
-  tarn__budget budget;     // without a limit: what arrays ask
-  tarn__slots *slots;      // NULL: it is not planned
-  tarn__placed *placed;    // NULL: it is not placed
+  tarn__names names;           // to tarn__model_tensor
+  tarn__names step_names;      // to tarn_step
+  tarn__array steps;           // tarn_step *
+  tarn__budget budget;         // without a limit: what arrays ask
+  tarn__model_slots *slots;    // NULL: it is not planned
+  tarn__model_placed *placed;  // NULL: it is not placed
   uint64_t extra_pushes;
   uint64_t extra_bytes;
 };
@@ -93,9 +95,9 @@ tarn_model *tarn__model_of_list(const tarn_list *list,
                                 tarn_tensor_kind *out_kind);
 
 // The tensor whose bytes they are: an input's output, a tied parameter's other.
-static inline tarn__tensor *tarn__tensor_root(tarn_tensor *tensor) {
+static inline tarn__model_tensor *tarn__tensor_root(tarn_tensor *tensor) {
   bool named_twice = tensor->of != NULL && tensor->kind != TARN_STATE;
-  return (tarn__tensor *)(void *)(named_twice ? tensor->of : tensor);
+  return (tarn__model_tensor *)(void *)(named_twice ? tensor->of : tensor);
 }
 
 // Whether |tensor| has a diff at all.
@@ -117,7 +119,7 @@ TARN_MUST_CHECK tarn_status tarn__tensor_add(tarn_model *model,
                                              tarn_shape shape, bool bits,
                                              tarn_tensor *of,
                                              tarn_tensor **out_tensor);
-void tarn__tensor_free(tarn__tensor *tensor);
+void tarn__tensor_free(tarn__model_tensor *tensor);
 
 void tarn__step_free(tarn_step *step);
 

@@ -18,22 +18,22 @@ const char tarn__gone[] = "its model has given its memory back";
 
 typedef struct plan_of_parts {
   tarn_model *model;
-  const tarn__slots *slots;
-  tarn__made *made;  // NULL: count only
-  size_t count;      // of those that go with the place
-  tarn__made *kept;  // of those that stay
+  const tarn__model_slots *slots;
+  tarn__model_placement *made;  // NULL: count only
+  size_t count;                 // of those that go with the place
+  tarn__model_placement *kept;  // of those that stay
   size_t kept_count;
 } plan_of_parts;
 
-static tarn__tensor *own(tarn_tensor *tensor) {
-  return (tarn__tensor *)(void *)tensor;
+static tarn__model_tensor *own(tarn_tensor *tensor) {
+  return (tarn__model_tensor *)(void *)tensor;
 }
 
-static void note(plan_of_parts *p, bool stays, tarn__tensor *tensor,
+static void note(plan_of_parts *p, bool stays, tarn__model_tensor *tensor,
                  tarn_part part) {
-  tarn__made made = {.tensor = tensor, .part = part};
+  tarn__model_placement made = {.tensor = tensor, .part = part};
   size_t *count = stays ? &p->kept_count : &p->count;
-  tarn__made *list = stays ? p->kept : p->made;
+  tarn__model_placement *list = stays ? p->kept : p->made;
   if (list != NULL) list[*count] = made;
   tensor->made[part] = *count;
   ++*count;
@@ -43,18 +43,18 @@ static bool trains(const plan_of_parts *p) {
   return p->slots->options.mode == TARN_TRAIN;
 }
 
-static void note_output(plan_of_parts *p, tarn__tensor *tensor) {
+static void note_output(plan_of_parts *p, tarn__model_tensor *tensor) {
   bool is_fed = tensor->slots[TARN_DATA] == TARN__NO_SLOT;
   if (is_fed) note(p, false, tensor, TARN_DATA);
 }
 
-static void note_input(plan_of_parts *p, tarn__tensor *tensor) {
+static void note_input(plan_of_parts *p, tarn__model_tensor *tensor) {
   note(p, false, tensor, TARN_DATA);
   bool has_diff = own(tensor->shown.of)->slots[TARN_DIFF] != TARN__NO_SLOT;
   if (has_diff) note(p, false, tensor, TARN_DIFF);
 }
 
-static void note_kept(plan_of_parts *p, tarn__tensor *tensor) {
+static void note_kept(plan_of_parts *p, tarn__model_tensor *tensor) {
   bool is_state = tensor->shown.kind == TARN_STATE;
   bool wants_data = !is_state || trains(p);
   if (wants_data && tensor->shown.data == NULL) {
@@ -70,7 +70,7 @@ static void note_kept(plan_of_parts *p, tarn__tensor *tensor) {
 static void note_parts(plan_of_parts *p) {
   p->count = p->kept_count = 0;
   for (size_t i = 0; i < p->slots->slots.count; i++) {
-    const tarn__slot *slot = tarn__slot_at(p->slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(p->slots, i);
     note(p, false, slot->tensor, slot->part);
   }
   tarn_list *node = NULL;
@@ -89,16 +89,18 @@ static void note_parts(plan_of_parts *p) {
 // The buffer of the root of another name, an output or a parameter: made just
 // now, or, of what stays, there already.
 static tarn_synced *root_buffer(const plan_of_parts *p,
-                                const tarn__tensor *root, tarn_part part) {
+                                const tarn__model_tensor *root,
+                                tarn_part part) {
   size_t at = root->made[part];
   if (root->shown.kind == TARN_OUTPUT) return p->made[at].buffer;
   tarn_synced *there = tarn__tensor_buffer(&root->shown, part);
   return there != NULL ? there : p->kept[at].buffer;
 }
 
-static tarn_status make_buffer(const plan_of_parts *p, tarn__made *made) {
+static tarn_status make_buffer(const plan_of_parts *p,
+                               tarn__model_placement *made) {
   tarn_tensor *tensor = &made->tensor->shown;
-  tarn__tensor *root = tarn__tensor_root(tensor);
+  tarn__model_tensor *root = tarn__tensor_root(tensor);
   if (root != made->tensor) {
     return tarn_synced_view(root_buffer(p, root, made->part), 0, TARN_ALL,
                             &made->buffer);
@@ -108,8 +110,8 @@ static tarn_status make_buffer(const plan_of_parts *p, tarn__made *made) {
   return tarn_synced_create(tensor->max_size, &options, &made->buffer);
 }
 
-static tarn_status make_buffers(const plan_of_parts *p, tarn__made *list,
-                                size_t count) {
+static tarn_status make_buffers(const plan_of_parts *p,
+                                tarn__model_placement *list, size_t count) {
   for (size_t i = 0; i < count; i++) {
     tarn_status status = make_buffer(p, &list[i]);
     if (status != TARN_OK) return status;
@@ -118,7 +120,7 @@ static tarn_status make_buffers(const plan_of_parts *p, tarn__made *list,
 }
 
 // Views first, as they were made last.
-static tarn_status destroy_buffers(tarn__made *list, size_t count) {
+static tarn_status destroy_buffers(tarn__model_placement *list, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = count; i-- > 0;) {
     tarn_status status = tarn_synced_destroy(list[i].buffer);
@@ -130,7 +132,7 @@ static tarn_status destroy_buffers(tarn__made *list, size_t count) {
 
 // --- blocks ----------------------------------------------------------------
 
-static tarn_status take_block(const tarn__slots *slots, tarn_place place,
+static tarn_status take_block(const tarn__model_slots *slots, tarn_place place,
                               tarn_block *out_block) {
   tarn_pool *pool = NULL;
   tarn_status status = tarn_pool_of(place, &pool);
@@ -140,15 +142,15 @@ static tarn_status take_block(const tarn__slots *slots, tarn_place place,
 }
 
 // The host is one place of a buffer, whoever pins its memory.
-static bool has_compute(const tarn__slots *slots) {
+static bool has_compute(const tarn__model_slots *slots) {
   tarn_place home = slots->options.home;
   tarn_place compute = slots->options.compute;
   return compute.device != NULL && !tarn_place_equal(compute, home) &&
          !(tarn__is_host(compute) && tarn__is_host(home));
 }
 
-static tarn_status take_blocks(tarn__placed *placed) {
-  const tarn__slots *slots = placed->slots;
+static tarn_status take_blocks(tarn__model_placed *placed) {
+  const tarn__model_slots *slots = placed->slots;
   if (slots->planned == 0) return TARN_OK;
   tarn_status status =
       take_block(slots, slots->options.home, &placed->blocks[0]);
@@ -156,7 +158,7 @@ static tarn_status take_blocks(tarn__placed *placed) {
   return take_block(slots, slots->options.compute, &placed->blocks[1]);
 }
 
-static tarn_status give_blocks(tarn__placed *placed) {
+static tarn_status give_blocks(tarn__model_placed *placed) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < 2; i++) {
     if (placed->blocks[i].pool == NULL) continue;
@@ -167,8 +169,8 @@ static tarn_status give_blocks(tarn__placed *placed) {
   return first;
 }
 
-static tarn_status wrap_slot(const tarn__placed *placed, size_t index) {
-  const tarn__slot *slot = tarn__slot_at(placed->slots, index);
+static tarn_status wrap_slot(const tarn__model_placed *placed, size_t index) {
+  const tarn__model_slot *slot = tarn__slot_at(placed->slots, index);
   if (slot->size == 0) return TARN_OK;
   const tarn_wrap_options options = {.struct_size = sizeof options,
                                      .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
@@ -183,7 +185,7 @@ static tarn_status wrap_slot(const tarn__placed *placed, size_t index) {
   return TARN_OK;
 }
 
-static tarn_status wrap_slots(tarn__placed *placed) {
+static tarn_status wrap_slots(tarn__model_placed *placed) {
   for (size_t i = 0; i < placed->slots->slots.count; i++) {
     tarn_status status = wrap_slot(placed, i);
     if (status != TARN_OK) return status;
@@ -197,7 +199,7 @@ static tarn_status wrap_slots(tarn__placed *placed) {
 
 // A view that outlives the model must not lead into memory that is given back.
 // Suspended first, since of a suspended buffer nothing is copied away.
-static tarn_status let_go_of(const tarn__placed *placed, size_t slot) {
+static tarn_status let_go_of(const tarn__model_placed *placed, size_t slot) {
   tarn_synced *buffer = placed->made[slot].buffer;
   tarn_status first = tarn_synced_suspend(buffer, tarn__gone);
   for (size_t k = 0; k < 2; k++) {
@@ -210,7 +212,7 @@ static tarn_status let_go_of(const tarn__placed *placed, size_t slot) {
 }
 
 // Where a buffer could not wait for its streams, all of them are waited for.
-static tarn_status wait_for_devices(const tarn__placed *placed) {
+static tarn_status wait_for_devices(const tarn__model_placed *placed) {
   const tarn_place places[] = {placed->slots->options.home,
                                placed->slots->options.compute};
   tarn_status first = TARN_OK;
@@ -222,7 +224,7 @@ static tarn_status wait_for_devices(const tarn__placed *placed) {
   return first;
 }
 
-static tarn_status let_go(const tarn__placed *placed) {
+static tarn_status let_go(const tarn__model_placed *placed) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < placed->slots->slots.count; i++) {
     tarn_status status = let_go_of(placed, i);
@@ -232,14 +234,14 @@ static tarn_status let_go(const tarn__placed *placed) {
 }
 
 // Nothing but what the host's books are.
-static void free_books(tarn__placed *placed) {
+static void free_books(tarn__model_placed *placed) {
   tarn__host_free_array(placed->made, placed->made_count, sizeof *placed->made);
   tarn__placed_free_order(placed);
   tarn__host_free(placed, sizeof *placed);
 }
 
 // Buffers before the blocks that they lie in.
-static tarn_status free_placed(tarn__placed *placed, bool whole) {
+static tarn_status free_placed(tarn__model_placed *placed, bool whole) {
   tarn_status first = whole ? let_go(placed) : TARN_OK;
   if (placed->made != NULL) {
     tarn_status status = destroy_buffers(placed->made, placed->made_count);
@@ -251,7 +253,7 @@ static tarn_status free_placed(tarn__placed *placed, bool whole) {
   return first;
 }
 
-static tarn_status make_lists(plan_of_parts *p, tarn__placed *placed) {
+static tarn_status make_lists(plan_of_parts *p, tarn__model_placed *placed) {
   note_parts(p);
   placed->made_count = p->count;
   placed->made = tarn__host_array(p->count, sizeof *p->made);
@@ -263,7 +265,7 @@ static tarn_status make_lists(plan_of_parts *p, tarn__placed *placed) {
   return TARN_OK;
 }
 
-static tarn_status make(plan_of_parts *p, tarn__placed *placed) {
+static tarn_status make(plan_of_parts *p, tarn__model_placed *placed) {
   tarn_status status = make_lists(p, placed);
   if (status == TARN_OK) status = tarn__placed_order(placed);
   if (status == TARN_OK) status = take_blocks(placed);
@@ -273,7 +275,7 @@ static tarn_status make(plan_of_parts *p, tarn__placed *placed) {
   return status;
 }
 
-static void publish(const tarn__made *list, size_t count) {
+static void publish(const tarn__model_placement *list, size_t count) {
   for (size_t i = 0; i < count; i++) {
     tarn_tensor *tensor = &list[i].tensor->shown;
     if (list[i].part == TARN_DATA) tensor->data = list[i].buffer;
@@ -288,8 +290,9 @@ static void give_former_place_back(tarn_model *model) {
             tarn_last_error());
 }
 
-tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
-  tarn__placed *placed = tarn__host_alloc(sizeof *placed);
+tarn_status tarn__placed_begin(tarn_model *model,
+                               const tarn__model_slots *slots) {
+  tarn__model_placed *placed = tarn__host_alloc(sizeof *placed);
   if (placed == NULL) return TARN_E_NOMEM;
   placed->slots = slots;
   placed->now = TARN__NO_TIME;
@@ -308,7 +311,7 @@ tarn_status tarn__placed_begin(tarn_model *model, const tarn__slots *slots) {
   return status;
 }
 
-static void hide(const tarn__placed *placed) {
+static void hide(const tarn__model_placed *placed) {
   for (size_t i = 0; i < placed->made_count; i++) {
     tarn_tensor *tensor = &placed->made[i].tensor->shown;
     if (placed->made[i].part == TARN_DATA) tensor->data = NULL;
@@ -317,7 +320,7 @@ static void hide(const tarn__placed *placed) {
 }
 
 tarn_status tarn__placed_release(tarn_model *model) {
-  tarn__placed *placed = model->placed;
+  tarn__model_placed *placed = model->placed;
   if (placed == NULL) return TARN_OK;
   tarn_status first = tarn__caches_free(model);
   hide(placed);
@@ -386,7 +389,7 @@ static tarn_status end_kept(tarn_model *model) {
 
 // In a child of fork: blocks and streams are the parent's.
 static tarn_status forget_all(tarn_model *model) {
-  tarn__placed *placed = model->placed;
+  tarn__model_placed *placed = model->placed;
   tarn_status first = tarn__caches_free(model);
   if (placed != NULL) {
     hide(placed);

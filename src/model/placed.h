@@ -13,20 +13,20 @@
 #include "model/slots.h"
 
 // A buffer that was made for a part of a tensor.
-typedef struct tarn__made {
-  tarn__tensor *tensor;
+typedef struct tarn__model_placement {
+  tarn__model_tensor *tensor;
   tarn_part part;
   tarn_synced *buffer;
-} tarn__made;
+} tarn__model_placement;
 
 // Before the first round, and between rounds.
 #define TARN__NO_TIME UINT64_MAX
 
-struct tarn__placed {
-  const tarn__slots *slots;
-  tarn_block blocks[2];  // at home and at compute; pool NULL: none
-  tarn__made *made;      // |made_count|: one for each slot, by its number, then
-                         // what is fed, then inputs
+struct tarn__model_placed {
+  const tarn__model_slots *slots;
+  tarn_block blocks[2];         // at home and at compute; pool NULL: none
+  tarn__model_placement *made;  // |made_count|: one for each slot, by its
+                                // number, then what is fed, then inputs
   size_t made_count;
   uint64_t now;
   bool *active;           // by slot: resumed
@@ -47,7 +47,7 @@ extern const char tarn__gone[];
 //
 // TARN_FULL, TARN_E_DEVICE  as tarn_model_place: nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
-                                               const tarn__slots *slots);
+                                               const tarn__model_slots *slots);
 
 // TARN_E_STATE if an access to |buffer|, whoever's, is open; NULL is allowed.
 TARN_MUST_CHECK tarn_status tarn__placed_check_buffer(tarn_synced *buffer,
@@ -110,7 +110,7 @@ void tarn__listed_hide(const tarn_step *step);
 // --- formers.c: which slots have bytes of each other -----------------------
 
 // Fills |by_last|, |former_starts| and |formers|.
-TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__placed *placed);
-void tarn__placed_free_order(tarn__placed *placed);
+TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__model_placed *placed);
+void tarn__placed_free_order(tarn__model_placed *placed);
 
 #endif  // TARN_MODEL_PLACED_H_

@@ -14,15 +14,16 @@ enum {
 
 // --- the problem -----------------------------------------------------------
 
-static tarn_plan_buffer buffer_of(const tarn__slots *slots, size_t index) {
-  const tarn__slot *slot = tarn__slot_at(slots, index);
+static tarn_plan_buffer buffer_of(const tarn__model_slots *slots,
+                                  size_t index) {
+  const tarn__model_slot *slot = tarn__slot_at(slots, index);
   return (tarn_plan_buffer){.first = slot->first,
                             .last = slot->last + 1,
                             .size = slot->size == 0 ? 1 : slot->size,
                             .alignment = slots->options.align};
 }
 
-tarn_status tarn__slots_problem(const tarn__slots *slots,
+tarn_status tarn__slots_problem(const tarn__model_slots *slots,
                                 tarn_plan_buffer **out_buffers,
                                 tarn_plan_problem *out_problem) {
   size_t count = slots->slots.count;
@@ -62,7 +63,7 @@ static void note_saving(size_t *most, size_t saving) {
   if (saving > *most) *most = saving;
 }
 
-static void weigh_pairs(const tarn__slots *slots, weights *w) {
+static void weigh_pairs(const tarn__model_slots *slots, weights *w) {
   const tarn_plan_pair *pairs = slots->pairs.items;
   for (size_t i = 0; i < slots->pairs.count; i++) {
     size_t saving = smaller(tarn__slot_at(slots, pairs[i].giver)->size,
@@ -72,9 +73,9 @@ static void weigh_pairs(const tarn__slots *slots, weights *w) {
   }
 }
 
-static void weigh_slots(const tarn__slots *slots, weights *w) {
+static void weigh_slots(const tarn__model_slots *slots, weights *w) {
   for (size_t i = 0; i < slots->slots.count; i++) {
-    const tarn__slot *slot = tarn__slot_at(slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(slots, i);
     w->change[slot->first] += slot->size;
     w->change[slot->last + 1] -= slot->size;  // modulo: sums stay above 0
     w->by_takers[slot->first] += w->as_taker[i];
@@ -98,7 +99,8 @@ static uint64_t find_peak(const weights *w, size_t times) {
   return peak;
 }
 
-static tarn_status weigh_peak(const tarn_model *model, tarn__slots *slots) {
+static tarn_status weigh_peak(const tarn_model *model,
+                              tarn__model_slots *slots) {
   size_t times = 2 * model->steps.count + 1;
   size_t count = 3 * times + 2 * slots->slots.count;
   size_t *all = tarn__host_array(count, sizeof *all);
@@ -115,7 +117,8 @@ static tarn_status weigh_peak(const tarn_model *model, tarn__slots *slots) {
   return TARN_OK;
 }
 
-tarn_status tarn__slots_weigh(const tarn_model *model, tarn__slots *slots) {
+tarn_status tarn__slots_weigh(const tarn_model *model,
+                              tarn__model_slots *slots) {
   tarn_plan_buffer *buffers = NULL;
   tarn_plan_problem problem;
   tarn_status status = weigh_peak(model, slots);
@@ -131,7 +134,8 @@ tarn_status tarn__slots_weigh(const tarn_model *model, tarn__slots *slots) {
 
 // --- the plan --------------------------------------------------------------
 
-bool tarn__slots_share(const tarn__slots *slots, size_t giver, size_t taker) {
+bool tarn__slots_share(const tarn__model_slots *slots, size_t giver,
+                       size_t taker) {
   const tarn_plan_pair *pairs = slots->pairs.items;
   for (size_t i = 0; i < slots->pairs.count; i++) {
     if (pairs[i].giver != giver || pairs[i].taker != taker) continue;
@@ -141,7 +145,7 @@ bool tarn__slots_share(const tarn__slots *slots, size_t giver, size_t taker) {
   return false;
 }
 
-static void take_offsets(tarn__slots *slots, const uint64_t *offsets) {
+static void take_offsets(tarn__model_slots *slots, const uint64_t *offsets) {
   for (size_t i = 0; i < slots->slots.count; i++)
     tarn__slot_at(slots, i)->offset = (size_t)offsets[i];
   const tarn_plan_pair *pairs = slots->pairs.items;
@@ -150,7 +154,8 @@ static void take_offsets(tarn__slots *slots, const uint64_t *offsets) {
   }
 }
 
-static tarn_status refuse(const tarn_model *model, const tarn__slots *slots,
+static tarn_status refuse(const tarn_model *model,
+                          const tarn__model_slots *slots,
                           tarn_plan_answer answer) {
   tarn_pass pass = TARN_FORWARD;
   const tarn_step *step = tarn__step_of_time(model, slots->peak, &pass);
@@ -165,7 +170,7 @@ static tarn_status refuse(const tarn_model *model, const tarn__slots *slots,
 }
 
 // Offsets are believed only when code of its own has checked them.
-static tarn_status take_plan(tarn_model *model, tarn__slots *slots,
+static tarn_status take_plan(tarn_model *model, tarn__model_slots *slots,
                              const tarn_plan_problem *problem,
                              const tarn_plan *plan) {
   tarn_plan_info info = {.struct_size = sizeof info};
@@ -183,7 +188,7 @@ static tarn_status take_plan(tarn_model *model, tarn__slots *slots,
   return TARN_OK;
 }
 
-static tarn_status solve(tarn_model *model, tarn__slots *slots,
+static tarn_status solve(tarn_model *model, tarn__model_slots *slots,
                          tarn_plan_problem *problem) {
   uint64_t capacity = slots->options.capacity;
   if (capacity != 0) {
@@ -199,7 +204,7 @@ static tarn_status solve(tarn_model *model, tarn__slots *slots,
   return status;
 }
 
-tarn_status tarn__slots_plan(tarn_model *model, tarn__slots *slots) {
+tarn_status tarn__slots_plan(tarn_model *model, tarn__model_slots *slots) {
   if (slots->slots.count == 0) return TARN_OK;
   tarn_plan_buffer *buffers = NULL;
   tarn_plan_problem problem;
@@ -247,7 +252,7 @@ static tarn_status read_options(const tarn_model *model,
                     model->name, given->align);
 }
 
-static void keep_options(tarn__slots *slots,
+static void keep_options(tarn__model_slots *slots,
                          const tarn_model_plan_options *options) {
   slots->options = *options;
   slots->solver =
@@ -274,7 +279,7 @@ tarn_status tarn_model_plan(tarn_model *model,
   tarn_model_plan_options wanted;
   status = read_options(model, options, &wanted);
   if (status != TARN_OK) return status;
-  tarn__slots *slots = NULL;
+  tarn__model_slots *slots = NULL;
   status = tarn__slots_find(model, wanted.mode, &slots);
   if (status != TARN_OK) return status;
   assert(slots != NULL);
@@ -327,7 +332,7 @@ tarn_status tarn_model_each_slot(tarn_model *model,
     return tarn__fail(TARN_E_STATE, "%s: it is not planned", model->name);
   }
   for (size_t i = 0; i < model->slots->slots.count; i++) {
-    const tarn__slot *slot = tarn__slot_at(model->slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(model->slots, i);
     tarn_model_slot shown = {.struct_size = sizeof shown,
                              .tensor = &slot->tensor->shown,
                              .part = slot->part,

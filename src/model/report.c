@@ -15,18 +15,20 @@ static tarn_status add(const tarn_model *model, size_t *sum, size_t size) {
 static bool has_diff(const tarn_tensor *tensor, tarn_model_mode mode) {
   if (mode != TARN_TRAIN || !tarn__tensor_has_diff(tensor)) return false;
   if (tensor->kind == TARN_PARAM) return true;
-  const tarn__tensor *own = (const tarn__tensor *)(const void *)tensor;
+  const tarn__model_tensor *own =
+      (const tarn__model_tensor *)(const void *)tensor;
   return own->slots[TARN_DIFF] != TARN__NO_SLOT;
 }
 
 static bool is_fed(const tarn_tensor *tensor) {
-  const tarn__tensor *own = (const tarn__tensor *)(const void *)tensor;
+  const tarn__model_tensor *own =
+      (const tarn__model_tensor *)(const void *)tensor;
   return tensor->kind == TARN_OUTPUT && own->slots[TARN_DATA] == TARN__NO_SLOT;
 }
 
 // What is pushed beyond the description has counts of its own.
 static bool counts(const tarn_tensor *tensor, tarn_model_mode mode) {
-  if (((const tarn__tensor *)(const void *)tensor)->beyond) return false;
+  if (((const tarn__model_tensor *)(const void *)tensor)->beyond) return false;
   bool another_name = tensor->of != NULL && tensor->kind != TARN_STATE;
   bool of_training = tensor->kind == TARN_CACHE || tensor->kind == TARN_STATE;
   return !another_name && !(of_training && mode == TARN_INFER);
@@ -86,7 +88,7 @@ static void ask_device(tarn_place home, tarn_model_needs *report) {
   if (opened) tarn_device_close(device);
 }
 
-static void take_slots(const tarn_model *model, const tarn__slots *slots,
+static void take_slots(const tarn_model *model, const tarn__model_slots *slots,
                        tarn_model_needs *report) {
   report->naive = slots->naive;
   report->planned = slots->planned;
@@ -98,7 +100,7 @@ static void take_slots(const tarn_model *model, const tarn__slots *slots,
       tarn__step_of_time(model, slots->peak, &report->peak_pass)->index;
 }
 
-static tarn_status fill(tarn_model *model, const tarn__slots *slots,
+static tarn_status fill(tarn_model *model, const tarn__model_slots *slots,
                         tarn_model_needs *report) {
   report->mode = slots->options.mode;
   report->max_batch = model->max_batch;
@@ -122,12 +124,12 @@ tarn_status tarn_model_report(tarn_model *model, tarn_model_needs *out_report) {
     return tarn__fail(TARN_E_INVALID, "%s: a report without room for it",
                       model->name);
   }
-  tarn__slots *found = NULL;  // of a model that is not planned
+  tarn__model_slots *found = NULL;  // of a model that is not planned
   if (model->slots == NULL) {
     status = tarn__slots_find(model, TARN_TRAIN, &found);
     if (status != TARN_OK) return status;
   }
-  const tarn__slots *slots = found != NULL ? found : model->slots;
+  const tarn__model_slots *slots = found != NULL ? found : model->slots;
   assert(slots != NULL);
   tarn_model_needs report = {.struct_size = known};
   status = fill(model, slots, &report);

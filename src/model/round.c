@@ -47,18 +47,19 @@ typedef struct change {
   size_t begin_at;  // the first slot that may begin
 } change;
 
-static bool ends(const tarn__placed *placed, const change *c, size_t slot) {
+static bool ends(const tarn__model_placed *placed, const change *c,
+                 size_t slot) {
   return c->ends_all || tarn__slot_at(placed->slots, slot)->last < c->time;
 }
 
 // All that end must be idle before the first is suspended.
-static tarn_status find_ended(const tarn__placed *placed, change *c) {
+static tarn_status find_ended(const tarn__model_placed *placed, change *c) {
   size_t count = placed->slots->slots.count;
   for (c->end_to = placed->next_to_end; c->end_to < count; c->end_to++) {
     size_t slot = placed->by_last[c->end_to];
     if (!ends(placed, c, slot)) break;
     if (!placed->active[slot]) continue;
-    const tarn__made *made = &placed->made[slot];
+    const tarn__model_placement *made = &placed->made[slot];
     tarn_status status =
         tarn__placed_check_buffer(made->buffer, made->tensor->shown.name);
     if (status != TARN_OK) return status;
@@ -67,13 +68,14 @@ static tarn_status find_ended(const tarn__placed *placed, change *c) {
 }
 
 // |slot| waits for whatever is queued still on |former|'s bytes.
-static tarn_status follow(const tarn__placed *placed, size_t slot,
+static tarn_status follow(const tarn__model_placed *placed, size_t slot,
                           size_t former) {
   return tarn_synced_follow(placed->made[slot].buffer,
                             placed->made[former].buffer);
 }
 
-static tarn_status follow_formers(const tarn__placed *placed, size_t slot) {
+static tarn_status follow_formers(const tarn__model_placed *placed,
+                                  size_t slot) {
   for (size_t i = placed->former_starts[slot];
        i < placed->former_starts[slot + 1]; i++) {
     tarn_status status = follow(placed, slot, placed->formers[i]);
@@ -84,11 +86,12 @@ static tarn_status follow_formers(const tarn__placed *placed, size_t slot) {
 
 // The slots that begin are [begin_at, the result), but for those that are over
 // by then.
-static tarn_status follow_all(const tarn__placed *placed, const change *c) {
+static tarn_status follow_all(const tarn__model_placed *placed,
+                              const change *c) {
   size_t count = placed->slots->slots.count;
   if (c->time == TARN__NO_TIME) return TARN_OK;
   for (size_t i = c->begin_at; i < count; i++) {
-    const tarn__slot *slot = tarn__slot_at(placed->slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > c->time) break;
     if (slot->last < c->time) continue;
     tarn_status status = follow_formers(placed, i);
@@ -99,7 +102,7 @@ static tarn_status follow_all(const tarn__placed *placed, const change *c) {
 
 // One that took the place of |slot|, and has been at work beside it, goes on
 // with its bytes alone.
-static tarn_status hand_over(const tarn__placed *placed, const change *c,
+static tarn_status hand_over(const tarn__model_placed *placed, const change *c,
                              size_t slot) {
   for (size_t i = placed->former_starts[slot];
        i < placed->former_starts[slot + 1]; i++) {
@@ -111,7 +114,8 @@ static tarn_status hand_over(const tarn__placed *placed, const change *c,
   return TARN_OK;
 }
 
-static tarn_status hand_all_over(const tarn__placed *placed, const change *c) {
+static tarn_status hand_all_over(const tarn__model_placed *placed,
+                                 const change *c) {
   if (c->ends_all) return TARN_OK;
   for (size_t i = placed->next_to_end; i < c->end_to; i++) {
     size_t slot = placed->by_last[i];
@@ -123,7 +127,7 @@ static tarn_status hand_all_over(const tarn__placed *placed, const change *c) {
 }
 
 static tarn_status look_ahead(tarn_model *model, change *c) {
-  const tarn__placed *placed = model->placed;
+  const tarn__model_placed *placed = model->placed;
   uint64_t time = c->ends_all ? TARN__NO_TIME : c->time;
   c->begin_at = c->ends_all ? 0 : placed->next_to_begin;
   tarn_status status = find_ended(placed, c);
@@ -137,7 +141,7 @@ static tarn_status look_ahead(tarn_model *model, change *c) {
 // It fails only where another thread has begun an access meanwhile; then the
 // next call goes on from there.
 
-static tarn_status end_slots(tarn__placed *placed, const change *c) {
+static tarn_status end_slots(tarn__model_placed *placed, const change *c) {
   for (; placed->next_to_end < c->end_to; placed->next_to_end++) {
     size_t slot = placed->by_last[placed->next_to_end];
     if (!placed->active[slot]) continue;
@@ -149,11 +153,11 @@ static tarn_status end_slots(tarn__placed *placed, const change *c) {
   return TARN_OK;
 }
 
-static tarn_status begin_slots(tarn__placed *placed, uint64_t time) {
+static tarn_status begin_slots(tarn__model_placed *placed, uint64_t time) {
   size_t count = placed->slots->slots.count;
   for (; placed->next_to_begin < count; placed->next_to_begin++) {
     size_t i = placed->next_to_begin;
-    const tarn__slot *slot = tarn__slot_at(placed->slots, i);
+    const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > time) break;
     if (slot->last < time) continue;
     tarn_status status = tarn_synced_resume(placed->made[i].buffer);
@@ -164,14 +168,14 @@ static tarn_status begin_slots(tarn__placed *placed, uint64_t time) {
 }
 
 static void end_round(tarn_model *model) {
-  tarn__placed *placed = model->placed;
+  tarn__model_placed *placed = model->placed;
   tarn__caches_empty(model);
   placed->now = TARN__NO_TIME;
   placed->next_to_begin = placed->next_to_end = 0;
 }
 
 static tarn_status make(tarn_model *model, change c) {
-  tarn__placed *placed = model->placed;
+  tarn__model_placed *placed = model->placed;
   tarn_status status = look_ahead(model, &c);
   if (status == TARN_OK) status = end_slots(placed, &c);
   if (status == TARN_OK) {

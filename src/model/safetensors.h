@@ -13,18 +13,20 @@
 enum { TARN__SAFETENSORS_LENGTH = 8 };  // bytes of the header's length
 
 // A dtype of the format.
-typedef struct tarn__safetensors_dtype {
+typedef struct tarn__model_safetensors_dtype {
   const char *text;
   tarn_dtype dtype;  // TARN_DTYPE_NONE: Tarn has no such
   uint8_t bits;      // of an element
-} tarn__safetensors_dtype;
+} tarn__model_safetensors_dtype;
 
 // The dtype of that text; NULL if it is not known.
-const tarn__safetensors_dtype *tarn__safetensors_dtype_find(const char *text);
+const tarn__model_safetensors_dtype *tarn__safetensors_dtype_find(
+    const char *text);
 
 // The format's dtype for one of Tarn's, NULL for none. Among these, what stands
 // later in memory stands earlier in a file.
-const tarn__safetensors_dtype *tarn__safetensors_dtype_of(tarn_dtype dtype);
+const tarn__model_safetensors_dtype *tarn__safetensors_dtype_of(
+    tarn_dtype dtype);
 
 struct tarn_safetensors {
   const unsigned char *bytes;
@@ -48,20 +50,20 @@ struct tarn_safetensors {
 TARN_MUST_CHECK tarn_status tarn__safetensors_read(tarn_safetensors *file);
 
 // A tensor that is to be written.
-typedef struct tarn__safetensors_entry {
-  const tarn__safetensors_dtype *dtype;
+typedef struct tarn__model_safetensors_entry {
+  const tarn__model_safetensors_dtype *dtype;
   size_t first_dim;
   size_t rank;
   size_t size;
   const void *data;  // or
   tarn_safetensors_fill_fn *fill;
   void *context;
-} tarn__safetensors_entry;
+} tarn__model_safetensors_entry;
 
 struct tarn_safetensors_writer {
   tarn__budget budget;
   tarn__intern names;   // with a zero byte behind each; by tensor
-  tarn__array entries;  // tarn__safetensors_entry
+  tarn__array entries;  // tarn__model_safetensors_entry
   tarn__array dims;     // int64_t, of all tensors
   tarn__intern keys;    // of metadata, with a zero byte behind each
   tarn__array values;   // size_t, by key: where in |texts| its value begins

@@ -5,7 +5,7 @@
 
 #include "model/safetensors.h"
 
-static const tarn__safetensors_dtype dtypes[] = {
+static const tarn__model_safetensors_dtype dtypes[] = {
     {"BOOL", TARN_DTYPE_BOOL, 8},
     {"F4", TARN_DTYPE_NONE, 4},
     {"F6_E2M3", TARN_DTYPE_NONE, 6},
@@ -31,14 +31,16 @@ static const tarn__safetensors_dtype dtypes[] = {
 };
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
-const tarn__safetensors_dtype *tarn__safetensors_dtype_find(const char *text) {
+const tarn__model_safetensors_dtype *tarn__safetensors_dtype_find(
+    const char *text) {
   for (int i = 0; i < DTYPE_COUNT; i++) {
     if (strcmp(text, dtypes[i].text) == 0) return &dtypes[i];
   }
   return NULL;
 }
 
-const tarn__safetensors_dtype *tarn__safetensors_dtype_of(tarn_dtype dtype) {
+const tarn__model_safetensors_dtype *tarn__safetensors_dtype_of(
+    tarn_dtype dtype) {
   for (int i = 0; dtype != TARN_DTYPE_NONE && i < DTYPE_COUNT; i++) {
     if (dtype == dtypes[i].dtype) return &dtypes[i];
   }

@@ -20,8 +20,8 @@ enum {
   HAS_ALL = 7,
 };
 
-typedef tarn__safetensors_draft draft;
-typedef tarn__safetensors_reader reader;
+typedef tarn__model_safetensors_draft draft;
+typedef tarn__model_safetensors_reader reader;
 
 #define fail_at tarn__safetensors_fail_at
 

@@ -18,15 +18,15 @@
 #include "base/status.h"
 #include "model/safetensors_header.h"
 
-typedef tarn__safetensors_draft draft;
-typedef tarn__safetensors_reader reader;
+typedef tarn__model_safetensors_draft draft;
+typedef tarn__model_safetensors_reader reader;
 
 #define fail_at tarn__safetensors_fail_at
 
 // --- tensors -----------------------------------------------------------------
 
 static bool is_multiple(const void *data,
-                        const tarn__safetensors_dtype *dtype) {
+                        const tarn__model_safetensors_dtype *dtype) {
   if (dtype == NULL) return false;
   return dtype->bits < 8 || (uintptr_t)data % (dtype->bits / 8) == 0;
 }

@@ -23,7 +23,7 @@ enum { GATHERED = 1 << 18 };
 
 // A tensor, to be sorted.
 typedef struct item {
-  const tarn__safetensors_entry *entry;
+  const tarn__model_safetensors_entry *entry;
   const char *name;
 } item;
 
@@ -57,7 +57,7 @@ static int by_place(const void *left, const void *right) {
 }
 
 static tarn_status sort_items(writing *w) {
-  const tarn__safetensors_entry *entries = w->writer->entries.items;
+  const tarn__model_safetensors_entry *entries = w->writer->entries.items;
   size_t count = w->writer->entries.count;
   tarn_status status = tarn__array_make(&w->budget, &w->items, count);
   item *items = w->items.items;
@@ -113,7 +113,7 @@ static void put_metadata(writing *w) {
 }
 
 static void put_tensor(writing *w, const item *tensor, size_t at) {
-  const tarn__safetensors_entry *entry = tensor->entry;
+  const tarn__model_safetensors_entry *entry = tensor->entry;
   const int64_t *dims = w->writer->dims.items;
   put_quoted(w, tensor->name);
   put_format(w, ":{\"dtype\":\"%s\",\"shape\":[", entry->dtype->text);
@@ -167,7 +167,8 @@ static void send(output *out, const void *bytes, size_t size) {
   out->used += size;
 }
 
-static void send_filled(output *out, const tarn__safetensors_entry *entry) {
+static void send_filled(output *out,
+                        const tarn__model_safetensors_entry *entry) {
   for (size_t at = 0; at < entry->size && out->status == TARN_OK;) {
     if (out->used == out->room) hand_over(out);
     size_t room = out->room - out->used;
@@ -189,7 +190,7 @@ static void send_length(output *out, uint64_t length) {
 static void send_tensors(output *out, const writing *w) {
   const item *items = w->items.items;
   for (size_t i = 0; i < w->items.count; i++) {
-    const tarn__safetensors_entry *entry = items[i].entry;
+    const tarn__model_safetensors_entry *entry = items[i].entry;
     if (entry->fill != NULL) {
       send_filled(out, entry);
     } else {

@@ -21,7 +21,7 @@ tarn_status tarn_safetensors_writer_create(
   tarn_safetensors_writer *writer = tarn__host_alloc(sizeof *writer);
   if (writer == NULL) return TARN_E_NOMEM;
   writer->budget = tarn__budget_unlimited("safetensors");
-  writer->entries = TARN__ARRAY_OF(tarn__safetensors_entry);
+  writer->entries = TARN__ARRAY_OF(tarn__model_safetensors_entry);
   writer->dims = TARN__ARRAY_OF(int64_t);
   writer->values = TARN__ARRAY_OF(size_t);
   writer->texts = TARN__ARRAY_OF(char);
@@ -149,7 +149,7 @@ static tarn_status check_shape(const char *name, tarn_shape shape) {
 
 static tarn_status check_bytes(const tarn_safetensors_writer *writer,
                                const char *name,
-                               const tarn__safetensors_entry *entry) {
+                               const tarn__model_safetensors_entry *entry) {
   size_t sum = 0;
   if (entry->data == NULL && entry->fill == NULL && entry->size > 0) {
     return tarn__fail(TARN_E_INVALID,
@@ -165,7 +165,8 @@ static tarn_status check_bytes(const tarn_safetensors_writer *writer,
 
 // All that can fail comes first; the name, which makes it count, is the last.
 static tarn_status keep(tarn_safetensors_writer *writer, const char *name,
-                        tarn_shape shape, const tarn__safetensors_entry *made) {
+                        tarn_shape shape,
+                        const tarn__model_safetensors_entry *made) {
   tarn__budget *budget = &writer->budget;
   void *entry = NULL;
   void *dims = NULL;
@@ -181,15 +182,15 @@ static tarn_status keep(tarn_safetensors_writer *writer, const char *name,
   status = tarn__array_grow(budget, &writer->entries, 1, &entry);
   assert(status == TARN_OK && entry != NULL);
   if (shape.rank > 0) memcpy(dims, shape.dims, shape.rank * sizeof *shape.dims);
-  *(tarn__safetensors_entry *)entry = *made;
-  ((tarn__safetensors_entry *)entry)->first_dim = first_dim;
+  *(tarn__model_safetensors_entry *)entry = *made;
+  ((tarn__model_safetensors_entry *)entry)->first_dim = first_dim;
   writer->size += made->size;
   return status;
 }
 
 static tarn_status add(tarn_safetensors_writer *writer, const char *name,
                        tarn_dtype dtype, tarn_shape shape,
-                       tarn__safetensors_entry entry) {
+                       tarn__model_safetensors_entry entry) {
   if (writer == NULL || name == NULL) {
     return tarn__fail(TARN_E_INVALID, "safetensors: NULL");
   }
@@ -206,7 +207,7 @@ tarn_status tarn_safetensors_add(tarn_safetensors_writer *writer,
                                  const char *name, tarn_dtype dtype,
                                  tarn_shape shape, const void *data) {
   return add(writer, name, dtype, shape,
-             (tarn__safetensors_entry){.data = data});
+             (tarn__model_safetensors_entry){.data = data});
 }
 
 tarn_status tarn_safetensors_add_filled(tarn_safetensors_writer *writer,
@@ -216,7 +217,7 @@ tarn_status tarn_safetensors_add_filled(tarn_safetensors_writer *writer,
                                         void *context) {
   if (fill == NULL) return tarn__fail(TARN_E_INVALID, "safetensors: NULL");
   return add(writer, name, dtype, shape,
-             (tarn__safetensors_entry){.fill = fill, .context = context});
+             (tarn__model_safetensors_entry){.fill = fill, .context = context});
 }
 
 // --- metadata ----------------------------------------------------------------

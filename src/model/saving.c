@@ -45,7 +45,7 @@ static tarn_status look(const item *it, tarn_place place,
 
 // Where there is memory and most of the bytes; else the host.
 static tarn_status find_place(const saving *s, item *it) {
-  const tarn__slots *slots = s->model->slots;
+  const tarn__model_slots *slots = s->model->slots;
   tarn_synced_info host;
   tarn_status status = look(it, TARN_HOST, &host);
   it->place = TARN_HOST;

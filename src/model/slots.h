@@ -8,20 +8,20 @@
 
 #include "model/model.h"
 
-typedef struct tarn__slot {
-  tarn__tensor *tensor;  // a root
+typedef struct tarn__model_slot {
+  tarn__model_tensor *tensor;  // a root
   tarn_part part;
   size_t size;  // at the largest batch; may be 0
   uint64_t first;
   uint64_t last;
   size_t offset;
-} tarn__slot;
+} tarn__model_slot;
 
-struct tarn__slots {
+struct tarn__model_slots {
   tarn_model_plan_options options;  // as given, defaults filled in
   tarn_plan_options solver;         // what |options| point to
   tarn__budget *budget;             // the model's
-  tarn__array slots;                // tarn__slot, in order of their first time
+  tarn__array slots;  // tarn__model_slot, in order of their first time
   tarn__array pairs;  // tarn_plan_pair of slots: who may take whose place
   size_t naive;
   size_t planned;
@@ -31,9 +31,9 @@ struct tarn__slots {
   uint64_t peak;  // the time that needs most
 };
 
-static inline tarn__slot *tarn__slot_at(const tarn__slots *slots,
-                                        size_t index) {
-  return (tarn__slot *)slots->slots.items + index;
+static inline tarn__model_slot *tarn__slot_at(const tarn__model_slots *slots,
+                                              size_t index) {
+  return (tarn__model_slot *)slots->slots.items + index;
 }
 
 static inline uint64_t tarn__time_of(const tarn_model *model, size_t step,
@@ -58,7 +58,7 @@ static inline bool tarn__is_host(tarn_place place) {
 // Those of a buffer for one of its tensors. The device that computes pins the
 // host's memory; where none does, home's.
 static inline tarn_synced_options tarn__slots_buffer_options(
-    const tarn__slots *slots, const char *name) {
+    const tarn__model_slots *slots, const char *name) {
   tarn_device *device = slots->options.compute.device;
   if (device == NULL) device = slots->options.home.device;
   return (tarn_synced_options){.struct_size = sizeof(tarn_synced_options),
@@ -73,27 +73,28 @@ static inline tarn_synced_options tarn__slots_buffer_options(
 // TARN_E_INVALID  a part is read that no step has written by then.
 TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
                                              tarn_model_mode mode,
-                                             tarn__slots **out_slots);
+                                             tarn__model_slots **out_slots);
 
 // Finds the bound, and the time that needs most.
 TARN_MUST_CHECK tarn_status tarn__slots_weigh(const tarn_model *model,
-                                              tarn__slots *slots);
+                                              tarn__model_slots *slots);
 
 // Gives them offsets as its options say.
 //
 // TARN_FULL  as tarn_model_plan.
 TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
-                                             tarn__slots *slots);
+                                             tarn__model_slots *slots);
 
 // NULL is allowed.
-void tarn__slots_destroy(tarn__slots *slots);
+void tarn__slots_destroy(tarn__model_slots *slots);
 
 // Whether slot |taker| was put into the place of |giver|.
-bool tarn__slots_share(const tarn__slots *slots, size_t giver, size_t taker);
+bool tarn__slots_share(const tarn__model_slots *slots, size_t giver,
+                       size_t taker);
 
 // What the solver is to be given; the arrays live as long as |*out_buffers|,
 // which is freed by tarn__host_free_array with the number of slots.
-TARN_MUST_CHECK tarn_status tarn__slots_problem(const tarn__slots *slots,
+TARN_MUST_CHECK tarn_status tarn__slots_problem(const tarn__model_slots *slots,
                                                 tarn_plan_buffer **out_buffers,
                                                 tarn_plan_problem *out_problem);
 

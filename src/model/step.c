@@ -45,8 +45,8 @@ tarn_status tarn_model_step(tarn_model *model, const char *name,
   }
   step->model = model;
   step->name = tarn__names_find(&model->step_names, name)->name;
-  step->uses = TARN__ARRAY_OF(tarn__step_use);
-  step->caches = TARN__ARRAY_OF(tarn__tensor *);
+  step->uses = TARN__ARRAY_OF(tarn__model_step_use);
+  step->caches = TARN__ARRAY_OF(tarn__model_tensor *);
   *out_step = step;
   return TARN_OK;
 }
@@ -122,23 +122,24 @@ static tarn_status check_part(const tarn_step *step, const tarn_tensor *tensor,
                     tarn_tensor_kind_name(tensor->kind), (int)part);
 }
 
-static tarn_status add_use(tarn_step *step, tarn__step_use use) {
+static tarn_status add_use(tarn_step *step, tarn__model_step_use use) {
   void *at = NULL;
   tarn_status status =
       tarn__array_grow(&step->model->budget, &step->uses, 1, &at);
   if (status != TARN_OK) return status;
-  *(tarn__step_use *)at = use;
+  *(tarn__model_step_use *)at = use;
   return TARN_OK;
 }
 
-static tarn_status use_part(tarn_step *step, tarn__use_kind kind,
+static tarn_status use_part(tarn_step *step, tarn__model_use_kind kind,
                             tarn_pass pass, tarn_tensor *tensor,
                             tarn_part part) {
   tarn_status status = check_step(step, pass);
   if (status != TARN_OK) return status;
   status = check_part(step, tensor, part);
   if (status != TARN_OK) return status;
-  return add_use(step, (tarn__step_use){.kind = kind,
+  return add_use(step,
+                 (tarn__model_step_use){.kind = kind,
                                         .pass = pass,
                                         .tensor = tarn__tensor_root(tensor),
                                         .part = part});
@@ -163,7 +164,8 @@ tarn_status tarn_step_replaces(tarn_step *step, tarn_pass pass,
   if (status != TARN_OK) return status;
   status = check_part(step, taker, taker_part);
   if (status != TARN_OK) return status;
-  return add_use(step, (tarn__step_use){.kind = TARN__REPLACES,
+  return add_use(step,
+                 (tarn__model_step_use){.kind = TARN__REPLACES,
                                         .pass = pass,
                                         .tensor = tarn__tensor_root(taker),
                                         .part = taker_part,

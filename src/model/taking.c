@@ -61,7 +61,7 @@ static tarn_status check_shape(const tarn_tensor *tensor,
   return TARN_OK;
 }
 
-static tarn_status check_kind(const tarn__tensor *root, tarn_part part) {
+static tarn_status check_kind(const tarn__model_tensor *root, tarn_part part) {
   if (root->shown.kind != TARN_CACHE && root->slots[part] == TARN__NO_SLOT) {
     return TARN_OK;
   }
@@ -153,7 +153,7 @@ static bool is_usable(const tarn_synced *buffer, const tarn_dlpack_view *view) {
 
 static tarn_status take(tarn_tensor *tensor, tarn_part part,
                         const tarn_dlpack_view *view, const gift *given) {
-  tarn__tensor *root = tarn__tensor_root(tensor);
+  tarn__model_tensor *root = tarn__tensor_root(tensor);
   tarn_synced *buffer = tarn__tensor_buffer(&root->shown, part);
   tarn_place place;
   tarn_status status = check_dtype(tensor, view);

@@ -84,15 +84,15 @@ static tarn_status check_shape(const tarn_model *model, const char *name,
                     model->name, name, tarn_tensor_kind_name(kind));
 }
 
-static tarn__tensor *make(const char *name, tarn_dtype dtype, tarn_shape shape,
-                          size_t *out_size) {
+static tarn__model_tensor *make(const char *name, tarn_dtype dtype,
+                                tarn_shape shape, size_t *out_size) {
   size_t dims = 0;
   if (!tarn_size_mul(shape.rank, sizeof(int64_t), &dims) ||
-      !tarn_size_add(dims, sizeof(tarn__tensor), out_size)) {
+      !tarn_size_add(dims, sizeof(tarn__model_tensor), out_size)) {
     tarn__fail(TARN_E_INVALID, "'%s': %zu dimensions", name, shape.rank);
     return NULL;
   }
-  tarn__tensor *tensor = tarn__host_alloc(*out_size);
+  tarn__model_tensor *tensor = tarn__host_alloc(*out_size);
   if (tensor == NULL) return NULL;
   if (shape.rank != 0) memcpy(tensor->dims, shape.dims, dims);
   tensor->name_length = strlen(name);
@@ -124,7 +124,7 @@ tarn_status tarn__tensor_add(tarn_model *model, tarn_tensor_kind kind,
   status = check_shape(model, name, kind, dtype, shape, bits, &bytes);
   if (status != TARN_OK) return status;
   size_t size = 0;
-  tarn__tensor *made = make(name, dtype, shape, &size);
+  tarn__model_tensor *made = make(name, dtype, shape, &size);
   if (made == NULL) return size == 0 ? TARN_E_INVALID : TARN_E_NOMEM;
   status = tarn__names_add(&model->names, name, made);
   if (status != TARN_OK) {
@@ -144,7 +144,7 @@ tarn_status tarn__tensor_add(tarn_model *model, tarn_tensor_kind kind,
   return TARN_OK;
 }
 
-void tarn__tensor_free(tarn__tensor *tensor) {
+void tarn__tensor_free(tarn__model_tensor *tensor) {
   size_t dims = tensor->shown.shape.rank * sizeof(int64_t);
   tarn__host_free(tensor, sizeof *tensor + dims);
 }

@@ -21,7 +21,7 @@ static bool is_same(tarn_place a, tarn_place b) {
   return a.device == b.device && a.kind == b.kind;
 }
 
-static __attribute__((noinline)) uint32_t search(tarn__core *core,
+static __attribute__((noinline)) uint32_t search(tarn__synced_core *core,
                                                  tarn_place place) {
   uint32_t side = 0;
   while (side < core->side_count &&
@@ -33,27 +33,27 @@ static __attribute__((noinline)) uint32_t search(tarn__core *core,
   return side;
 }
 
-static inline uint32_t side_at_once(tarn__core *core, tarn_place place) {
+static inline uint32_t side_at_once(tarn__synced_core *core, tarn_place place) {
   return is_same(core->last_place, place) ? core->last_side
                                           : search(core, place);
 }
 
 // The span that is the range and no more, if it is at hand.
-static inline tarn__span *span_at(const tarn__core *core, size_t start,
-                                  size_t end) {
-  tarn__span *span = core->spans.first;
+static inline tarn__synced_span *span_at(const tarn__synced_core *core,
+                                         size_t start, size_t end) {
+  tarn__synced_span *span = core->spans.first;
   if (span != NULL && span->start != start) span = core->spans.recent;
   bool is_it = span != NULL && span->start == start && span->end == end;
   return is_it ? span : NULL;
 }
 
-static inline bool is_free(const tarn__span *span, bool reads) {
+static inline bool is_free(const tarn__synced_span *span, bool reads) {
   return span->writer == NULL && span->uses == NULL &&
          (reads || span->readers == 0);
 }
 
-static inline void fill(tarn_access *access, const tarn__end *at,
-                        const tarn__wish *wish) {
+static inline void fill(tarn_access *access, const tarn__synced_end *at,
+                        const tarn__synced_request *wish) {
   access->address = at->address + wish->start;
   access->pointer =
       at->pointer != NULL ? (char *)at->pointer + wish->start : NULL;
@@ -64,10 +64,11 @@ static inline void fill(tarn_access *access, const tarn__end *at,
 }
 
 // Enters the access into |span|, which is its range and lets it in.
-static inline void enter(tarn_synced *buffer, tarn__span *span, uint32_t side,
-                         const tarn__wish *wish, tarn_access *access) {
-  tarn__core *core = buffer->core;
-  tarn__side *at = &core->sides[side];
+static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
+                         uint32_t side, const tarn__synced_request *wish,
+                         tarn_access *access) {
+  tarn__synced_core *core = buffer->core;
+  tarn__synced_side *at = &core->sides[side];
   if (wish->mode == TARN_READ) {
     span->readers++;
   } else {
@@ -85,13 +86,14 @@ static inline void enter(tarn_synced *buffer, tarn__span *span, uint32_t side,
   buffer->accesses++;
 }
 
-static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
+static inline bool begin_at_once(tarn_synced *buffer,
+                                 const tarn__synced_request *wish,
                                  tarn_access *access) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   uint32_t side = side_at_once(core, wish->place);
-  tarn__span *span = span_at(core, wish->start, wish->end);
+  tarn__synced_span *span = span_at(core, wish->start, wish->end);
   if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
-  const tarn__side *at = &core->sides[side];
+  const tarn__synced_side *at = &core->sides[side];
   bool may = !at->busy && !at->outside &&
              is_free(span, wish->mode == TARN_READ) &&
              (span->valid & tarn__side_bit(side)) != 0;
@@ -101,7 +103,8 @@ static inline bool begin_at_once(tarn_synced *buffer, const tarn__wish *wish,
 
 // Only through a gate that is this thread's own; so the buffer is not a
 // parent's either.
-static inline bool try_short_begin(tarn_synced *buffer, const tarn__wish *wish,
+static inline bool try_short_begin(tarn_synced *buffer,
+                                   const tarn__synced_request *wish,
                                    tarn_access *access) {
   tarn__seat *seat = tarn__gate_try_owned(&buffer->core->gate);
   if (seat == NULL) return false;
@@ -123,8 +126,8 @@ static tarn_status check_mode(uint32_t mode) {
 
 // Whether an access of a part of |span| has nothing to wait for and nothing to
 // copy. |*out_from|: the side whose bytes it discards; TARN__NO_SIDE: none.
-static bool is_at_hand(const tarn__span *span, uint32_t side,
-                       const tarn__wish *wish, uint32_t *out_from) {
+static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
+                       const tarn__synced_request *wish, uint32_t *out_from) {
   uint64_t bit = tarn__side_bit(side);
   *out_from = TARN__NO_SIDE;
   bool there = (span->valid & bit) != 0;
@@ -140,20 +143,21 @@ static bool is_at_hand(const tarn__span *span, uint32_t side,
 }
 
 // The middle way, for rows of a table: all it takes is a cut. With the gate.
-static bool begin_in_part(tarn_synced *buffer, const tarn__wish *wish,
+static bool begin_in_part(tarn_synced *buffer, const tarn__synced_request *wish,
                           tarn_access *access) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   uint32_t from = TARN__NO_SIDE;
   uint32_t side = side_at_once(core, wish->place);
   if (core->slow || side == TARN__NO_SIDE) return false;
-  const tarn__side *at = &core->sides[side];
+  const tarn__synced_side *at = &core->sides[side];
   if (at->busy || at->outside || !tarn__side_has_memory(at)) return false;
-  const tarn__span *whole = tarn__spans_find(&core->spans, wish->start);
+  const tarn__synced_span *whole = tarn__spans_find(&core->spans, wish->start);
   bool may =
       is_at_hand(whole, side, wish, &from) &&
       tarn__spans_reserve(&core->spans, wish->start, wish->end, 0) == TARN_OK;
   if (!may) return false;
-  tarn__span *span = tarn__spans_cut(&core->spans, wish->start, wish->end);
+  tarn__synced_span *span =
+      tarn__spans_cut(&core->spans, wish->start, wish->end);
   enter(buffer, span, side, wish, access);
   if (from != TARN__NO_SIDE) {
     tarn__core_counts(core, from, side)->discarded += access->size;
@@ -162,9 +166,10 @@ static bool begin_in_part(tarn_synced *buffer, const tarn__wish *wish,
 }
 
 // Touches nothing, but is open like any other.
-static tarn_status open_empty(tarn_synced *buffer, const tarn__wish *wish,
+static tarn_status open_empty(tarn_synced *buffer,
+                              const tarn__synced_request *wish,
                               tarn_access *access) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
   if (status == TARN_OK) status = tarn__place_check(wish->place);
@@ -180,11 +185,12 @@ static tarn_status open_empty(tarn_synced *buffer, const tarn__wish *wish,
   return status;
 }
 
-tarn_status tarn__access_open(tarn_synced *buffer, const tarn__wish *wish,
+tarn_status tarn__access_open(tarn_synced *buffer,
+                              const tarn__synced_request *wish,
                               tarn_access *access) {
-  tarn__errand errand;
+  tarn__synced_transfer errand;
   if (wish->start == wish->end) return open_empty(buffer, wish, access);
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   bool waits = (wish->mode & TARN_ACCESS_WAIT) != 0;
   if (!waits && (begin_at_once(buffer, wish, access) ||
@@ -207,7 +213,7 @@ tarn_status tarn__access_open(tarn_synced *buffer, const tarn__wish *wish,
 static __attribute__((cold, noinline)) tarn_status begin_at_length(
     tarn_synced *buffer, size_t offset, size_t size, tarn_place place,
     uint32_t mode, tarn_stream *stream, tarn_access *out_access) {
-  tarn__wish wish = {.place = place, .mode = mode, .stream = stream};
+  tarn__synced_request wish = {.place = place, .mode = mode, .stream = stream};
   if (out_access == NULL) return tarn__fail(TARN_E_INVALID, "access: NULL");
   *out_access = (tarn_access){.address = 0};
   tarn_status status = check_mode(mode);
@@ -230,10 +236,10 @@ tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
                tarn__callbacks_running == 0 && offset <= buffer->size;
   if (sound) {
     size_t most = buffer->size - offset;
-    tarn__wish wish = {.start = buffer->offset + offset,
-                       .place = place,
-                       .mode = mode,
-                       .stream = stream};
+    tarn__synced_request wish = {.start = buffer->offset + offset,
+                                 .place = place,
+                                 .mode = mode,
+                                 .stream = stream};
     wish.end = wish.start + (size == TARN_ALL ? most : size);
     bool fits = size <= most || size == TARN_ALL;
     if (fits && try_short_begin(buffer, &wish, out_access)) return TARN_OK;
@@ -243,8 +249,8 @@ tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
 
 // --- ending, the short way ---------------------------------------------------
 
-static inline bool end_at_once(tarn__core *core, tarn_access *access) {
-  tarn__span *span =
+static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
+  tarn__synced_span *span =
       span_at(core, access->offset, access->offset + access->size);
   if (core->slow || core->sleepers > 0 || span == NULL || span->uses != NULL) {
     return false;
@@ -270,7 +276,7 @@ static inline bool end_at_once(tarn__core *core, tarn_access *access) {
 }
 
 static inline bool try_short_end(tarn_access *access) {
-  tarn__core *core = access->buffer->core;
+  tarn__synced_core *core = access->buffer->core;
   tarn__seat *seat = tarn__gate_try_owned(&core->gate);
   if (seat == NULL) return false;
   bool ended = end_at_once(core, access);

@@ -6,31 +6,33 @@
 #include "synced/core.h"
 
 // What is asked for.
-typedef struct tarn__wish {
+typedef struct tarn__synced_request {
   size_t start;  // in the whole buffer; start <= end <= size
   size_t end;
   tarn_place place;
   uint32_t mode;  // TARN_READ, ..., with TARN_ACCESS_WAIT or without
   tarn_stream *stream;
-} tarn__wish;
+} tarn__synced_request;
 
 // Makes the bytes of the wish, which is to read them, valid at its place, as
 // tarn_synced_prefetch: nothing is open afterwards. |*out_end|, if not NULL, is
 // the memory at the place, as of the end of the call. Without the gate.
 //
 // Errors as of tarn_synced_begin.
-TARN_MUST_CHECK tarn_status tarn__fetch(tarn__core *core,
-                                        const tarn__wish *wish,
-                                        tarn_event *event, tarn__end *out_end);
+TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
+                                        const tarn__synced_request *wish,
+                                        tarn_event *event,
+                                        tarn__synced_end *out_end);
 
 // Begins an access that counts for |buffer|; the way that can do all. Without
 // the gate. |access| is zero.
 TARN_MUST_CHECK tarn_status tarn__access_open(tarn_synced *buffer,
-                                              const tarn__wish *wish,
+                                              const tarn__synced_request *wish,
                                               tarn_access *access);
 
 // Takes an access, which has left the spans, out of the list. With the gate.
-static inline void tarn__access_unlink(tarn__core *core, tarn_access *access) {
+static inline void tarn__access_unlink(tarn__synced_core *core,
+                                       tarn_access *access) {
   access->node.prev->next = access->node.next;
   access->node.next->prev = access->node.prev;
   access->buffer->accesses--;
@@ -52,12 +54,12 @@ static inline bool tarn__access_meets(const tarn_access *access, size_t start,
 
 // An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
 // NULL: none. Those of 0 bytes meet nothing. With the gate.
-const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,
+const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
                                    size_t start, size_t end);
 
 // TARN_E_STATE, "buffer 7 is open for reading at sim:0 (bytes 0..4096):
 // |what|". With the gate.
 TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
-    const tarn__core *core, const tarn_access *access, const char *what);
+    const tarn__synced_core *core, const tarn_access *access, const char *what);
 
 #endif  // TARN_SYNCED_ACCESS_H_

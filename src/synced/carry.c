@@ -12,13 +12,13 @@
 #include "synced/errand.h"
 #include "synced/trace.h"
 
-static bool is_for(const tarn__wait *wait, size_t carrier) {
+static bool is_for(const tarn__synced_wait *wait, size_t carrier) {
   return (wait->carriers & (1u << carrier)) != 0;
 }
 
 // --- waits -------------------------------------------------------------------
 
-static tarn_status outcome(const tarn__wait *wait) {
+static tarn_status outcome(const tarn__synced_wait *wait) {
   switch (wait->status) {
     case TARN_OK:
     case TARN_PENDING:
@@ -30,17 +30,17 @@ static tarn_status outcome(const tarn__wait *wait) {
   }
 }
 
-static tarn_status ask(tarn__errand *errand) {
+static tarn_status ask(tarn__synced_transfer *errand) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
-    tarn__wait *wait = &errand->waits[i];
+    tarn__synced_wait *wait = &errand->waits[i];
     wait->status = tarn__mark_query(wait->mark);
     status = outcome(wait);
   }
   return status;
 }
 
-void tarn__errand_tell_stall(const tarn__errand *errand, uint64_t ns) {
+void tarn__errand_tell_stall(const tarn__synced_transfer *errand, uint64_t ns) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(
       errand->core,
@@ -52,17 +52,17 @@ void tarn__errand_tell_stall(const tarn__errand *errand, uint64_t ns) {
                           .ns = ns});
 }
 
-static void stall(tarn__errand *errand, tarn__wait *wait) {
+static void stall(tarn__synced_transfer *errand, tarn__synced_wait *wait) {
   uint64_t began = tarn__os_now_ns();
   wait->status = tarn__mark_wait(wait->mark);
   wait->stalled_ns = tarn__os_now_ns() - began;
   tarn__errand_tell_stall(errand, wait->stalled_ns);
 }
 
-static tarn_status wait_on_host(tarn__errand *errand) {
+static tarn_status wait_on_host(tarn__synced_transfer *errand) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
-    tarn__wait *wait = &errand->waits[i];
+    tarn__synced_wait *wait = &errand->waits[i];
     if (wait->status != TARN_PENDING || !is_for(wait, TARN__BY_HOST)) continue;
     stall(errand, wait);
     status = outcome(wait);
@@ -71,7 +71,7 @@ static tarn_status wait_on_host(tarn__errand *errand) {
 }
 
 // If it is the mark's stream that failed, the wait knows now.
-static tarn_status join(tarn__wait *wait, tarn_stream *stream) {
+static tarn_status join(tarn__synced_wait *wait, tarn_stream *stream) {
   tarn_status status = tarn__mark_join(wait->mark, stream);
   if (status == TARN_OK) return TARN_OK;
   tarn_status own = tarn__mark_query(wait->mark);
@@ -79,27 +79,27 @@ static tarn_status join(tarn__wait *wait, tarn_stream *stream) {
   return own == TARN_E_DEVICE ? TARN_PENDING : status;
 }
 
-static tarn_status join_all(tarn__errand *errand, size_t carrier) {
+static tarn_status join_all(tarn__synced_transfer *errand, size_t carrier) {
   tarn_status status = TARN_OK;
   tarn_stream *stream = errand->carriers[carrier].stream;
   for (size_t i = 0; i < errand->wait_count && status == TARN_OK; i++) {
-    tarn__wait *wait = &errand->waits[i];
+    tarn__synced_wait *wait = &errand->waits[i];
     bool needed = wait->status == TARN_PENDING && is_for(wait, carrier);
     if (needed) status = join(wait, stream);
   }
   return status;
 }
 
-static tarn_status find_courier(tarn__carrier *carrier) {
+static tarn_status find_courier(tarn__synced_carrier *carrier) {
   return tarn__station_courier(carrier->device, carrier->way, &carrier->stream);
 }
 
-static tarn_status wait_for_others(tarn__errand *errand) {
+static tarn_status wait_for_others(tarn__synced_transfer *errand) {
   tarn_status status = ask(errand);
   if (status == TARN_OK) status = wait_on_host(errand);
   for (size_t i = TARN__BY_STREAM;
        i < errand->carrier_count && status == TARN_OK; i++) {
-    tarn__carrier *carrier = &errand->carriers[i];
+    tarn__synced_carrier *carrier = &errand->carriers[i];
     if (i >= TARN__FIRST_COURIER) status = find_courier(carrier);
     if (status == TARN_OK && carrier->stream != NULL) {
       status = join_all(errand, i);
@@ -110,8 +110,8 @@ static tarn_status wait_for_others(tarn__errand *errand) {
 
 // --- copies ------------------------------------------------------------------
 
-static void tell_run(const tarn__errand *errand, const tarn__load *run,
-                     bool queued) {
+static void tell_run(const tarn__synced_transfer *errand,
+                     const tarn__synced_load *run, bool queued) {
   if (!tarn__synced_is_traced()) return;
   bool zeros = run->from == TARN__NO_SIDE;
   tarn__synced_tell(
@@ -126,9 +126,9 @@ static void tell_run(const tarn__errand *errand, const tarn__load *run,
           .queued = queued});
 }
 
-static tarn_status make(tarn__errand *errand, tarn__load *run) {
-  const tarn__end *to = &errand->ends[errand->side];
-  tarn__carrier *carrier = &errand->carriers[run->carrier];
+static tarn_status make(tarn__synced_transfer *errand, tarn__synced_load *run) {
+  const tarn__synced_end *to = &errand->ends[errand->side];
+  tarn__synced_carrier *carrier = &errand->carriers[run->carrier];
   size_t size = run->end - run->start;
   tarn_status status =
       run->from == TARN__NO_SIDE
@@ -141,7 +141,7 @@ static tarn_status make(tarn__errand *errand, tarn__load *run) {
   return status;
 }
 
-static tarn_status make_all(tarn__errand *errand) {
+static tarn_status make_all(tarn__synced_transfer *errand) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < errand->run_count && status == TARN_OK; i++)
     status = make(errand, &errand->runs[i]);
@@ -152,10 +152,11 @@ static tarn_status make_all(tarn__errand *errand) {
 
 // The caller's stream goes on when the courier is there; if it cannot be made
 // to wait, the host does.
-static tarn_status follow(tarn__errand *errand, tarn__position behind) {
-  tarn__core *core = errand->core;
+static tarn_status follow(tarn__synced_transfer *errand,
+                          tarn__synced_position behind) {
+  tarn__synced_core *core = errand->core;
   tarn__core_enter(core);
-  tarn__mark *mark = tarn__lane_hold_mark(behind.lane, behind.number);
+  tarn__synced_point *mark = tarn__lane_hold_mark(behind.lane, behind.number);
   tarn__core_leave(core);
   if (mark == NULL) return TARN_OK;
   tarn_status found = TARN_PENDING;
@@ -170,9 +171,9 @@ static tarn_status follow(tarn__errand *errand, tarn__position behind) {
   return status;
 }
 
-static tarn_status mark(tarn__errand *errand, size_t number) {
-  tarn__carrier *carrier = &errand->carriers[number];
-  tarn__core *core = errand->core;
+static tarn_status mark(tarn__synced_transfer *errand, size_t number) {
+  tarn__synced_carrier *carrier = &errand->carriers[number];
+  tarn__synced_core *core = errand->core;
   if (!carrier->used) return TARN_OK;
   tarn__core_enter(core);
   tarn_status status =
@@ -185,7 +186,7 @@ static tarn_status mark(tarn__errand *errand, size_t number) {
 }
 
 // Also after a failure: what was queued is under way.
-static tarn_status mark_all(tarn__errand *errand) {
+static tarn_status mark_all(tarn__synced_transfer *errand) {
   tarn_status first = TARN_OK;
   for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
     tarn_status status = mark(errand, i);
@@ -194,14 +195,14 @@ static tarn_status mark_all(tarn__errand *errand) {
   return first;
 }
 
-static void release_couriers(tarn__errand *errand) {
+static void release_couriers(tarn__synced_transfer *errand) {
   for (size_t i = TARN__FIRST_COURIER; i < errand->carrier_count; i++)
     tarn__station_release_courier(errand->carriers[i].stream);
 }
 
 // A courier is shared: its failure may be of a copy of another buffer's. While
 // nothing was copied another one is worth a try.
-static bool may_try_again(tarn__errand *errand, tarn_status status) {
+static bool may_try_again(tarn__synced_transfer *errand, tarn_status status) {
   bool shared = errand->carrier_count > TARN__FIRST_COURIER;
   bool made = errand->run_count > 0 && errand->runs[0].made;
   bool may = status == TARN_E_DEVICE && shared && !made && !errand->again;
@@ -209,14 +210,15 @@ static bool may_try_again(tarn__errand *errand, tarn_status status) {
   return may;
 }
 
-static tarn_status end_failed(tarn__errand *errand, tarn_status status) {
+static tarn_status end_failed(tarn__synced_transfer *errand,
+                              tarn_status status) {
   tarn__failure failure = tarn__failure_of(status);
   (void)mark_all(errand);
   release_couriers(errand);
   return tarn__failure_tell(&failure);
 }
 
-tarn_status tarn__errand_carry(tarn__errand *errand) {
+tarn_status tarn__errand_carry(tarn__synced_transfer *errand) {
   assert(errand->marked);
   tarn_status status = wait_for_others(errand);
   if (status == TARN_OK) status = make_all(errand);

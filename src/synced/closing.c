@@ -16,15 +16,16 @@
 // --- asking ----------------------------------------------------------------
 
 // Pinned memory of the host is the device's as well.
-static bool has_memory_at(const tarn__side *side, const tarn_device *device) {
+static bool has_memory_at(const tarn__synced_side *side,
+                          const tarn_device *device) {
   if (side->end.address == 0) return false;
   if (side->end.place.device == device) return true;
   return side->block.pool != NULL &&
          tarn_pool_place(side->block.pool).device == device;
 }
 
-static const tarn__side *side_at(const tarn__core *core,
-                                 const tarn_device *device) {
+static const tarn__synced_side *side_at(const tarn__synced_core *core,
+                                        const tarn_device *device) {
   for (uint32_t i = 0; i < core->side_count; i++) {
     if (has_memory_at(&core->sides[i], device)) return &core->sides[i];
   }
@@ -32,7 +33,7 @@ static const tarn__side *side_at(const tarn__core *core,
 }
 
 // From here on nobody begins to use it, until that close is over.
-static bool is_used(tarn__core *core, const tarn_device *device) {
+static bool is_used(tarn__synced_core *core, const tarn_device *device) {
   if (core->device != device) return false;
   if (core->device_users > 0) return true;
   core->device_closing = true;
@@ -40,8 +41,8 @@ static bool is_used(tarn__core *core, const tarn_device *device) {
   return false;
 }
 
-static tarn_status object(const tarn__core *core, const tarn_device *device,
-                          bool used) {
+static tarn_status object(const tarn__synced_core *core,
+                          const tarn_device *device, bool used) {
   char text[TARN__CORE_TEXT];
   if (used) {
     return tarn__fail(TARN_E_STATE, "%s: cannot close: %s is using it",
@@ -53,11 +54,12 @@ static tarn_status object(const tarn__core *core, const tarn_device *device,
 }
 
 // The last mark, which stands for all of its lane, held; NULL: none is left.
-static tarn__mark *hold_last_mark(const tarn__core *core,
-                                  const tarn_device *device) {
-  for (tarn__lane *lane = core->lanes.first; lane != NULL; lane = lane->next) {
+static tarn__synced_point *hold_last_mark(const tarn__synced_core *core,
+                                          const tarn_device *device) {
+  for (tarn__synced_timeline *lane = core->lanes.first; lane != NULL;
+       lane = lane->next) {
     if (lane->busy || lane->device != device) continue;
-    tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
+    tarn__synced_point *mark = tarn__lane_hold_mark(lane, lane->issued);
     if (mark != NULL) return mark;
   }
   return NULL;
@@ -65,10 +67,10 @@ static tarn__mark *hold_last_mark(const tarn__core *core,
 
 // With the gate, which is left for each question. What is pending objects by
 // itself: its event is in use.
-static void let_go(tarn__core *core, const tarn_device *device) {
+static void let_go(tarn__synced_core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK || status == TARN_E_DEVICE) {
-    tarn__mark *mark = hold_last_mark(core, device);
+    tarn__synced_point *mark = hold_last_mark(core, device);
     if (mark == NULL) return;
     tarn__gate_leave(&core->gate);
     status = tarn__mark_query(mark);
@@ -77,10 +79,10 @@ static void let_go(tarn__core *core, const tarn_device *device) {
   }
 }
 
-static tarn_status ask(void *context, tarn__core *core) {
+static tarn_status ask(void *context, tarn__synced_core *core) {
   const tarn_device *device = context;
   tarn__gate_enter(&core->gate);
-  const tarn__side *side = side_at(core, device);
+  const tarn__synced_side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
   bool used = side == NULL && is_used(core, device);
   tarn__gate_leave(&core->gate);
@@ -97,7 +99,7 @@ tarn_status tarn__closing_ask(tarn_device *device) {
 // No place that a program can name is equal to it.
 static const tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
 
-static void forget(tarn__core *core, const tarn_device *device) {
+static void forget(tarn__synced_core *core, const tarn_device *device) {
   if (core->device == device) core->device = NULL;
   if (core->last_place.device == device) {
     core->last_place = TARN_HOST;
@@ -109,7 +111,7 @@ static void forget(tarn__core *core, const tarn_device *device) {
   }
 }
 
-static tarn_status commit(void *context, tarn__core *core) {
+static tarn_status commit(void *context, tarn__synced_core *core) {
   tarn__gate_enter(&core->gate);
   forget(core, context);
   tarn__gate_leave(&core->gate);
@@ -133,11 +135,11 @@ static bool pass_a_close(void) {
 
 // The close that asked as number |asks| is over. If the device is still there,
 // it was refused.
-static void note_refusal(tarn__core *core, uint64_t asks) {
+static void note_refusal(tarn__synced_core *core, uint64_t asks) {
   if (core->device_asks == asks) core->device_closing = false;
 }
 
-tarn_device *tarn__closing_hold(tarn__core *core) {
+tarn_device *tarn__closing_hold(tarn__synced_core *core) {
   bool over = true;
   tarn__core_enter(core);
   while (core->device != NULL && core->device_closing && over) {
@@ -153,7 +155,7 @@ tarn_device *tarn__closing_hold(tarn__core *core) {
   return device;
 }
 
-void tarn__closing_let_go(tarn__core *core) {
+void tarn__closing_let_go(tarn__synced_core *core) {
   tarn__core_enter(core);
   core->device_users--;
   tarn__core_leave(core);

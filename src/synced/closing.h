@@ -21,8 +21,8 @@ void tarn__closing_commit(tarn_device *device);
 // none, or it has closed. Where a close of it is under way, waits until that is
 // over, so not with the gate. A thread that cannot wait for it, as in a
 // stream's callback, gets NULL.
-tarn_device *tarn__closing_hold(tarn__core *core);
-void tarn__closing_let_go(tarn__core *core);
+tarn_device *tarn__closing_hold(tarn__synced_core *core);
+void tarn__closing_let_go(tarn__synced_core *core);
 
 // Whether |place| was one of a device that has closed since.
 static inline bool tarn__closing_is_nowhere(tarn_place place) {

@@ -11,9 +11,10 @@ static bool meets(const tarn_access *access, uint32_t side, size_t start,
 }
 
 // Whether anybody reads or writes there, be it without an access.
-static bool is_entered(const tarn__core *core, size_t start, size_t end) {
+static bool is_entered(const tarn__synced_core *core, size_t start,
+                       size_t end) {
   if (start == end) return false;
-  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
   while (span != NULL && span->start < end) {
     if (span->writer != NULL || span->readers > 0) return true;
     span = span->next;
@@ -22,7 +23,7 @@ static bool is_entered(const tarn__core *core, size_t start, size_t end) {
 }
 
 // The list is of all that is open, wherever: the spans know first.
-const tarn_access *tarn__access_in(const tarn__core *core, uint32_t side,
+const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
                                    size_t start, size_t end) {
   const tarn_list *node = NULL;
   if (!is_entered(core, start, end)) return NULL;
@@ -37,7 +38,7 @@ static const char *purpose(uint32_t mode) {
   return mode == TARN_READ ? "reading" : "writing";
 }
 
-tarn_status tarn__access_is_in_the_way(const tarn__core *core,
+tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
                                        const tarn_access *access,
                                        const char *what) {
   char text[TARN__CORE_TEXT];
@@ -53,11 +54,11 @@ tarn_status tarn__access_is_in_the_way(const tarn__core *core,
 
 // --- conflicts of accesses ---------------------------------------------------
 
-static tarn_status refuse(const tarn__errand *errand,
+static tarn_status refuse(const tarn__synced_transfer *errand,
                           const tarn_access *other) {
   char what[128];
   char place[TARN__SIDE_TEXT];
-  const tarn__wish *wish = &errand->wish;
+  const tarn__synced_request *wish = &errand->wish;
   snprintf(what, sizeof what,
            "an access for %s at %s (bytes %zu to %zu) has to wait",
            errand->writes ? "writing" : "reading",
@@ -67,8 +68,8 @@ static tarn_status refuse(const tarn__errand *errand,
 }
 
 // Readers that are in no list are a prefetch, which is over soon.
-tarn_status tarn__errand_conflict(const tarn__errand *errand,
-                                  const tarn__span *span) {
+tarn_status tarn__errand_conflict(const tarn__synced_transfer *errand,
+                                  const tarn__synced_span *span) {
   const tarn_access *other = span->writer;
   if (other == NULL) {
     other =

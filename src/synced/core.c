@@ -46,7 +46,7 @@ tarn_status tarn__synced_range(const tarn_synced *buffer, size_t offset,
   return TARN_OK;
 }
 
-tarn_status tarn__core_admit(tarn__core *core) {
+tarn_status tarn__core_admit(tarn__synced_core *core) {
   tarn__protect_tighten(core);
   if (core->suspended == NULL) return TARN_OK;
   char text[TARN__CORE_TEXT];
@@ -54,13 +54,13 @@ tarn_status tarn__core_admit(tarn__core *core) {
                     tarn__core_text(core, text), core->suspended);
 }
 
-tarn_status tarn__core_no_device(const tarn__core *core) {
+tarn_status tarn__core_no_device(const tarn__synced_core *core) {
   char text[TARN__CORE_TEXT];
   return tarn__fail(TARN_E_STATE, "%s has no device: none was named",
                     tarn__core_text(core, text));
 }
 
-char *tarn__core_text(const tarn__core *core, char *out) {
+char *tarn__core_text(const tarn__synced_core *core, char *out) {
   unsigned long long id = core->id;
   if (core->name != NULL) {
     snprintf(out, TARN__CORE_TEXT, "buffer %llu ('%.60s')", id, core->name);
@@ -72,21 +72,24 @@ char *tarn__core_text(const tarn__core *core, char *out) {
 
 // --- losses ------------------------------------------------------------------
 
-static tarn__loss *loss_at(const tarn__core *core, uint64_t number) {
+static tarn__synced_loss *loss_at(const tarn__synced_core *core,
+                                  uint64_t number) {
   return &core->losses[number % TARN__MOST_LOSSES];
 }
 
-static bool continues(const tarn__core *core, tarn__loss_cause cause,
-                      uint32_t side, size_t start) {
+static bool continues(const tarn__synced_core *core,
+                      tarn__synced_loss_cause cause, uint32_t side,
+                      size_t start) {
   if (core->loss_count == core->losses_told) return false;
-  const tarn__loss *last = loss_at(core, core->loss_count - 1);
+  const tarn__synced_loss *last = loss_at(core, core->loss_count - 1);
   return last->cause == cause && last->side == side && last->end == start;
 }
 
 // Without memory for it, or with too many at once, the trace is not told, and
 // texts do not say how.
-void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
-                          uint32_t side, size_t start, size_t end) {
+void tarn__core_note_loss(tarn__synced_core *core,
+                          tarn__synced_loss_cause cause, uint32_t side,
+                          size_t start, size_t end) {
   if (core->losses == NULL) {
     core->losses = tarn__host_array(TARN__MOST_LOSSES, sizeof *core->losses);
   }
@@ -95,24 +98,25 @@ void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
     loss_at(core, core->loss_count - 1)->end = end;
     return;
   }
-  *loss_at(core, core->loss_count) =
-      (tarn__loss){.start = start, .end = end, .side = side, .cause = cause};
+  *loss_at(core, core->loss_count) = (tarn__synced_loss){
+      .start = start, .end = end, .side = side, .cause = cause};
   core->loss_count++;
   if (core->loss_count - core->losses_told > TARN__MOST_LOSSES) {
     core->losses_told++;
   }
 }
 
-static const tarn__loss *find_loss(const tarn__core *core, size_t offset) {
+static const tarn__synced_loss *find_loss(const tarn__synced_core *core,
+                                          size_t offset) {
   for (uint64_t i = 0; i < core->loss_count && i < TARN__MOST_LOSSES; i++) {
-    const tarn__loss *loss = loss_at(core, core->loss_count - 1 - i);
+    const tarn__synced_loss *loss = loss_at(core, core->loss_count - 1 - i);
     if (loss->start <= offset && offset < loss->end) return loss;
   }
   return NULL;
 }
 
-tarn_status tarn__core_tell_loss(const tarn__core *core,
-                                 const tarn__span *span) {
+tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
+                                 const tarn__synced_span *span) {
   static const char *const whys[] = {
       [TARN__LOSS_UNKNOWN] = "went",
       [TARN__LOSS_CANCELLED] = "went when a write was cancelled",
@@ -121,7 +125,7 @@ tarn_status tarn__core_tell_loss(const tarn__core *core,
   char text[TARN__CORE_TEXT];
   char place[TARN__SIDE_TEXT];
   tarn__core_text(core, text);
-  const tarn__loss *loss = find_loss(core, span->start);
+  const tarn__synced_loss *loss = find_loss(core, span->start);
   if (loss == NULL) {
     return tarn__fail(TARN_E_STATE,
                       "%s: bytes %zu to %zu are lost, or were invalidated",
@@ -140,10 +144,10 @@ tarn_status tarn__core_tell_loss(const tarn__core *core,
 // --- the gate ----------------------------------------------------------------
 
 // Takes out what the trace was not told yet; with the gate.
-static size_t take_losses(tarn__core *core, tarn_synced_event *events) {
+static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
   size_t count = 0;
   for (; core->losses_told < core->loss_count; core->losses_told++) {
-    const tarn__loss *loss = loss_at(core, core->losses_told);
+    const tarn__synced_loss *loss = loss_at(core, core->losses_told);
     if (loss->cause == TARN__LOSS_INVALIDATED) continue;
     events[count++] =
         (tarn_synced_event){.struct_size = sizeof *events,
@@ -156,7 +160,7 @@ static size_t take_losses(tarn__core *core, tarn_synced_event *events) {
   return count;
 }
 
-static void leave_and_tell(tarn__core *core) {
+static void leave_and_tell(tarn__synced_core *core) {
   tarn_synced_event events[TARN__MOST_LOSSES];
   size_t count = take_losses(core, events);
   tarn__gate_leave(&core->gate);
@@ -165,7 +169,7 @@ static void leave_and_tell(tarn__core *core) {
     tarn__synced_tell(core, events[i]);
 }
 
-void tarn__core_leave(tarn__core *core) {
+void tarn__core_leave(tarn__synced_core *core) {
   tarn__protect_settle(core);
   if (core->losses_told == core->loss_count) {
     tarn__gate_leave(&core->gate);
@@ -174,7 +178,7 @@ void tarn__core_leave(tarn__core *core) {
   }
 }
 
-void tarn__core_sleep(tarn__core *core) {
+void tarn__core_sleep(tarn__synced_core *core) {
   tarn__protect_settle(core);
   core->sleepers++;
   tarn__gate_wait(&core->gate, &core->changed);
@@ -187,8 +191,8 @@ static uint64_t newest(uint64_t valid, bool written) {
   return written ? valid : 0;
 }
 
-void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
-                    bool written) {
+void tarn__span_set(tarn__synced_core *core, tarn__synced_span *span,
+                    uint64_t valid, bool written) {
   size_t size = span->end - span->start;
   uint64_t was = newest(span->valid, span->written);
   uint64_t is = newest(valid, written);
@@ -196,15 +200,15 @@ void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
   if (is != 0) core->live += size;
   for (uint64_t left = was ^ is; left != 0; left &= left - 1) {
     uint32_t side = (uint32_t)__builtin_ctzll(left);
-    tarn__side *changed = &core->sides[side];
+    tarn__synced_side *changed = &core->sides[side];
     changed->fresh += (is & tarn__side_bit(side)) != 0 ? size : 0 - size;
   }
   span->valid = valid;
   span->written = written;
 }
 
-void tarn__core_drop(tarn__core *core, size_t start, size_t end) {
-  tarn__span *span = tarn__spans_cut(&core->spans, start, end);
+void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end) {
+  tarn__synced_span *span = tarn__spans_cut(&core->spans, start, end);
   for (; span != NULL && span->start < end; span = span->next)
     tarn__span_set(core, span, 0, true);
   tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
@@ -214,11 +218,11 @@ void tarn__core_drop(tarn__core *core, size_t start, size_t end) {
 
 // --- for tests --------------------------------------------------------------
 
-static const char *verify_side(const tarn__core *core, uint32_t side) {
+static const char *verify_side(const tarn__synced_core *core, uint32_t side) {
   size_t fresh = 0;
   bool used = false;
   uint64_t bit = tarn__side_bit(side);
-  for (const tarn__span *span = core->spans.first; span != NULL;
+  for (const tarn__synced_span *span = core->spans.first; span != NULL;
        span = span->next) {
     if ((span->valid & bit) == 0) continue;
     used = true;
@@ -229,10 +233,10 @@ static const char *verify_side(const tarn__core *core, uint32_t side) {
   return used && !has ? "bytes are valid where there is no memory" : NULL;
 }
 
-const char *tarn__core_verify(const tarn__core *core) {
+const char *tarn__core_verify(const tarn__synced_core *core) {
   size_t live = 0;
   const char *wrong = tarn__spans_check(&core->spans);
-  for (const tarn__span *span = core->spans.first; span != NULL;
+  for (const tarn__synced_span *span = core->spans.first; span != NULL;
        span = span->next) {
     if (newest(span->valid, span->written) != 0)
       live += span->end - span->start;

@@ -26,8 +26,8 @@ enum { TARN__MOST_SIDES = 64, TARN__HOST_SIDE = 0 };
 #define TARN__NO_SIDE UINT32_MAX
 
 // One place of a buffer, and its memory there.
-typedef struct tarn__side {
-  tarn__end end;                 // address 0: no memory yet
+typedef struct tarn__synced_side {
+  tarn__synced_end end;          // address 0: no memory yet
   tarn_block block;              // of a pool; pool NULL: outside memory or none
   tarn_synced_deleter *deleter;  // of outside memory
   void *context;
@@ -37,31 +37,31 @@ typedef struct tarn__side {
   unsigned char *pages;  // what each of them allows; NULL: it is not protected
   bool busy;             // a thread gets, moves or gives its memory
   uint32_t accesses;     // that are open here
-} tarn__side;
+} tarn__synced_side;
 
 // Counts of one pair of sides; see tarn_traffic.
-typedef struct tarn__counts {
+typedef struct tarn__synced_counts {
   uint64_t copies, moved, valid, discarded, outside, stalls, stalled_ns;
-} tarn__counts;
+} tarn__synced_counts;
 
 // Why bytes are valid nowhere.
-typedef enum tarn__loss_cause {
+typedef enum tarn__synced_loss_cause {
   TARN__LOSS_UNKNOWN = 0,
   TARN__LOSS_CANCELLED,    // a write at the side was cancelled
   TARN__LOSS_FAILED,       // a stream that wrote there failed
   TARN__LOSS_INVALIDATED,  // the program declared them to be worthless
-} tarn__loss_cause;
+} tarn__synced_loss_cause;
 
-typedef struct tarn__loss {
+typedef struct tarn__synced_loss {
   size_t start;
   size_t end;
   uint32_t side;
-  tarn__loss_cause cause;
-} tarn__loss;
+  tarn__synced_loss_cause cause;
+} tarn__synced_loss;
 
 enum { TARN__MOST_LOSSES = 32 };
 
-typedef struct tarn__core {
+typedef struct tarn__synced_core {
   tarn__gate gate;         // guards all that follows, but what never changes
   pthread_cond_t changed;  // with the gate: something that was busy is not
   size_t sleepers;         // threads that wait for that
@@ -82,25 +82,26 @@ typedef struct tarn__core {
   const char *suspended;  // why accesses are refused; NULL: they are not
   size_t handles;         // buffers and views that are not destroyed
   tarn_list accesses;     // open ones, by their nodes, oldest first
-  tarn__spans spans;
-  tarn__lanes lanes;
-  uint64_t errands;   // numbers given to errands so far
-  tarn__side *sides;  // |side_room| of them; moves when it grows
+  tarn__synced_spans spans;
+  tarn__synced_timelines lanes;
+  uint64_t errands;          // numbers given to errands so far
+  tarn__synced_side *sides;  // |side_room| of them; moves when it grows
   uint32_t side_count;
   uint32_t side_room;
   uint32_t last_side;     // the answer when it was last asked for a place ...
   tarn_place last_place;  // ... as the program named it
   size_t live;            // bytes that somebody wrote and that are not lost
-  tarn__counts *counts;   // side_room x side_room: from * side_room + to
-  tarn__loss *losses;     // the newest, a ring of TARN__MOST_LOSSES; NULL: none
-  uint64_t loss_count;    // so far
-  uint64_t losses_told;   // of them, to the trace
-  tarn_list all;          // in the list of all buffers; guarded by its lock,
-  uint32_t visitors;      // as is this: how many are shown the buffer just now
-} tarn__core;
+  tarn__synced_counts *counts;  // side_room x side_room: from * side_room + to
+  tarn__synced_loss
+      *losses;           // the newest, a ring of TARN__MOST_LOSSES; NULL: none
+  uint64_t loss_count;   // so far
+  uint64_t losses_told;  // of them, to the trace
+  tarn_list all;         // in the list of all buffers; guarded by its lock,
+  uint32_t visitors;     // as is this: how many are shown the buffer just now
+} tarn__synced_core;
 
 struct tarn_synced {
-  tarn__core *core;
+  tarn__synced_core *core;
   size_t offset;
   size_t size;
   size_t accesses;  // begun through it and open; guarded by the gate
@@ -127,31 +128,31 @@ TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
 // are so no more. With the gate.
 //
 // TARN_E_STATE  the buffer is suspended.
-TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__core *core);
+TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__synced_core *core);
 
 // TARN_E_STATE: what is asked for is the device's of the options, and there is
 // none.
-TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__core *core);
+TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__synced_core *core);
 
 // "buffer 7 ('weights')" into |out|, for texts.
 enum { TARN__CORE_TEXT = 96 };
-char *tarn__core_text(const tarn__core *core, char *out);
+char *tarn__core_text(const tarn__synced_core *core, char *out);
 
 // --- the gate ----------------------------------------------------------------
 
-static inline void tarn__core_enter(tarn__core *core) {
+static inline void tarn__core_enter(tarn__synced_core *core) {
   tarn__gate_enter(&core->gate);
 }
 
 // Leaves the gate, and tells the trace what was lost since it was last left.
 // The thread's last error stays.
-void tarn__core_leave(tarn__core *core);
+void tarn__core_leave(tarn__synced_core *core);
 
 // Sleeps until something has changed, or for no reason at all: look again.
-void tarn__core_sleep(tarn__core *core);
+void tarn__core_sleep(tarn__synced_core *core);
 
 // Wakes those that do.
-static inline void tarn__core_wake(tarn__core *core) {
+static inline void tarn__core_wake(tarn__synced_core *core) {
   if (core->sleepers > 0) pthread_cond_broadcast(&core->changed);
 }
 
@@ -164,32 +165,34 @@ static inline uint64_t tarn__side_bit(uint32_t side) {
 
 // The only way to change |valid| and |written| of a span: keeps the sums |live|
 // and |fresh|.
-void tarn__span_set(tarn__core *core, tarn__span *span, uint64_t valid,
-                    bool written);
+void tarn__span_set(tarn__synced_core *core, tarn__synced_span *span,
+                    uint64_t valid, bool written);
 
 // Written, and valid nowhere.
-static inline bool tarn__span_is_lost(const tarn__span *span) {
+static inline bool tarn__span_is_lost(const tarn__synced_span *span) {
   return span->written && span->valid == 0;
 }
 
 // Remembers how bytes were lost, for texts and the trace.
-void tarn__core_note_loss(tarn__core *core, tarn__loss_cause cause,
-                          uint32_t side, size_t start, size_t end);
+void tarn__core_note_loss(tarn__synced_core *core,
+                          tarn__synced_loss_cause cause, uint32_t side,
+                          size_t start, size_t end);
 
 // Declares the bytes of a range to be worthless: they are valid nowhere. There
 // is room for its cuts (the whole has none), and it is not empty.
-void tarn__core_drop(tarn__core *core, size_t start, size_t end);
+void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end);
 
 // TARN_E_STATE with the text of how the bytes of |span| were lost.
-TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__core *core,
-                                                 const tarn__span *span);
+TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
+                                                 const tarn__synced_span *span);
 
-static inline tarn__counts *tarn__core_counts(tarn__core *core, uint32_t from,
-                                              uint32_t to) {
+static inline tarn__synced_counts *tarn__core_counts(tarn__synced_core *core,
+                                                     uint32_t from,
+                                                     uint32_t to) {
   return &core->counts[(size_t)from * core->side_room + to];
 }
 
 // The text of what is wrong with the sums and the spans, or NULL. For tests.
-const char *tarn__core_verify(const tarn__core *core);
+const char *tarn__core_verify(const tarn__synced_core *core);
 
 #endif  // TARN_SYNCED_CORE_H_

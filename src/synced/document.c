@@ -26,7 +26,7 @@ typedef struct pair {
   uint64_t gpu;
 } pair;
 
-static pair sides_of(const tarn__core *core) {
+static pair sides_of(const tarn__synced_core *core) {
   pair sides = {.cpu = tarn__side_bit(TARN__HOST_SIDE)};
   if (core->device == NULL) return sides;
   uint32_t gpu = tarn__side_find(core, tarn_place_on(core->device));
@@ -36,7 +36,7 @@ static pair sides_of(const tarn__core *core) {
 
 // Where the bytes of a written span are now. While they are still being written
 // at the one place and copied to the other, they are said to be at one only.
-static uint64_t whereabouts(const tarn__span *span, pair sides) {
+static uint64_t whereabouts(const tarn__synced_span *span, pair sides) {
   uint64_t newest = tarn__span_newest(span);
   uint64_t landed = newest & ~tarn__span_pending(span);
   if (landed != 0 || sides.cpu == sides.gpu) return landed | newest * !landed;
@@ -52,13 +52,13 @@ static tarn_synced_state name_state(uint64_t where, pair sides) {
 }
 
 // With the gate. A place counts if it has all that was written.
-static tarn_synced_state head_of(const tarn__core *core, size_t start,
+static tarn_synced_state head_of(const tarn__synced_core *core, size_t start,
                                  size_t end) {
   if (start == end) return TARN_UNINITIALIZED;
   pair sides = sides_of(core);
   uint64_t where = UINT64_MAX;
   bool written = false;
-  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
   for (; span != NULL && span->start < end; span = span->next) {
     if (!span->written) continue;
     written = true;
@@ -69,7 +69,7 @@ static tarn_synced_state head_of(const tarn__core *core, size_t start,
 
 tarn_synced_state tarn_synced_head(tarn_synced *buffer) {
   if (tarn__synced_check(buffer) != TARN_OK) return TARN_UNINITIALIZED;
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn__core_settle(core);
   tarn_synced_state head =
@@ -92,8 +92,9 @@ const char *tarn_synced_state_name(tarn_synced_state state) {
 
 // --- data --------------------------------------------------------------------
 
-static bool is_unwritten(const tarn__core *core, size_t start, size_t end) {
-  const tarn__span *span = tarn__spans_find(&core->spans, start);
+static bool is_unwritten(const tarn__synced_core *core, size_t start,
+                         size_t end) {
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
   for (; span != NULL && span->start < end; span = span->next) {
     if (span->written) return false;
   }
@@ -103,11 +104,11 @@ static bool is_unwritten(const tarn__core *core, size_t start, size_t end) {
 // Makes the zeros that |access| reads contents, if there is nothing else in its
 // range. They are valid at its place, and nobody writes while it is open.
 static void adopt_zeros(const tarn_access *access) {
-  tarn__core *core = access->buffer->core;
+  tarn__synced_core *core = access->buffer->core;
   size_t end = access->offset + access->size;
   tarn__core_enter(core);
   if (access->size > 0 && is_unwritten(core, access->offset, end)) {
-    tarn__span *span = tarn__spans_find(&core->spans, access->offset);
+    tarn__synced_span *span = tarn__spans_find(&core->spans, access->offset);
     for (; span != NULL && span->start < end; span = span->next)
       tarn__span_set(core, span, span->valid, true);
   }
@@ -116,7 +117,7 @@ static void adopt_zeros(const tarn_access *access) {
 
 // The pointer is good for reads and writes until the buffer is called again.
 static void keep_writable(const tarn_synced *buffer) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn__protect_loosen(core, buffer->offset, buffer->offset + buffer->size);
   tarn__core_leave(core);
@@ -124,13 +125,14 @@ static void keep_writable(const tarn_synced *buffer) {
 
 // An access of the whole range, over when it returns.
 static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
-                         tarn__end *out_data) {
+                         tarn__synced_end *out_data) {
   tarn_access access;
-  *out_data = (tarn__end){.address = 0};
+  *out_data = (tarn__synced_end){.address = 0};
   tarn_status status =
       tarn_synced_begin(buffer, 0, TARN_ALL, place, mode, NULL, &access);
   if (status != TARN_OK) return status;
-  tarn__end data = {.address = access.address, .pointer = access.pointer};
+  tarn__synced_end data = {.address = access.address,
+                           .pointer = access.pointer};
   if (mode == TARN_READ) adopt_zeros(&access);
   status = tarn_synced_end(&access);
   if (status != TARN_OK) return status;
@@ -142,7 +144,7 @@ static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
 
 static tarn_status visit_cpu(tarn_synced *buffer, uint32_t mode,
                              void **out_data) {
-  tarn__end data;
+  tarn__synced_end data;
   tarn_status status = visit(buffer, TARN_HOST, mode, &data);
   *out_data = data.pointer;
   return status;
@@ -156,7 +158,7 @@ static tarn_status visit_gpu(tarn_synced *buffer, uint32_t mode,
   if (status != TARN_OK) return status;
   tarn_device *device = buffer->core->device;
   if (device == NULL) return tarn__core_no_device(buffer->core);
-  tarn__end data;
+  tarn__synced_end data;
   status = visit(buffer, tarn_place_on(device), mode, &data);
   *out_data = data.address;
   return status;

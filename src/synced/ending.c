@@ -12,37 +12,37 @@
 
 // How an access ends.
 typedef struct ending {
-  tarn__core *core;
+  tarn__synced_core *core;
   tarn_access *access;
-  bool commits;             // a write that has happened
-  tarn__position position;  // where its stream stood
-  bool unfounded;           // but some of what it read was not there
+  bool commits;                    // a write that has happened
+  tarn__synced_position position;  // where its stream stood
+  bool unfounded;                  // but some of what it read was not there
   size_t lost;
 } ending;
 
 // Who discards has nothing to do with what was at work there before. Who reads
 // as well builds on it: if a stream that is still to write there fails, the
 // bytes are void.
-static bool is_settled(const tarn__use *use, void *context) {
+static bool is_settled(const tarn__synced_use *use, void *context) {
   const ending *end = context;
   if (use->side != end->access->side) return false;
   return end->access->mode == TARN_WRITE_DISCARD || !use->writes ||
          tarn__lane_is_over(use->lane, use->number);
 }
 
-static void commit_write(ending *end, tarn__span *span) {
+static void commit_write(ending *end, tarn__synced_span *span) {
   tarn__span_forget(&end->core->spans, span, is_settled, end);
   tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
 }
 
 // What was read, or a write builds upon, is gone if a stream that brought it
 // has failed meanwhile.
-static bool is_founded(const ending *end, const tarn__span *span) {
+static bool is_founded(const ending *end, const tarn__synced_span *span) {
   return end->access->mode == TARN_WRITE_DISCARD ||
          (span->valid & tarn__side_bit(end->access->side)) != 0;
 }
 
-static void take_write_back(ending *end, tarn__span *span) {
+static void take_write_back(ending *end, tarn__synced_span *span) {
   bool was_lost = tarn__span_is_lost(span);
   uint64_t left = span->valid & ~tarn__side_bit(end->access->side);
   tarn__span_set(end->core, span, left, span->written);
@@ -52,16 +52,16 @@ static void take_write_back(ending *end, tarn__span *span) {
                        span->start, span->end);
 }
 
-static void leave_use(const ending *end, tarn__span *span, bool writes) {
+static void leave_use(const ending *end, tarn__synced_span *span, bool writes) {
   if (end->position.lane == NULL) return;
   tarn__span_use(&end->core->spans, span,
-                 (tarn__use){.lane = end->position.lane,
-                             .number = end->position.number,
-                             .side = end->access->side,
-                             .writes = writes});
+                 (tarn__synced_use){.lane = end->position.lane,
+                                    .number = end->position.number,
+                                    .side = end->access->side,
+                                    .writes = writes});
 }
 
-static void end_in_span(ending *end, tarn__span *span) {
+static void end_in_span(ending *end, tarn__synced_span *span) {
   bool writes = end->access->mode != TARN_READ;
   if (!writes) {
     span->readers--;
@@ -77,7 +77,8 @@ static void end_in_span(ending *end, tarn__span *span) {
 }
 
 // A write happens as a whole or not at all, and who has read is told.
-static void check_founded(ending *end, const tarn__span *span, size_t stop) {
+static void check_founded(ending *end, const tarn__synced_span *span,
+                          size_t stop) {
   for (; span != NULL && span->start < stop; span = span->next) {
     if (!is_founded(end, span)) end->unfounded = true;
   }
@@ -85,16 +86,16 @@ static void check_founded(ending *end, const tarn__span *span, size_t stop) {
 }
 
 static void end_in_spans(ending *end) {
-  tarn__spans *spans = &end->core->spans;
+  tarn__synced_spans *spans = &end->core->spans;
   size_t start = end->access->offset;
   size_t stop = start + end->access->size;
-  tarn__span *first = tarn__spans_find(spans, start);
-  tarn__span *last = first;
+  tarn__synced_span *first = tarn__spans_find(spans, start);
+  tarn__synced_span *last = first;
   assert(first->start == start);
   if (end->commits || end->access->mode == TARN_READ) {
     check_founded(end, first, stop);
   }
-  for (tarn__span *span = first; span != NULL && span->start < stop;
+  for (tarn__synced_span *span = first; span != NULL && span->start < stop;
        span = span->next) {
     end_in_span(end, span);
     last = span;
@@ -108,7 +109,7 @@ static void end_in_spans(ending *end) {
 static tarn_status take_position(ending *end) {
   tarn_stream *stream = end->access->stream;
   if (stream == NULL) return TARN_OK;
-  tarn__core *core = end->core;
+  tarn__synced_core *core = end->core;
   tarn_status status = tarn__work_mark(core, stream, &end->position);
   if (end->position.lane == NULL) return status;
   size_t start = end->access->offset;
@@ -153,7 +154,7 @@ tarn_status tarn__access_close(tarn_access *access, bool commits,
                                size_t *out_lost) {
   tarn_status status = tarn__synced_check(access->buffer);
   if (status != TARN_OK) return status;
-  tarn__core *core = access->buffer->core;
+  tarn__synced_core *core = access->buffer->core;
   ending end = {.core = core, .access = access, .commits = commits};
   tarn__core_enter(core);
   tarn__protect_tighten(core);

@@ -19,46 +19,48 @@
 
 // The run at |*io_at| or behind that |span| belongs to; NULL: none. Spans come
 // in order, and none of them is in two runs.
-static const tarn__load *run_of(const tarn__errand *errand,
-                                const tarn__span *span, size_t *io_at) {
+static const tarn__synced_load *run_of(const tarn__synced_transfer *errand,
+                                       const tarn__synced_span *span,
+                                       size_t *io_at) {
   while (*io_at < errand->run_count && errand->runs[*io_at].end <= span->start)
     ++*io_at;
   if (*io_at == errand->run_count) return NULL;
-  const tarn__load *run = &errand->runs[*io_at];
+  const tarn__synced_load *run = &errand->runs[*io_at];
   return run->start <= span->start ? run : NULL;
 }
 
 // --- entering ----------------------------------------------------------------
 
-static tarn__use use_at(const tarn__errand *errand, uint32_t side,
-                        bool writes) {
-  return (tarn__use){.number = errand->number, .side = side, .writes = writes};
+static tarn__synced_use use_at(const tarn__synced_transfer *errand,
+                               uint32_t side, bool writes) {
+  return (tarn__synced_use){
+      .number = errand->number, .side = side, .writes = writes};
 }
 
 // A copy is worth what its source is: if a stream that is still to write that
 // fails, the copy is void as well.
-static void inherit_writers(const tarn__errand *errand, tarn__span *span,
-                            uint32_t from) {
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+static void inherit_writers(const tarn__synced_transfer *errand,
+                            tarn__synced_span *span, uint32_t from) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     bool writes_it = use->side == from && use->writes && use->lane != NULL;
     if (!writes_it || tarn__lane_is_over(use->lane, use->number)) continue;
-    tarn__use inherited = *use;
+    tarn__synced_use inherited = *use;
     inherited.side = errand->side;
     tarn__span_use(&errand->core->spans, span, inherited);
   }
 }
 
-static void enter_run(const tarn__errand *errand, tarn__span *span,
-                      const tarn__load *run) {
-  tarn__spans *spans = &errand->core->spans;
+static void enter_run(const tarn__synced_transfer *errand,
+                      tarn__synced_span *span, const tarn__synced_load *run) {
+  tarn__synced_spans *spans = &errand->core->spans;
   tarn__span_use(spans, span, use_at(errand, errand->side, true));
   if (run->from == TARN__NO_SIDE) return;
   tarn__span_use(spans, span, use_at(errand, run->from, false));
   if (errand->most_writers > 0) inherit_writers(errand, span, run->from);
 }
 
-static void enter_span(tarn__errand *errand, tarn__span *span,
-                       const tarn__load *run) {
+static void enter_span(tarn__synced_transfer *errand, tarn__synced_span *span,
+                       const tarn__synced_load *run) {
   tarn__work_prune(errand->core, span);
   if (errand->writes) {
     span->writer = errand->access;
@@ -68,10 +70,10 @@ static void enter_span(tarn__errand *errand, tarn__span *span,
   if (run != NULL) enter_run(errand, span, run);
 }
 
-static void open_access(const tarn__errand *errand) {
+static void open_access(const tarn__synced_transfer *errand) {
   tarn_access *access = errand->access;
   if (access == NULL) return;
-  const tarn__end *at = &errand->core->sides[errand->side].end;
+  const tarn__synced_end *at = &errand->core->sides[errand->side].end;
   access->address = at->address + errand->wish.start;
   access->pointer =
       at->pointer != NULL ? (char *)at->pointer + errand->wish.start : NULL;
@@ -84,17 +86,18 @@ static void open_access(const tarn__errand *errand) {
 }
 
 // Cannot fail: nodes were reserved.
-static void enter(tarn__errand *errand) {
-  tarn__core *core = errand->core;
-  const tarn__wish *wish = &errand->wish;
+static void enter(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
+  const tarn__synced_request *wish = &errand->wish;
   size_t at = 0;
   errand->number = ++core->errands;
   open_access(errand);
   core->sides[errand->side].accesses++;
-  tarn__span *first = tarn__spans_cut(&core->spans, wish->start, wish->end);
-  tarn__span *last = first;
+  tarn__synced_span *first =
+      tarn__spans_cut(&core->spans, wish->start, wish->end);
+  tarn__synced_span *last = first;
   assert(first != NULL);
-  for (tarn__span *span = first; span != NULL && span->start < wish->end;
+  for (tarn__synced_span *span = first; span != NULL && span->start < wish->end;
        span = span->next) {
     enter_span(errand, span, run_of(errand, span, &at));
     last = span;
@@ -104,7 +107,8 @@ static void enter(tarn__errand *errand) {
 
 // --- taking back -------------------------------------------------------------
 
-static void take_span_back(const tarn__errand *errand, tarn__span *span) {
+static void take_span_back(const tarn__synced_transfer *errand,
+                           tarn__synced_span *span) {
   if (errand->writes) {
     span->writer = NULL;
   } else {
@@ -112,7 +116,7 @@ static void take_span_back(const tarn__errand *errand, tarn__span *span) {
   }
 }
 
-static void close_access(const tarn__errand *errand) {
+static void close_access(const tarn__synced_transfer *errand) {
   tarn_access *access = errand->access;
   if (access == NULL) return;
   tarn_list_del(&access->node);
@@ -120,13 +124,13 @@ static void close_access(const tarn__errand *errand) {
 }
 
 // The access is not open any more, as if it had never been.
-static void take_back(tarn__errand *errand) {
-  tarn__core *core = errand->core;
-  const tarn__wish *wish = &errand->wish;
-  tarn__span *first = tarn__spans_find(&core->spans, wish->start);
-  tarn__span *last = first;
+static void take_back(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
+  const tarn__synced_request *wish = &errand->wish;
+  tarn__synced_span *first = tarn__spans_find(&core->spans, wish->start);
+  tarn__synced_span *last = first;
   assert(first->start == wish->start);
-  for (tarn__span *span = first; span != NULL && span->start < wish->end;
+  for (tarn__synced_span *span = first; span != NULL && span->start < wish->end;
        span = span->next) {
     take_span_back(errand, span);
     last = span;
@@ -139,26 +143,27 @@ static void take_back(tarn__errand *errand) {
 
 // --- committing --------------------------------------------------------------
 
-static bool is_of_errand(const tarn__use *use, void *context) {
-  const tarn__errand *errand = context;
+static bool is_of_errand(const tarn__synced_use *use, void *context) {
+  const tarn__synced_transfer *errand = context;
   return use->lane == NULL && use->number == errand->number;
 }
 
-static void leave_use(tarn__core *core, tarn__span *span,
-                      tarn__position position, uint32_t side, bool writes) {
+static void leave_use(tarn__synced_core *core, tarn__synced_span *span,
+                      tarn__synced_position position, uint32_t side,
+                      bool writes) {
   tarn__span_use(&core->spans, span,
-                 (tarn__use){.lane = position.lane,
-                             .number = position.number,
-                             .side = side,
-                             .writes = writes});
+                 (tarn__synced_use){.lane = position.lane,
+                                    .number = position.number,
+                                    .side = side,
+                                    .writes = writes});
 }
 
-static void commit_run(tarn__errand *errand, tarn__span *span,
-                       const tarn__load *run) {
-  tarn__core *core = errand->core;
-  const tarn__carrier *carrier = &errand->carriers[run->carrier];
+static void commit_run(tarn__synced_transfer *errand, tarn__synced_span *span,
+                       const tarn__synced_load *run) {
+  tarn__synced_core *core = errand->core;
+  const tarn__synced_carrier *carrier = &errand->carriers[run->carrier];
   tarn__span_forget(&core->spans, span, is_of_errand, errand);
-  tarn__position behind = carrier->position;
+  tarn__synced_position behind = carrier->position;
   if (!run->made || carrier->failed) return;
   if (behind.lane != NULL && !tarn__lane_is_over(behind.lane, behind.number)) {
     leave_use(core, span, behind, errand->side, true);
@@ -169,29 +174,31 @@ static void commit_run(tarn__errand *errand, tarn__span *span,
                  span->written);
 }
 
-static void commit_spans(tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static void commit_spans(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   size_t at = 0;
-  tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
+  tarn__synced_span *span = tarn__spans_find(&core->spans, errand->wish.start);
   for (; span != NULL && span->start < errand->wish.end; span = span->next) {
-    const tarn__load *run = run_of(errand, span, &at);
+    const tarn__synced_load *run = run_of(errand, span, &at);
     tarn__work_prune(core, span);
     if (run != NULL) commit_run(errand, span, run);
   }
 }
 
-static void count_runs(const tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static void count_runs(const tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   for (size_t i = 0; i < errand->run_count; i++) {
-    const tarn__load *run = &errand->runs[i];
+    const tarn__synced_load *run = &errand->runs[i];
     if (!run->made || run->from == TARN__NO_SIDE) continue;
-    tarn__counts *counts = tarn__core_counts(core, run->from, errand->side);
+    tarn__synced_counts *counts =
+        tarn__core_counts(core, run->from, errand->side);
     counts->copies++;
     counts->moved += run->end - run->start;
   }
 }
 
-static const tarn__load *first_copy(const tarn__errand *errand) {
+static const tarn__synced_load *first_copy(
+    const tarn__synced_transfer *errand) {
   for (size_t i = 0; i < errand->run_count; i++) {
     if (errand->runs[i].from != TARN__NO_SIDE) return &errand->runs[i];
   }
@@ -200,12 +207,12 @@ static const tarn__load *first_copy(const tarn__errand *errand) {
 
 // What was spared: bytes that were there, and those beyond the range that a
 // copy of the whole would have moved as well. Before the runs are committed.
-static void count_spared(const tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static void count_spared(const tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   if (!errand->reads) return;
   tarn__core_counts(core, errand->side, errand->side)->valid +=
       errand->valid_bytes;
-  const tarn__load *copy = first_copy(errand);
+  const tarn__synced_load *copy = first_copy(errand);
   if (copy == NULL) return;
   size_t stale = core->live - core->sides[errand->side].fresh;
   if (stale <= errand->moved_bytes) return;
@@ -214,9 +221,9 @@ static void count_spared(const tarn__errand *errand) {
 }
 
 // Bytes that a scheme without WRITE_DISCARD would have copied.
-static void count_discarded(tarn__errand *errand) {
-  tarn__core *core = errand->core;
-  tarn__span *span = tarn__spans_find(&core->spans, errand->wish.start);
+static void count_discarded(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
+  tarn__synced_span *span = tarn__spans_find(&core->spans, errand->wish.start);
   for (; span != NULL && span->start < errand->wish.end; span = span->next) {
     bool stale = span->written && span->valid != 0 &&
                  (span->valid & tarn__side_bit(errand->side)) == 0;
@@ -227,18 +234,18 @@ static void count_discarded(tarn__errand *errand) {
   }
 }
 
-static void count_stalls(const tarn__errand *errand) {
+static void count_stalls(const tarn__synced_transfer *errand) {
   for (size_t i = 0; i < errand->wait_count; i++) {
-    const tarn__wait *wait = &errand->waits[i];
+    const tarn__synced_wait *wait = &errand->waits[i];
     if (wait->stalled_ns == 0) continue;
-    tarn__counts *counts =
+    tarn__synced_counts *counts =
         tarn__core_counts(errand->core, wait->side, errand->side);
     counts->stalls++;
     counts->stalled_ns += wait->stalled_ns;
   }
 }
 
-static void release_positions(tarn__errand *errand) {
+static void release_positions(tarn__synced_transfer *errand) {
   for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
     tarn__work_release(errand->carriers[i].position);
     errand->carriers[i].position.lane = NULL;
@@ -248,16 +255,17 @@ static void release_positions(tarn__errand *errand) {
 // While the gate was left another thread may have found a stream failed: one
 // that was waited for, and then no copy is worth anything, or one that made
 // copies.
-static tarn_status find_failures(tarn__errand *errand, tarn_status status) {
+static tarn_status find_failures(tarn__synced_transfer *errand,
+                                 tarn_status status) {
   bool found = false;
   for (size_t i = 0; i < errand->wait_count; i++) {
-    const tarn__wait *wait = &errand->waits[i];
+    const tarn__synced_wait *wait = &errand->waits[i];
     if (tarn__lane_is_void(wait->lane, wait->number)) found = true;
   }
   errand->worthless = found;
   for (size_t i = TARN__BY_STREAM; i < errand->carrier_count; i++) {
-    tarn__carrier *carrier = &errand->carriers[i];
-    tarn__position behind = carrier->position;
+    tarn__synced_carrier *carrier = &errand->carriers[i];
+    tarn__synced_position behind = carrier->position;
     bool lost =
         behind.lane != NULL && tarn__lane_is_void(behind.lane, behind.number);
     if (lost) carrier->failed = true;
@@ -267,7 +275,7 @@ static tarn_status find_failures(tarn__errand *errand, tarn_status status) {
 }
 
 // Ends what was entered, whatever became of it.
-static tarn_status commit(tarn__errand *errand, tarn_status carried) {
+static tarn_status commit(tarn__synced_transfer *errand, tarn_status carried) {
   tarn_status status = find_failures(errand, carried);
   bool stays = status == TARN_OK && errand->access != NULL;
   if (status == TARN_OK) count_spared(errand);
@@ -290,8 +298,8 @@ static tarn_status commit(tarn__errand *errand, tarn_status carried) {
 // --- from the beginning to the end -------------------------------------------
 
 // Whether outside memory stands in the way of what is planned.
-static bool must_move(const tarn__errand *errand) {
-  const tarn__side *side = &errand->core->sides[errand->side];
+static bool must_move(const tarn__synced_transfer *errand) {
+  const tarn__synced_side *side = &errand->core->sides[errand->side];
   if (!side->outside) return false;
   if (errand->run_count > 0 && !tarn__side_is_open(side)) return true;
   return errand->writes && !tarn__side_is_writable(side);
@@ -299,24 +307,24 @@ static bool must_move(const tarn__errand *errand) {
 
 // Nodes that a span takes: of the source, of the target, and what the copy
 // inherits.
-static size_t uses_of(const tarn__errand *errand) {
+static size_t uses_of(const tarn__synced_transfer *errand) {
   return errand->run_count > 0 ? 2 + errand->most_writers : 0;
 }
 
-static void sleep_for_others(tarn__errand *errand) {
+static void sleep_for_others(tarn__synced_transfer *errand) {
   uint64_t began = tarn__os_now_ns();
   tarn__core_sleep(errand->core);
   errand->slept_ns += tarn__os_now_ns() - began;
 }
 
 // Accesses in outside memory keep it there.
-static bool waits_to_move(const tarn__errand *errand) {
-  const tarn__core *core = errand->core;
+static bool waits_to_move(const tarn__synced_transfer *errand) {
+  const tarn__synced_core *core = errand->core;
   bool patient = (errand->wish.mode & TARN_ACCESS_WAIT) != 0;
   return patient && tarn__access_in(core, errand->side, 0, core->size) != NULL;
 }
 
-static tarn_status move(tarn__errand *errand) {
+static tarn_status move(tarn__synced_transfer *errand) {
   if (waits_to_move(errand)) {
     sleep_for_others(errand);
     return TARN_OK;
@@ -325,8 +333,8 @@ static tarn_status move(tarn__errand *errand) {
 }
 
 // The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
-static tarn_status provide(tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static tarn_status provide(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   tarn_status status = TARN_OK;
   bool lacks = !tarn__side_has_memory(&core->sides[errand->side]);
   bool moves = must_move(errand);
@@ -342,17 +350,17 @@ static tarn_status provide(tarn__errand *errand) {
 }
 
 // However often it had to look again, it is one stall.
-static void count_sleep(const tarn__errand *errand) {
+static void count_sleep(const tarn__synced_transfer *errand) {
   if (errand->slept_ns == 0) return;
-  tarn__counts *counts =
+  tarn__synced_counts *counts =
       tarn__core_counts(errand->core, errand->side, errand->side);
   counts->stalls++;
   counts->stalled_ns += errand->slept_ns;
 }
 
 // Up to what is entered. TARN_PENDING: begin anew.
-static tarn_status prepare(tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static tarn_status prepare(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   tarn_status status = tarn__core_admit(core);
   if (status != TARN_OK) return status;
   status = tarn__side_of(core, errand->wish.place, &errand->side);
@@ -364,8 +372,8 @@ static tarn_status prepare(tarn__errand *errand) {
   return status == TARN_OK ? provide(errand) : status;
 }
 
-static tarn_status try(tarn__errand *errand) {
-  tarn__core *core = errand->core;
+static tarn_status try(tarn__synced_transfer *errand) {
+  tarn__synced_core *core = errand->core;
   tarn_status status = prepare(errand);
   if (status != TARN_OK) return status;
   enter(errand);
@@ -377,7 +385,7 @@ static tarn_status try(tarn__errand *errand) {
   return commit(errand, status);
 }
 
-tarn_status tarn__errand_run(tarn__errand *errand) {
+tarn_status tarn__errand_run(tarn__synced_transfer *errand) {
   tarn_status status = TARN_PENDING;
   while (status == TARN_PENDING)
     status = try(errand);

@@ -26,37 +26,37 @@ enum {
 };
 
 // Bytes that come from one side, or are to be zero.
-typedef struct tarn__load {
+typedef struct tarn__synced_load {
   size_t start;
   size_t end;
   uint32_t from;  // TARN__NO_SIDE: zeros
   uint32_t carrier;
   bool made;  // done, or queued
-} tarn__load;
+} tarn__synced_load;
 
 // A stream that has to come to a position before carriers may go on.
-typedef struct tarn__wait {
-  tarn__lane *lane;
+typedef struct tarn__synced_wait {
+  tarn__synced_timeline *lane;
   uint64_t number;
-  uint32_t carriers;  // bit i: carrier i
-  uint32_t side;      // whose memory it is about
-  tarn__mark *mark;   // held, from the end of the plan on
+  uint32_t carriers;         // bit i: carrier i
+  uint32_t side;             // whose memory it is about
+  tarn__synced_point *mark;  // held, from the end of the plan on
   tarn_status status;
   uint64_t stalled_ns;  // that the host waited for it; 0: it did not
-} tarn__wait;
+} tarn__synced_wait;
 
-typedef struct tarn__carrier {
+typedef struct tarn__synced_carrier {
   tarn_device *device;  // of a courier
-  tarn__courier way;
+  tarn__synced_copy_stream way;
   tarn_stream *stream;
-  bool used;                // copies were queued
-  bool failed;              // they are void
-  tarn__position position;  // behind them; lane NULL: they are over
-} tarn__carrier;
+  bool used;                       // copies were queued
+  bool failed;                     // they are void
+  tarn__synced_position position;  // behind them; lane NULL: they are over
+} tarn__synced_carrier;
 
-typedef struct tarn__errand {
-  tarn__core *core;
-  tarn__wish wish;
+typedef struct tarn__synced_transfer {
+  tarn__synced_core *core;
+  tarn__synced_request wish;
   tarn_access *access;  // NULL: nothing is to be open afterwards
   bool reads;
   bool writes;
@@ -69,10 +69,10 @@ typedef struct tarn__errand {
   bool worthless;       // a stream that was waited for has failed meanwhile
   bool again;           // a courier has failed once already
   uint64_t slept_ns;    // for other threads
-  tarn__load *runs;
+  tarn__synced_load *runs;
   size_t run_count;
   size_t run_room;
-  tarn__wait *waits;
+  tarn__synced_wait *waits;
   size_t wait_count;
   size_t wait_room;
   size_t carrier_count;
@@ -80,23 +80,23 @@ typedef struct tarn__errand {
   uint64_t last_valid;  // of which |last_from| is the cheapest side
   uint32_t last_from;
   // Only as far as the counts say are they set.
-  tarn__load few_runs[TARN__FEW];
-  tarn__wait few_waits[TARN__FEW];
-  tarn__carrier carriers[TARN__MOST_CARRIERS];
-  tarn__end ends[TARN__MOST_SIDES];
-} tarn__errand;
+  tarn__synced_load few_runs[TARN__FEW];
+  tarn__synced_wait few_waits[TARN__FEW];
+  tarn__synced_carrier carriers[TARN__MOST_CARRIERS];
+  tarn__synced_end ends[TARN__MOST_SIDES];
+} tarn__synced_transfer;
 
-void tarn__errand_init(tarn__errand *errand, tarn__core *core,
-                       const tarn__wish *wish, tarn_access *access);
+void tarn__errand_init(tarn__synced_transfer *errand, tarn__synced_core *core,
+                       const tarn__synced_request *wish, tarn_access *access);
 
 // Without the gate: frees what it has, and tells the trace for how long it
 // slept.
-void tarn__errand_deinit(tarn__errand *errand);
+void tarn__errand_deinit(tarn__synced_transfer *errand);
 
 // Does all of it, waits and begins anew as often as need be. With the gate,
 // which is left meanwhile. After TARN_OK the access is open; or, if there is
 // none, the bytes are valid at the side.
-TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__errand *errand);
+TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__synced_transfer *errand);
 
 // --- its parts ---------------------------------------------------------------
 
@@ -104,22 +104,22 @@ TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__errand *errand);
 // sleep, and plan anew.
 //
 // TARN_E_STATE  they are for as long as they like; or bytes are lost.
-TARN_MUST_CHECK tarn_status tarn__errand_plan(tarn__errand *errand);
+TARN_MUST_CHECK tarn_status tarn__errand_plan(tarn__synced_transfer *errand);
 
 // Lets go of what a plan holds, with what came of its waits. With the gate.
-void tarn__errand_forget(tarn__errand *errand);
+void tarn__errand_forget(tarn__synced_transfer *errand);
 
 // The cheapest of the sides in |valid|, which is not 0.
-uint32_t tarn__errand_source(tarn__errand *errand, uint64_t valid);
+uint32_t tarn__errand_source(tarn__synced_transfer *errand, uint64_t valid);
 
 // What a plan says about others that are in the way in |span|.
-TARN_MUST_CHECK tarn_status tarn__errand_conflict(const tarn__errand *errand,
-                                                  const tarn__span *span);
+TARN_MUST_CHECK tarn_status tarn__errand_conflict(
+    const tarn__synced_transfer *errand, const tarn__synced_span *span);
 
 // Tells the trace that the host waited. Without the gate.
-void tarn__errand_tell_stall(const tarn__errand *errand, uint64_t ns);
+void tarn__errand_tell_stall(const tarn__synced_transfer *errand, uint64_t ns);
 
-static inline bool tarn__errand_has_work(const tarn__errand *errand) {
+static inline bool tarn__errand_has_work(const tarn__synced_transfer *errand) {
   return errand->run_count > 0 || errand->wait_count > 0;
 }
 
@@ -127,6 +127,6 @@ static inline bool tarn__errand_has_work(const tarn__errand *errand) {
 // nothing was copied: plan anew.
 //
 // TARN_E_DEVICE, TARN_E_NOMEM, TARN_E_UNSUPPORTED  some runs were made.
-TARN_MUST_CHECK tarn_status tarn__errand_carry(tarn__errand *errand);
+TARN_MUST_CHECK tarn_status tarn__errand_carry(tarn__synced_transfer *errand);
 
 #endif  // TARN_SYNCED_ERRAND_H_

@@ -18,7 +18,7 @@
 
 // Where bytes go whose only copy is at |side|: to the host, from there to the
 // device of the options.
-static tarn_status refuge(const tarn__core *core, uint32_t side,
+static tarn_status refuge(const tarn__synced_core *core, uint32_t side,
                           tarn_place *out_place) {
   *out_place = TARN_HOST;
   if (side != TARN__HOST_SIDE) return TARN_OK;
@@ -37,8 +37,8 @@ static tarn_status refuge(const tarn__core *core, uint32_t side,
 }
 
 // Whether what is only there can go anywhere: asked before anything is copied.
-static tarn_status check_refuge(const tarn__core *core, uint32_t side) {
-  tarn__stretch run;
+static tarn_status check_refuge(const tarn__synced_core *core, uint32_t side) {
+  tarn__synced_run run;
   tarn_place place;
   if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
     return TARN_OK;
@@ -46,7 +46,7 @@ static tarn_status check_refuge(const tarn__core *core, uint32_t side) {
   return refuge(core, side, &place);
 }
 
-static tarn_status save(tarn__core *core, uint32_t side) {
+static tarn_status save(tarn__synced_core *core, uint32_t side) {
   tarn_place place;
   tarn_status status = refuge(core, side, &place);
   if (status != TARN_OK) return status;
@@ -55,8 +55,9 @@ static tarn_status save(tarn__core *core, uint32_t side) {
 
 // One thing of what is to be done before memory can be detached, or, with
 // |*out_ready|, nothing any more. With the gate, which is left meanwhile.
-static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
-  tarn__stretch run;
+static tarn_status prepare(tarn__synced_core *core, uint32_t side,
+                           bool *out_ready) {
+  tarn__synced_run run;
   *out_ready = false;
   if (core->sides[side].busy) {
     tarn__core_sleep(core);
@@ -87,8 +88,8 @@ static tarn_status prepare(tarn__core *core, uint32_t side, bool *out_ready) {
 
 // Of a suspended buffer no byte is valid, and nothing has to be copied: so it
 // may be evicted like others.
-static tarn_status evict(tarn__core *core, uint32_t side,
-                         tarn__side *out_memory) {
+static tarn_status evict(tarn__synced_core *core, uint32_t side,
+                         tarn__synced_side *out_memory) {
   bool ready = false;
   while (tarn__side_has_memory(&core->sides[side]) || core->sides[side].busy) {
     tarn_status status = prepare(core, side, &ready);
@@ -105,8 +106,8 @@ tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
   tarn_status status = tarn__synced_check(buffer);
   if (status == TARN_OK) status = tarn__place_check(place);
   if (status != TARN_OK) return status;
-  tarn__side memory = {.busy = false};
-  tarn__core *core = buffer->core;
+  tarn__synced_side memory = {.busy = false};
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn__protect_tighten(core);
   uint32_t side = tarn__side_find(core, place);
@@ -118,7 +119,8 @@ tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
 
 // --- invalidate --------------------------------------------------------------
 
-static tarn_status invalidate(tarn__core *core, size_t start, size_t end) {
+static tarn_status invalidate(tarn__synced_core *core, size_t start,
+                              size_t end) {
   tarn_status status = tarn__core_admit(core);
   while (status == TARN_OK && tarn__core_is_copying(core, start, end)) {
     tarn__core_sleep(core);
@@ -141,7 +143,7 @@ tarn_status tarn_synced_invalidate(tarn_synced *buffer, size_t offset,
   size_t end = 0;
   tarn_status status = tarn__synced_range(buffer, offset, size, &start, &end);
   if (status != TARN_OK || start == end) return status;
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   status = invalidate(core, start, end);
   tarn__core_leave(core);

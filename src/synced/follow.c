@@ -16,10 +16,11 @@
 // What a stream does at a place.
 typedef struct item {
   tarn_place place;
-  tarn__lane *lane;  // of the former, and then of the buffer, where it is held
+  tarn__synced_timeline
+      *lane;  // of the former, and then of the buffer, where it is held
   uint64_t number;
-  tarn__flag *flag;  // NULL: it is the lane's
-  uint32_t side;     // of the buffer
+  tarn__synced_event *flag;  // NULL: it is the lane's
+  uint32_t side;             // of the buffer
   bool writes;
 } item;
 
@@ -78,8 +79,8 @@ static item *find(const items *all, const item *wanted) {
 }
 
 // Of a lane the last position counts.
-static bool add_use(items *all, const tarn__core *former,
-                    const tarn__use *use) {
+static bool add_use(items *all, const tarn__synced_core *former,
+                    const tarn__synced_use *use) {
   if (tarn__lane_is_over(use->lane, use->number)) return true;
   item added = {.place = former->sides[use->side].end.place,
                 .lane = use->lane,
@@ -95,9 +96,10 @@ static bool add_use(items *all, const tarn__core *former,
   return true;
 }
 
-static bool add_uses(items *all, const tarn__core *former) {
-  for (const tarn__span *s = former->spans.first; s != NULL; s = s->next) {
-    for (const tarn__use *use = s->uses; use != NULL; use = use->next) {
+static bool add_uses(items *all, const tarn__synced_core *former) {
+  for (const tarn__synced_span *s = former->spans.first; s != NULL;
+       s = s->next) {
+    for (const tarn__synced_use *use = s->uses; use != NULL; use = use->next) {
       if (use->lane != NULL && !add_use(all, former, use)) return false;
     }
   }
@@ -105,7 +107,7 @@ static bool add_uses(items *all, const tarn__core *former) {
 }
 
 // What a thread of the library copies just now has no position yet.
-static tarn_status list(tarn__core *former, items *out) {
+static tarn_status list(tarn__synced_core *former, items *out) {
   tarn__core_enter(former);
   tarn__core_settle(former);
   while (former->size > 0 && tarn__core_is_copying(former, 0, former->size))
@@ -124,7 +126,7 @@ static tarn_status list(tarn__core *former, items *out) {
 // --- with the buffer's -----------------------------------------------------
 
 // A device that has been closed has no place any more, and nothing at work.
-static tarn_status find_sides(tarn__core *core, items *all) {
+static tarn_status find_sides(tarn__synced_core *core, items *all) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < all->count && status == TARN_OK; i++)
     status = tarn__side_of(core, all->first[i].place, &all->first[i].side);
@@ -132,7 +134,7 @@ static tarn_status find_sides(tarn__core *core, items *all) {
 }
 
 // One lane for all items with the same flag.
-static tarn_status adopt(tarn__core *core, items *all, item *wanted) {
+static tarn_status adopt(tarn__synced_core *core, items *all, item *wanted) {
   for (item *known = all->first; known < wanted; known++) {
     if (known->lane->marks->flag != wanted->flag) continue;
     wanted->lane = known->lane;
@@ -145,22 +147,23 @@ static tarn_status adopt(tarn__core *core, items *all, item *wanted) {
   return status;
 }
 
-static tarn_status adopt_all(tarn__core *core, items *all) {
+static tarn_status adopt_all(tarn__synced_core *core, items *all) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < all->count && status == TARN_OK; i++)
     status = adopt(core, all, &all->first[i]);
   return status;
 }
 
-static void enter_uses(tarn__core *core, const items *all) {
-  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+static void enter_uses(tarn__synced_core *core, const items *all) {
+  for (tarn__synced_span *span = core->spans.first; span != NULL;
+       span = span->next) {
     for (size_t i = 0; i < all->count; i++) {
       const item *at = &all->first[i];
       tarn__span_use(&core->spans, span,
-                     (tarn__use){.lane = at->lane,
-                                 .number = 1,
-                                 .side = at->side,
-                                 .writes = at->writes});
+                     (tarn__synced_use){.lane = at->lane,
+                                        .number = 1,
+                                        .side = at->side,
+                                        .writes = at->writes});
     }
   }
 }
@@ -171,7 +174,7 @@ static void release_lanes(const items *all) {
   }
 }
 
-static tarn_status take_over(tarn__core *core, items *all) {
+static tarn_status take_over(tarn__synced_core *core, items *all) {
   tarn__core_enter(core);
   tarn_status status = find_sides(core, all);
   if (status == TARN_OK) {

@@ -19,7 +19,7 @@
 
 // Runs, in order.
 typedef struct list {
-  tarn__stretch *runs;
+  tarn__synced_run *runs;
   size_t count;
 } list;
 
@@ -28,17 +28,18 @@ static void free_list(list *of) {
   *of = (list){NULL, 0};
 }
 
-static size_t count_runs(const tarn__core *core, uint32_t side) {
+static size_t count_runs(const tarn__synced_core *core, uint32_t side) {
   size_t count = 0;
-  tarn__stretch run = {0, 0};
+  tarn__synced_run run = {0, 0};
   while (tarn__core_find_run(core, run.end, side, tarn__span_is_only_at, &run))
     count++;
   return count;
 }
 
 // With the gate.
-static tarn_status list_runs(const tarn__core *core, uint32_t side, list *out) {
-  tarn__stretch run = {0, 0};
+static tarn_status list_runs(const tarn__synced_core *core, uint32_t side,
+                             list *out) {
+  tarn__synced_run run = {0, 0};
   *out = (list){NULL, 0};
   size_t count = count_runs(core, side);
   if (count == 0) return TARN_OK;
@@ -53,7 +54,7 @@ static tarn_status list_runs(const tarn__core *core, uint32_t side, list *out) {
 static bool has_all(const list *copied, const list *wanted) {
   size_t at = 0;
   for (size_t i = 0; i < wanted->count; i++) {
-    const tarn__stretch *run = &wanted->runs[i];
+    const tarn__synced_run *run = &wanted->runs[i];
     while (at < copied->count && copied->runs[at].end < run->end)
       at++;
     if (at == copied->count || copied->runs[at].start > run->start) {
@@ -63,8 +64,8 @@ static bool has_all(const list *copied, const list *wanted) {
   return true;
 }
 
-static void tell(const tarn__core *core, tarn_synced_happening what,
-                 tarn_place place, tarn__stretch run) {
+static void tell(const tarn__synced_core *core, tarn_synced_happening what,
+                 tarn_place place, tarn__synced_run run) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(core,
                     (tarn_synced_event){
@@ -77,10 +78,11 @@ static void tell(const tarn__core *core, tarn_synced_happening what,
 }
 
 // Without the gate.
-static tarn_status copy_runs(const tarn__core *core, const list *of,
-                             const tarn__end *from, const tarn__end *to) {
+static tarn_status copy_runs(const tarn__synced_core *core, const list *of,
+                             const tarn__synced_end *from,
+                             const tarn__synced_end *to) {
   for (size_t i = 0; i < of->count; i++) {
-    tarn__stretch run = of->runs[i];
+    tarn__synced_run run = of->runs[i];
     tarn_status status =
         tarn__route_copy(from, to, run.start, run.end - run.start, NULL);
     if (status != TARN_OK) return status;
@@ -89,8 +91,9 @@ static tarn_status copy_runs(const tarn__core *core, const list *of,
   return TARN_OK;
 }
 
-static void count_copies(tarn__core *core, uint32_t side, const list *of) {
-  tarn__counts *counts = tarn__core_counts(core, side, side);
+static void count_copies(tarn__synced_core *core, uint32_t side,
+                         const list *of) {
+  tarn__synced_counts *counts = tarn__core_counts(core, side, side);
   counts->copies += of->count;
   for (size_t i = 0; i < of->count; i++)
     counts->moved += of->runs[i].end - of->runs[i].start;
@@ -98,8 +101,8 @@ static void count_copies(tarn__core *core, uint32_t side, const list *of) {
 
 // Copies until nothing is only in the outside memory, and nobody is at work
 // there. With the gate, which is left meanwhile.
-static tarn_status copy_over(tarn__core *core, uint32_t side,
-                             const tarn__end *to) {
+static tarn_status copy_over(tarn__synced_core *core, uint32_t side,
+                             const tarn__synced_end *to) {
   list copied = {NULL, 0};
   for (;;) {
     list wanted = {NULL, 0};
@@ -112,7 +115,7 @@ static tarn_status copy_over(tarn__core *core, uint32_t side,
       return status;
     }
     copied = wanted;
-    tarn__end from = core->sides[side].end;
+    tarn__synced_end from = core->sides[side].end;
     tarn__core_leave(core);
     status = copy_runs(core, &copied, &from, to);
     tarn__core_enter(core);
@@ -125,20 +128,23 @@ static tarn_status copy_over(tarn__core *core, uint32_t side,
 }
 
 // Nothing here can fail. What is only here keeps its bit, and with it the sums.
-static void exchange(tarn__core *core, uint32_t side, tarn__side *memory) {
+static void exchange(tarn__synced_core *core, uint32_t side,
+                     tarn__synced_side *memory) {
   uint64_t bit = tarn__side_bit(side);
-  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+  for (tarn__synced_span *span = core->spans.first; span != NULL;
+       span = span->next) {
     if (tarn__span_is_only_at(span, side)) continue;
     tarn__span_set(core, span, span->valid & ~bit, span->written);
   }
-  tarn__side former = core->sides[side];
+  tarn__synced_side former = core->sides[side];
   tarn__side_attach(core, side, memory);
   *memory = former;
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
 // With the gate, which is left meanwhile; the side is busy.
-static tarn_status move(tarn__core *core, uint32_t side, tarn__side *memory) {
+static tarn_status move(tarn__synced_core *core, uint32_t side,
+                        tarn__synced_side *memory) {
   tarn_place place = core->sides[side].end.place;
   tarn__core_leave(core);
   tarn_status status = tarn__side_allocate(core, place, memory);
@@ -149,15 +155,15 @@ static tarn_status move(tarn__core *core, uint32_t side, tarn__side *memory) {
 }
 
 // Memory that nobody has seen, behind a failure whose text must stay.
-static void give_up(const tarn__core *core, const tarn__side *memory,
-                    tarn_status status) {
+static void give_up(const tarn__synced_core *core,
+                    const tarn__synced_side *memory, tarn_status status) {
   tarn__failure failure = tarn__failure_of(status);
   (void)tarn__side_discard(core, memory);
   (void)tarn__failure_tell(&failure);
 }
 
-tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
-  tarn__side memory = {.busy = false};
+tarn_status tarn__side_move_to_own(tarn__synced_core *core, uint32_t side) {
+  tarn__synced_side memory = {.busy = false};
   if (core->sides[side].busy) {
     tarn__core_sleep(core);
     return TARN_OK;
@@ -174,7 +180,7 @@ tarn_status tarn__side_move_to_own(tarn__core *core, uint32_t side) {
   tarn__core_wake(core);
   tarn__core_leave(core);
   if (status == TARN_OK) {
-    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__stretch){0, core->size});
+    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__synced_run){0, core->size});
     tarn__outside_let_go(core, &memory);
   } else {
     give_up(core, &memory, status);

@@ -37,15 +37,15 @@ static tarn_status make_room(report *r) {
 
 // --- describing ------------------------------------------------------------
 
-static void add_memory(const tarn__core *core, tarn_synced_open *out) {
+static void add_memory(const tarn__synced_core *core, tarn_synced_open *out) {
   for (uint32_t i = 0; i < core->side_count; i++) {
-    const tarn__side *side = &core->sides[i];
+    const tarn__synced_side *side = &core->sides[i];
     if (side->outside) out->borrowed += core->size;
     if (side->block.pool != NULL) out->memory += core->size;
   }
 }
 
-static void add_accesses(const tarn__core *core, tarn_synced_open *out) {
+static void add_accesses(const tarn__synced_core *core, tarn_synced_open *out) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &core->accesses)
     out->accesses++;
@@ -59,7 +59,7 @@ static void add_accesses(const tarn__core *core, tarn_synced_open *out) {
   out->access_size = oldest->size;
 }
 
-static void describe(tarn__core *core, tarn_synced_open *out) {
+static void describe(tarn__synced_core *core, tarn_synced_open *out) {
   *out = (tarn_synced_open){
       .struct_size = sizeof *out, .id = core->id, .size = core->size};
   tarn__gate_enter(&core->gate);
@@ -69,7 +69,7 @@ static void describe(tarn__core *core, tarn_synced_open *out) {
   tarn__gate_leave(&core->gate);
 }
 
-static tarn_status add(void *context, tarn__core *core) {
+static tarn_status add(void *context, tarn__synced_core *core) {
   report *r = context;
   tarn_status status = make_room(r);
   if (status != TARN_OK) return status;

@@ -19,7 +19,8 @@
 
 // --- letting go --------------------------------------------------------------
 
-void tarn__outside_let_go(const tarn__core *core, const tarn__side *memory) {
+void tarn__outside_let_go(const tarn__synced_core *core,
+                          const tarn__synced_side *memory) {
   if (!tarn__side_has_memory(memory)) return;
   if (tarn__side_release(core, memory) == TARN_OK) return;
   char text[TARN__CORE_TEXT];
@@ -29,20 +30,20 @@ void tarn__outside_let_go(const tarn__core *core, const tarn__side *memory) {
 
 // --- back to its owner -------------------------------------------------------
 
-static bool is_to_have_back(const tarn__side *side) {
+static bool is_to_have_back(const tarn__synced_side *side) {
   return tarn__side_has_memory(side) && side->outside &&
          (side->wrap & TARN_WRAP_SYNC_BACK) != 0;
 }
 
-bool tarn__outside_wants_back(const tarn__core *core, uint32_t side) {
-  tarn__stretch run;
+bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side) {
+  tarn__synced_run run;
   return is_to_have_back(&core->sides[side]) &&
          tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run);
 }
 
 // What streams that have failed were to write is lost, and not copied: hence
 // the rest.
-tarn_status tarn__outside_give_back(tarn__core *core, uint32_t side) {
+tarn_status tarn__outside_give_back(tarn__synced_core *core, uint32_t side) {
   tarn_place place = core->sides[side].end.place;
   tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
   if (status != TARN_OK) return status;
@@ -50,7 +51,7 @@ tarn_status tarn__outside_give_back(tarn__core *core, uint32_t side) {
 }
 
 // Says which bytes, and keeps the first failure.
-static void note_failure(const tarn__core *core, tarn__stretch run,
+static void note_failure(const tarn__synced_core *core, tarn__synced_run run,
                          tarn_place place, char *text, size_t size) {
   char where[TARN__SIDE_TEXT];
   char buffer[TARN__CORE_TEXT];
@@ -61,14 +62,14 @@ static void note_failure(const tarn__core *core, tarn__stretch run,
 }
 
 // As much of it as can be: the bytes will be nowhere else.
-static tarn_status sync_back(tarn__core *core, uint32_t side, char *text,
+static tarn_status sync_back(tarn__synced_core *core, uint32_t side, char *text,
                              size_t size) {
-  tarn__stretch run = {0, 0};
+  tarn__synced_run run = {0, 0};
   tarn_status first = TARN_OK;
   tarn_place place = core->sides[side].end.place;
   while (tarn__core_find_run(core, run.end, side, tarn__span_is_missing_at,
                              &run)) {
-    tarn__wish wish = {
+    tarn__synced_request wish = {
         .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
     tarn__core_leave(core);
     tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
@@ -79,7 +80,7 @@ static tarn_status sync_back(tarn__core *core, uint32_t side, char *text,
   return first;
 }
 
-tarn_status tarn__outside_sync_back(tarn__core *core) {
+tarn_status tarn__outside_sync_back(tarn__synced_core *core) {
   char text[384] = "";
   tarn_status first = TARN_OK;
   tarn__core_enter(core);
@@ -154,9 +155,9 @@ static tarn_status pointer_to(tarn_place place, tarn_addr address, size_t size,
 }
 
 // Memory that counts for nothing must not take the place of an only copy.
-static tarn_status check_copies(const tarn__core *core, uint32_t side,
+static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
                                 uint32_t flags) {
-  tarn__stretch run;
+  tarn__synced_run run;
   if ((flags & TARN_WRAP_EMPTY) == 0) return TARN_OK;
   if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
     return TARN_OK;
@@ -172,8 +173,8 @@ static tarn_status check_copies(const tarn__core *core, uint32_t side,
 
 // One thing of what is to be done before memory can be exchanged, or, with
 // |*out_ready|, nothing any more. With the gate, which is left meanwhile.
-static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
-                           bool *out_ready) {
+static tarn_status prepare(tarn__synced_core *core, uint32_t side,
+                           uint32_t flags, bool *out_ready) {
   *out_ready = false;
   if ((flags & TARN_WRAP_EMPTY) == 0) {
     tarn_status admitted = tarn__core_admit(core);
@@ -203,24 +204,26 @@ static tarn_status prepare(tarn__core *core, uint32_t side, uint32_t flags,
   return TARN_OK;
 }
 
-static void take_contents(tarn__core *core, uint32_t side) {
-  for (tarn__span *span = core->spans.first; span != NULL; span = span->next)
+static void take_contents(tarn__synced_core *core, uint32_t side) {
+  for (tarn__synced_span *span = core->spans.first; span != NULL;
+       span = span->next)
     tarn__span_set(core, span, tarn__side_bit(side), true);
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
 // Nothing here can fail.
-static tarn__side exchange(tarn__core *core, uint32_t side,
-                           const tarn__side *memory) {
-  tarn__side former = tarn__side_detach(core, side);
+static tarn__synced_side exchange(tarn__synced_core *core, uint32_t side,
+                                  const tarn__synced_side *memory) {
+  tarn__synced_side former = tarn__side_detach(core, side);
   tarn__side_attach(core, side, memory);
   if ((memory->wrap & TARN_WRAP_EMPTY) == 0) take_contents(core, side);
   tarn__core_wake(core);
   return former;
 }
 
-static tarn_status wrap(tarn__core *core, tarn_place place,
-                        const tarn__side *memory, tarn__side *out_former) {
+static tarn_status wrap(tarn__synced_core *core, tarn_place place,
+                        const tarn__synced_side *memory,
+                        tarn__synced_side *out_former) {
   uint32_t side = TARN__NO_SIDE;
   bool ready = false;
   tarn__protect_tighten(core);
@@ -231,9 +234,9 @@ static tarn_status wrap(tarn__core *core, tarn_place place,
   return status;
 }
 
-static tarn__side memory_of(const tarn_wrap_options *options) {
+static tarn__synced_side memory_of(const tarn_wrap_options *options) {
   bool back = (options->flags & TARN_WRAP_SYNC_BACK) != 0;
-  return (tarn__side){
+  return (tarn__synced_side){
       .deleter = options->deleter,
       .context = options->context,
       .wrap = options->flags | (back ? TARN_WRAP_FILL : 0),
@@ -241,7 +244,7 @@ static tarn__side memory_of(const tarn_wrap_options *options) {
   };
 }
 
-static void tell_wrapped(const tarn__core *core, tarn_place place) {
+static void tell_wrapped(const tarn__synced_core *core, tarn_place place) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(
       core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
@@ -254,13 +257,13 @@ tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
                              tarn_addr address,
                              const tarn_wrap_options *options) {
   tarn_wrap_options read;
-  tarn__side former = {.busy = false};
+  tarn__synced_side former = {.busy = false};
   tarn_status status = check_whole(buffer, address);
   if (status == TARN_OK) status = tarn__place_check(place);
   if (status == TARN_OK) status = read_options(options, &read);
   if (status != TARN_OK) return status;
-  tarn__core *core = buffer->core;
-  tarn__side memory = memory_of(&read);
+  tarn__synced_core *core = buffer->core;
+  tarn__synced_side memory = memory_of(&read);
   place = tarn__route_place(place);
   status = tarn__whose_check(core, place, address);
   if (status != TARN_OK) return status;

@@ -11,7 +11,7 @@
 //
 // TARN_E_STATE  an access is open there: nothing has changed, nor after others.
 // TARN_FULL, TARN_E_DEVICE, TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__side_move_to_own(tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__side_move_to_own(tarn__synced_core *core,
                                                    uint32_t side);
 
 // Copies the newest bytes into outside memory that wants them back
@@ -19,20 +19,21 @@ TARN_MUST_CHECK tarn_status tarn__side_move_to_own(tarn__core *core,
 // use is left. Without the gate.
 //
 // TARN_E_DEVICE, TARN_E_STATE  some bytes could not be; the text says which.
-tarn_status tarn__outside_sync_back(tarn__core *core);
+tarn_status tarn__outside_sync_back(tarn__synced_core *core);
 
 // Whether the side's memory is to have newer bytes before it is let go. With
 // the gate.
-bool tarn__outside_wants_back(const tarn__core *core, uint32_t side);
+bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side);
 
 // Copies them there. With the gate, which is left meanwhile. Errors as of
 // tarn_synced_begin.
-TARN_MUST_CHECK tarn_status tarn__outside_give_back(tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__outside_give_back(tarn__synced_core *core,
                                                     uint32_t side);
 
 // Releases memory that was taken out of a side, if there is any. Nothing of the
 // buffer can be lost by it, so that a device that refuses it is only logged.
 // Without the gate.
-void tarn__outside_let_go(const tarn__core *core, const tarn__side *memory);
+void tarn__outside_let_go(const tarn__synced_core *core,
+                          const tarn__synced_side *memory);
 
 #endif  // TARN_SYNCED_OUTSIDE_H_

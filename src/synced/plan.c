@@ -9,8 +9,8 @@
 #include "synced/errand.h"
 
 // What each plan finds out, tarn__errand_plan sets.
-void tarn__errand_init(tarn__errand *errand, tarn__core *core,
-                       const tarn__wish *wish, tarn_access *access) {
+void tarn__errand_init(tarn__synced_transfer *errand, tarn__synced_core *core,
+                       const tarn__synced_request *wish, tarn_access *access) {
   uint32_t mode = wish->mode & ~TARN_ACCESS_WAIT;
   errand->core = core;
   errand->wish = *wish;
@@ -29,7 +29,7 @@ void tarn__errand_init(tarn__errand *errand, tarn__core *core,
   errand->wait_room = TARN__FEW;
 }
 
-void tarn__errand_deinit(tarn__errand *errand) {
+void tarn__errand_deinit(tarn__synced_transfer *errand) {
   assert(!errand->marked);
   if (errand->slept_ns > 0) tarn__errand_tell_stall(errand, errand->slept_ns);
   if (errand->runs != errand->few_runs) {
@@ -58,10 +58,11 @@ static void *grow(void *items, const void *few, size_t *room, size_t size) {
   return grown;
 }
 
-static tarn_status add_run(tarn__errand *errand, tarn__load run) {
+static tarn_status add_run(tarn__synced_transfer *errand,
+                           tarn__synced_load run) {
   if (errand->run_count == errand->run_room) {
-    tarn__load *grown = grow(errand->runs, errand->few_runs, &errand->run_room,
-                             sizeof *errand->runs);
+    tarn__synced_load *grown = grow(errand->runs, errand->few_runs,
+                                    &errand->run_room, sizeof *errand->runs);
     if (grown == NULL) return TARN_E_NOMEM;
     errand->runs = grown;
   }
@@ -69,32 +70,34 @@ static tarn_status add_run(tarn__errand *errand, tarn__load run) {
   return TARN_OK;
 }
 
-static tarn_status add_wait(tarn__errand *errand, const tarn__use *use,
-                            uint32_t carrier) {
+static tarn_status add_wait(tarn__synced_transfer *errand,
+                            const tarn__synced_use *use, uint32_t carrier) {
   for (size_t i = 0; i < errand->wait_count; i++) {
-    tarn__wait *known = &errand->waits[i];
+    tarn__synced_wait *known = &errand->waits[i];
     if (known->lane != use->lane) continue;
     if (known->number < use->number) known->number = use->number;
     known->carriers |= 1u << carrier;
     return TARN_OK;
   }
   if (errand->wait_count == errand->wait_room) {
-    tarn__wait *grown = grow(errand->waits, errand->few_waits,
-                             &errand->wait_room, sizeof *errand->waits);
+    tarn__synced_wait *grown = grow(errand->waits, errand->few_waits,
+                                    &errand->wait_room, sizeof *errand->waits);
     if (grown == NULL) return TARN_E_NOMEM;
     errand->waits = grown;
   }
-  errand->waits[errand->wait_count++] = (tarn__wait){.lane = use->lane,
-                                                     .number = use->number,
-                                                     .carriers = 1u << carrier,
-                                                     .side = use->side,
-                                                     .status = TARN_PENDING};
+  errand->waits[errand->wait_count++] =
+      (tarn__synced_wait){.lane = use->lane,
+                          .number = use->number,
+                          .carriers = 1u << carrier,
+                          .side = use->side,
+                          .status = TARN_PENDING};
   return TARN_OK;
 }
 
 // --- sources and carriers ----------------------------------------------------
 
-static const tarn__end *end_of(tarn__errand *errand, uint32_t side) {
+static const tarn__synced_end *end_of(tarn__synced_transfer *errand,
+                                      uint32_t side) {
   if ((errand->ends_known & tarn__side_bit(side)) == 0) {
     errand->ends[side] = errand->core->sides[side].end;
     errand->ends_known |= tarn__side_bit(side);
@@ -102,7 +105,8 @@ static const tarn__end *end_of(tarn__errand *errand, uint32_t side) {
   return &errand->ends[side];
 }
 
-static uint32_t cheapest(const tarn__core *core, uint64_t valid, uint32_t to) {
+static uint32_t cheapest(const tarn__synced_core *core, uint64_t valid,
+                         uint32_t to) {
   uint32_t best = (uint32_t)__builtin_ctzll(valid);
   uint64_t left = valid & (valid - 1);
   if (left == 0) return best;
@@ -120,7 +124,7 @@ static uint32_t cheapest(const tarn__core *core, uint64_t valid, uint32_t to) {
 }
 
 // Neighbours mostly have the same sides.
-uint32_t tarn__errand_source(tarn__errand *errand, uint64_t valid) {
+uint32_t tarn__errand_source(tarn__synced_transfer *errand, uint64_t valid) {
   if (valid != errand->last_valid) {
     errand->last_from = cheapest(errand->core, valid, errand->side);
     errand->last_valid = valid;
@@ -128,19 +132,19 @@ uint32_t tarn__errand_source(tarn__errand *errand, uint64_t valid) {
   return errand->last_from;
 }
 
-static uint32_t courier_of(tarn__errand *errand, tarn_device *device,
-                           tarn__courier way) {
+static uint32_t courier_of(tarn__synced_transfer *errand, tarn_device *device,
+                           tarn__synced_copy_stream way) {
   for (size_t i = TARN__FIRST_COURIER; i < errand->carrier_count; i++) {
-    const tarn__carrier *known = &errand->carriers[i];
+    const tarn__synced_carrier *known = &errand->carriers[i];
     if (known->device == device && known->way == way) return (uint32_t)i;
   }
   if (errand->carrier_count == TARN__MOST_CARRIERS) return TARN__BY_HOST;
   errand->carriers[errand->carrier_count] =
-      (tarn__carrier){.device = device, .way = way};
+      (tarn__synced_carrier){.device = device, .way = way};
   return (uint32_t)errand->carrier_count++;
 }
 
-static uint32_t carrier_for(tarn__errand *errand, uint32_t from) {
+static uint32_t carrier_for(tarn__synced_transfer *errand, uint32_t from) {
   tarn_stream *stream = errand->wish.stream;
   tarn_place source = end_of(errand, from)->place;
   if (stream == NULL) return TARN__BY_HOST;
@@ -162,7 +166,8 @@ typedef struct missing {
   uint32_t carrier;
 } missing;
 
-static missing missing_in(tarn__errand *errand, const tarn__span *span) {
+static missing missing_in(tarn__synced_transfer *errand,
+                          const tarn__synced_span *span) {
   missing none = {.some = false, .from = TARN__NO_SIDE};
   none.carrier = errand->wish.stream != NULL ? TARN__BY_STREAM : TARN__BY_HOST;
   bool there = (span->valid & tarn__side_bit(errand->side)) != 0;
@@ -178,24 +183,25 @@ static missing missing_in(tarn__errand *errand, const tarn__span *span) {
 
 // Whether work that is under way has to be over first: what writes the bytes
 // that are read, and all that touches those that are written.
-static bool is_hazard(const tarn__errand *errand, const missing *lack,
-                      const tarn__use *use) {
+static bool is_hazard(const tarn__synced_transfer *errand, const missing *lack,
+                      const tarn__synced_use *use) {
   if (use->side == errand->side) {
     return use->writes || errand->writes || lack->some;
   }
   return lack->some && use->side == lack->from && use->writes;
 }
 
-static bool is_of_stream(const tarn__errand *errand, const missing *lack,
-                         const tarn__use *use) {
+static bool is_of_stream(const tarn__synced_transfer *errand,
+                         const missing *lack, const tarn__synced_use *use) {
   return lack->carrier == TARN__BY_STREAM &&
          use->lane->serial == tarn_stream_serial(errand->wish.stream);
 }
 
-static tarn_status look_at_uses(tarn__errand *errand, const tarn__span *span,
+static tarn_status look_at_uses(tarn__synced_transfer *errand,
+                                const tarn__synced_span *span,
                                 const missing *lack) {
   size_t writers = 0;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (!is_hazard(errand, lack, use)) continue;
     if (use->lane == NULL) return TARN_PENDING;
     if (tarn__lane_is_over(use->lane, use->number)) continue;
@@ -208,28 +214,29 @@ static tarn_status look_at_uses(tarn__errand *errand, const tarn__span *span,
   return TARN_OK;
 }
 
-static bool continues(const tarn__errand *errand, const missing *lack,
+static bool continues(const tarn__synced_transfer *errand, const missing *lack,
                       size_t start) {
   if (errand->run_count == 0) return false;
-  const tarn__load *last = &errand->runs[errand->run_count - 1];
+  const tarn__synced_load *last = &errand->runs[errand->run_count - 1];
   return last->end == start && last->from == lack->from;
 }
 
-static tarn_status add_missing(tarn__errand *errand, const missing *lack,
-                               size_t start, size_t end) {
+static tarn_status add_missing(tarn__synced_transfer *errand,
+                               const missing *lack, size_t start, size_t end) {
   if (lack->from != TARN__NO_SIDE) errand->moved_bytes += end - start;
   if (continues(errand, lack, start)) {
     errand->runs[errand->run_count - 1].end = end;
     return TARN_OK;
   }
-  return add_run(errand, (tarn__load){.start = start,
-                                      .end = end,
-                                      .from = lack->from,
-                                      .carrier = lack->carrier});
+  return add_run(errand, (tarn__synced_load){.start = start,
+                                             .end = end,
+                                             .from = lack->from,
+                                             .carrier = lack->carrier});
 }
 
-static tarn_status look_at(tarn__errand *errand, const tarn__span *span) {
-  const tarn__wish *wish = &errand->wish;
+static tarn_status look_at(tarn__synced_transfer *errand,
+                           const tarn__synced_span *span) {
+  const tarn__synced_request *wish = &errand->wish;
   size_t start = span->start > wish->start ? span->start : wish->start;
   size_t end = span->end < wish->end ? span->end : wish->end;
   bool conflict = span->writer != NULL || (errand->writes && span->readers > 0);
@@ -247,30 +254,30 @@ static tarn_status look_at(tarn__errand *errand, const tarn__span *span) {
 
 // --- the whole ---------------------------------------------------------------
 
-static void begin_anew(tarn__errand *errand) {
+static void begin_anew(tarn__synced_transfer *errand) {
   errand->valid_bytes = 0;
   errand->moved_bytes = 0;
   errand->most_writers = 0;
   errand->run_count = 0;
   errand->wait_count = 0;
   errand->carrier_count = TARN__FIRST_COURIER;
-  errand->carriers[TARN__BY_HOST] = (tarn__carrier){.stream = NULL};
+  errand->carriers[TARN__BY_HOST] = (tarn__synced_carrier){.stream = NULL};
   errand->carriers[TARN__BY_STREAM] =
-      (tarn__carrier){.stream = errand->wish.stream};
+      (tarn__synced_carrier){.stream = errand->wish.stream};
   errand->ends_known = 0;
   errand->last_valid = 0;
 }
 
-static void hold_marks(tarn__errand *errand) {
+static void hold_marks(tarn__synced_transfer *errand) {
   for (size_t i = 0; i < errand->wait_count; i++) {
-    tarn__wait *wait = &errand->waits[i];
+    tarn__synced_wait *wait = &errand->waits[i];
     wait->mark = tarn__lane_hold_mark(wait->lane, wait->number);
     assert(wait->mark != NULL);
   }
   errand->marked = true;
 }
 
-void tarn__errand_forget(tarn__errand *errand) {
+void tarn__errand_forget(tarn__synced_transfer *errand) {
   if (!errand->marked) return;
   errand->marked = false;
   for (size_t i = 0; i < errand->wait_count; i++)
@@ -278,11 +285,12 @@ void tarn__errand_forget(tarn__errand *errand) {
                       errand->waits[i].status);
 }
 
-tarn_status tarn__errand_plan(tarn__errand *errand) {
-  const tarn__wish *wish = &errand->wish;
+tarn_status tarn__errand_plan(tarn__synced_transfer *errand) {
+  const tarn__synced_request *wish = &errand->wish;
   assert(!errand->marked && wish->start < wish->end);
   begin_anew(errand);
-  const tarn__span *span = tarn__spans_find(&errand->core->spans, wish->start);
+  const tarn__synced_span *span =
+      tarn__spans_find(&errand->core->spans, wish->start);
   while (span != NULL && span->start < wish->end) {
     tarn_status status = look_at(errand, span);
     if (status != TARN_OK) return status;

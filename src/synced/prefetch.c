@@ -4,9 +4,10 @@
 #include "synced/errand.h"
 #include "synced/settle.h"
 
-static tarn_status fetch_some(tarn__core *core, const tarn__wish *wish,
-                              tarn__end *out_end) {
-  tarn__errand errand;
+static tarn_status fetch_some(tarn__synced_core *core,
+                              const tarn__synced_request *wish,
+                              tarn__synced_end *out_end) {
+  tarn__synced_transfer errand;
   tarn__core_enter(core);
   tarn__errand_init(&errand, core, wish, NULL);
   tarn_status status = tarn__errand_run(&errand);
@@ -17,16 +18,18 @@ static tarn_status fetch_some(tarn__core *core, const tarn__wish *wish,
 }
 
 // Of no bytes: as much of the checks as needs no memory.
-static tarn_status fetch_none(tarn__core *core, const tarn__wish *wish) {
+static tarn_status fetch_none(tarn__synced_core *core,
+                              const tarn__synced_request *wish) {
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
   tarn__core_leave(core);
   return status == TARN_OK ? tarn__place_check(wish->place) : status;
 }
 
-tarn_status tarn__fetch(tarn__core *core, const tarn__wish *wish,
-                        tarn_event *event, tarn__end *out_end) {
-  tarn__end end = {.address = 0};
+tarn_status tarn__fetch(tarn__synced_core *core,
+                        const tarn__synced_request *wish, tarn_event *event,
+                        tarn__synced_end *out_end) {
+  tarn__synced_end end = {.address = 0};
   tarn_status status = wish->start < wish->end ? fetch_some(core, wish, &end)
                                                : fetch_none(core, wish);
   if (status == TARN_OK && event != NULL) {
@@ -46,7 +49,8 @@ static tarn_status check_event(const tarn_stream *stream,
 tarn_status tarn_synced_prefetch(tarn_synced *buffer, size_t offset,
                                  size_t size, tarn_place place,
                                  tarn_stream *stream, tarn_event *event) {
-  tarn__wish wish = {.place = place, .mode = TARN_READ, .stream = stream};
+  tarn__synced_request wish = {
+      .place = place, .mode = TARN_READ, .stream = stream};
   tarn_status status =
       tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
   if (status == TARN_OK) status = check_event(stream, event);

@@ -30,13 +30,13 @@ bool tarn__protect_default(uint32_t flags) {
   return strcmp(chosen, "0") != 0;
 }
 
-static bool is_protected(const tarn__core *core, tarn_place place) {
+static bool is_protected(const tarn__synced_core *core, tarn_place place) {
   return core->protect && place.kind == TARN_PLACE_HOST;
 }
 
 // --- memory ----------------------------------------------------------------
 
-bool tarn__protect_round(const tarn__core *core, tarn_place place,
+bool tarn__protect_round(const tarn__synced_core *core, tarn_place place,
                          size_t *io_size, size_t *io_align) {
   size_t page = tarn__os_page();
   if (!is_protected(core, place)) return true;
@@ -44,12 +44,13 @@ bool tarn__protect_round(const tarn__core *core, tarn_place place,
   return tarn_size_align_up(*io_size, page, io_size);
 }
 
-static size_t pages_of(const tarn__core *core) {
+static size_t pages_of(const tarn__synced_core *core) {
   size_t page = tarn__os_page();
   return core->size / page + (core->size % page != 0 ? 1 : 0);
 }
 
-tarn_status tarn__protect_begin(const tarn__core *core, tarn__side *io_memory) {
+tarn_status tarn__protect_begin(const tarn__synced_core *core,
+                                tarn__synced_side *io_memory) {
   if (!is_protected(core, io_memory->end.place)) return TARN_OK;
   size_t count = pages_of(core);
   io_memory->pages = tarn__host_alloc(count);
@@ -58,7 +59,8 @@ tarn_status tarn__protect_begin(const tarn__core *core, tarn__side *io_memory) {
   return TARN_OK;
 }
 
-static bool set_all(const tarn__core *core, const tarn__side *memory) {
+static bool set_all(const tarn__synced_core *core,
+                    const tarn__synced_side *memory) {
   return tarn__os_protect(memory->end.pointer, pages_of(core) * tarn__os_page(),
                           TARN__OS_READ_WRITE);
 }
@@ -71,7 +73,8 @@ static void tell_once(void) {
             "are not noticed any more");
 }
 
-void tarn__protect_end(const tarn__core *core, const tarn__side *memory) {
+void tarn__protect_end(const tarn__synced_core *core,
+                       const tarn__synced_side *memory) {
   if (memory->pages == NULL) return;
   bool own = core->generation == tarn__os_generation();
   if (own && !set_all(core, memory)) tell_once();
@@ -84,9 +87,9 @@ static tarn__os_access most(tarn__os_access a, tarn__os_access b) {
   return a > b ? a : b;
 }
 
-static tarn__os_access due_to_uses(const tarn__span *span) {
+static tarn__os_access due_to_uses(const tarn__synced_span *span) {
   tarn__os_access due = TARN__OS_NONE;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     bool over = use->lane != NULL && tarn__lane_is_over(use->lane, use->number);
     if (use->side != TARN__HOST_SIDE || over) continue;
     due = most(due, use->writes ? TARN__OS_READ_WRITE : TARN__OS_READ);
@@ -94,7 +97,8 @@ static tarn__os_access due_to_uses(const tarn__span *span) {
   return due;
 }
 
-static tarn__os_access due_in(const tarn__core *core, const tarn__span *span) {
+static tarn__os_access due_in(const tarn__synced_core *core,
+                              const tarn__synced_span *span) {
   bool is_open = span->writer != NULL && span->writer->side == TARN__HOST_SIDE;
   bool is_loose =
       span->start < core->loose_end && core->loose_start < span->end;
@@ -105,11 +109,12 @@ static tarn__os_access due_in(const tarn__core *core, const tarn__span *span) {
 
 // A run of pages that are due the same, from |start| to the value returned:
 // those that lie in one span, or one where several spans meet.
-static size_t next_run(const tarn__core *core, const tarn__span **io_span,
-                       size_t start, tarn__os_access *out_due) {
+static size_t next_run(const tarn__synced_core *core,
+                       const tarn__synced_span **io_span, size_t start,
+                       tarn__os_access *out_due) {
   size_t page = tarn__os_page();
   size_t end = start + page;
-  const tarn__span *span = *io_span;
+  const tarn__synced_span *span = *io_span;
   while (span->end <= start)
     span = span->next;
   *out_due = due_in(core, span);
@@ -129,7 +134,7 @@ static size_t next_run(const tarn__core *core, const tarn__span **io_span,
 // --- making it so ----------------------------------------------------------
 
 // Nobody may be kept from his own bytes.
-static void give_up(const tarn__core *core, tarn__side *side) {
+static void give_up(const tarn__synced_core *core, tarn__synced_side *side) {
   tell_once();
   if (set_all(core, side)) {
     tarn__host_free(side->pages, pages_of(core));
@@ -137,7 +142,7 @@ static void give_up(const tarn__core *core, tarn__side *side) {
   }
 }
 
-static bool set(tarn__side *side, size_t first, size_t last,
+static bool set(tarn__synced_side *side, size_t first, size_t last,
                 tarn__os_access access) {
   size_t page = tarn__os_page();
   void *at = (char *)side->end.pointer + first * page;
@@ -147,7 +152,7 @@ static bool set(tarn__side *side, size_t first, size_t last,
 }
 
 // Those of the pages that are something else.
-static bool set_changed(tarn__side *side, size_t first, size_t last,
+static bool set_changed(tarn__synced_side *side, size_t first, size_t last,
                         tarn__os_access access) {
   while (first < last) {
     size_t end = first;
@@ -161,11 +166,11 @@ static bool set_changed(tarn__side *side, size_t first, size_t last,
   return true;
 }
 
-void tarn__protect_apply(tarn__core *core) {
+void tarn__protect_apply(tarn__synced_core *core) {
   size_t page = tarn__os_page();
   size_t count = pages_of(core);
-  tarn__side *side = &core->sides[TARN__HOST_SIDE];
-  const tarn__span *span = core->spans.first;
+  tarn__synced_side *side = &core->sides[TARN__HOST_SIDE];
+  const tarn__synced_span *span = core->spans.first;
   for (size_t first = 0; first < count;) {
     tarn__os_access due = TARN__OS_NONE;
     size_t last = next_run(core, &span, first * page, &due) / page;
@@ -177,7 +182,7 @@ void tarn__protect_apply(tarn__core *core) {
   }
 }
 
-void tarn__protect_loosen(tarn__core *core, size_t start, size_t end) {
+void tarn__protect_loosen(tarn__synced_core *core, size_t start, size_t end) {
   core->loose_start = start;
   core->loose_end = end;
 }

@@ -25,7 +25,7 @@ bool tarn__protect_default(uint32_t flags);
 
 // Makes whole pages of what memory at |place| is to be taken for |core|. False:
 // more than can be. No gate.
-TARN_MUST_CHECK bool tarn__protect_round(const tarn__core *core,
+TARN_MUST_CHECK bool tarn__protect_round(const tarn__synced_core *core,
                                          tarn_place place, size_t *io_size,
                                          size_t *io_align);
 
@@ -33,26 +33,27 @@ TARN_MUST_CHECK bool tarn__protect_round(const tarn__core *core,
 // done with it still. No gate.
 //
 // TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__protect_begin(const tarn__core *core,
-                                                tarn__side *io_memory);
+TARN_MUST_CHECK tarn_status tarn__protect_begin(const tarn__synced_core *core,
+                                                tarn__synced_side *io_memory);
 
 // The twin: all may be done with it again, and the pool may have it. No gate.
 // In a child of fork it only frees.
-void tarn__protect_end(const tarn__core *core, const tarn__side *memory);
+void tarn__protect_end(const tarn__synced_core *core,
+                       const tarn__synced_side *memory);
 
 // A pointer to these bytes was given out that may be written through until the
 // buffer is called again (tarn__protect_tighten).
-void tarn__protect_loosen(tarn__core *core, size_t start, size_t end);
+void tarn__protect_loosen(tarn__synced_core *core, size_t start, size_t end);
 
-static inline void tarn__protect_tighten(tarn__core *core) {
+static inline void tarn__protect_tighten(tarn__synced_core *core) {
   core->loose_start = 0;
   core->loose_end = 0;
 }
 
 // Makes pages what they are to be; before the gate is left.
-void tarn__protect_apply(tarn__core *core);
+void tarn__protect_apply(tarn__synced_core *core);
 
-static inline void tarn__protect_settle(tarn__core *core) {
+static inline void tarn__protect_settle(tarn__synced_core *core) {
   if (core->sides[TARN__HOST_SIDE].pages != NULL) tarn__protect_apply(core);
 }
 

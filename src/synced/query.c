@@ -6,7 +6,7 @@
 #include "synced/settle.h"
 #include "synced/sides.h"
 
-static void add_span(tarn_synced_info *info, const tarn__span *span,
+static void add_span(tarn_synced_info *info, const tarn__synced_span *span,
                      uint64_t bit, size_t size) {
   uint64_t newest = tarn__span_newest(span);
   if (!span->written) info->unwritten += size;
@@ -20,10 +20,10 @@ static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-static void add_spans(tarn_synced_info *info, const tarn__core *core,
-                      uint64_t bit, tarn__stretch range) {
+static void add_spans(tarn_synced_info *info, const tarn__synced_core *core,
+                      uint64_t bit, tarn__synced_run range) {
   if (range.start == range.end) return;
-  const tarn__span *span = tarn__spans_find(&core->spans, range.start);
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, range.start);
   size_t at = range.start;
   for (; span != NULL && at < range.end; span = span->next) {
     size_t end = smaller(span->end, range.end);
@@ -32,8 +32,8 @@ static void add_spans(tarn_synced_info *info, const tarn__core *core,
   }
 }
 
-static void add_accesses(tarn_synced_info *info, const tarn__core *core,
-                         tarn__stretch range) {
+static void add_accesses(tarn_synced_info *info, const tarn__synced_core *core,
+                         tarn__synced_run range) {
   const tarn_list *node = NULL;
   if (tarn__access_in(core, TARN__NO_SIDE, range.start, range.end) == NULL) {
     return;
@@ -49,16 +49,16 @@ static void add_accesses(tarn_synced_info *info, const tarn__core *core,
   }
 }
 
-static void add_memory(tarn_synced_info *info, const tarn__core *core,
-                       const tarn__side *side) {
+static void add_memory(tarn_synced_info *info, const tarn__synced_core *core,
+                       const tarn__synced_side *side) {
   if (!tarn__side_has_memory(side)) return;
   info->memory = core->size;
   info->borrowed = side->outside && side->deleter == NULL;
 }
 
 // With the gate.
-static tarn_synced_info describe(const tarn__core *core, tarn_place place,
-                                 tarn__stretch range) {
+static tarn_synced_info describe(const tarn__synced_core *core,
+                                 tarn_place place, tarn__synced_run range) {
   tarn_synced_info info = {.range_count = core->spans.count};
   uint32_t side = tarn__side_find(core, place);
   uint64_t bit = side != TARN__NO_SIDE ? tarn__side_bit(side) : 0;
@@ -85,14 +85,14 @@ static tarn_status check_info(tarn_synced_info *out_info, size_t *out_size) {
 tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
                               tarn_place place, tarn_synced_info *out_info) {
   size_t known = 0;
-  tarn__stretch range;
+  tarn__synced_run range;
   tarn_status status = check_info(out_info, &known);
   if (status == TARN_OK) {
     status = tarn__synced_range(buffer, offset, size, &range.start, &range.end);
   }
   if (status == TARN_OK) status = tarn__place_check(place);
   if (status != TARN_OK) return status;
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn__core_settle(core);
   tarn_synced_info info = describe(core, place, range);

@@ -43,18 +43,18 @@ uint64_t tarn__registry_number(void) {
   return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-void tarn__registry_add(tarn__core *core) {
+void tarn__registry_add(tarn__synced_core *core) {
   lock_registry();
   tarn_list_add_tail(&registry.buffers, &core->all);
   unlock_registry();
 }
 
-static bool is_ours(const tarn__core *core) {
+static bool is_ours(const tarn__synced_core *core) {
   return core->generation == tarn__os_generation();
 }
 
 // Who was shown a parent's buffer is not in the child.
-void tarn__registry_remove(tarn__core *core) {
+void tarn__registry_remove(tarn__synced_core *core) {
   lock_registry();
   while (core->visitors > 0 && is_ours(core))
     pthread_cond_wait(&registry.seen, &registry.lock);
@@ -64,9 +64,9 @@ void tarn__registry_remove(tarn__core *core) {
 
 // The next of this process's behind |node|, shown to the caller; NULL: none is
 // left. With the lock.
-static tarn__core *show_next(const tarn_list *node) {
+static tarn__synced_core *show_next(const tarn_list *node) {
   for (node = node->next; node != &registry.buffers; node = node->next) {
-    tarn__core *core = tarn_list_entry(node, tarn__core, all);
+    tarn__synced_core *core = tarn_list_entry(node, tarn__synced_core, all);
     if (!is_ours(core)) continue;
     core->visitors++;
     return core;
@@ -74,20 +74,21 @@ static tarn__core *show_next(const tarn_list *node) {
   return NULL;
 }
 
-static void leave(tarn__core *core) {
+static void leave(tarn__synced_core *core) {
   core->visitors--;
   pthread_cond_broadcast(&registry.seen);
 }
 
-tarn_status tarn__registry_each(tarn__registry_visit *visit, void *context) {
+tarn_status tarn__registry_each(tarn__synced_registry_visit *visit,
+                                void *context) {
   tarn_status status = TARN_OK;
   lock_registry();
-  tarn__core *core = show_next(&registry.buffers);
+  tarn__synced_core *core = show_next(&registry.buffers);
   while (core != NULL) {
     unlock_registry();
     status = visit(context, core);
     lock_registry();
-    tarn__core *next = status == TARN_OK ? show_next(&core->all) : NULL;
+    tarn__synced_core *next = status == TARN_OK ? show_next(&core->all) : NULL;
     leave(core);
     core = next;
   }

@@ -49,13 +49,13 @@ unsigned tarn__route_price(tarn_place from, tarn_place to) {
 
 // --- copies ----------------------------------------------------------------
 
-static void *pointer_at(const tarn__end *end, size_t offset) {
+static void *pointer_at(const tarn__synced_end *end, size_t offset) {
   return (char *)end->pointer + offset;
 }
 
-static tarn_status copy_from_device(const tarn__end *from, const tarn__end *to,
-                                    size_t offset, size_t size,
-                                    tarn_stream *stream) {
+static tarn_status copy_from_device(const tarn__synced_end *from,
+                                    const tarn__synced_end *to, size_t offset,
+                                    size_t size, tarn_stream *stream) {
   tarn_addr source = from->address + offset;
   tarn_addr target = to->address + offset;
   tarn_device *device = from->place.device;
@@ -68,8 +68,9 @@ static tarn_status copy_from_device(const tarn__end *from, const tarn__end *to,
   return tarn_copy_p2p(to->place.device, target, device, source, size, stream);
 }
 
-tarn_status tarn__route_copy(const tarn__end *from, const tarn__end *to,
-                             size_t offset, size_t size, tarn_stream *stream) {
+tarn_status tarn__route_copy(const tarn__synced_end *from,
+                             const tarn__synced_end *to, size_t offset,
+                             size_t size, tarn_stream *stream) {
   if (from->pointer == NULL) {
     return copy_from_device(from, to, offset, size, stream);
   }
@@ -81,7 +82,8 @@ tarn_status tarn__route_copy(const tarn__end *from, const tarn__end *to,
   return TARN_OK;
 }
 
-tarn_status tarn__route_zero(const tarn__end *to, size_t offset, size_t size) {
+tarn_status tarn__route_zero(const tarn__synced_end *to, size_t offset,
+                             size_t size) {
   if (to->pointer == NULL) {
     return tarn_device_set(to->place.device, to->address + offset, 0, size,
                            NULL);

@@ -7,11 +7,11 @@
 #include "tarn/device.h"
 
 // Memory of a buffer at a place.
-typedef struct tarn__end {
+typedef struct tarn__synced_end {
   tarn_place place;   // the host as TARN_HOST, and cpu:0 is the host
   tarn_addr address;  // of the buffer's first byte
   void *pointer;      // the same for the host; NULL where it cannot touch it
-} tarn__end;
+} tarn__synced_end;
 
 // The place that stands for |place| in buffers: TARN_HOST for the host, however
 // it is named or pinned.
@@ -27,12 +27,13 @@ tarn_device *tarn__route_device(tarn_place from, tarn_place to);
 
 // Copies |size| bytes at |offset| of the one to |offset| of the other: behind
 // what is on |stream|, of tarn__route_device, or, with NULL, at once.
-TARN_MUST_CHECK tarn_status tarn__route_copy(const tarn__end *from,
-                                             const tarn__end *to, size_t offset,
-                                             size_t size, tarn_stream *stream);
+TARN_MUST_CHECK tarn_status tarn__route_copy(const tarn__synced_end *from,
+                                             const tarn__synced_end *to,
+                                             size_t offset, size_t size,
+                                             tarn_stream *stream);
 
 // Sets them to zero, at once.
-TARN_MUST_CHECK tarn_status tarn__route_zero(const tarn__end *to, size_t offset,
-                                             size_t size);
+TARN_MUST_CHECK tarn_status tarn__route_zero(const tarn__synced_end *to,
+                                             size_t offset, size_t size);
 
 #endif  // TARN_SYNCED_ROUTES_H_

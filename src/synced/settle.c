@@ -21,18 +21,18 @@ tarn_status tarn__place_check(tarn_place place) {
 
 // --- how far streams are -----------------------------------------------------
 
-static void ask(tarn__core *core, tarn__lane *lane) {
+static void ask(tarn__synced_core *core, tarn__synced_timeline *lane) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK)
     status = tarn__work_ask(core, lane);
 }
 
-void tarn__core_settle(tarn__core *core) {
-  tarn__lane *lane = core->lanes.first;
+void tarn__core_settle(tarn__synced_core *core) {
+  tarn__synced_timeline *lane = core->lanes.first;
   if (lane != NULL) tarn__lane_hold(lane);
   while (lane != NULL) {
     ask(core, lane);
-    tarn__lane *next = lane->next;
+    tarn__synced_timeline *next = lane->next;
     if (next != NULL) tarn__lane_hold(next);
     tarn__lane_release(lane);
     lane = next;
@@ -41,9 +41,9 @@ void tarn__core_settle(tarn__core *core) {
 
 // --- spans -------------------------------------------------------------------
 
-uint64_t tarn__span_newest(const tarn__span *span) {
+uint64_t tarn__span_newest(const tarn__synced_span *span) {
   uint64_t valid = span->valid;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (!use->writes || use->lane == NULL) continue;
     if (tarn__lane_is_void(use->lane, use->number)) {
       valid &= ~tarn__side_bit(use->side);
@@ -52,9 +52,9 @@ uint64_t tarn__span_newest(const tarn__span *span) {
   return valid;
 }
 
-uint64_t tarn__span_pending(const tarn__span *span) {
+uint64_t tarn__span_pending(const tarn__synced_span *span) {
   uint64_t pending = 0;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (!use->writes) continue;
     if (use->lane == NULL || !tarn__lane_is_over(use->lane, use->number)) {
       pending |= tarn__side_bit(use->side);
@@ -64,17 +64,17 @@ uint64_t tarn__span_pending(const tarn__span *span) {
 }
 
 // What is being written may be cancelled: where it is, it is no copy.
-static uint64_t committed(const tarn__span *span) {
+static uint64_t committed(const tarn__synced_span *span) {
   uint64_t newest = tarn__span_newest(span);
   bool open = span->writer != NULL;
   return open ? newest & ~tarn__side_bit(span->writer->side) : newest;
 }
 
-bool tarn__span_is_only_at(const tarn__span *span, uint32_t side) {
+bool tarn__span_is_only_at(const tarn__synced_span *span, uint32_t side) {
   return span->written && committed(span) == tarn__side_bit(side);
 }
 
-bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {
+bool tarn__span_is_missing_at(const tarn__synced_span *span, uint32_t side) {
   uint64_t newest = tarn__span_newest(span);
   bool lost = span->written && newest == 0;
   return !lost && (newest & tarn__side_bit(side)) == 0;
@@ -82,21 +82,24 @@ bool tarn__span_is_missing_at(const tarn__span *span, uint32_t side) {
 
 // --- who is at work ----------------------------------------------------------
 
-bool tarn__core_is_in_use(const tarn__core *core, uint32_t side) {
-  const tarn__span *span = core->spans.first;
+bool tarn__core_is_in_use(const tarn__synced_core *core, uint32_t side) {
+  const tarn__synced_span *span = core->spans.first;
   for (; span != NULL; span = span->next) {
-    for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+    for (const tarn__synced_use *use = span->uses; use != NULL;
+         use = use->next) {
       if (use->side == side) return true;
     }
   }
   return false;
 }
 
-bool tarn__core_is_copying(const tarn__core *core, size_t start, size_t end) {
+bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,
+                           size_t end) {
   if (start == end) return false;
-  const tarn__span *span = tarn__spans_find(&core->spans, start);
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
   for (; span != NULL && span->start < end; span = span->next) {
-    for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+    for (const tarn__synced_use *use = span->uses; use != NULL;
+         use = use->next) {
       if (use->lane == NULL) return true;
     }
   }
@@ -105,28 +108,29 @@ bool tarn__core_is_copying(const tarn__core *core, size_t start, size_t end) {
 
 // --- runs --------------------------------------------------------------------
 
-static size_t end_of_run(const tarn__span *span, uint32_t side,
-                         tarn__span_test *test) {
+static size_t end_of_run(const tarn__synced_span *span, uint32_t side,
+                         tarn__synced_span_test *test) {
   while (span->next != NULL && test(span->next, side))
     span = span->next;
   return span->end;
 }
 
-bool tarn__core_find_run(const tarn__core *core, size_t from, uint32_t side,
-                         tarn__span_test *test, tarn__stretch *out_run) {
-  *out_run = (tarn__stretch){0, 0};
+bool tarn__core_find_run(const tarn__synced_core *core, size_t from,
+                         uint32_t side, tarn__synced_span_test *test,
+                         tarn__synced_run *out_run) {
+  *out_run = (tarn__synced_run){0, 0};
   if (from >= core->size) return false;
-  const tarn__span *span = tarn__spans_find(&core->spans, from);
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, from);
   while (span != NULL && !test(span, side))
     span = span->next;
   if (span == NULL) return false;
-  *out_run = (tarn__stretch){span->start, end_of_run(span, side, test)};
+  *out_run = (tarn__synced_run){span->start, end_of_run(span, side, test)};
   return true;
 }
 
-static tarn_status fetch_run(tarn__core *core, tarn__stretch run,
+static tarn_status fetch_run(tarn__synced_core *core, tarn__synced_run run,
                              tarn_place place) {
-  tarn__wish wish = {
+  tarn__synced_request wish = {
       .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
   tarn__core_leave(core);
   tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
@@ -134,9 +138,10 @@ static tarn_status fetch_run(tarn__core *core, tarn__stretch run,
   return status;
 }
 
-tarn_status tarn__core_fetch_runs(tarn__core *core, uint32_t side,
-                                  tarn__span_test *test, tarn_place place) {
-  tarn__stretch run = {0, 0};
+tarn_status tarn__core_fetch_runs(tarn__synced_core *core, uint32_t side,
+                                  tarn__synced_span_test *test,
+                                  tarn_place place) {
+  tarn__synced_run run = {0, 0};
   while (tarn__core_find_run(core, run.end, side, test, &run)) {
     tarn_status status = fetch_run(core, run, place);
     if (status != TARN_OK) return status;

@@ -18,7 +18,7 @@ enum { FIRST_ROOM = 4 };
 
 // --- the table --------------------------------------------------------------
 
-static void move_counts(const tarn__core *core, tarn__counts *to,
+static void move_counts(const tarn__synced_core *core, tarn__synced_counts *to,
                         uint32_t room) {
   for (uint32_t from = 0; from < core->side_count; from++) {
     for (uint32_t at = 0; at < core->side_count; at++) {
@@ -28,15 +28,16 @@ static void move_counts(const tarn__core *core, tarn__counts *to,
   }
 }
 
-static void free_tables(tarn__core *core) {
+static void free_tables(tarn__synced_core *core) {
   size_t room = core->side_room;
   tarn__host_free_array(core->sides, room, sizeof *core->sides);
   tarn__host_free_array(core->counts, room * room, sizeof *core->counts);
 }
 
-static tarn_status grow(tarn__core *core, uint32_t room) {
-  tarn__side *sides = tarn__host_array(room, sizeof *sides);
-  tarn__counts *counts = tarn__host_array((size_t)room * room, sizeof *counts);
+static tarn_status grow(tarn__synced_core *core, uint32_t room) {
+  tarn__synced_side *sides = tarn__host_array(room, sizeof *sides);
+  tarn__synced_counts *counts =
+      tarn__host_array((size_t)room * room, sizeof *counts);
   if (sides == NULL || counts == NULL) {
     tarn__host_free_array(sides, room, sizeof *sides);
     tarn__host_free_array(counts, (size_t)room * room, sizeof *counts);
@@ -54,7 +55,7 @@ static tarn_status grow(tarn__core *core, uint32_t room) {
 
 // The place of a device that has closed is no more; its counts are kept as long
 // as there are others.
-static uint32_t side_of_nowhere(const tarn__core *core) {
+static uint32_t side_of_nowhere(const tarn__synced_core *core) {
   uint32_t side = 0;
   while (side < core->side_count &&
          !tarn__closing_is_nowhere(core->sides[side].end.place)) {
@@ -63,7 +64,7 @@ static uint32_t side_of_nowhere(const tarn__core *core) {
   return side < core->side_count ? side : TARN__NO_SIDE;
 }
 
-static tarn_status reuse_side(tarn__core *core, uint32_t *out_side) {
+static tarn_status reuse_side(tarn__synced_core *core, uint32_t *out_side) {
   *out_side = side_of_nowhere(core);
   if (*out_side == TARN__NO_SIDE) {
     char text[TARN__CORE_TEXT];
@@ -71,13 +72,15 @@ static tarn_status reuse_side(tarn__core *core, uint32_t *out_side) {
                       tarn__core_text(core, text), TARN__MOST_SIDES);
   }
   for (uint32_t other = 0; other < core->side_count; other++) {
-    *tarn__core_counts(core, *out_side, other) = (tarn__counts){.copies = 0};
-    *tarn__core_counts(core, other, *out_side) = (tarn__counts){.copies = 0};
+    *tarn__core_counts(core, *out_side, other) =
+        (tarn__synced_counts){.copies = 0};
+    *tarn__core_counts(core, other, *out_side) =
+        (tarn__synced_counts){.copies = 0};
   }
   return TARN_OK;
 }
 
-static tarn_status find_room(tarn__core *core, uint32_t *out_side) {
+static tarn_status find_room(tarn__synced_core *core, uint32_t *out_side) {
   tarn_status status = TARN_OK;
   if (core->side_count == TARN__MOST_SIDES) return reuse_side(core, out_side);
   if (core->side_count == core->side_room) {
@@ -88,21 +91,21 @@ static tarn_status find_room(tarn__core *core, uint32_t *out_side) {
   return status;
 }
 
-static tarn_status add_side(tarn__core *core, tarn_place place,
+static tarn_status add_side(tarn__synced_core *core, tarn_place place,
                             uint32_t *out_side) {
   tarn_status status = find_room(core, out_side);
   if (status == TARN_OK) {
-    core->sides[*out_side] = (tarn__side){.end = {.place = place}};
+    core->sides[*out_side] = (tarn__synced_side){.end = {.place = place}};
   }
   return status;
 }
 
-tarn_status tarn__sides_init(tarn__core *core) {
+tarn_status tarn__sides_init(tarn__synced_core *core) {
   uint32_t host = TARN__NO_SIDE;
   return add_side(core, TARN_HOST, &host);
 }
 
-void tarn__sides_deinit(tarn__core *core) {
+void tarn__sides_deinit(tarn__synced_core *core) {
   for (uint32_t i = 0; i < core->side_count; i++)
     tarn__protect_end(core, &core->sides[i]);
   free_tables(core);
@@ -118,23 +121,23 @@ static bool is_same(tarn_place a, tarn_place b) {
   return a.device == b.device && a.kind == b.kind;
 }
 
-static uint32_t find(const tarn__core *core, tarn_place place) {
+static uint32_t find(const tarn__synced_core *core, tarn_place place) {
   for (uint32_t i = 0; i < core->side_count; i++) {
     if (is_same(core->sides[i].end.place, place)) return i;
   }
   return TARN__NO_SIDE;
 }
 
-uint32_t tarn__side_find(const tarn__core *core, tarn_place place) {
+uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place) {
   return find(core, tarn__route_place(place));
 }
 
 // The pool says whether there can be memory there, and the station that buffers
 // are asked when the device closes. Without the gate, since both are made at
 // first use.
-static tarn_status ask_place(tarn__core *core, tarn_place place) {
+static tarn_status ask_place(tarn__synced_core *core, tarn_place place) {
   tarn_pool *pool = NULL;
-  tarn__station *station = NULL;
+  tarn__synced_copy_streams *station = NULL;
   tarn__core_leave(core);
   tarn_status status = tarn_pool_of(place, &pool);
   if (status == TARN_OK && place.device != NULL) {
@@ -144,7 +147,7 @@ static tarn_status ask_place(tarn__core *core, tarn_place place) {
   return status;
 }
 
-tarn_status tarn__side_of(tarn__core *core, tarn_place place,
+tarn_status tarn__side_of(tarn__synced_core *core, tarn_place place,
                           uint32_t *out_side) {
   *out_side = TARN__NO_SIDE;
   tarn_status status = tarn__place_check(place);
@@ -166,7 +169,7 @@ tarn_status tarn__side_of(tarn__core *core, tarn_place place,
   return TARN_OK;
 }
 
-char *tarn__side_text(const tarn__core *core, uint32_t side, char *out) {
+char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out) {
   return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
 }
 
@@ -179,7 +182,7 @@ static tarn_place pool_place(tarn_device *device, tarn_place place) {
 
 // A size that no address space can hold is no different from one that the pool
 // has no room for.
-static tarn_status allocate(const tarn__core *core, tarn_place place,
+static tarn_status allocate(const tarn__synced_core *core, tarn_place place,
                             tarn_pool *pool, tarn_block *out_block) {
   size_t rounded = 0;
   size_t size = core->size;
@@ -198,8 +201,9 @@ static tarn_status allocate(const tarn__core *core, tarn_place place,
   return tarn_pool_alloc_with(pool, &options, out_block);
 }
 
-static tarn_status allocate_at(tarn__core *core, tarn_place place,
-                               tarn_place where, tarn__side *out_memory) {
+static tarn_status allocate_at(tarn__synced_core *core, tarn_place place,
+                               tarn_place where,
+                               tarn__synced_side *out_memory) {
   tarn_pool *pool = NULL;
   tarn_block block = {.pool = NULL};
   void *pointer = NULL;
@@ -222,18 +226,18 @@ static tarn_status allocate_at(tarn__core *core, tarn_place place,
 
 // The program knows of a device that it names; of the buffer's own, which pins
 // memory of the host, another thread may be about to close it.
-tarn_status tarn__side_allocate(tarn__core *core, tarn_place place,
-                                tarn__side *out_memory) {
+tarn_status tarn__side_allocate(tarn__synced_core *core, tarn_place place,
+                                tarn__synced_side *out_memory) {
   bool at_host = place.kind == TARN_PLACE_HOST;
   tarn_device *device = at_host ? tarn__closing_hold(core) : NULL;
-  *out_memory = (tarn__side){.end = {.place = place}};
+  *out_memory = (tarn__synced_side){.end = {.place = place}};
   tarn_status status =
       allocate_at(core, place, pool_place(device, place), out_memory);
   if (device != NULL) tarn__closing_let_go(core);
   return status;
 }
 
-static void tell(const tarn__core *core, tarn_synced_happening what,
+static void tell(const tarn__synced_core *core, tarn_synced_happening what,
                  tarn_place place) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(
@@ -243,9 +247,9 @@ static void tell(const tarn__core *core, tarn_synced_happening what,
                                 .size = core->size});
 }
 
-void tarn__side_attach(tarn__core *core, uint32_t side,
-                       const tarn__side *memory) {
-  tarn__side *at = &core->sides[side];
+void tarn__side_attach(tarn__synced_core *core, uint32_t side,
+                       const tarn__synced_side *memory) {
+  tarn__synced_side *at = &core->sides[side];
   at->end.address = memory->end.address;
   at->end.pointer = memory->end.pointer;
   at->block = memory->block;
@@ -256,8 +260,8 @@ void tarn__side_attach(tarn__core *core, uint32_t side,
   at->pages = memory->pages;
 }
 
-tarn_status tarn__side_take(tarn__core *core, uint32_t side) {
-  tarn__side memory;
+tarn_status tarn__side_take(tarn__synced_core *core, uint32_t side) {
+  tarn__synced_side memory;
   tarn_place place = core->sides[side].end.place;
   core->sides[side].busy = true;
   tarn__core_leave(core);
@@ -270,15 +274,16 @@ tarn_status tarn__side_take(tarn__core *core, uint32_t side) {
   return status;
 }
 
-static bool is_of_side(const tarn__use *use, void *context) {
+static bool is_of_side(const tarn__synced_use *use, void *context) {
   const uint32_t *side = context;
   return use->side == *side;
 }
 
-tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
+tarn__synced_side tarn__side_detach(tarn__synced_core *core, uint32_t side) {
   uint64_t bit = tarn__side_bit(side);
   tarn__protect_tighten(core);
-  for (tarn__span *span = core->spans.first; span != NULL; span = span->next) {
+  for (tarn__synced_span *span = core->spans.first; span != NULL;
+       span = span->next) {
     if ((span->valid & bit) != 0) {
       tarn__span_set(core, span, span->valid & ~bit, span->written);
     }
@@ -286,15 +291,16 @@ tarn__side tarn__side_detach(tarn__core *core, uint32_t side) {
       tarn__span_forget(&core->spans, span, is_of_side, &side);
     }
   }
-  tarn__side taken = core->sides[side];
-  tarn__side none = {.end = {.place = taken.end.place}, .busy = taken.busy};
+  tarn__synced_side taken = core->sides[side];
+  tarn__synced_side none = {.end = {.place = taken.end.place},
+                            .busy = taken.busy};
   core->sides[side] = none;
   tarn__spans_join(&core->spans, 0, core->size);
   return taken;
 }
 
-tarn_status tarn__side_discard(const tarn__core *core,
-                               const tarn__side *memory) {
+tarn_status tarn__side_discard(const tarn__synced_core *core,
+                               const tarn__synced_side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
   tarn__protect_end(core, memory);
   if (core->generation != tarn__os_generation()) return TARN_OK;
@@ -308,8 +314,8 @@ tarn_status tarn__side_discard(const tarn__core *core,
   return status;
 }
 
-tarn_status tarn__side_release(const tarn__core *core,
-                               const tarn__side *memory) {
+tarn_status tarn__side_release(const tarn__synced_core *core,
+                               const tarn__synced_side *memory) {
   if (!tarn__side_has_memory(memory)) return TARN_OK;
   tarn_status status = tarn__side_discard(core, memory);
   if (core->generation == tarn__os_generation()) {

@@ -19,32 +19,32 @@
 #include "synced/core.h"
 
 // Room for the first sides, and the host.
-TARN_MUST_CHECK tarn_status tarn__sides_init(tarn__core *core);
-void tarn__sides_deinit(tarn__core *core);
+TARN_MUST_CHECK tarn_status tarn__sides_init(tarn__synced_core *core);
+void tarn__sides_deinit(tarn__synced_core *core);
 
 // The side of |place|; TARN__NO_SIDE if it was never named. With the gate.
-uint32_t tarn__side_find(const tarn__core *core, tarn_place place);
+uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place);
 
 // The same, entered if it is new. With the gate, which is left for a new one:
 // all else may have changed then.
 //
 // TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_NOMEM, TARN_E_DEVICE.
-TARN_MUST_CHECK tarn_status tarn__side_of(tarn__core *core, tarn_place place,
-                                          uint32_t *out_side);
+TARN_MUST_CHECK tarn_status tarn__side_of(tarn__synced_core *core,
+                                          tarn_place place, uint32_t *out_side);
 
-static inline bool tarn__side_has_memory(const tarn__side *side) {
+static inline bool tarn__side_has_memory(const tarn__synced_side *side) {
   return side->end.address != 0;
 }
 
 // Whether copies may be made into it, be it memory of its own or outside's.
-static inline bool tarn__side_is_open(const tarn__side *side) {
+static inline bool tarn__side_is_open(const tarn__synced_side *side) {
   if (!side->outside) return true;
   if ((side->wrap & TARN_WRAP_READ_ONLY) != 0) return false;
   return side->deleter != NULL || (side->wrap & TARN_WRAP_FILL) != 0;
 }
 
 // Whether an access may write there.
-static inline bool tarn__side_is_writable(const tarn__side *side) {
+static inline bool tarn__side_is_writable(const tarn__synced_side *side) {
   return !side->outside || (side->wrap & TARN_WRAP_READ_ONLY) == 0;
 }
 
@@ -53,36 +53,37 @@ static inline bool tarn__side_is_writable(const tarn__side *side) {
 // else was quick to evict it.
 //
 // TARN_FULL  also where no address space can hold the size.
-TARN_MUST_CHECK tarn_status tarn__side_take(tarn__core *core, uint32_t side);
+TARN_MUST_CHECK tarn_status tarn__side_take(tarn__synced_core *core,
+                                            uint32_t side);
 
 // Takes from the pool of |place|, as of |core|'s options, without the gate:
 // |*out_memory| is a side with nothing else in it.
-TARN_MUST_CHECK tarn_status tarn__side_allocate(tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__side_allocate(tarn__synced_core *core,
                                                 tarn_place place,
-                                                tarn__side *out_memory);
+                                                tarn__synced_side *out_memory);
 
 // Puts |memory| into the side, which has none. With the gate.
-void tarn__side_attach(tarn__core *core, uint32_t side,
-                       const tarn__side *memory);
+void tarn__side_attach(tarn__synced_core *core, uint32_t side,
+                       const tarn__synced_side *memory);
 
 // Takes the memory out of the side, and its bit out of all spans; nobody is at
 // work there (tarn__side_rest), no access is open there. With the gate.
-tarn__side tarn__side_detach(tarn__core *core, uint32_t side);
+tarn__synced_side tarn__side_detach(tarn__synced_core *core, uint32_t side);
 
 // Gives memory that was detached back to its pool, or calls the deleter.
 // Without the gate. In a child of fork it does nothing.
 //
 // TARN_E_DEVICE  the device refused it; it counts as gone.
-tarn_status tarn__side_release(const tarn__core *core,
-                               const tarn__side *memory);
+tarn_status tarn__side_release(const tarn__synced_core *core,
+                               const tarn__synced_side *memory);
 
 // The same of memory that never was a side's: the trace is not told.
-tarn_status tarn__side_discard(const tarn__core *core,
-                               const tarn__side *memory);
+tarn_status tarn__side_discard(const tarn__synced_core *core,
+                               const tarn__synced_side *memory);
 
 // "sim:0" into |out|, for texts. With the gate.
 enum { TARN__SIDE_TEXT = 48 };
-char *tarn__side_text(const tarn__core *core, uint32_t side, char *out);
+char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
 
 // Returns when no use of the side's memory is left in the range: the host waits
 // for streams, and for threads. |side| TARN__NO_SIDE: of any side. With the
@@ -90,7 +91,8 @@ char *tarn__side_text(const tarn__core *core, uint32_t side, char *out);
 // that failed is taken out of the spans, and what it was to write is void.
 //
 // TARN_E_NOMEM, or TARN_E_STATE in a callback: uses are left.
-TARN_MUST_CHECK tarn_status tarn__side_rest(tarn__core *core, uint32_t side,
-                                            size_t start, size_t end);
+TARN_MUST_CHECK tarn_status tarn__side_rest(tarn__synced_core *core,
+                                            uint32_t side, size_t start,
+                                            size_t end);
 
 #endif  // TARN_SYNCED_SIDES_H_

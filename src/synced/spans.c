@@ -29,36 +29,37 @@ enum { SPARES = 32, PERIOD = 1024, MOST_SPARES = 2048, USES_FOR_EACH = 4 };
 
 // --- nodes -----------------------------------------------------------------
 
-static void drop_span(tarn__spans *spans, tarn__span *span) {
+static void drop_span(tarn__synced_spans *spans, tarn__synced_span *span) {
   span->next = spans->spare_spans;
   spans->spare_spans = span;
   spans->spare_span_count++;
 }
 
-static tarn__span *take_span(tarn__spans *spans) {
-  tarn__span *span = spans->spare_spans;
+static tarn__synced_span *take_span(tarn__synced_spans *spans) {
+  tarn__synced_span *span = spans->spare_spans;
   assert(span != NULL);
   spans->spare_spans = span->next;
   spans->spare_span_count--;
   return span;
 }
 
-static void drop_use(tarn__spans *spans, tarn__use *use) {
+static void drop_use(tarn__synced_spans *spans, tarn__synced_use *use) {
   use->next = spans->spare_uses;
   spans->spare_uses = use;
   spans->spare_use_count++;
 }
 
-static tarn__use *take_use(tarn__spans *spans) {
-  tarn__use *use = spans->spare_uses;
+static tarn__synced_use *take_use(tarn__synced_spans *spans) {
+  tarn__synced_use *use = spans->spare_uses;
   assert(use != NULL);
   spans->spare_uses = use->next;
   spans->spare_use_count--;
   return use;
 }
 
-static void add_use(tarn__spans *spans, tarn__span *span, tarn__use value) {
-  tarn__use *use = take_use(spans);
+static void add_use(tarn__synced_spans *spans, tarn__synced_span *span,
+                    tarn__synced_use value) {
+  tarn__synced_use *use = take_use(spans);
   *use = value;
   use->next = span->uses;
   span->uses = use;
@@ -66,29 +67,29 @@ static void add_use(tarn__spans *spans, tarn__span *span, tarn__use value) {
 }
 
 // Takes out the use that |at| leads to.
-static void remove_use(tarn__spans *spans, tarn__use **at) {
-  tarn__use *use = *at;
-  tarn__lane *lane = use->lane;
+static void remove_use(tarn__synced_spans *spans, tarn__synced_use **at) {
+  tarn__synced_use *use = *at;
+  tarn__synced_timeline *lane = use->lane;
   *at = use->next;
   drop_use(spans, use);
   if (lane != NULL) tarn__lane_remove_use(lane);
 }
 
-static void remove_uses(tarn__spans *spans, tarn__span *span) {
+static void remove_uses(tarn__synced_spans *spans, tarn__synced_span *span) {
   while (span->uses != NULL)
     remove_use(spans, &span->uses);
 }
 
-static void free_spans(tarn__spans *spans, size_t count) {
+static void free_spans(tarn__synced_spans *spans, size_t count) {
   for (; count > 0; count--) {
-    tarn__span *span = take_span(spans);
+    tarn__synced_span *span = take_span(spans);
     tarn__host_free(span, sizeof *span);
   }
 }
 
-static void free_uses(tarn__spans *spans, size_t count) {
+static void free_uses(tarn__synced_spans *spans, size_t count) {
   for (; count > 0; count--) {
-    tarn__use *use = take_use(spans);
+    tarn__synced_use *use = take_use(spans);
     tarn__host_free(use, sizeof *use);
   }
 }
@@ -103,7 +104,7 @@ static size_t beyond_spares(size_t count) {
   return count > SPARES ? count - SPARES : 0;
 }
 
-static void keep_books(tarn__spans *spans, size_t wanted_spans,
+static void keep_books(tarn__synced_spans *spans, size_t wanted_spans,
                        size_t wanted_uses) {
   note_left(&spans->idle_spans, spans->spare_span_count, wanted_spans);
   note_left(&spans->idle_uses, spans->spare_use_count, wanted_uses);
@@ -116,7 +117,7 @@ static void keep_books(tarn__spans *spans, size_t wanted_spans,
   spans->idle_uses = SIZE_MAX;
 }
 
-static void give_surplus_back(tarn__spans *spans) {
+static void give_surplus_back(tarn__synced_spans *spans) {
   size_t most = MOST_SPARES + spans->count;
   size_t most_uses = USES_FOR_EACH * most;
   if (spans->spare_span_count > most) {
@@ -127,18 +128,18 @@ static void give_surplus_back(tarn__spans *spans) {
   }
 }
 
-static bool stock_spans(tarn__spans *spans, size_t wanted) {
+static bool stock_spans(tarn__synced_spans *spans, size_t wanted) {
   while (spans->spare_span_count < wanted) {
-    tarn__span *span = tarn__host_alloc(sizeof *span);
+    tarn__synced_span *span = tarn__host_alloc(sizeof *span);
     if (span == NULL) return false;
     drop_span(spans, span);
   }
   return true;
 }
 
-static bool stock_uses(tarn__spans *spans, size_t wanted) {
+static bool stock_uses(tarn__synced_spans *spans, size_t wanted) {
   while (spans->spare_use_count < wanted) {
-    tarn__use *use = tarn__host_alloc(sizeof *use);
+    tarn__synced_use *use = tarn__host_alloc(sizeof *use);
     if (use == NULL) return false;
     drop_use(spans, use);
   }
@@ -148,7 +149,7 @@ static bool stock_uses(tarn__spans *spans, size_t wanted) {
 // --- the tree --------------------------------------------------------------
 
 // xorshift64: any numbers will do that have nothing to do with the ranges.
-static uint32_t next_priority(tarn__spans *spans) {
+static uint32_t next_priority(tarn__synced_spans *spans) {
   spans->random ^= spans->random << 13;
   spans->random ^= spans->random >> 7;
   spans->random ^= spans->random << 17;
@@ -156,8 +157,9 @@ static uint32_t next_priority(tarn__spans *spans) {
 }
 
 // What leads to |span|: its parent's pointer, or the root.
-static tarn__span **link_to(tarn__spans *spans, const tarn__span *span) {
-  tarn__span *parent = span->parent;
+static tarn__synced_span **link_to(tarn__synced_spans *spans,
+                                   const tarn__synced_span *span) {
+  tarn__synced_span *parent = span->parent;
   if (parent == NULL) return &spans->root;
   return parent->left == span ? &parent->left : &parent->right;
 }
@@ -169,11 +171,11 @@ static tarn__span **link_to(tarn__spans *spans, const tarn__span *span) {
 //     (s)    c          a    (p)       (p)   c           a    (s)
 //    /   \                  /   \     /   \                  /   \      .
 //   a     b                b     c   a     b                b     c
-static void rotate_up(tarn__spans *spans, tarn__span *span) {
-  tarn__span *parent = span->parent;
+static void rotate_up(tarn__synced_spans *spans, tarn__synced_span *span) {
+  tarn__synced_span *parent = span->parent;
   assert(parent != NULL);
   bool is_left = parent->left == span;
-  tarn__span *middle = is_left ? span->right : span->left;
+  tarn__synced_span *middle = is_left ? span->right : span->left;
   *link_to(spans, parent) = span;
   span->parent = parent->parent;
   parent->parent = span;
@@ -189,13 +191,13 @@ static void rotate_up(tarn__spans *spans, tarn__span *span) {
 
 // Behind |place|, in the list and in the tree. Where |place| has spans to its
 // right, the next one is the leftmost of them and has none to its left.
-static void insert_behind(tarn__spans *spans, tarn__span *place,
-                          tarn__span *span) {
+static void insert_behind(tarn__synced_spans *spans, tarn__synced_span *place,
+                          tarn__synced_span *span) {
   span->prev = place;
   span->next = place->next;
   if (span->next != NULL) span->next->prev = span;
   place->next = span;
-  tarn__span *parent = place->right == NULL ? place : span->next;
+  tarn__synced_span *parent = place->right == NULL ? place : span->next;
   assert(parent != NULL);
   span->parent = parent;
   if (parent == place) {
@@ -208,12 +210,12 @@ static void insert_behind(tarn__spans *spans, tarn__span *place,
   spans->count++;
 }
 
-static void remove_span(tarn__spans *spans, tarn__span *span) {
+static void remove_span(tarn__synced_spans *spans, tarn__synced_span *span) {
   while (span->left != NULL && span->right != NULL) {
     bool left = span->left->priority > span->right->priority;
     rotate_up(spans, left ? span->left : span->right);
   }
-  tarn__span *child = span->left != NULL ? span->left : span->right;
+  tarn__synced_span *child = span->left != NULL ? span->left : span->right;
   *link_to(spans, span) = child;
   if (child != NULL) child->parent = span->parent;
   assert(span->prev != NULL);
@@ -225,11 +227,11 @@ static void remove_span(tarn__spans *spans, tarn__span *span) {
 
 // --- from the first to the last --------------------------------------------
 
-void tarn__spans_init(tarn__spans *spans, size_t size) {
-  *spans = (tarn__spans){.size = size,
-                         .random = 0x9e3779b97f4a7c15,
-                         .idle_spans = SIZE_MAX,
-                         .idle_uses = SIZE_MAX};
+void tarn__spans_init(tarn__synced_spans *spans, size_t size) {
+  *spans = (tarn__synced_spans){.size = size,
+                                .random = 0x9e3779b97f4a7c15,
+                                .idle_spans = SIZE_MAX,
+                                .idle_uses = SIZE_MAX};
   if (size == 0) return;
   spans->whole.end = size;
   spans->whole.priority = next_priority(spans);
@@ -238,34 +240,36 @@ void tarn__spans_init(tarn__spans *spans, size_t size) {
   spans->count = 1;
 }
 
-void tarn__spans_deinit(tarn__spans *spans) {
-  tarn__span *next = NULL;
-  for (tarn__span *span = spans->first; span != NULL; span = next) {
+void tarn__spans_deinit(tarn__synced_spans *spans) {
+  tarn__synced_span *next = NULL;
+  for (tarn__synced_span *span = spans->first; span != NULL; span = next) {
     next = span->next;
     remove_uses(spans, span);
     if (span != &spans->whole) tarn__host_free(span, sizeof *span);
   }
   free_spans(spans, spans->spare_span_count);
   free_uses(spans, spans->spare_use_count);
-  *spans = (tarn__spans){.size = 0};
+  *spans = (tarn__synced_spans){.size = 0};
 }
 
-static bool holds(const tarn__span *span, size_t offset) {
+static bool holds(const tarn__synced_span *span, size_t offset) {
   return span->start <= offset && offset < span->end;
 }
 
 // Most often it is the one that was found last, or beside it.
-static tarn__span *find_recent(const tarn__spans *spans, size_t offset) {
-  tarn__span *span = spans->recent;
+static tarn__synced_span *find_recent(const tarn__synced_spans *spans,
+                                      size_t offset) {
+  tarn__synced_span *span = spans->recent;
   if (span != NULL && !holds(span, offset)) {
     span = offset < span->start ? span->prev : span->next;
   }
   return span != NULL && holds(span, offset) ? span : NULL;
 }
 
-tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
+tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
+                                    size_t offset) {
   assert(offset < spans->size);
-  tarn__span *span = find_recent(spans, offset);
+  tarn__synced_span *span = find_recent(spans, offset);
   if (span != NULL) return span;
   span = spans->root;
   for (;;) {
@@ -275,7 +279,8 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
     } else if (offset >= span->end) {
       span = span->right;
     } else {
-      ((tarn__spans *)(uintptr_t)spans)->recent = span;  // a hint, no more
+      ((tarn__synced_spans *)(uintptr_t)spans)->recent =
+          span;  // a hint, no more
       return span;
     }
   }
@@ -283,26 +288,26 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset) {
 
 // --- cuts ------------------------------------------------------------------
 
-static size_t count_uses(const tarn__span *span) {
+static size_t count_uses(const tarn__synced_span *span) {
   size_t count = 0;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
     count++;
   return count;
 }
 
 // Adds what a cut at |offset| in |span| takes.
-static bool add_cut(const tarn__span *span, size_t offset, size_t *io_spans,
-                    size_t *io_uses) {
+static bool add_cut(const tarn__synced_span *span, size_t offset,
+                    size_t *io_spans, size_t *io_uses) {
   if (offset == span->start || offset == span->end) return true;
   ++*io_spans;
   return tarn_size_add(*io_uses, count_uses(span), io_uses);
 }
 
 // What the range takes: nodes for both cuts, and |uses| in each of its spans.
-static bool add_up(tarn__spans *spans, size_t start, size_t end, size_t uses,
-                   size_t *out_spans, size_t *out_uses) {
+static bool add_up(tarn__synced_spans *spans, size_t start, size_t end,
+                   size_t uses, size_t *out_spans, size_t *out_uses) {
   size_t within = 1;
-  const tarn__span *span = tarn__spans_find(spans, start);
+  const tarn__synced_span *span = tarn__spans_find(spans, start);
   *out_spans = 0;
   *out_uses = 0;
   if (!add_cut(span, start, out_spans, out_uses)) return false;
@@ -314,8 +319,8 @@ static bool add_up(tarn__spans *spans, size_t start, size_t end, size_t uses,
          tarn_size_add(*out_uses, added, out_uses);
 }
 
-tarn_status tarn__spans_reserve(tarn__spans *spans, size_t start, size_t end,
-                                size_t uses) {
+tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
+                                size_t end, size_t uses) {
   size_t wanted_spans = 0;
   size_t wanted_uses = 0;
   assert(start <= end && end <= spans->size);
@@ -331,28 +336,32 @@ tarn_status tarn__spans_reserve(tarn__spans *spans, size_t start, size_t end,
 }
 
 // Makes a span begin at |offset|, which is in |span|, and returns it.
-static tarn__span *cut_at(tarn__spans *spans, tarn__span *span, size_t offset) {
+static tarn__synced_span *cut_at(tarn__synced_spans *spans,
+                                 tarn__synced_span *span, size_t offset) {
   if (offset == span->start) return span;
-  tarn__span *right = take_span(spans);
-  *right = (tarn__span){.start = offset,
-                        .end = span->end,
-                        .priority = next_priority(spans),
-                        .readers = span->readers,
-                        .writer = span->writer,
-                        .valid = span->valid,
-                        .written = span->written};
+  tarn__synced_span *right = take_span(spans);
+  *right = (tarn__synced_span){.start = offset,
+                               .end = span->end,
+                               .priority = next_priority(spans),
+                               .readers = span->readers,
+                               .writer = span->writer,
+                               .valid = span->valid,
+                               .written = span->written};
   span->end = offset;
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
     add_use(spans, right, *use);
   insert_behind(spans, span, right);
   return right;
 }
 
-tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
+tarn__synced_span *tarn__spans_cut(tarn__synced_spans *spans, size_t start,
+                                   size_t end) {
   assert(start < end && end <= spans->size);
-  tarn__span *first = cut_at(spans, tarn__spans_find(spans, start), start);
+  tarn__synced_span *first =
+      cut_at(spans, tarn__spans_find(spans, start), start);
   if (first->end != end && end != spans->size) {
-    tarn__span *last = first->end > end ? first : tarn__spans_find(spans, end);
+    tarn__synced_span *last =
+        first->end > end ? first : tarn__spans_find(spans, end);
     (void)cut_at(spans, last, end);
   }
   spans->recent = first;
@@ -361,8 +370,9 @@ tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end) {
 
 // --- joins -----------------------------------------------------------------
 
-static bool has_use(const tarn__span *span, const tarn__use *wanted) {
-  const tarn__use *use = span->uses;
+static bool has_use(const tarn__synced_span *span,
+                    const tarn__synced_use *wanted) {
+  const tarn__synced_use *use = span->uses;
   while (use != NULL &&
          !(use->lane == wanted->lane && use->number == wanted->number &&
            use->side == wanted->side && use->writes == wanted->writes))
@@ -371,25 +381,26 @@ static bool has_use(const tarn__span *span, const tarn__use *wanted) {
 }
 
 // No use is there twice: as many, and each of them there, is the same set.
-static bool have_same_uses(const tarn__span *a, const tarn__span *b) {
+static bool have_same_uses(const tarn__synced_span *a,
+                           const tarn__synced_span *b) {
   if (count_uses(a) != count_uses(b)) return false;
-  const tarn__use *use = a->uses;
+  const tarn__synced_use *use = a->uses;
   while (use != NULL && has_use(b, use))
     use = use->next;
   return use == NULL;
 }
 
-static bool are_alike(const tarn__span *a, const tarn__span *b) {
+static bool are_alike(const tarn__synced_span *a, const tarn__synced_span *b) {
   return a->valid == b->valid && a->written == b->written &&
          a->readers == b->readers && a->writer == b->writer &&
          have_same_uses(a, b);
 }
 
-void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
+void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
   if (spans->count <= 1 || start >= end) return;
-  tarn__span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
+  tarn__synced_span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
   while (span->end <= end && span->next != NULL) {
-    tarn__span *next = span->next;
+    tarn__synced_span *next = span->next;
     if (next->pins > 0 || !are_alike(span, next)) {
       span = next;
       continue;
@@ -404,13 +415,14 @@ void tarn__spans_join(tarn__spans *spans, size_t start, size_t end) {
 
 // --- uses ------------------------------------------------------------------
 
-static bool is_same_work(const tarn__use *a, const tarn__use *b) {
+static bool is_same_work(const tarn__synced_use *a, const tarn__synced_use *b) {
   return a->lane == b->lane && a->side == b->side && a->writes == b->writes &&
          (a->lane != NULL || a->number == b->number);
 }
 
-void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use) {
-  tarn__use *known = span->uses;
+void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,
+                    tarn__synced_use use) {
+  tarn__synced_use *known = span->uses;
   while (known != NULL && !is_same_work(known, &use))
     known = known->next;
   if (known == NULL) {
@@ -420,9 +432,9 @@ void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use) {
   }
 }
 
-void tarn__span_forget(tarn__spans *spans, tarn__span *span,
-                       tarn__use_is_over *over, void *context) {
-  tarn__use **at = &span->uses;
+void tarn__span_forget(tarn__synced_spans *spans, tarn__synced_span *span,
+                       tarn__synced_use_is_over *over, void *context) {
+  tarn__synced_use **at = &span->uses;
   while (*at != NULL) {
     if (over(*at, context)) {
       remove_use(spans, at);

@@ -31,26 +31,27 @@
 
 #include "tarn/synced.h"
 
-typedef struct tarn__lane tarn__lane;
+typedef struct tarn__synced_timeline tarn__synced_timeline;
 
 // Work that is not known to be over, on the memory of one side.
-typedef struct tarn__use {
-  struct tarn__use *next;
-  tarn__lane *lane;  // the stream that it is queued on; NULL: a thread of the
-                     // library is at it, in the course of errand |number|
-  uint64_t number;   // its position in the lane
+typedef struct tarn__synced_use {
+  struct tarn__synced_use *next;
+  tarn__synced_timeline
+      *lane;        // the stream that it is queued on; NULL: a thread of the
+                    // library is at it, in the course of errand |number|
+  uint64_t number;  // its position in the lane
   uint32_t side;
   bool writes;
-} tarn__use;
+} tarn__synced_use;
 
-typedef struct tarn__span {
+typedef struct tarn__synced_span {
   size_t start;
   size_t end;
-  struct tarn__span *prev;  // NULL: the first
-  struct tarn__span *next;  // NULL: the last
-  struct tarn__span *left;  // of the tree, for spans.c alone
-  struct tarn__span *right;
-  struct tarn__span *parent;
+  struct tarn__synced_span *prev;  // NULL: the first
+  struct tarn__synced_span *next;  // NULL: the last
+  struct tarn__synced_span *left;  // of the tree, for spans.c alone
+  struct tarn__synced_span *right;
+  struct tarn__synced_span *parent;
   uint32_t priority;
   uint32_t pins;              // ranges that begin or end at |start|, pinned
   uint32_t readers;           // open accesses that read it
@@ -59,36 +60,37 @@ typedef struct tarn__span {
                               // when their uses are over: bit i is side i
   bool written;               // somebody wrote it: else it is zeros, wherever
                               // it is wanted. Written and valid nowhere: lost
-  tarn__use *uses;
-} tarn__span;
+  tarn__synced_use *uses;
+} tarn__synced_span;
 
-typedef struct tarn__spans {
-  tarn__span *root;
-  tarn__span *first;  // NULL: size 0
-  tarn__span whole;   // the node of the first span, always, so that a buffer
-                      // that is used whole needs no other
+typedef struct tarn__synced_spans {
+  tarn__synced_span *root;
+  tarn__synced_span *first;  // NULL: size 0
+  tarn__synced_span whole;   // the node of the first span, always, so that a
+                             // buffer that is used whole needs no other
   size_t size;
   size_t count;
   uint64_t random;
-  tarn__span *recent;       // the last that was found or cut; NULL: none. A
-                            // hint: tarn__spans_find sets it, const or not
-  tarn__span *spare_spans;  // linked by |next|
-  tarn__use *spare_uses;
+  tarn__synced_span *recent;  // the last that was found or cut; NULL: none. A
+                              // hint: tarn__spans_find sets it, const or not
+  tarn__synced_span *spare_spans;  // linked by |next|
+  tarn__synced_use *spare_uses;
   size_t spare_span_count;
   size_t spare_use_count;
   size_t idle_spans;  // of the spare ones, that no reservation has wanted ...
   size_t idle_uses;
   size_t reservations;  // ... of so many
-} tarn__spans;
+} tarn__synced_spans;
 
 // One span, unwritten. |spans| must stay where it is.
-void tarn__spans_init(tarn__spans *spans, size_t size);
+void tarn__spans_init(tarn__synced_spans *spans, size_t size);
 
 // Frees all nodes; lanes of uses that are left are let go of.
-void tarn__spans_deinit(tarn__spans *spans);
+void tarn__spans_deinit(tarn__synced_spans *spans);
 
 // The span that holds |offset|, which is below the size.
-tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset);
+tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
+                                    size_t offset);
 
 // Makes sure that the calls below that need nodes have them, until the gate is
 // left: a cut at |start| and one at |end|, and |uses| new uses in each span
@@ -96,24 +98,27 @@ tarn__span *tarn__spans_find(const tarn__spans *spans, size_t offset);
 // cuts already and |uses| is 0, nor where there are nodes to spare.
 //
 // TARN_E_NOMEM  nothing has changed.
-TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__spans *spans,
+TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__synced_spans *spans,
                                                 size_t start, size_t end,
                                                 size_t uses);
 
 // Makes spans begin at |start| and at |end|, and returns the one at |start|.
 // The two halves of a cut span have the same past: uses are copied.
 // 0 <= start < end <= size; tarn__spans_reserve came before.
-tarn__span *tarn__spans_cut(tarn__spans *spans, size_t start, size_t end);
+tarn__synced_span *tarn__spans_cut(tarn__synced_spans *spans, size_t start,
+                                   size_t end);
 
 // Keeps the places where |first| begins and |last| ends from being joined away.
 // Pins are counted.
-static inline void tarn__span_pin(tarn__span *first, tarn__span *last) {
+static inline void tarn__span_pin(tarn__synced_span *first,
+                                  tarn__synced_span *last) {
   first->pins++;
   if (last->next != NULL) last->next->pins++;
 }
 
 // Takes one pin away, from spans that begin and end where it was put.
-static inline void tarn__span_unpin(tarn__span *first, tarn__span *last) {
+static inline void tarn__span_unpin(tarn__synced_span *first,
+                                    tarn__synced_span *last) {
   assert(first->pins > 0 && (last->next == NULL || last->next->pins > 0));
   first->pins--;
   if (last->next != NULL) last->next->pins--;
@@ -122,20 +127,22 @@ static inline void tarn__span_unpin(tarn__span *first, tarn__span *last) {
 // Joins neighbours that are alike, from the one that ends at |start| to the one
 // that begins at |end|: same fields, the same uses in any order, and no pin
 // between them.
-void tarn__spans_join(tarn__spans *spans, size_t start, size_t end);
+void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end);
 
 // Adds a use. One that is there already, of the same lane, side and way, is
 // moved on to |use.number| instead if that is later; of no lane, one that is
 // the same. Else it takes a node which was reserved, and counts in its lane.
-void tarn__span_use(tarn__spans *spans, tarn__span *span, tarn__use use);
+void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,
+                    tarn__synced_use use);
 
 // Takes out the uses of |span| for which |over| says so. A lane goes with its
 // last use if nobody holds it.
-typedef bool tarn__use_is_over(const tarn__use *use, void *context);
-void tarn__span_forget(tarn__spans *spans, tarn__span *span,
-                       tarn__use_is_over *over, void *context);
+typedef bool tarn__synced_use_is_over(const tarn__synced_use *use,
+                                      void *context);
+void tarn__span_forget(tarn__synced_spans *spans, tarn__synced_span *span,
+                       tarn__synced_use_is_over *over, void *context);
 
 // Walks everything; the text of what is wrong, or NULL. For tests.
-const char *tarn__spans_check(const tarn__spans *spans);
+const char *tarn__spans_check(const tarn__synced_spans *spans);
 
 #endif  // TARN_SYNCED_SPANS_H_

@@ -2,31 +2,32 @@
 #include "synced/lanes.h"
 #include "synced/spans.h"
 
-static const tarn__span *leftmost(const tarn__span *span) {
+static const tarn__synced_span *leftmost(const tarn__synced_span *span) {
   while (span != NULL && span->left != NULL)
     span = span->left;
   return span;
 }
 
 // The next one in the tree.
-static const tarn__span *behind(const tarn__span *span) {
+static const tarn__synced_span *behind(const tarn__synced_span *span) {
   if (span->right != NULL) return leftmost(span->right);
   while (span->parent != NULL && span->parent->right == span)
     span = span->parent;
   return span->parent;
 }
 
-static bool is_child(const tarn__span *child, const tarn__span *parent) {
+static bool is_child(const tarn__synced_span *child,
+                     const tarn__synced_span *parent) {
   return child == NULL ||
          (child->parent == parent && child->priority <= parent->priority);
 }
 
-static bool is_in_use(const tarn__span *span) {
+static bool is_in_use(const tarn__synced_span *span) {
   return span->readers > 0 || span->writer != NULL;
 }
 
-static bool is_twice(const tarn__use *use) {
-  const tarn__use *later = use->next;
+static bool is_twice(const tarn__synced_use *use) {
+  const tarn__synced_use *later = use->next;
   while (later != NULL &&
          !(later->lane == use->lane && later->side == use->side &&
            later->writes == use->writes &&
@@ -35,8 +36,8 @@ static bool is_twice(const tarn__use *use) {
   return later != NULL;
 }
 
-static const char *check_uses(const tarn__span *span) {
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next) {
+static const char *check_uses(const tarn__synced_span *span) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (is_twice(use)) return "a use is there twice";
     if (use->lane != NULL && use->number > use->lane->issued)
       return "a use has a position that its lane has not";
@@ -46,8 +47,8 @@ static const char *check_uses(const tarn__span *span) {
   return NULL;
 }
 
-static const char *check_span(const tarn__span *span) {
-  const tarn__span *prev = span->prev;
+static const char *check_span(const tarn__synced_span *span) {
+  const tarn__synced_span *prev = span->prev;
   if (span->start >= span->end) return "a span is empty";
   if (span->start != (prev != NULL ? prev->end : 0)) return "there is a gap";
   if (prev != NULL && prev->next != span) return "the list is torn";
@@ -60,19 +61,19 @@ static const char *check_span(const tarn__span *span) {
   return check_uses(span);
 }
 
-static const char *check_spares(const tarn__spans *spans) {
+static const char *check_spares(const tarn__synced_spans *spans) {
   size_t count = 0;
-  for (const tarn__span *s = spans->spare_spans; s != NULL; s = s->next)
+  for (const tarn__synced_span *s = spans->spare_spans; s != NULL; s = s->next)
     count++;
   if (count != spans->spare_span_count) return "spare spans are miscounted";
   count = 0;
-  for (const tarn__use *u = spans->spare_uses; u != NULL; u = u->next)
+  for (const tarn__synced_use *u = spans->spare_uses; u != NULL; u = u->next)
     count++;
   return count == spans->spare_use_count ? NULL : "spare uses are miscounted";
 }
 
-const char *tarn__spans_check(const tarn__spans *spans) {
-  const tarn__span *span = leftmost(spans->root);
+const char *tarn__spans_check(const tarn__synced_spans *spans) {
+  const tarn__synced_span *span = leftmost(spans->root);
   const char *wrong = check_spares(spans);
   size_t count = 0;
   size_t end = 0;

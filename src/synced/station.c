@@ -27,7 +27,7 @@ typedef struct courier {
   size_t users;
 } courier;
 
-struct tarn__station {
+struct tarn__synced_copy_streams {
   uint32_t generation;  // of forks
 
   pthread_mutex_t streams_lock;  // guards the next two
@@ -35,7 +35,7 @@ struct tarn__station {
   courier *retired;
 
   pthread_mutex_t flags_lock;  // guards all below
-  tarn__flag *spare[MOST_SPARE];
+  tarn__synced_event *spare[MOST_SPARE];
   size_t spare_count;
 };
 
@@ -48,7 +48,7 @@ static void destroy_courier(courier *ended) {
   tarn__host_free(ended, sizeof *ended);
 }
 
-static void drop_couriers(tarn__station *station) {
+static void drop_couriers(tarn__synced_copy_streams *station) {
   for (int way = 0; way < TARN__COURIER_COUNT; way++) {
     destroy_courier(station->current[way]);
     station->current[way] = NULL;
@@ -60,17 +60,17 @@ static void drop_couriers(tarn__station *station) {
   }
 }
 
-static void destroy_flag(tarn__flag *flag) {
+static void destroy_flag(tarn__synced_event *flag) {
   (void)tarn_event_destroy(flag->event);
   tarn__host_free(flag, sizeof *flag);
 }
 
-static void drop_flags(tarn__station *station) {
+static void drop_flags(tarn__synced_copy_streams *station) {
   while (station->spare_count > 0)
     destroy_flag(station->spare[--station->spare_count]);
 }
 
-static bool is_used(const tarn__station *station) {
+static bool is_used(const tarn__synced_copy_streams *station) {
   for (int way = 0; way < TARN__COURIER_COUNT; way++) {
     const courier *current = station->current[way];
     if (current != NULL && current->users > 0) return true;
@@ -80,7 +80,8 @@ static bool is_used(const tarn__station *station) {
 
 // Idle streams and events are no reason to stay open. If somebody else has one,
 // they are made anew when they are wanted.
-static tarn_status ask(tarn_device *device, tarn__station *station) {
+static tarn_status ask(tarn_device *device,
+                       tarn__synced_copy_streams *station) {
   tarn_status status = tarn__closing_ask(device);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&station->streams_lock);
@@ -99,7 +100,7 @@ static tarn_status ask(tarn_device *device, tarn__station *station) {
 }
 
 // In a child of fork the locks may be held by threads that are not there.
-static void release(tarn__station *station) {
+static void release(tarn__synced_copy_streams *station) {
   if (station->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&station->streams_lock);
     pthread_mutex_destroy(&station->flags_lock);
@@ -108,7 +109,7 @@ static void release(tarn__station *station) {
 }
 
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
-  tarn__station *station = pointer;
+  tarn__synced_copy_streams *station = pointer;
   if (!commit) return ask(device, station);
   bool ours = station->generation == tarn__os_generation();
   if (ours) tarn__closing_commit(device);
@@ -120,8 +121,8 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
 
 // --- making ----------------------------------------------------------------
 
-static tarn__station *create(void) {
-  tarn__station *made = tarn__host_alloc(sizeof *made);
+static tarn__synced_copy_streams *create(void) {
+  tarn__synced_copy_streams *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return NULL;
   made->generation = tarn__os_generation();
   pthread_mutex_init(&made->streams_lock, NULL);
@@ -129,8 +130,9 @@ static tarn__station *create(void) {
   return made;
 }
 
-static tarn_status attach(tarn_device *device, tarn__station **out) {
-  tarn__station *made = create();
+static tarn_status attach(tarn_device *device,
+                          tarn__synced_copy_streams **out) {
+  tarn__synced_copy_streams *made = create();
   if (made == NULL) return TARN_E_NOMEM;
   tarn_status status =
       tarn_device_attach(device, TARN_SLOT_SYNCED, made, on_close);
@@ -143,7 +145,8 @@ static tarn_status attach(tarn_device *device, tarn__station **out) {
   return *out != NULL ? TARN_OK : status;  // another was quicker
 }
 
-tarn_status tarn__station_of(tarn_device *device, tarn__station **out_station) {
+tarn_status tarn__station_of(tarn_device *device,
+                             tarn__synced_copy_streams **out_station) {
   *out_station = tarn_device_attached(device, TARN_SLOT_SYNCED);
   return *out_station != NULL ? TARN_OK : attach(device, out_station);
 }
@@ -168,7 +171,7 @@ static tarn_status create_courier(tarn_device *device, courier **out) {
 }
 
 // Takes a failed one out; returns it if nobody holds it.
-static courier *retire(tarn__station *station, courier **current) {
+static courier *retire(tarn__synced_copy_streams *station, courier **current) {
   courier *failed = *current;
   if (failed == NULL || !has_failed(failed->stream)) return NULL;
   *current = NULL;
@@ -178,9 +181,10 @@ static courier *retire(tarn__station *station, courier **current) {
   return NULL;
 }
 
-tarn_status tarn__station_courier(tarn_device *device, tarn__courier way,
+tarn_status tarn__station_courier(tarn_device *device,
+                                  tarn__synced_copy_stream way,
                                   tarn_stream **out_stream) {
-  tarn__station *station = NULL;
+  tarn__synced_copy_streams *station = NULL;
   *out_stream = NULL;
   tarn_status status = tarn__station_of(device, &station);
   if (status != TARN_OK) return status;
@@ -197,7 +201,8 @@ tarn_status tarn__station_courier(tarn_device *device, tarn__courier way,
   return status;
 }
 
-static bool release_current(tarn__station *station, const tarn_stream *stream) {
+static bool release_current(tarn__synced_copy_streams *station,
+                            const tarn_stream *stream) {
   for (int way = 0; way < TARN__COURIER_COUNT; way++) {
     courier *current = station->current[way];
     if (current == NULL || current->stream != stream) continue;
@@ -208,7 +213,7 @@ static bool release_current(tarn__station *station, const tarn_stream *stream) {
 }
 
 // Returns the one that has no users any more, taken out.
-static courier *release_retired(tarn__station *station,
+static courier *release_retired(tarn__synced_copy_streams *station,
                                 const tarn_stream *stream) {
   courier **link = &station->retired;
   while (*link != NULL && (*link)->stream != stream)
@@ -222,7 +227,8 @@ static courier *release_retired(tarn__station *station,
 void tarn__station_release_courier(tarn_stream *stream) {
   if (stream == NULL) return;
   tarn_device *device = tarn_stream_device(stream);
-  tarn__station *station = tarn_device_attached(device, TARN_SLOT_SYNCED);
+  tarn__synced_copy_streams *station =
+      tarn_device_attached(device, TARN_SLOT_SYNCED);
   if (station == NULL) return;  // a parent's, before a fork
   courier *ended = NULL;
   pthread_mutex_lock(&station->streams_lock);
@@ -235,8 +241,9 @@ void tarn__station_release_courier(tarn_stream *stream) {
 
 // --- flags -----------------------------------------------------------------
 
-static tarn_status make_flag(tarn_device *device, tarn__flag **out_flag) {
-  tarn__flag *flag = tarn__host_alloc(sizeof *flag);
+static tarn_status make_flag(tarn_device *device,
+                             tarn__synced_event **out_flag) {
+  tarn__synced_event *flag = tarn__host_alloc(sizeof *flag);
   if (flag == NULL) return TARN_E_NOMEM;
   flag->device = device;
   tarn_status status = tarn_event_create(device, &flag->event);
@@ -249,8 +256,8 @@ static tarn_status make_flag(tarn_device *device, tarn__flag **out_flag) {
 }
 
 tarn_status tarn__station_take_flag(tarn_device *device,
-                                    tarn__flag **out_flag) {
-  tarn__station *station = NULL;
+                                    tarn__synced_event **out_flag) {
+  tarn__synced_copy_streams *station = NULL;
   *out_flag = NULL;
   tarn_status status = tarn__station_of(device, &station);
   if (status != TARN_OK) return status;
@@ -268,7 +275,7 @@ static bool is_of_a_parent(tarn_event *event) {
   return tarn__os_generation() != 0 && tarn_event_query(event) == TARN_E_STATE;
 }
 
-static bool keep(tarn__station *station, tarn__flag *flag) {
+static bool keep(tarn__synced_copy_streams *station, tarn__synced_event *flag) {
   pthread_mutex_lock(&station->flags_lock);
   bool kept = station->spare_count < MOST_SPARE;
   if (kept) station->spare[station->spare_count++] = flag;
@@ -276,9 +283,9 @@ static bool keep(tarn__station *station, tarn__flag *flag) {
   return kept;
 }
 
-void tarn__station_give_flag(tarn__flag *flag) {
+void tarn__station_give_flag(tarn__synced_event *flag) {
   if (flag == NULL) return;
-  tarn__station *station = NULL;
+  tarn__synced_copy_streams *station = NULL;
   if (!is_of_a_parent(flag->event)) {
     station = tarn_device_attached(flag->device, TARN_SLOT_SYNCED);
   }

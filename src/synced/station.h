@@ -14,30 +14,30 @@
 
 #include "tarn/device.h"
 
-typedef struct tarn__station tarn__station;
+typedef struct tarn__synced_copy_streams tarn__synced_copy_streams;
 
 // An event, which the marks of several buffers may share.
-typedef struct tarn__flag {
+typedef struct tarn__synced_event {
   tarn_event *event;
   tarn_device *device;
   uint64_t serial;      // of the stream
   atomic_size_t count;  // marks and others that have it
-} tarn__flag;
+} tarn__synced_event;
 
-typedef enum tarn__courier {
+typedef enum tarn__synced_copy_stream {
   TARN__COURIER_IN,   // towards the device
   TARN__COURIER_OUT,  // away from it
   TARN__COURIER_COUNT,
-} tarn__courier;
+} tarn__synced_copy_stream;
 
 // The station of |device|.
-TARN_MUST_CHECK tarn_status tarn__station_of(tarn_device *device,
-                                             tarn__station **out_station);
+TARN_MUST_CHECK tarn_status
+tarn__station_of(tarn_device *device, tarn__synced_copy_streams **out_station);
 
 // A stream of the library's, made at first use, for one errand: until it is
 // released it stays, though others may use it too. A failed one is replaced.
 TARN_MUST_CHECK tarn_status tarn__station_courier(tarn_device *device,
-                                                  tarn__courier way,
+                                                  tarn__synced_copy_stream way,
                                                   tarn_stream **out_stream);
 
 // Lets go of it; NULL is allowed. Not with a gate: the last one who lets go of
@@ -46,11 +46,11 @@ void tarn__station_release_courier(tarn_stream *courier);
 
 // A flag of |device| with an event, a spare one if there is one, so that who
 // raises and drops flags in turns takes no memory.
-TARN_MUST_CHECK tarn_status tarn__station_take_flag(tarn_device *device,
-                                                    tarn__flag **out_flag);
+TARN_MUST_CHECK tarn_status
+tarn__station_take_flag(tarn_device *device, tarn__synced_event **out_flag);
 
 // Gives it back; NULL is allowed. Never fails: at worst it is destroyed. In a
 // child of fork it only frees.
-void tarn__station_give_flag(tarn__flag *flag);
+void tarn__station_give_flag(tarn__synced_event *flag);
 
 #endif  // TARN_SYNCED_STATION_H_

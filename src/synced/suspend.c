@@ -1,19 +1,19 @@
 // Buffers whose memory is another's for a while.
 #include "synced/access.h"
 
-static const tarn_access *any_access(const tarn__core *core) {
+static const tarn_access *any_access(const tarn__synced_core *core) {
   return tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
 }
 
 // A thread that is bringing bytes just now, without an access.
-static bool is_fetching(const tarn__core *core) {
+static bool is_fetching(const tarn__synced_core *core) {
   bool found = false;
   for (uint32_t i = 0; i < core->side_count && !found; i++)
     found = core->sides[i].accesses > 0 || core->sides[i].busy;
   return found;
 }
 
-static tarn_status suspend(tarn__core *core, const char *why) {
+static tarn_status suspend(tarn__synced_core *core, const char *why) {
   const tarn_access *open = any_access(core);
   while (open == NULL && is_fetching(core)) {
     tarn__core_sleep(core);

@@ -36,7 +36,7 @@ static tarn_status check_options(const tarn_synced_options *options) {
 
 // With a station a device asks buffers before it closes.
 static tarn_status greet(tarn_device *device) {
-  tarn__station *station = NULL;
+  tarn__synced_copy_streams *station = NULL;
   return device != NULL ? tarn__station_of(device, &station) : TARN_OK;
 }
 
@@ -59,7 +59,7 @@ static tarn_status read_options(const tarn_synced_options *given,
 
 // --- the core ----------------------------------------------------------------
 
-static void tell(const tarn__core *core, tarn_synced_happening what) {
+static void tell(const tarn__synced_core *core, tarn_synced_happening what) {
   if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(
       core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
@@ -68,7 +68,7 @@ static void tell(const tarn__core *core, tarn_synced_happening what) {
 }
 
 // What can fail is done; the rest cannot.
-static void settle(tarn__core *core, size_t size,
+static void settle(tarn__synced_core *core, size_t size,
                    const tarn_synced_options *options) {
   core->generation = tarn__os_generation();
   core->id = tarn__registry_number();
@@ -86,7 +86,7 @@ static void settle(tarn__core *core, size_t size,
   tarn__lanes_init(&core->lanes);
 }
 
-static void free_core(tarn__core *core) {
+static void free_core(tarn__synced_core *core) {
   tarn__sides_deinit(core);
   tarn__host_free_text(core->name);
   tarn__host_free_array(core->losses,
@@ -96,8 +96,8 @@ static void free_core(tarn__core *core) {
 }
 
 static tarn_status create_core(size_t size, const tarn_synced_options *options,
-                               tarn__core **out_core) {
-  tarn__core *core = tarn__host_alloc(sizeof *core);
+                               tarn__synced_core **out_core) {
+  tarn__synced_core *core = tarn__host_alloc(sizeof *core);
   *out_core = NULL;
   if (core == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn__sides_init(core);
@@ -116,7 +116,7 @@ static tarn_status create_core(size_t size, const tarn_synced_options *options,
 
 // --- making ------------------------------------------------------------------
 
-static tarn_synced *create_handle(tarn__core *core, size_t offset,
+static tarn_synced *create_handle(tarn__synced_core *core, size_t offset,
                                   size_t size) {
   tarn_synced *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return NULL;
@@ -127,7 +127,7 @@ static tarn_synced *create_handle(tarn__core *core, size_t offset,
 tarn_status tarn_synced_create(size_t size, const tarn_synced_options *options,
                                tarn_synced **out_buffer) {
   tarn_synced_options known;
-  tarn__core *core = NULL;
+  tarn__synced_core *core = NULL;
   if (out_buffer == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
   *out_buffer = NULL;
   tarn_status status = tarn__not_in_callback();
@@ -183,7 +183,7 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
 // Lets go of one handle; |*out_last|: it was the last. If not, another thread
 // may let go of that as soon as the gate is left, so nothing is told then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn_status status = TARN_OK;
   tarn__core_enter(core);
   const tarn_access *open = open_access_of(buffer);
@@ -197,10 +197,10 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   return status;
 }
 
-static void give_back(tarn__core *core, tarn__failure *first) {
+static void give_back(tarn__synced_core *core, tarn__failure *first) {
   for (uint32_t i = 0; i < core->side_count; i++) {
     tarn__core_enter(core);
-    tarn__side memory = tarn__side_detach(core, i);
+    tarn__synced_side memory = tarn__side_detach(core, i);
     tarn__core_leave(core);
     tarn__failure_note(first, tarn__side_release(core, &memory));
   }
@@ -208,14 +208,14 @@ static void give_back(tarn__core *core, tarn__failure *first) {
 
 // The only one who knows of it now. If the host has no memory to wait with,
 // streams are left to their work.
-static tarn_status rest(tarn__core *core) {
+static tarn_status rest(tarn__synced_core *core) {
   tarn__core_enter(core);
   tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
   tarn__core_leave(core);
   return status;
 }
 
-static void end_core(tarn__core *core) {
+static void end_core(tarn__synced_core *core) {
   tarn__spans_deinit(&core->spans);
   tarn__lanes_deinit(&core->lanes);
   pthread_cond_destroy(&core->changed);
@@ -223,7 +223,7 @@ static void end_core(tarn__core *core) {
   free_core(core);
 }
 
-static tarn_status end_last(tarn__core *core) {
+static tarn_status end_last(tarn__synced_core *core) {
   tarn__registry_remove(core);
   tarn__failure first = tarn__failure_of(rest(core));
   tarn__failure_note(&first, tarn__outside_sync_back(core));
@@ -235,7 +235,7 @@ static tarn_status end_last(tarn__core *core) {
 
 // The gate may be held by a thread that is not here, and so may the condition
 // be waited for: neither is touched.
-static void end_after_fork(tarn__core *core) {
+static void end_after_fork(tarn__synced_core *core) {
   if (--core->handles > 0) return;
   tarn__registry_remove(core);
   tarn__spans_deinit(&core->spans);
@@ -247,7 +247,7 @@ tarn_status tarn_synced_destroy(tarn_synced *buffer) {
   if (buffer == NULL) return TARN_OK;
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   bool last = false;
   if (core->generation != tarn__os_generation()) {
     end_after_fork(core);

@@ -79,7 +79,7 @@ static void end(void) {
   unlock_trace();
 }
 
-void tarn__synced_tell(const tarn__core *core, tarn_synced_event event) {
+void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event) {
   listener told;
   if (is_inside || !begin(&told)) return;
   event.struct_size = sizeof event;

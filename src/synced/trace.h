@@ -8,6 +8,6 @@
 bool tarn__synced_is_traced(void);
 
 // Tells it, with the id and name of |core| filled in. Called without the gate.
-void tarn__synced_tell(const tarn__core *core, tarn_synced_event event);
+void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event);
 
 #endif  // TARN_SYNCED_TRACE_H_

@@ -18,9 +18,9 @@
 // --- the table -------------------------------------------------------------
 
 typedef struct table {
-  tarn_place *places;    // |room| of them
-  tarn__counts *counts;  // room x room
-  size_t count;          // of places
+  tarn_place *places;           // |room| of them
+  tarn__synced_counts *counts;  // room x room
+  size_t count;                 // of places
   size_t room;
 } table;
 
@@ -32,7 +32,7 @@ static void table_deinit(table *t) {
   tarn__host_free_array(t->counts, t->room * t->room, sizeof *t->counts);
 }
 
-static tarn__counts *at(const table *t, size_t from, size_t to) {
+static tarn__synced_counts *at(const table *t, size_t from, size_t to) {
   return &t->counts[from * t->room + to];
 }
 
@@ -80,7 +80,7 @@ static tarn_status index_of(table *t, tarn_place place, size_t *out_index) {
 
 // --- gathering -------------------------------------------------------------
 
-static void add(tarn__counts *sum, const tarn__counts *more) {
+static void add(tarn__synced_counts *sum, const tarn__synced_counts *more) {
   sum->copies += more->copies;
   sum->moved += more->moved;
   sum->valid += more->valid;
@@ -91,7 +91,8 @@ static void add(tarn__counts *sum, const tarn__counts *more) {
 }
 
 // Where the sides of |core| stand in the table.
-static tarn_status index_sides(table *t, const tarn__core *core, size_t *out) {
+static tarn_status index_sides(table *t, const tarn__synced_core *core,
+                               size_t *out) {
   for (uint32_t side = 0; side < core->side_count; side++) {
     tarn_status status = index_of(t, core->sides[side].end.place, &out[side]);
     if (status != TARN_OK) return status;
@@ -99,7 +100,7 @@ static tarn_status index_sides(table *t, const tarn__core *core, size_t *out) {
   return TARN_OK;
 }
 
-static tarn_status gather_locked(table *t, tarn__core *core) {
+static tarn_status gather_locked(table *t, tarn__synced_core *core) {
   size_t where[TARN__MOST_SIDES];
   tarn_status status = index_sides(t, core, where);
   if (status != TARN_OK) return status;
@@ -110,14 +111,14 @@ static tarn_status gather_locked(table *t, tarn__core *core) {
   return TARN_OK;
 }
 
-static tarn_status gather(void *context, tarn__core *core) {
+static tarn_status gather(void *context, tarn__synced_core *core) {
   tarn__gate_enter(&core->gate);
   tarn_status status = gather_locked(context, core);
   tarn__gate_leave(&core->gate);
   return status;
 }
 
-static tarn_status reset(void *context, tarn__core *core) {
+static tarn_status reset(void *context, tarn__synced_core *core) {
   (void)context;
   tarn__gate_enter(&core->gate);
   size_t pairs = (size_t)core->side_room * core->side_room;
@@ -128,13 +129,13 @@ static tarn_status reset(void *context, tarn__core *core) {
 
 // --- showing ---------------------------------------------------------------
 
-static bool is_zero(const tarn__counts *c) {
+static bool is_zero(const tarn__synced_counts *c) {
   return (c->copies | c->moved | c->valid | c->discarded | c->outside |
           c->stalls | c->stalled_ns) == 0;
 }
 
 static tarn_traffic describe(const table *t, size_t from, size_t to) {
-  const tarn__counts *counts = at(t, from, to);
+  const tarn__synced_counts *counts = at(t, from, to);
   return (tarn_traffic){
       .struct_size = sizeof(tarn_traffic),
       .from = t->places[from],
@@ -165,7 +166,7 @@ static tarn_status show(const table *t, tarn_traffic_visit *visit,
 // --- the calls -------------------------------------------------------------
 
 // For that buffer, or with NULL for all.
-static tarn_status each(tarn_synced *buffer, tarn__registry_visit *visit,
+static tarn_status each(tarn_synced *buffer, tarn__synced_registry_visit *visit,
                         void *context) {
   if (buffer == NULL) return tarn__registry_each(visit, context);
   return visit(context, buffer->core);

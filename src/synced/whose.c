@@ -15,7 +15,7 @@
 #include "synced/closing.h"
 
 typedef struct question {
-  const tarn__core *core;
+  const tarn__synced_core *core;
   tarn_device *device;  // who is asked
   tarn_place place;
   bool accessible;  // the host can touch the device's own memory
@@ -83,7 +83,7 @@ static bool can_be_asked(const tarn_device *device, tarn_place place) {
 
 // At the host the buffer's own device is asked, which nobody who wraps there
 // need know of: another thread may be closing it.
-static tarn_status check_at_host(tarn__core *core, tarn_place place,
+static tarn_status check_at_host(tarn__synced_core *core, tarn_place place,
                                  tarn_addr address) {
   tarn_status status = TARN_OK;
   tarn_device *device = tarn__closing_hold(core);
@@ -94,7 +94,7 @@ static tarn_status check_at_host(tarn__core *core, tarn_place place,
   return status;
 }
 
-tarn_status tarn__whose_check(tarn__core *core, tarn_place place,
+tarn_status tarn__whose_check(tarn__synced_core *core, tarn_place place,
                               tarn_addr address) {
   if (core->size == 0) return TARN_OK;
   if (core->size - 1 > UINT64_MAX - address) {

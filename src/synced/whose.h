@@ -10,7 +10,7 @@
 //
 // TARN_E_INVALID  they are memory of another place, or of none.
 // TARN_E_DEVICE   the driver failed.
-TARN_MUST_CHECK tarn_status tarn__whose_check(tarn__core *core,
+TARN_MUST_CHECK tarn_status tarn__whose_check(tarn__synced_core *core,
                                               tarn_place place,
                                               tarn_addr address);
 

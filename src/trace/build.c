@@ -8,7 +8,7 @@
 
 struct tarn_trace_builder {
   tarn__budget budget;
-  tarn__history history;
+  tarn__trace_history history;
   char *name;
   uint64_t lost;
 };
@@ -43,16 +43,16 @@ void tarn_trace_builder_destroy(tarn_trace_builder *builder) {
 
 // --- names -----------------------------------------------------------------
 
-static tarn_status put_text(tarn__stacks *stacks, const char *text,
+static tarn_status put_text(tarn__trace_stacks *stacks, const char *text,
                             uint32_t *out_text) {
   const char *known = text == NULL ? "" : text;
   return tarn__stacks_text(stacks, known, strlen(known), out_text);
 }
 
-static tarn_status put_frame(tarn__stacks *stacks,
+static tarn_status put_frame(tarn__trace_stacks *stacks,
                              const tarn_trace_frame *frame,
                              uint32_t *out_frame) {
-  tarn__frame numbers = {.line = frame->line};
+  tarn__trace_frame numbers = {.line = frame->line};
   tarn_status status = put_text(stacks, frame->file, &numbers.file);
   if (status == TARN_OK) {
     status = put_text(stacks, frame->function, &numbers.function);
@@ -64,7 +64,7 @@ static tarn_status put_frame(tarn__stacks *stacks,
 tarn_status tarn_trace_builder_stack(tarn_trace_builder *builder,
                                      const tarn_trace_frame *frames,
                                      size_t count, uint32_t *out_stack) {
-  tarn__stacks *stacks = &builder->history.stacks;
+  tarn__trace_stacks *stacks = &builder->history.stacks;
   tarn__array numbers = TARN__ARRAY_OF(uint32_t);
   *out_stack = TARN_TRACE_NO_STACK;
   if (frames == NULL && count != 0) {
@@ -91,7 +91,7 @@ tarn_status tarn_trace_builder_tag(tarn_trace_builder *builder,
 
 static tarn_status check_names(const tarn_trace_builder *builder,
                                uint32_t stack, uint32_t tag) {
-  const tarn__history *history = &builder->history;
+  const tarn__trace_history *history = &builder->history;
   if (stack != TARN_TRACE_NO_STACK &&
       stack >= history->stacks.stacks.spans.count) {
     return tarn__fail(TARN_E_INVALID, "%s: no stack has the number %u",

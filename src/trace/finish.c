@@ -20,7 +20,7 @@ typedef struct owner {
 
 // --- the baseline to the front ---------------------------------------------
 
-static size_t count_baseline(const tarn__history *history) {
+static size_t count_baseline(const tarn__trace_history *history) {
   const tarn_trace_block *blocks = history->blocks.items;
   size_t count = 0;
   for (size_t i = 0; i < history->blocks.count; i++) {
@@ -31,7 +31,7 @@ static size_t count_baseline(const tarn__history *history) {
 
 // Copies blocks to |sorted|, the baseline first, each part in its old order;
 // |moved| tells where each went.
-static void partition(const tarn__history *history, size_t baseline_count,
+static void partition(const tarn__trace_history *history, size_t baseline_count,
                       tarn_trace_block *sorted, uint32_t *moved) {
   const tarn_trace_block *blocks = history->blocks.items;
   uint32_t old = 0;
@@ -43,7 +43,7 @@ static void partition(const tarn__history *history, size_t baseline_count,
   }
 }
 
-static void renumber(tarn__history *history, const uint32_t *moved) {
+static void renumber(tarn__trace_history *history, const uint32_t *moved) {
   tarn_trace_event *events = history->events.items;
   for (size_t i = 0; i < history->events.count; i++) {
     if (events[i].block == TARN_TRACE_NO_BLOCK) continue;
@@ -51,7 +51,8 @@ static void renumber(tarn__history *history, const uint32_t *moved) {
   }
 }
 
-static tarn_status sort_blocks(tarn__history *history, size_t *out_baseline) {
+static tarn_status sort_blocks(tarn__trace_history *history,
+                               size_t *out_baseline) {
   size_t count = history->blocks.count;
   tarn__array sorted = TARN__ARRAY_OF(tarn_trace_block);
   tarn__array moved = TARN__ARRAY_OF(uint32_t);
@@ -83,7 +84,7 @@ static void *take(tarn__array *array, size_t *out_count) {
   return items;
 }
 
-static tarn_status fit(tarn__history *history) {
+static tarn_status fit(tarn__trace_history *history) {
   tarn__array *const arrays[] = {&history->events,
                                  &history->blocks,
                                  &history->segments,
@@ -97,7 +98,7 @@ static tarn_status fit(tarn__history *history) {
   return TARN_OK;
 }
 
-static void copy_sums(const tarn__history *history, tarn_trace *trace) {
+static void copy_sums(const tarn__trace_history *history, tarn_trace *trace) {
   trace->request_count = history->request_count;
   trace->baseline_bytes = history->baseline_bytes;
   trace->live_peak_bytes = history->live_peak_bytes;
@@ -107,7 +108,7 @@ static void copy_sums(const tarn__history *history, tarn_trace *trace) {
   trace->unknown_count = history->unknown_count;
 }
 
-static void take_arrays(tarn__history *history, owner *made) {
+static void take_arrays(tarn__trace_history *history, owner *made) {
   tarn_trace *trace = &made->trace;
   size_t index_bytes = 0;
   trace->events = take(&history->events, &trace->event_count);
@@ -121,8 +122,8 @@ static void take_arrays(tarn__history *history, owner *made) {
 
 // --- frames and stacks -----------------------------------------------------
 
-static tarn_status make_frames(tarn__history *history, owner *made) {
-  const tarn__frame *from = history->stacks.frames.bytes.items;
+static tarn_status make_frames(tarn__trace_history *history, owner *made) {
+  const tarn__trace_frame *from = history->stacks.frames.bytes.items;
   const tarn__string *texts = history->stacks.texts.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_frame);
   tarn_status status = tarn__array_make(history->budget, &shown,
@@ -138,7 +139,8 @@ static tarn_status make_frames(tarn__history *history, owner *made) {
   return TARN_OK;
 }
 
-static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
+static tarn_status make_stacks(tarn__trace_history *history,
+                               tarn_trace *trace) {
   const tarn__string *spans = history->stacks.stacks.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_stack);
   tarn_status status = tarn__array_make(history->budget, &shown,
@@ -153,7 +155,7 @@ static tarn_status make_stacks(tarn__history *history, tarn_trace *trace) {
   return TARN_OK;
 }
 
-static tarn_status make_tags(tarn__history *history, owner *made) {
+static tarn_status make_tags(tarn__trace_history *history, owner *made) {
   const tarn__string *spans = history->tags.spans.items;
   size_t count = history->tags.spans.count;
   tarn__array shown = TARN__ARRAY_OF(const char *);
@@ -170,7 +172,7 @@ static tarn_status make_tags(tarn__history *history, owner *made) {
 
 // --- the whole -------------------------------------------------------------
 
-static tarn_status fill(tarn__history *history, owner *made) {
+static tarn_status fill(tarn__trace_history *history, owner *made) {
   tarn_trace *trace = &made->trace;
   made->name = tarn__host_text(history->name);
   if (made->name == NULL) return TARN_E_NOMEM;
@@ -185,8 +187,8 @@ static tarn_status fill(tarn__history *history, owner *made) {
   return status == TARN_OK ? make_tags(history, made) : status;
 }
 
-tarn_status tarn__history_finish(tarn__history *history, const char *format,
-                                 tarn_trace **out_trace) {
+tarn_status tarn__history_finish(tarn__trace_history *history,
+                                 const char *format, tarn_trace **out_trace) {
   *out_trace = NULL;
   tarn_status status = tarn__budget_charge(
       history->budget, sizeof(owner) + strlen(history->name) + 1);

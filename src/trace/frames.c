@@ -11,24 +11,26 @@
 enum { SEEN = 2, UNMARKED = 0 };
 
 enum { FILENAME, LINE, NAME, FRAME_KEYS };
-static const tarn__key frame_keys[FRAME_KEYS] = {
+static const tarn__trace_key frame_keys[FRAME_KEYS] = {
     [FILENAME] = {.name = "filename", .type = TARN__TEXT},
     [LINE] = {.name = "line", .type = TARN__INT, .lenient = true},
     [NAME] = {.name = "name", .type = TARN__TEXT},
 };
 
-void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
-                       tarn__history *history) {
-  *frames = (tarn__frames){.pickle = pickle,
+void tarn__frames_init(tarn__trace_frames *frames,
+                       const tarn__trace_pickle *pickle,
+                       tarn__trace_history *history) {
+  *frames =
+      (tarn__trace_frames){.pickle = pickle,
                            .history = history,
                            .texts = TARN__ARRAY_OF(uint32_t),
                            .tags = TARN__ARRAY_OF(uint32_t),
                            .numbers = TARN__ARRAY_OF(uint32_t),
-                           .lists = TARN__ARRAY_OF(tarn__dressed)};
+                           .lists = TARN__ARRAY_OF(tarn__trace_frames_text)};
   tarn__intern_init(&frames->places);
 }
 
-void tarn__frames_deinit(tarn__frames *frames) {
+void tarn__frames_deinit(tarn__trace_frames *frames) {
   tarn__budget *budget = frames->pickle->budget;
   tarn__array_free(budget, &frames->lists);
   tarn__array_free(budget, &frames->numbers);
@@ -39,7 +41,8 @@ void tarn__frames_deinit(tarn__frames *frames) {
 
 // --- texts -----------------------------------------------------------------
 
-static tarn_status read_text(tarn__frames *frames, tarn__value field,
+static tarn_status read_text(tarn__trace_frames *frames,
+                             tarn__trace_pickle_value field,
                              uint32_t *out_text) {
   const char *bytes = "";
   size_t size = 0;
@@ -54,7 +57,8 @@ static tarn_status read_text(tarn__frames *frames, tarn__value field,
 }
 
 // The number of the text |field|, read when its place is met first.
-static tarn_status text_number(tarn__frames *frames, tarn__value field,
+static tarn_status text_number(tarn__trace_frames *frames,
+                               tarn__trace_pickle_value field,
                                uint32_t *out_text) {
   void *fresh = NULL;
   uint32_t place = 0;
@@ -76,10 +80,11 @@ static tarn_status text_number(tarn__frames *frames, tarn__value field,
 
 // --- frames and stacks -----------------------------------------------------
 
-static tarn_status read_frame(tarn__frames *frames, tarn__value dict,
+static tarn_status read_frame(tarn__trace_frames *frames,
+                              tarn__trace_pickle_value dict,
                               uint32_t *out_frame) {
-  tarn__field fields[FRAME_KEYS];
-  tarn__frame frame = {0};
+  tarn__trace_field fields[FRAME_KEYS];
+  tarn__trace_frame frame = {0};
   tarn_status status =
       tarn__record_read(frames->pickle, dict, frame_keys, FRAME_KEYS, fields);
   if (status == TARN_OK) {
@@ -94,7 +99,8 @@ static tarn_status read_frame(tarn__frames *frames, tarn__value dict,
   return tarn__stacks_frame(&frames->history->stacks, frame, out_frame);
 }
 
-static tarn_status frame_number(tarn__frames *frames, tarn__value dict,
+static tarn_status frame_number(tarn__trace_frames *frames,
+                                tarn__trace_pickle_value dict,
                                 uint32_t *out_frame) {
   if (dict.type == TARN__DICT) {
     uint32_t mark = tarn__pickle_box(frames->pickle, dict)->mark;
@@ -107,7 +113,7 @@ static tarn_status frame_number(tarn__frames *frames, tarn__value dict,
   return TARN_OK;
 }
 
-static bool is_text(const tarn__stacks *stacks, uint32_t text,
+static bool is_text(const tarn__trace_stacks *stacks, uint32_t text,
                     const char *want) {
   const tarn__string *span =
       (const tarn__string *)stacks->texts.spans.items + text;
@@ -118,10 +124,10 @@ static bool is_text(const tarn__stacks *stacks, uint32_t text,
 
 // The tag of the text |text|, whose bytes are looked at once: each list costs a
 // few bytes of the file, however long the tag is that it ends with.
-static tarn_status tag_number(tarn__frames *frames, uint32_t text,
+static tarn_status tag_number(tarn__trace_frames *frames, uint32_t text,
                               uint32_t *out_tag) {
   void *unused = NULL;
-  tarn__history *history = frames->history;
+  tarn__trace_history *history = frames->history;
   *out_tag = TARN_TRACE_NO_TAG;
   if (text >= frames->tags.count) {
     tarn_status status =
@@ -142,13 +148,14 @@ static tarn_status tag_number(tarn__frames *frames, uint32_t text,
 }
 
 // The tag that the outermost frame in |numbers| is, which is then taken off.
-static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
-  const tarn__stacks *stacks = &frames->history->stacks;
+static tarn_status take_tag(tarn__trace_frames *frames, uint32_t *out_tag) {
+  const tarn__trace_stacks *stacks = &frames->history->stacks;
   const uint32_t *numbers = frames->numbers.items;
   *out_tag = TARN_TRACE_NO_TAG;
   assert(numbers != NULL);
-  const tarn__frame *outer = (const tarn__frame *)stacks->frames.bytes.items +
-                             numbers[frames->numbers.count - 1];
+  const tarn__trace_frame *outer =
+      (const tarn__trace_frame *)stacks->frames.bytes.items +
+      numbers[frames->numbers.count - 1];
   if (outer->line != 0 || !is_text(stacks, outer->file, TARN__FRAMES_TAG)) {
     return TARN_OK;
   }
@@ -158,12 +165,13 @@ static tarn_status take_tag(tarn__frames *frames, uint32_t *out_tag) {
 }
 
 // Reads the frames of |list|, which has some, into |numbers|.
-static tarn_status read_list(tarn__frames *frames, tarn__value list) {
-  tarn__value dict;
+static tarn_status read_list(tarn__trace_frames *frames,
+                             tarn__trace_pickle_value list) {
+  tarn__trace_pickle_value dict;
   void *number = NULL;
   tarn_status status = tarn__record_enter(frames->pickle, list, TARN__LIST);
   frames->numbers.count = 0;
-  tarn__walk walk = tarn__pickle_walk(frames->pickle, list);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(frames->pickle, list);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
     status =
         tarn__array_grow(frames->pickle->budget, &frames->numbers, 1, &number);
@@ -172,8 +180,9 @@ static tarn_status read_list(tarn__frames *frames, tarn__value list) {
   return status;
 }
 
-static tarn_status read_stack(tarn__frames *frames, tarn__value list,
-                              tarn__dressed *out_dressed) {
+static tarn_status read_stack(tarn__trace_frames *frames,
+                              tarn__trace_pickle_value list,
+                              tarn__trace_frames_text *out_dressed) {
   void *fresh = NULL;
   tarn_status status = read_list(frames, list);
   if (status == TARN_OK) status = take_tag(frames, &out_dressed->tag);
@@ -185,18 +194,19 @@ static tarn_status read_stack(tarn__frames *frames, tarn__value list,
     status =
         tarn__array_grow(frames->pickle->budget, &frames->lists, 1, &fresh);
   }
-  if (status == TARN_OK) *(tarn__dressed *)fresh = *out_dressed;
+  if (status == TARN_OK) *(tarn__trace_frames_text *)fresh = *out_dressed;
   return status;
 }
 
-tarn_status tarn__frames_stack(tarn__frames *frames, tarn__value list,
-                               tarn__dressed *out_dressed) {
-  *out_dressed = (tarn__dressed){.stack = TARN_TRACE_NO_STACK};
+tarn_status tarn__frames_stack(tarn__trace_frames *frames,
+                               tarn__trace_pickle_value list,
+                               tarn__trace_frames_text *out_dressed) {
+  *out_dressed = (tarn__trace_frames_text){.stack = TARN_TRACE_NO_STACK};
   if (list.type == TARN__ABSENT) return TARN_OK;
-  tarn__box *box = tarn__pickle_box(frames->pickle, list);
+  tarn__trace_pickle_box *box = tarn__pickle_box(frames->pickle, list);
   if (box->count == 0) return TARN_OK;
   if (box->mark >= SEEN) {
-    const tarn__dressed *lists = frames->lists.items;
+    const tarn__trace_frames_text *lists = frames->lists.items;
     *out_dressed = lists[box->mark - SEEN];
     return TARN_OK;
   }

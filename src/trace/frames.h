@@ -18,31 +18,32 @@
 #define TARN__FRAMES_TAG "tag"
 
 // What a list of frames comes to.
-typedef struct tarn__dressed {
+typedef struct tarn__trace_frames_text {
   uint32_t stack;  // number, or TARN_TRACE_NO_STACK
   uint32_t tag;    // number, or TARN_TRACE_NO_TAG
-} tarn__dressed;
+} tarn__trace_frames_text;
 
-typedef struct tarn__frames {
-  const tarn__pickle *pickle;
-  tarn__history *history;
+typedef struct tarn__trace_frames {
+  const tarn__trace_pickle *pickle;
+  tarn__trace_history *history;
   tarn__intern places;  // strings of one uint32_t: the byte of a text
   tarn__array texts;    // uint32_t: number of the text at that place
   tarn__array tags;     // uint32_t: by text, its tag; NO_TAG: none made yet
   tarn__array numbers;  // uint32_t: frames of the list in hand
-  tarn__array lists;    // tarn__dressed: what each list came to
-} tarn__frames;
+  tarn__array lists;    // tarn__trace_frames_text: what each list came to
+} tarn__trace_frames;
 
-void tarn__frames_init(tarn__frames *frames, const tarn__pickle *pickle,
-                       tarn__history *history);
-void tarn__frames_deinit(tarn__frames *frames);
+void tarn__frames_init(tarn__trace_frames *frames,
+                       const tarn__trace_pickle *pickle,
+                       tarn__trace_history *history);
+void tarn__frames_deinit(tarn__trace_frames *frames);
 
 // The stack and tag of |list|: a list of dicts {filename, line, name}, or
 // absent.
 //
 // TARN_E_CORRUPT  it is not that.
-TARN_MUST_CHECK tarn_status tarn__frames_stack(tarn__frames *frames,
-                                               tarn__value list,
-                                               tarn__dressed *out_dressed);
+TARN_MUST_CHECK tarn_status
+tarn__frames_stack(tarn__trace_frames *frames, tarn__trace_pickle_value list,
+                   tarn__trace_frames_text *out_dressed);
 
 #endif  // TARN_TRACE_FRAMES_H_

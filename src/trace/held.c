@@ -27,7 +27,7 @@ typedef struct maker {
   place *order;  // living blocks
   size_t count;
   place *own;  // the trace's segments
-  tarn__held held;
+  tarn__trace_held held;
 } maker;
 
 // --- sorting ---------------------------------------------------------------
@@ -113,7 +113,7 @@ static void put_alone(maker *m, place *block, uint64_t *end) {
   uint64_t gap = m->trace->segment_count == 0 ? JOINED : UNIT;
   uint64_t bytes = rounded(block->address, size_of(m, block));
   uint64_t stream = m->trace->blocks[block->index].stream;
-  tarn__held_segment *last = NULL;
+  tarn__trace_held_segment *last = NULL;
   assert(m->held.segments != NULL);
   if (m->held.segment_count > m->trace->segment_count) {
     last = m->held.segments + m->held.segment_count - 1;
@@ -153,7 +153,7 @@ static void find_owners(maker *m) {
 // --- blocks by owner -------------------------------------------------------
 
 static void group(maker *m) {
-  tarn__held_segment *segments = m->held.segments;
+  tarn__trace_held_segment *segments = m->held.segments;
   size_t first = 0;
   for (size_t i = 0; i < m->count; i++)
     segments[m->order[i].owner].count++;
@@ -163,7 +163,7 @@ static void group(maker *m) {
     segments[i].count = 0;
   }
   for (size_t i = 0; i < m->count; i++) {
-    tarn__held_segment *in = &segments[m->order[i].owner];
+    tarn__trace_held_segment *in = &segments[m->order[i].owner];
     m->held.blocks[in->first + in->count++] = m->order[i].index;
   }
 }
@@ -197,7 +197,7 @@ static tarn_status make_room(maker *m) {
 }
 
 tarn_status tarn__held_make(const tarn_trace *trace, const uint64_t *addresses,
-                            tarn__held *out_held) {
+                            tarn__trace_held *out_held) {
   maker m = {.trace = trace, .addresses = addresses};
   tarn_status status = make_room(&m);
   if (status == TARN_OK) {
@@ -214,16 +214,17 @@ tarn_status tarn__held_make(const tarn_trace *trace, const uint64_t *addresses,
   return status;
 }
 
-void tarn__held_free(tarn__held *held) {
+void tarn__held_free(tarn__trace_held *held) {
   tarn__host_free_array(held->segments, held->segment_room,
                         sizeof *held->segments);
   tarn__host_free_array(held->blocks, held->block_count, sizeof *held->blocks);
-  *held = (tarn__held){0};
+  *held = (tarn__trace_held){0};
 }
 
-uint64_t tarn__held_bytes(const tarn__held *held, const tarn_trace *trace,
+uint64_t tarn__held_bytes(const tarn__trace_held *held, const tarn_trace *trace,
                           const uint64_t *addresses,
-                          const tarn__held_segment *segment, size_t index) {
+                          const tarn__trace_held_segment *segment,
+                          size_t index) {
   const uint32_t *blocks = held->blocks + segment->first;
   uint64_t address = addresses[blocks[index]];
   uint64_t end = index + 1 < segment->count

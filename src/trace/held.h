@@ -7,20 +7,21 @@
 
 // A segment of the trace, or one that was made up, with those blocks of the
 // trace that live in it at the end: blocks[first .. first + count) of the
-// tarn__held, by address, none of which overlap.
-typedef struct tarn__held_segment {
+// tarn__trace_held, by address, none of which overlap.
+typedef struct tarn__trace_held_segment {
   tarn_trace_segment shown;
   size_t first;
   size_t count;
-} tarn__held_segment;
+} tarn__trace_held_segment;
 
-typedef struct tarn__held {
-  tarn__held_segment *segments;  // the trace's own in their order, then others
+typedef struct tarn__trace_held {
+  tarn__trace_held_segment
+      *segments;  // the trace's own in their order, then others
   size_t segment_count;
   size_t segment_room;
   uint32_t *blocks;  // indices into the trace's
   size_t block_count;
-} tarn__held;
+} tarn__trace_held;
 
 // Puts each block of |trace| that never died, and stands at |addresses|, into
 // the segment that has it whole, where no other block is in its way. Blocks
@@ -32,13 +33,14 @@ typedef struct tarn__held {
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status tarn__held_make(const tarn_trace *trace,
                                             const uint64_t *addresses,
-                                            tarn__held *out_held);
-void tarn__held_free(tarn__held *held);
+                                            tarn__trace_held *out_held);
+void tarn__held_free(tarn__trace_held *held);
 
 // The bytes that block |index| of |segment| takes there: its size, rounded up
 // to 512 as PyTorch does it where there is room for that.
-uint64_t tarn__held_bytes(const tarn__held *held, const tarn_trace *trace,
+uint64_t tarn__held_bytes(const tarn__trace_held *held, const tarn_trace *trace,
                           const uint64_t *addresses,
-                          const tarn__held_segment *segment, size_t index);
+                          const tarn__trace_held_segment *segment,
+                          size_t index);
 
 #endif  // TARN_TRACE_HELD_H_

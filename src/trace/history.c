@@ -38,22 +38,23 @@ typedef struct place {
   bool met;  // by a held block
 } place;
 
-void tarn__history_init(tarn__history *history, tarn__budget *budget,
+void tarn__history_init(tarn__trace_history *history, tarn__budget *budget,
                         const char *name) {
-  *history = (tarn__history){.budget = budget,
-                             .name = name,
-                             .unit = "byte",
-                             .seed = tarn__hash_seed(),
-                             .events = TARN__ARRAY_OF(tarn_trace_event),
-                             .blocks = TARN__ARRAY_OF(tarn_trace_block),
-                             .segments = TARN__ARRAY_OF(tarn_trace_segment),
-                             .places = TARN__ARRAY_OF(place),
-                             .live_peak_event = TARN_TRACE_BASELINE};
+  *history =
+      (tarn__trace_history){.budget = budget,
+                            .name = name,
+                            .unit = "byte",
+                            .seed = tarn__hash_seed(),
+                            .events = TARN__ARRAY_OF(tarn_trace_event),
+                            .blocks = TARN__ARRAY_OF(tarn_trace_block),
+                            .segments = TARN__ARRAY_OF(tarn_trace_segment),
+                            .places = TARN__ARRAY_OF(place),
+                            .live_peak_event = TARN_TRACE_BASELINE};
   tarn__intern_init(&history->tags);
   tarn__stacks_init(&history->stacks, budget);
 }
 
-void tarn__history_deinit(tarn__history *history) {
+void tarn__history_deinit(tarn__trace_history *history) {
   tarn__stacks_deinit(&history->stacks);
   tarn__intern_deinit(&history->tags, history->budget);
   tarn__array_free(history->budget, &history->places);
@@ -63,7 +64,8 @@ void tarn__history_deinit(tarn__history *history) {
 }
 
 __attribute__((format(printf, 3, 4), cold)) static tarn_status corrupt(
-    const tarn__history *history, uint64_t address, const char *format, ...) {
+    const tarn__trace_history *history, uint64_t address, const char *format,
+    ...) {
   char text[160];
   va_list args;
   va_start(args, format);
@@ -74,7 +76,7 @@ __attribute__((format(printf, 3, 4), cold)) static tarn_status corrupt(
                     (unsigned long long)address);
 }
 
-static tarn_trace_block *block_at(const tarn__history *history,
+static tarn_trace_block *block_at(const tarn__trace_history *history,
                                   uint32_t block) {
   return (tarn_trace_block *)history->blocks.items + block;
 }
@@ -82,12 +84,13 @@ static tarn_trace_block *block_at(const tarn__history *history,
 // --- places ----------------------------------------------------------------
 
 // One round is enough: nobody who writes a file knows the seed.
-static size_t hash_address(const tarn__history *history, uint64_t address) {
+static size_t hash_address(const tarn__trace_history *history,
+                           uint64_t address) {
   return (size_t)tarn__hash_fold(history->seed ^ address, history->seed | 1);
 }
 
 // The slot of |address|, or the empty one where it would stand.
-static place *find_place(const tarn__history *history, uint64_t address) {
+static place *find_place(const tarn__trace_history *history, uint64_t address) {
   place *places = history->places.items;
   size_t mask = history->places.count - 1;
   assert(places != NULL);
@@ -97,7 +100,8 @@ static place *find_place(const tarn__history *history, uint64_t address) {
   return &places[at];
 }
 
-void tarn__history_expect(const tarn__history *history, uint64_t address) {
+void tarn__history_expect(const tarn__trace_history *history,
+                          uint64_t address) {
   const place *places = history->places.items;
   if (places == NULL) return;
   size_t mask = history->places.count - 1;
@@ -105,7 +109,7 @@ void tarn__history_expect(const tarn__history *history, uint64_t address) {
 }
 
 // Moves all places into an array of |count|.
-static tarn_status rehash(tarn__history *history, size_t count) {
+static tarn_status rehash(tarn__trace_history *history, size_t count) {
   void *unused = NULL;
   tarn__array old = history->places;
   tarn__array wider = TARN__ARRAY_OF(place);
@@ -124,7 +128,7 @@ static tarn_status rehash(tarn__history *history, size_t count) {
 
 // The place of |address|, where there is room for one more block. It holds
 // until the next call.
-static tarn_status open_place(tarn__history *history, uint64_t address,
+static tarn_status open_place(tarn__trace_history *history, uint64_t address,
                               place **out_place) {
   enum { LEAST_PLACES = 16 };
   size_t count = history->places.count;
@@ -140,7 +144,7 @@ static tarn_status open_place(tarn__history *history, uint64_t address,
 // --- sums ------------------------------------------------------------------
 
 // Adds the block's size to |*sum|.
-static tarn_status add_size(const tarn__history *history,
+static tarn_status add_size(const tarn__trace_history *history,
                             const tarn_trace_block *block, uint64_t *sum) {
   if (tarn_size_add(*sum, block->size, sum)) return TARN_OK;
   return corrupt(history, block->address,
@@ -149,7 +153,7 @@ static tarn_status add_size(const tarn__history *history,
                  (unsigned long long)block->size);
 }
 
-static tarn_status count_old(tarn__history *history,
+static tarn_status count_old(tarn__trace_history *history,
                              const tarn_trace_block *block) {
   tarn_status status = add_size(history, block, &history->live_peak_bytes);
   if (status != TARN_OK) return status;
@@ -158,7 +162,7 @@ static tarn_status count_old(tarn__history *history,
   return TARN_OK;
 }
 
-static tarn_status count_born(tarn__history *history,
+static tarn_status count_born(tarn__trace_history *history,
                               const tarn_trace_block *block) {
   tarn_status status = add_size(history, block, &history->live_bytes);
   if (status != TARN_OK) return status;
@@ -169,7 +173,7 @@ static tarn_status count_born(tarn__history *history,
   return TARN_OK;
 }
 
-static tarn_status count_ignored(tarn__history *history,
+static tarn_status count_ignored(tarn__trace_history *history,
                                  const tarn_trace_block *block) {
   history->ignored_count++;
   return add_size(history, block, &history->ignored_bytes);
@@ -177,7 +181,7 @@ static tarn_status count_ignored(tarn__history *history,
 
 // --- blocks and events -----------------------------------------------------
 
-static tarn_status append_block(tarn__history *history,
+static tarn_status append_block(tarn__trace_history *history,
                                 const tarn_trace_block *block,
                                 uint32_t *out_index) {
   void *fresh = NULL;
@@ -201,8 +205,8 @@ static tarn_status append_block(tarn__history *history,
   return TARN_OK;
 }
 
-static tarn_status check_extent(const tarn__history *history, uint64_t address,
-                                uint64_t size) {
+static tarn_status check_extent(const tarn__trace_history *history,
+                                uint64_t address, uint64_t size) {
   size_t end = 0;
   if (size == 0) return corrupt(history, address, "a block of 0 bytes");
   if (tarn_size_add(address, size, &end)) return TARN_OK;
@@ -212,7 +216,7 @@ static tarn_status check_extent(const tarn__history *history, uint64_t address,
 }
 
 // Appends |block| and makes it the newest at its address, which is |at|.
-static tarn_status settle_block(tarn__history *history, place *at,
+static tarn_status settle_block(tarn__trace_history *history, place *at,
                                 const tarn_trace_block *block,
                                 uint32_t *out_index) {
   tarn_status status = append_block(history, block, out_index);
@@ -227,7 +231,7 @@ static tarn_status settle_block(tarn__history *history, place *at,
 
 // Room for one more event, before its block is added: the one is not to be
 // there without the other.
-static tarn_status expect_event(tarn__history *history) {
+static tarn_status expect_event(tarn__trace_history *history) {
   if (history->events.count >= TARN_TRACE_NO_BLOCK - 1) {
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^32 events",
                       history->name);
@@ -235,7 +239,7 @@ static tarn_status expect_event(tarn__history *history) {
   return tarn__array_reserve(history->budget, &history->events, 1);
 }
 
-static tarn_status append_event(tarn__history *history,
+static tarn_status append_event(tarn__trace_history *history,
                                 const tarn_trace_event *event) {
   void *fresh = NULL;
   tarn_status status = expect_event(history);
@@ -251,12 +255,12 @@ static tarn_status append_event(tarn__history *history,
 }
 
 // The newest event is the death of |block|.
-static void end_block(tarn__history *history, uint32_t block) {
+static void end_block(tarn__trace_history *history, uint32_t block) {
   block_at(history, block)->died = (uint32_t)history->events.count - 1;
   history->live_bytes -= block_at(history, block)->size;
 }
 
-static tarn_status find_born(tarn__history *history, place *at,
+static tarn_status find_born(tarn__trace_history *history, place *at,
                              const tarn_trace_event *event,
                              uint32_t *out_block) {
   if (at->lives) {
@@ -276,8 +280,8 @@ static tarn_status find_born(tarn__history *history, place *at,
 }
 
 // A free names the size that its alloc named.
-static tarn_status check_free(const tarn__history *history, const place *at,
-                              const tarn_trace_event *event) {
+static tarn_status check_free(const tarn__trace_history *history,
+                              const place *at, const tarn_trace_event *event) {
   uint64_t size = block_at(history, at->block - 1)->size;
   if (!at->lives) {
     return corrupt(history, event->address, "a free of a block freed before");
@@ -290,7 +294,7 @@ static tarn_status check_free(const tarn__history *history, const place *at,
 
 // The block that a free concerns: one that lives, or one of the baseline that
 // shows itself by this.
-static tarn_status find_freed(tarn__history *history, place *at,
+static tarn_status find_freed(tarn__trace_history *history, place *at,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
   if (at->block != 0) {
@@ -307,7 +311,7 @@ static tarn_status find_freed(tarn__history *history, place *at,
   return settle_block(history, at, &block, out_block);
 }
 
-static tarn_status find_block(tarn__history *history, place *at,
+static tarn_status find_block(tarn__trace_history *history, place *at,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
   tarn_status status = check_extent(history, event->address, event->size);
@@ -317,14 +321,14 @@ static tarn_status find_block(tarn__history *history, place *at,
              : find_freed(history, at, event, out_block);
 }
 
-static bool lacks_size(const tarn__history *history,
+static bool lacks_size(const tarn__trace_history *history,
                        const tarn_trace_event *event) {
   return history->frees_without_size && event->size == 0 &&
          event->kind != TARN_TRACE_ALLOC;
 }
 
 // Adds |event|, which concerns a block.
-static tarn_status add_to_block(tarn__history *history,
+static tarn_status add_to_block(tarn__trace_history *history,
                                 tarn_trace_event *event) {
   place *at = NULL;
   tarn_status status = open_place(history, event->address, &at);
@@ -345,7 +349,7 @@ static tarn_status add_to_block(tarn__history *history,
   return status;
 }
 
-tarn_status tarn__history_event(tarn__history *history,
+tarn_status tarn__history_event(tarn__trace_history *history,
                                 const tarn_trace_event *event) {
   tarn_trace_event found = *event;
   tarn_status status = expect_event(history);
@@ -361,7 +365,7 @@ tarn_status tarn__history_event(tarn__history *history,
 // --- blocks without an event of their own ----------------------------------
 
 // Adds |block| to the baseline, where nothing stood: |at|.
-static tarn_status settle_old(tarn__history *history, place *at,
+static tarn_status settle_old(tarn__trace_history *history, place *at,
                               const tarn_trace_block *block) {
   uint32_t unused = 0;
   tarn_trace_block old = *block;
@@ -370,7 +374,7 @@ static tarn_status settle_old(tarn__history *history, place *at,
   return settle_block(history, at, &old, &unused);
 }
 
-tarn_status tarn__history_old(tarn__history *history,
+tarn_status tarn__history_old(tarn__trace_history *history,
                               const tarn_trace_block *block) {
   place *at = NULL;
   tarn_status status = check_extent(history, block->address, block->size);
@@ -382,7 +386,7 @@ tarn_status tarn__history_old(tarn__history *history,
   return settle_old(history, at, block);
 }
 
-tarn_status tarn__history_held(tarn__history *history,
+tarn_status tarn__history_held(tarn__trace_history *history,
                                const tarn_trace_block *block) {
   place *at = NULL;
   tarn_status status = check_extent(history, block->address, block->size);
@@ -400,7 +404,7 @@ tarn_status tarn__history_held(tarn__history *history,
   return status;
 }
 
-tarn_status tarn__history_segment(tarn__history *history,
+tarn_status tarn__history_segment(tarn__trace_history *history,
                                   const tarn_trace_segment *segment) {
   void *fresh = NULL;
   tarn_status status =
@@ -409,9 +413,9 @@ tarn_status tarn__history_segment(tarn__history *history,
   return status;
 }
 
-tarn_status tarn__history_tag(tarn__history *history, const char *name,
+tarn_status tarn__history_tag(tarn__trace_history *history, const char *name,
                               size_t size, uint32_t *out_tag) {
-  tarn__stacks *stacks = &history->stacks;
+  tarn__trace_stacks *stacks = &history->stacks;
   *out_tag = TARN_TRACE_NO_TAG;
   if (history->tags.spans.count == 0) {
     tarn_status status =
@@ -424,7 +428,7 @@ tarn_status tarn__history_tag(tarn__history *history, const char *name,
                           stacks->scratch.items, size + 1, out_tag);
 }
 
-tarn_status tarn__history_birth(tarn__history *history, uint64_t size,
+tarn_status tarn__history_birth(tarn__trace_history *history, uint64_t size,
                                 uint32_t stack, uint32_t *out_block) {
   tarn_trace_event event = {
       .kind = TARN_TRACE_ALLOC, .size = size, .stack = stack};
@@ -438,7 +442,7 @@ tarn_status tarn__history_birth(tarn__history *history, uint64_t size,
   return append_event(history, &event);
 }
 
-tarn_status tarn__history_death(tarn__history *history, uint32_t block) {
+tarn_status tarn__history_death(tarn__trace_history *history, uint32_t block) {
   tarn_trace_event event = {.kind = TARN_TRACE_FREE,
                             .block = block,
                             .size = block_at(history, block)->size,

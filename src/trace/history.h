@@ -11,13 +11,13 @@
 #include "tarn/trace.h"
 #include "trace/stacks.h"
 
-typedef struct tarn__history {
+typedef struct tarn__trace_history {
   tarn__budget *budget;
   const char *name;  // of the trace, and in errors
   const char *unit;  // of |byte|: "byte" unless a reader says "line" or so
   size_t byte;       // in errors: where the record stands that is being added
   uint64_t seed;
-  tarn__stacks stacks;
+  tarn__trace_stacks stacks;
   tarn__array events;    // tarn_trace_event
   tarn__array blocks;    // tarn_trace_block, in order of discovery
   tarn__array segments;  // tarn_trace_segment
@@ -40,12 +40,12 @@ typedef struct tarn__history {
   // FREE_REQUESTED of size 0 get that of the block that lives there, and are
   // passed over, and counted, where none does.
   bool frees_without_size;
-} tarn__history;
+} tarn__trace_history;
 
 // Call deinit also when something failed, and after finish.
-void tarn__history_init(tarn__history *history, tarn__budget *budget,
+void tarn__history_init(tarn__trace_history *history, tarn__budget *budget,
                         const char *name);
-void tarn__history_deinit(tarn__history *history);
+void tarn__history_deinit(tarn__trace_history *history);
 
 // --- by address: for readers -----------------------------------------------
 
@@ -57,17 +57,17 @@ void tarn__history_deinit(tarn__history *history);
 // TARN_E_CORRUPT  two lives at one address, a death of what is dead or of
 //                 another size, a block of 0 bytes or beyond the end of the
 //                 address space, or more than 2^64 bytes alive at once.
-TARN_MUST_CHECK tarn_status tarn__history_event(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_event(tarn__trace_history *history,
                                                 const tarn_trace_event *event);
 
 // Says that an event at |address| is likely to come soon: its place is fetched
 // from memory meanwhile, which else takes most of an event's time.
-void tarn__history_expect(const tarn__history *history, uint64_t address);
+void tarn__history_expect(const tarn__trace_history *history, uint64_t address);
 
 // Adds a block of the baseline. Call it before all events.
 //
 // TARN_E_CORRUPT  the second at one address, or as above.
-TARN_MUST_CHECK tarn_status tarn__history_old(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_old(tarn__trace_history *history,
                                               const tarn_trace_block *block);
 
 // Adds a block that the allocator held after the last event. One at an address
@@ -76,23 +76,23 @@ TARN_MUST_CHECK tarn_status tarn__history_old(tarn__history *history,
 // trace, and is only counted as ignored. Call it after all events.
 //
 // TARN_E_CORRUPT  the second at one address, or as above.
-TARN_MUST_CHECK tarn_status tarn__history_held(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_held(tarn__trace_history *history,
                                                const tarn_trace_block *block);
 
 TARN_MUST_CHECK tarn_status tarn__history_segment(
-    tarn__history *history, const tarn_trace_segment *segment);
+    tarn__trace_history *history, const tarn_trace_segment *segment);
 
 // The number of the tag of |size| bytes, none of them zero; 0 for none.
-TARN_MUST_CHECK tarn_status tarn__history_tag(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_tag(tarn__trace_history *history,
                                               const char *name, size_t size,
                                               uint32_t *out_tag);
 
 // --- by block: for makers --------------------------------------------------
 
-TARN_MUST_CHECK tarn_status tarn__history_birth(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_birth(tarn__trace_history *history,
                                                 uint64_t size, uint32_t stack,
                                                 uint32_t *out_block);
-TARN_MUST_CHECK tarn_status tarn__history_death(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_death(tarn__trace_history *history,
                                                 uint32_t block);
 
 // --- the end ---------------------------------------------------------------
@@ -101,7 +101,7 @@ TARN_MUST_CHECK tarn_status tarn__history_death(tarn__history *history,
 // deinit. |format| is a literal.
 //
 // TARN_E_NOMEM  the budget or the host allocator refused.
-TARN_MUST_CHECK tarn_status tarn__history_finish(tarn__history *history,
+TARN_MUST_CHECK tarn_status tarn__history_finish(tarn__trace_history *history,
                                                  const char *format,
                                                  tarn_trace **out_trace);
 

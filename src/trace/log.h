@@ -53,7 +53,7 @@ enum { TARN__LOG_VERSION = 1, TARN__LOG_PAGE = 4096 };
 #define TARN__LOG_MAGIC "\211TARN\r\n\032"         // 8 bytes
 #define TARN__LOG_PAGE_MAGIC UINT32_C(0x31475054)  // "TPG1"
 
-typedef struct tarn__log_header {
+typedef struct tarn__trace_log_header {
   char magic[8];
   uint32_t version;
   uint32_t page_bytes;
@@ -67,7 +67,7 @@ typedef struct tarn__log_header {
   uint64_t unknown_count;
   uint64_t ignored_count;
   uint64_t ignored_bytes;
-} tarn__log_header;
+} tarn__trace_log_header;
 
 enum {
   // Addresses of blocks are only numbers that tell blocks apart, since the true
@@ -76,7 +76,7 @@ enum {
   TARN__LOG_CUT = 2,  // the trace is a copy of one that was unfinished
 };
 
-typedef struct tarn__log_page {
+typedef struct tarn__trace_log_page {
   _Atomic uint32_t magic;
   uint32_t thread;        // of the events in it, up to a LOG_THREAD
   _Atomic uint32_t used;  // bytes of |records| that are whole
@@ -85,12 +85,12 @@ typedef struct tarn__log_page {
   uint64_t time_us;
   uint64_t address;
   unsigned char records[TARN__LOG_PAGE - 40];
-} tarn__log_page;
+} tarn__trace_log_page;
 
-_Static_assert(sizeof(tarn__log_page) == TARN__LOG_PAGE, "a page");
-_Static_assert(sizeof(tarn__log_header) <= TARN__LOG_PAGE, "within one");
+_Static_assert(sizeof(tarn__trace_log_page) == TARN__LOG_PAGE, "a page");
+_Static_assert(sizeof(tarn__trace_log_header) <= TARN__LOG_PAGE, "within one");
 
-typedef enum tarn__log_kind {
+typedef enum tarn__trace_log_kind {
   // 1 to 9: events, as in tarn_trace_kind.
   TARN__LOG_ALLOC = 1,
   TARN__LOG_FREE = 2,
@@ -102,7 +102,7 @@ typedef enum tarn__log_kind {
   TARN__LOG_OLD = 12,      // a block that lived before the first event
   TARN__LOG_SEGMENT = 13,  // what the allocator held of the device at the end
   TARN__LOG_DEFINE = 14,   // a definition
-} tarn__log_kind;
+} tarn__trace_log_kind;
 
 enum {
   TARN__LOG_KIND_MASK = 0x0f,
@@ -115,7 +115,7 @@ enum {
 // The second byte of a definition, and the numbers behind it. Each begins with
 // the number that it defines, of a sequence of its own per kind (stacks: one
 // for both); the first of several definitions of a number holds.
-typedef enum tarn__log_definition {
+typedef enum tarn__trace_log_definition {
   TARN__LOG_TEXT = 1,       // number, length, bytes (none of them zero)
   TARN__LOG_FRAME = 2,      // number, file TEXT, function TEXT, line
   TARN__LOG_STACK = 3,      // number, count, FRAMEs, innermost first
@@ -136,7 +136,7 @@ typedef enum tarn__log_definition {
   // The number of the thread of all events behind it in the page. For writers
   // that have one page for all threads.
   TARN__LOG_THREAD = 8,
-} tarn__log_definition;
+} tarn__trace_log_definition;
 
 enum {
   TARN__LOG_MOST_TEXT = 2048,  // bytes; writers cut what is longer
@@ -162,8 +162,8 @@ static inline uint64_t tarn__log_zigzag(uint64_t now, uint64_t before) {
 
 // An event as it is written; 0 in |stack| means none, so that numbers of stacks
 // and tags begin at 1 here.
-typedef struct tarn__log_event {
-  tarn__log_kind kind;
+typedef struct tarn__trace_log_event {
+  tarn__trace_log_kind kind;
   uint64_t number;
   uint64_t time_us;
   uint64_t address;
@@ -172,25 +172,25 @@ typedef struct tarn__log_event {
   uint64_t tag;
   uint64_t stream;
   uint64_t device;
-} tarn__log_event;
+} tarn__trace_log_event;
 
 // Where a writer stands in its page: what the next event differs from.
-typedef struct tarn__log_writer {
-  tarn__log_page *page;
+typedef struct tarn__trace_log_writer {
+  tarn__trace_log_page *page;
   uint32_t used;
   uint64_t number;
   uint64_t time_us;
   uint64_t address;
-} tarn__log_writer;
+} tarn__trace_log_writer;
 
 // Begins |page|, of zero bytes, at the event that will be written first.
-static inline void tarn__log_begin(tarn__log_writer *writer,
-                                   tarn__log_page *page, uint32_t thread,
-                                   const tarn__log_event *first) {
-  *writer = (tarn__log_writer){.page = page,
-                               .number = first->number,
-                               .time_us = first->time_us,
-                               .address = first->address};
+static inline void tarn__log_begin(tarn__trace_log_writer *writer,
+                                   tarn__trace_log_page *page, uint32_t thread,
+                                   const tarn__trace_log_event *first) {
+  *writer = (tarn__trace_log_writer){.page = page,
+                                     .number = first->number,
+                                     .time_us = first->time_us,
+                                     .address = first->address};
   page->thread = thread;
   page->number = first->number;
   page->time_us = first->time_us;
@@ -199,26 +199,26 @@ static inline void tarn__log_begin(tarn__log_writer *writer,
                         memory_order_release);
 }
 
-static inline size_t tarn__log_room(const tarn__log_writer *writer) {
+static inline size_t tarn__log_room(const tarn__trace_log_writer *writer) {
   return sizeof writer->page->records - writer->used;
 }
 
 // Publishes what was written up to |end| behind the records that are whole.
-static inline void tarn__log_publish(tarn__log_writer *writer,
+static inline void tarn__log_publish(tarn__trace_log_writer *writer,
                                      const unsigned char *end) {
   writer->used = (uint32_t)(end - writer->page->records);
   atomic_store_explicit(&writer->page->used, writer->used,
                         memory_order_release);
 }
 
-static inline int tarn__log_has_size(tarn__log_kind kind) {
+static inline int tarn__log_has_size(tarn__trace_log_kind kind) {
   return kind != TARN__LOG_FREE && kind != 3;  // nor FREE_REQUESTED
 }
 
 // Writes |event|; there is room for TARN__LOG_MOST_EVENT bytes. Its number is
 // not below that of the page's event before.
-static inline void tarn__log_put_event(tarn__log_writer *writer,
-                                       const tarn__log_event *event) {
+static inline void tarn__log_put_event(tarn__trace_log_writer *writer,
+                                       const tarn__trace_log_event *event) {
   unsigned char *begin = writer->page->records + writer->used;
   unsigned char *at = begin + 1;
   unsigned flags = (unsigned)event->kind;

@@ -13,25 +13,27 @@
 #include "base/status.h"
 #include "trace/log_entry.h"
 
-void tarn__log_names_init(tarn__log_names *names, const tarn__input *input,
-                          tarn__history *history) {
-  *names = (tarn__log_names){.input = input, .history = history};
+void tarn__log_names_init(tarn__trace_log_names *names,
+                          const tarn__trace_input *input,
+                          tarn__trace_history *history) {
+  *names = (tarn__trace_log_names){.input = input, .history = history};
   for (size_t i = 0; i < TARN__LOG_TABLES; i++)
-    names->tables[i] = TARN__ARRAY_OF(tarn__log_entry);
+    names->tables[i] = TARN__ARRAY_OF(tarn__trace_log_entry);
 }
 
-void tarn__log_names_deinit(tarn__log_names *names) {
+void tarn__log_names_deinit(tarn__trace_log_names *names) {
   for (size_t i = 0; i < TARN__LOG_TABLES; i++)
     tarn__array_free(names->input->budget, &names->tables[i]);
 }
 
 // --- tables ----------------------------------------------------------------
 
-static bool is_before(const tarn__log_entry *a, const tarn__log_entry *b) {
+static bool is_before(const tarn__trace_log_entry *a,
+                      const tarn__trace_log_entry *b) {
   return a->number != b->number ? a->number < b->number : a->at < b->at;
 }
 
-static bool is_sorted(const tarn__log_entry *entries, size_t count) {
+static bool is_sorted(const tarn__trace_log_entry *entries, size_t count) {
   for (size_t i = 1; i < count; i++) {
     if (!is_before(&entries[i - 1], &entries[i])) return false;
   }
@@ -39,8 +41,8 @@ static bool is_sorted(const tarn__log_entry *entries, size_t count) {
 }
 
 // Lets the entry at |at| of a heap with the last on top sink to its place.
-static void sink(tarn__log_entry *entries, size_t count, size_t at) {
-  tarn__log_entry moved = entries[at];
+static void sink(tarn__trace_log_entry *entries, size_t count, size_t at) {
+  tarn__trace_log_entry moved = entries[at];
   for (;;) {
     size_t child = 2 * at + 1;
     if (child >= count) break;
@@ -54,12 +56,12 @@ static void sink(tarn__log_entry *entries, size_t count, size_t at) {
   entries[at] = moved;
 }
 
-void tarn__log_entries_sort(tarn__log_entry *entries, size_t count) {
+void tarn__log_entries_sort(tarn__trace_log_entry *entries, size_t count) {
   if (is_sorted(entries, count)) return;
   for (size_t i = count / 2; i > 0; i--)
     sink(entries, count, i - 1);
   for (size_t end = count - 1; end > 0; end--) {
-    tarn__log_entry last = entries[0];
+    tarn__trace_log_entry last = entries[0];
     entries[0] = entries[end];
     entries[end] = last;
     sink(entries, end, 0);
@@ -67,7 +69,7 @@ void tarn__log_entries_sort(tarn__log_entry *entries, size_t count) {
 }
 
 static void sort_table(tarn__array *table) {
-  tarn__log_entry *entries = table->items;
+  tarn__trace_log_entry *entries = table->items;
   size_t kept = 0;
   if (table->count == 0) return;
   tarn__log_entries_sort(entries, table->count);
@@ -78,9 +80,9 @@ static void sort_table(tarn__array *table) {
   tarn__array_drop(table, table->count - kept);
 }
 
-tarn__log_entry *tarn__log_entry_find(const tarn__array *table,
-                                      uint64_t number) {
-  tarn__log_entry *entries = table->items;
+tarn__trace_log_entry *tarn__log_entry_find(const tarn__array *table,
+                                            uint64_t number) {
+  tarn__trace_log_entry *entries = table->items;
   size_t low = 0;
   size_t high = table->count;
   if (high == 0 || number < entries[0].number) return NULL;
@@ -98,28 +100,28 @@ tarn__log_entry *tarn__log_entry_find(const tarn__array *table,
 
 // --- noting ----------------------------------------------------------------
 
-static tarn_status add(tarn__log_names *names, int table,
-                       tarn__log_entry entry) {
+static tarn_status add(tarn__trace_log_names *names, int table,
+                       tarn__trace_log_entry entry) {
   void *fresh = NULL;
   tarn_status status =
       tarn__array_grow(names->input->budget, &names->tables[table], 1, &fresh);
-  if (status == TARN_OK) *(tarn__log_entry *)fresh = entry;
+  if (status == TARN_OK) *(tarn__trace_log_entry *)fresh = entry;
   return status;
 }
 
-static tarn_status note_text(tarn__log_names *names,
-                             const tarn__log_record *record) {
-  tarn__log_bytes bytes = {.at = record->body, .end = record->end};
+static tarn_status note_text(tarn__trace_log_names *names,
+                             const tarn__trace_log_record *record) {
+  tarn__trace_log_bytes bytes = {.at = record->body, .end = record->end};
   size_t size = (size_t)tarn__log_take(&bytes);
   return add(
       names, TARN__LOG_TEXTS,
-      (tarn__log_entry){
+      (tarn__trace_log_entry){
           .number = record->number, .at = bytes.at, .extra = (uint32_t)size});
 }
 
-tarn_status tarn__log_names_note(tarn__log_names *names,
-                                 const tarn__log_record *record) {
-  tarn__log_entry entry = {.number = record->number, .at = record->body};
+tarn_status tarn__log_names_note(tarn__trace_log_names *names,
+                                 const tarn__trace_log_record *record) {
+  tarn__trace_log_entry entry = {.number = record->number, .at = record->body};
   switch (record->definition) {
     case TARN__LOG_TEXT:
       return note_text(names, record);
@@ -139,19 +141,19 @@ tarn_status tarn__log_names_note(tarn__log_names *names,
   }
 }
 
-void tarn__log_names_moment(tarn__log_names *names, uint64_t number) {
+void tarn__log_names_moment(tarn__trace_log_names *names, uint64_t number) {
   const tarn__array *table = &names->tables[TARN__LOG_STACKS];
-  tarn__log_entry *stacks = table->items;
+  tarn__trace_log_entry *stacks = table->items;
   for (; names->pending < table->count; names->pending++)
     stacks[names->pending].moment = number;
 }
 
 // --- making known ----------------------------------------------------------
 
-tarn_status tarn__log_names_text(tarn__log_names *names, uint64_t number,
+tarn_status tarn__log_names_text(tarn__trace_log_names *names, uint64_t number,
                                  uint32_t *out_text) {
-  tarn__stacks *stacks = &names->history->stacks;
-  tarn__log_entry *text =
+  tarn__trace_stacks *stacks = &names->history->stacks;
+  tarn__trace_log_entry *text =
       tarn__log_entry_find(&names->tables[TARN__LOG_TEXTS], number);
   if (text == NULL) return tarn__stacks_text(stacks, "", 0, out_text);
   if (text->moment != 0) {
@@ -164,9 +166,9 @@ tarn_status tarn__log_names_text(tarn__log_names *names, uint64_t number,
   return status;
 }
 
-tarn_status tarn__log_names_tag(tarn__log_names *names, uint64_t number,
+tarn_status tarn__log_names_tag(tarn__trace_log_names *names, uint64_t number,
                                 uint32_t *out_tag) {
-  tarn__log_entry *text =
+  tarn__trace_log_entry *text =
       tarn__log_entry_find(&names->tables[TARN__LOG_TEXTS], number);
   *out_tag = TARN_TRACE_NO_TAG;
   if (text == NULL) return TARN_OK;
@@ -178,9 +180,9 @@ tarn_status tarn__log_names_tag(tarn__log_names *names, uint64_t number,
   return status;
 }
 
-static tarn_status settle_tags(tarn__log_names *names) {
+static tarn_status settle_tags(tarn__trace_log_names *names) {
   const tarn__array *table = &names->tables[TARN__LOG_TAGS];
-  const tarn__log_entry *tags = table->items;
+  const tarn__trace_log_entry *tags = table->items;
   uint32_t unused = 0;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < table->count; i++)
@@ -188,10 +190,10 @@ static tarn_status settle_tags(tarn__log_names *names) {
   return status;
 }
 
-static tarn_status settle_frame(tarn__log_names *names,
-                                tarn__log_entry *entry) {
-  tarn__frame frame = {0};
-  tarn__log_bytes bytes = tarn__log_entry_bytes(names, entry);
+static tarn_status settle_frame(tarn__trace_log_names *names,
+                                tarn__trace_log_entry *entry) {
+  tarn__trace_frame frame = {0};
+  tarn__trace_log_bytes bytes = tarn__log_entry_bytes(names, entry);
   uint64_t file = tarn__log_take(&bytes);
   uint64_t function = tarn__log_take(&bytes);
   frame.line = (uint32_t)tarn__log_take(&bytes);
@@ -203,9 +205,9 @@ static tarn_status settle_frame(tarn__log_names *names,
   return tarn__stacks_frame(&names->history->stacks, frame, &entry->value);
 }
 
-static tarn_status settle_frames(tarn__log_names *names) {
+static tarn_status settle_frames(tarn__trace_log_names *names) {
   tarn__array *table = &names->tables[TARN__LOG_FRAMES];
-  tarn__log_entry *frames = table->items;
+  tarn__trace_log_entry *frames = table->items;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < table->count; i++)
     status = settle_frame(names, &frames[i]);
@@ -214,9 +216,10 @@ static tarn_status settle_frames(tarn__log_names *names) {
 }
 
 // The frame of a number that nothing defines: one that says so little.
-static tarn_status unknown_frame(tarn__log_names *names, uint32_t *out_frame) {
-  tarn__frame frame = {0};
-  tarn__stacks *stacks = &names->history->stacks;
+static tarn_status unknown_frame(tarn__trace_log_names *names,
+                                 uint32_t *out_frame) {
+  tarn__trace_frame frame = {0};
+  tarn__trace_stacks *stacks = &names->history->stacks;
   *out_frame = 0;
   tarn_status status = tarn__stacks_text(stacks, "", 0, &frame.file);
   frame.function = frame.file;
@@ -224,14 +227,14 @@ static tarn_status unknown_frame(tarn__log_names *names, uint32_t *out_frame) {
   return tarn__stacks_frame(stacks, frame, out_frame);
 }
 
-static tarn_status settle_stack(tarn__log_names *names,
-                                tarn__log_entry *entry) {
+static tarn_status settle_stack(tarn__trace_log_names *names,
+                                tarn__trace_log_entry *entry) {
   uint32_t numbers[TARN__LOG_MOST_FRAMES] = {0};
   tarn_status status = TARN_OK;
-  tarn__log_bytes bytes = tarn__log_entry_bytes(names, entry);
+  tarn__trace_log_bytes bytes = tarn__log_entry_bytes(names, entry);
   size_t count = (size_t)tarn__log_take(&bytes);
   for (size_t i = 0; status == TARN_OK && i < count; i++) {
-    const tarn__log_entry *frame = tarn__log_entry_find(
+    const tarn__trace_log_entry *frame = tarn__log_entry_find(
         &names->tables[TARN__LOG_FRAMES], tarn__log_take(&bytes));
     if (frame == NULL) status = unknown_frame(names, &numbers[i]);
     if (frame != NULL) numbers[i] = frame->value;
@@ -241,9 +244,9 @@ static tarn_status settle_stack(tarn__log_names *names,
                             &entry->value);
 }
 
-static tarn_status settle_stacks(tarn__log_names *names) {
+static tarn_status settle_stacks(tarn__trace_log_names *names) {
   const tarn__array *table = &names->tables[TARN__LOG_STACKS];
-  tarn__log_entry *stacks = table->items;
+  tarn__trace_log_entry *stacks = table->items;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < table->count; i++) {
     if (stacks[i].extra == 0) status = settle_stack(names, &stacks[i]);
@@ -251,7 +254,7 @@ static tarn_status settle_stacks(tarn__log_names *names) {
   return status;
 }
 
-tarn_status tarn__log_names_settle(tarn__log_names *names) {
+tarn_status tarn__log_names_settle(tarn__trace_log_names *names) {
   sort_table(&names->tables[TARN__LOG_TEXTS]);
   sort_table(&names->tables[TARN__LOG_MODULES]);
   tarn_status status = settle_tags(names);
@@ -262,8 +265,9 @@ tarn_status tarn__log_names_settle(tarn__log_names *names) {
   return status;
 }
 
-uint32_t tarn__log_names_stack(const tarn__log_names *names, uint64_t number) {
-  const tarn__log_entry *stack =
+uint32_t tarn__log_names_stack(const tarn__trace_log_names *names,
+                               uint64_t number) {
+  const tarn__trace_log_entry *stack =
       tarn__log_entry_find(&names->tables[TARN__LOG_STACKS], number);
   return stack == NULL ? TARN_TRACE_NO_STACK : stack->value;
 }

@@ -15,19 +15,20 @@
 
 #include "base/status.h"
 
-void tarn__log_events_init(tarn__log_events *events, tarn__log_names *names) {
-  *events = (tarn__log_events){
+void tarn__log_events_init(tarn__trace_log_events *events,
+                           tarn__trace_log_names *names) {
+  *events = (tarn__trace_log_events){
       .input = names->input, .names = names, .history = names->history};
   tarn__ranges_init(&events->mapped, names->input->budget);
 }
 
-void tarn__log_events_deinit(tarn__log_events *events) {
+void tarn__log_events_deinit(tarn__trace_log_events *events) {
   tarn__ranges_deinit(&events->mapped);
 }
 
 // --- births and deaths -----------------------------------------------------
 
-static tarn_status put_death(tarn__log_events *events,
+static tarn_status put_death(tarn__trace_log_events *events,
                              const tarn_trace_event *event) {
   if (!tarn__ranges_is_empty(&events->mapped)) {
     tarn__ranges_remove(&events->mapped, event->address);
@@ -37,7 +38,7 @@ static tarn_status put_death(tarn__log_events *events,
 
 // Where the death of what lived at the address is missing, this is it. That of
 // nothing is no more than a question.
-static tarn_status end_former(tarn__log_events *events,
+static tarn_status end_former(tarn__trace_log_events *events,
                               const tarn_trace_event *birth) {
   size_t unknown_count = events->history->unknown_count;
   tarn_trace_event death = *birth;
@@ -50,7 +51,7 @@ static tarn_status end_former(tarn__log_events *events,
   return status;
 }
 
-static tarn_status put_birth(tarn__log_events *events,
+static tarn_status put_birth(tarn__trace_log_events *events,
                              const tarn_trace_event *event) {
   if (events->lenient) {
     tarn_status status = end_former(events, event);
@@ -62,18 +63,19 @@ static tarn_status put_birth(tarn__log_events *events,
 // --- mappings --------------------------------------------------------------
 
 // A birth of a range.
-static tarn_status put_range(tarn__log_events *events,
+static tarn_status put_range(tarn__trace_log_events *events,
                              const tarn_trace_event *event) {
   tarn_status status = put_birth(events, event);
   if (status != TARN_OK) return status;
-  tarn__range_of range = {.first = event->address,
-                          .last = event->address + (event->size - 1),
-                          .value = (uint32_t)events->history->blocks.count - 1};
+  tarn__trace_range_entry range = {
+      .first = event->address,
+      .last = event->address + (event->size - 1),
+      .value = (uint32_t)events->history->blocks.count - 1};
   return tarn__ranges_put(&events->mapped, range);
 }
 
 // What is left of |block| from |first| up to |end|.
-static tarn_status put_rest(tarn__log_events *events,
+static tarn_status put_rest(tarn__trace_log_events *events,
                             const tarn_trace_event *unmap,
                             const tarn_trace_block *block, uint64_t first,
                             uint64_t size) {
@@ -88,9 +90,9 @@ static tarn_status put_rest(tarn__log_events *events,
 }
 
 // Unmaps from |unmap|'s address up to |last| what is of |range|.
-static tarn_status cut_range(tarn__log_events *events,
+static tarn_status cut_range(tarn__trace_log_events *events,
                              const tarn_trace_event *unmap, uint64_t last,
-                             const tarn__range_of *range) {
+                             const tarn__trace_range_entry *range) {
   const tarn_trace_block *blocks = events->history->blocks.items;
   tarn_trace_block block = blocks[range->value];
   tarn_trace_event death = *unmap;
@@ -109,9 +111,9 @@ static tarn_status cut_range(tarn__log_events *events,
 }
 
 // Ends all that is mapped where |event| says; false in |*out_any|: nothing is.
-static tarn_status unmap(tarn__log_events *events,
+static tarn_status unmap(tarn__trace_log_events *events,
                          const tarn_trace_event *event, bool *out_any) {
-  tarn__range_of range;
+  tarn__trace_range_entry range;
   uint64_t last = event->address + (event->size - 1);
   tarn_status status = TARN_OK;
   *out_any = false;
@@ -123,8 +125,8 @@ static tarn_status unmap(tarn__log_events *events,
   return status;
 }
 
-static tarn_status check_range(const tarn__log_events *events,
-                               const tarn__log_record *record) {
+static tarn_status check_range(const tarn__trace_log_events *events,
+                               const tarn__trace_log_record *record) {
   size_t end = 0;
   if (record->event.size != 0 &&
       tarn_size_add(record->event.address, record->event.size, &end)) {
@@ -136,8 +138,8 @@ static tarn_status check_range(const tarn__log_events *events,
                            (unsigned long long)record->event.address);
 }
 
-static tarn_status add_mapping(tarn__log_events *events,
-                               const tarn__log_record *record,
+static tarn_status add_mapping(tarn__trace_log_events *events,
+                               const tarn__trace_log_record *record,
                                tarn_trace_event *event) {
   bool any = false;
   bool is_birth = record->event.kind == TARN__LOG_MAP;
@@ -152,7 +154,7 @@ static tarn_status add_mapping(tarn__log_events *events,
 
 // --- the rest --------------------------------------------------------------
 
-static tarn_status add_old(tarn__log_events *events,
+static tarn_status add_old(tarn__trace_log_events *events,
                            const tarn_trace_event *event) {
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
@@ -162,9 +164,9 @@ static tarn_status add_old(tarn__log_events *events,
   return tarn__history_old(events->history, &block);
 }
 
-static tarn_status add_segment(tarn__log_events *events,
-                               const tarn__log_record *record) {
-  const tarn__log_event *event = &record->event;
+static tarn_status add_segment(tarn__trace_log_events *events,
+                               const tarn__trace_log_record *record) {
+  const tarn__trace_log_event *event = &record->event;
   size_t end = 0;
   if (!tarn_size_add(event->address, event->size, &end)) {
     return tarn__log_corrupt(
@@ -177,8 +179,8 @@ static tarn_status add_segment(tarn__log_events *events,
   return tarn__history_segment(events->history, &segment);
 }
 
-static tarn_status add_event(tarn__log_events *events,
-                             const tarn__log_record *record,
+static tarn_status add_event(tarn__trace_log_events *events,
+                             const tarn__trace_log_record *record,
                              tarn_trace_event *event) {
   switch (record->event.kind) {
     case TARN__LOG_MAP:
@@ -197,9 +199,9 @@ static tarn_status add_event(tarn__log_events *events,
   return tarn__history_event(events->history, event);
 }
 
-tarn_status tarn__log_events_add(tarn__log_events *events,
-                                 const tarn__log_record *record) {
-  const tarn__log_event *from = &record->event;
+tarn_status tarn__log_events_add(tarn__trace_log_events *events,
+                                 const tarn__trace_log_record *record) {
+  const tarn__trace_log_event *from = &record->event;
   tarn_trace_event event = {.block = TARN_TRACE_NO_BLOCK,
                             .address = from->address,
                             .size = from->size,

@@ -10,8 +10,8 @@
 #include "base/status.h"
 
 typedef struct page {
-  tarn__log_cursor cursor;
-  tarn__log_record next;
+  tarn__trace_log_cursor cursor;
+  tarn__trace_log_record next;
 } page;
 
 typedef struct head {
@@ -19,19 +19,20 @@ typedef struct head {
   uint32_t page;
 } head;
 
-void tarn__log_merge_init(tarn__log_merge *merge, const tarn__input *input) {
-  *merge = (tarn__log_merge){.input = input,
-                             .pages = TARN__ARRAY_OF(page),
-                             .heap = TARN__ARRAY_OF(head)};
+void tarn__log_merge_init(tarn__trace_log_merge *merge,
+                          const tarn__trace_input *input) {
+  *merge = (tarn__trace_log_merge){.input = input,
+                                   .pages = TARN__ARRAY_OF(page),
+                                   .heap = TARN__ARRAY_OF(head)};
 }
 
-void tarn__log_merge_deinit(tarn__log_merge *merge) {
+void tarn__log_merge_deinit(tarn__trace_log_merge *merge) {
   tarn__array_free(merge->input->budget, &merge->heap);
   tarn__array_free(merge->input->budget, &merge->pages);
 }
 
 // Moves |of| to its next event. False: it has none left.
-static bool advance(const tarn__log_merge *merge, page *of) {
+static bool advance(const tarn__trace_log_merge *merge, page *of) {
   bool cut = false;
   while (of->cursor.at != of->cursor.end) {
     tarn_status status =
@@ -42,8 +43,8 @@ static bool advance(const tarn__log_merge *merge, page *of) {
   return false;
 }
 
-tarn_status tarn__log_merge_add(tarn__log_merge *merge,
-                                tarn__log_cursor cursor) {
+tarn_status tarn__log_merge_add(tarn__trace_log_merge *merge,
+                                tarn__trace_log_cursor cursor) {
   void *place = NULL;
   tarn__budget *budget = merge->input->budget;
   page added = {.cursor = cursor};
@@ -62,7 +63,7 @@ tarn_status tarn__log_merge_add(tarn__log_merge *merge,
 
 // --- the heap --------------------------------------------------------------
 
-static void sink(tarn__log_merge *merge, size_t at) {
+static void sink(tarn__trace_log_merge *merge, size_t at) {
   head *heap = merge->heap.items;
   size_t count = merge->heap.count;
   head moved = heap[at];
@@ -79,15 +80,15 @@ static void sink(tarn__log_merge *merge, size_t at) {
   heap[at] = moved;
 }
 
-void tarn__log_merge_begin(tarn__log_merge *merge) {
+void tarn__log_merge_begin(tarn__trace_log_merge *merge) {
   for (size_t i = merge->heap.count / 2; i > 0; i--)
     sink(merge, i - 1);
 }
 
 // --- events ----------------------------------------------------------------
 
-static tarn_status check_number(tarn__log_merge *merge,
-                                const tarn__log_record *record) {
+static tarn_status check_number(tarn__trace_log_merge *merge,
+                                const tarn__trace_log_record *record) {
   uint64_t number = record->event.number;
   if (merge->any && number == merge->number) {
     return tarn__log_corrupt(merge->input, record->begin,
@@ -100,8 +101,8 @@ static tarn_status check_number(tarn__log_merge *merge,
   return TARN_OK;
 }
 
-tarn_status tarn__log_merge_next(tarn__log_merge *merge,
-                                 tarn__log_record *out_record) {
+tarn_status tarn__log_merge_next(tarn__trace_log_merge *merge,
+                                 tarn__trace_log_record *out_record) {
   head *top = merge->heap.items;
   assert(top != NULL);
   page *of = (page *)merge->pages.items + top->page;

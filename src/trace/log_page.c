@@ -9,10 +9,11 @@
 
 #include "base/status.h"
 
-enum { PAGE_HEAD = offsetof(tarn__log_page, records) };
+enum { PAGE_HEAD = offsetof(tarn__trace_log_page, records) };
 
-tarn_status tarn__log_corrupt(const tarn__input *input, const unsigned char *at,
-                              const char *format, ...) {
+tarn_status tarn__log_corrupt(const tarn__trace_input *input,
+                              const unsigned char *at, const char *format,
+                              ...) {
   char text[160];
   va_list args;
   va_start(args, format);
@@ -24,29 +25,30 @@ tarn_status tarn__log_corrupt(const tarn__input *input, const unsigned char *at,
 
 // --- pages -----------------------------------------------------------------
 
-size_t tarn__log_page_count(const tarn__input *input) {
+size_t tarn__log_page_count(const tarn__trace_input *input) {
   if (input->size <= TARN__LOG_PAGE) return 0;
   return (input->size - 1) / TARN__LOG_PAGE;
 }
 
-static tarn_status check_page(const tarn__input *input,
+static tarn_status check_page(const tarn__trace_input *input,
                               const unsigned char *begin,
-                              const tarn__log_page *page, uint32_t used) {
+                              const tarn__trace_log_page *page, uint32_t used) {
   uint32_t magic = atomic_load_explicit(&page->magic, memory_order_relaxed);
   if (magic != TARN__LOG_PAGE_MAGIC) {
     return tarn__log_corrupt(input, begin, "0x%08x where a page begins", magic);
   }
   if (used <= sizeof page->records) return TARN_OK;
-  return tarn__log_corrupt(input, begin + offsetof(tarn__log_page, used),
+  return tarn__log_corrupt(input, begin + offsetof(tarn__trace_log_page, used),
                            "a page with %u bytes of records", used);
 }
 
-tarn_status tarn__log_open_page(const tarn__input *input, size_t index,
-                                tarn__log_cursor *out_cursor, bool *out_cut) {
-  tarn__log_page page;  // only its head is copied
+tarn_status tarn__log_open_page(const tarn__trace_input *input, size_t index,
+                                tarn__trace_log_cursor *out_cursor,
+                                bool *out_cut) {
+  tarn__trace_log_page page;  // only its head is copied
   size_t offset = (index + 1) * TARN__LOG_PAGE;
   const unsigned char *begin = input->bytes + offset;
-  *out_cursor = (tarn__log_cursor){.at = begin, .end = begin};
+  *out_cursor = (tarn__trace_log_cursor){.at = begin, .end = begin};
   if (input->size - offset < PAGE_HEAD) {
     *out_cut = true;
     return TARN_OK;
@@ -60,7 +62,7 @@ tarn_status tarn__log_open_page(const tarn__input *input, size_t index,
   tarn_status status = check_page(input, begin, &page, used);
   if (status != TARN_OK) return status;
   if (used > there) *out_cut = true;
-  *out_cursor = (tarn__log_cursor){
+  *out_cursor = (tarn__trace_log_cursor){
       .at = begin + PAGE_HEAD,
       .end = begin + PAGE_HEAD + (used < there ? used : there),
       .number = page.number,
@@ -72,7 +74,7 @@ tarn_status tarn__log_open_page(const tarn__input *input, size_t index,
 
 // --- numbers ---------------------------------------------------------------
 
-uint64_t tarn__log_take_slow(tarn__log_bytes *bytes) {
+uint64_t tarn__log_take_slow(tarn__trace_log_bytes *bytes) {
   uint64_t number = 0;
   for (unsigned shift = 0; bytes->at < bytes->end; shift += 7) {
     unsigned char byte = *bytes->at++;
@@ -90,11 +92,11 @@ uint64_t tarn__log_take_slow(tarn__log_bytes *bytes) {
 
 // --- records ---------------------------------------------------------------
 
-static tarn_status take_event(const tarn__input *input,
-                              const tarn__log_cursor *cursor, unsigned flags,
-                              tarn__log_bytes *bytes,
-                              tarn__log_record *record) {
-  tarn__log_event *event = &record->event;
+static tarn_status take_event(const tarn__trace_input *input,
+                              const tarn__trace_log_cursor *cursor,
+                              unsigned flags, tarn__trace_log_bytes *bytes,
+                              tarn__trace_log_record *record) {
+  tarn__trace_log_event *event = &record->event;
   uint64_t step = tarn__log_take(bytes);
   event->number = cursor->number + step;
   event->time_us = cursor->time_us;
@@ -119,8 +121,9 @@ static tarn_status take_event(const tarn__input *input,
                            TARN__LOG_MOST_DEVICES - 1);
 }
 
-static tarn_status take_text(const tarn__input *input, tarn__log_bytes *bytes,
-                             const tarn__log_record *record) {
+static tarn_status take_text(const tarn__trace_input *input,
+                             tarn__trace_log_bytes *bytes,
+                             const tarn__trace_log_record *record) {
   uint64_t size = tarn__log_take(bytes);
   if (size > TARN__LOG_MOST_TEXT) {
     return tarn__log_corrupt(input, record->begin, "a text of %llu bytes",
@@ -138,8 +141,9 @@ static tarn_status take_text(const tarn__input *input, tarn__log_bytes *bytes,
   return TARN_OK;
 }
 
-static tarn_status take_stack(const tarn__input *input, tarn__log_bytes *bytes,
-                              const tarn__log_record *record) {
+static tarn_status take_stack(const tarn__trace_input *input,
+                              tarn__trace_log_bytes *bytes,
+                              const tarn__trace_log_record *record) {
   uint64_t count = tarn__log_take(bytes);
   if (count > TARN__LOG_MOST_FRAMES) {
     return tarn__log_corrupt(input, record->begin, "a stack of %llu frames",
@@ -150,8 +154,9 @@ static tarn_status take_stack(const tarn__input *input, tarn__log_bytes *bytes,
   return TARN_OK;
 }
 
-static tarn_status take_frame(const tarn__input *input, tarn__log_bytes *bytes,
-                              const tarn__log_record *record) {
+static tarn_status take_frame(const tarn__trace_input *input,
+                              tarn__trace_log_bytes *bytes,
+                              const tarn__trace_log_record *record) {
   (void)tarn__log_take(bytes);
   (void)tarn__log_take(bytes);
   uint64_t line = tarn__log_take(bytes);
@@ -160,17 +165,18 @@ static tarn_status take_frame(const tarn__input *input, tarn__log_bytes *bytes,
                            (unsigned long long)line);
 }
 
-static tarn_status check_below(const tarn__input *input,
-                               const tarn__log_record *record, const char *what,
-                               uint64_t end) {
+static tarn_status check_below(const tarn__trace_input *input,
+                               const tarn__trace_log_record *record,
+                               const char *what, uint64_t end) {
   if (record->number < end) return TARN_OK;
   return tarn__log_corrupt(input, record->begin, "%s %llu is beyond %llu", what,
                            (unsigned long long)record->number,
                            (unsigned long long)(end - 1));
 }
 
-static tarn_status take_module(const tarn__input *input, tarn__log_bytes *bytes,
-                               const tarn__log_record *record) {
+static tarn_status take_module(const tarn__trace_input *input,
+                               tarn__trace_log_bytes *bytes,
+                               const tarn__trace_log_record *record) {
   size_t end = 0;
   (void)tarn__log_take(bytes);
   uint64_t first = tarn__log_take(bytes);
@@ -183,9 +189,9 @@ static tarn_status take_module(const tarn__input *input, tarn__log_bytes *bytes,
                            (unsigned long long)size, (unsigned long long)first);
 }
 
-static tarn_status take_definition(const tarn__input *input,
-                                   tarn__log_bytes *bytes,
-                                   tarn__log_record *record) {
+static tarn_status take_definition(const tarn__trace_input *input,
+                                   tarn__trace_log_bytes *bytes,
+                                   tarn__trace_log_record *record) {
   if (bytes->at == bytes->end) {
     bytes->cut = true;
     return TARN_OK;
@@ -217,10 +223,10 @@ static tarn_status take_definition(const tarn__input *input,
   }
 }
 
-static tarn_status take_record(const tarn__input *input,
-                               const tarn__log_cursor *cursor,
-                               tarn__log_bytes *bytes,
-                               tarn__log_record *record) {
+static tarn_status take_record(const tarn__trace_input *input,
+                               const tarn__trace_log_cursor *cursor,
+                               tarn__trace_log_bytes *bytes,
+                               tarn__trace_log_record *record) {
   unsigned first = *bytes->at++;
   unsigned kind = first & TARN__LOG_KIND_MASK;
   record->event.kind = kind;
@@ -234,7 +240,8 @@ static tarn_status take_record(const tarn__input *input,
                            first);
 }
 
-static void move(tarn__log_cursor *cursor, const tarn__log_record *record) {
+static void move(tarn__trace_log_cursor *cursor,
+                 const tarn__trace_log_record *record) {
   cursor->at = record->end;
   if (record->event.kind != TARN__LOG_DEFINE) {
     cursor->number = record->event.number;
@@ -245,11 +252,12 @@ static void move(tarn__log_cursor *cursor, const tarn__log_record *record) {
   }
 }
 
-tarn_status tarn__log_next(const tarn__input *input, tarn__log_cursor *cursor,
-                           tarn__log_record *out_record, bool *out_cut) {
-  tarn__log_bytes bytes = {.at = cursor->at, .end = cursor->end};
+tarn_status tarn__log_next(const tarn__trace_input *input,
+                           tarn__trace_log_cursor *cursor,
+                           tarn__trace_log_record *out_record, bool *out_cut) {
+  tarn__trace_log_bytes bytes = {.at = cursor->at, .end = cursor->end};
   *out_record =
-      (tarn__log_record){.begin = cursor->at, .thread = cursor->thread};
+      (tarn__trace_log_record){.begin = cursor->at, .thread = cursor->thread};
   tarn_status status = take_record(input, cursor, &bytes, out_record);
   if (bytes.beyond) {
     return tarn__log_corrupt(input, out_record->begin,

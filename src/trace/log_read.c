@@ -26,19 +26,19 @@ typedef struct tally {
 } tally;
 
 typedef struct reader {
-  const tarn__input *input;
-  tarn__log_header header;
-  tarn__history history;
-  tarn__log_names names;
-  tarn__log_merge merge;
-  tarn__log_events events;
+  const tarn__trace_input *input;
+  tarn__trace_log_header header;
+  tarn__trace_history history;
+  tarn__trace_log_names names;
+  tarn__trace_log_merge merge;
+  tarn__trace_log_events events;
   tally tallies[TARN__LOG_MOST_DEVICES];
   uint32_t device;
   bool cut;
 } reader;
 
-bool tarn__log_sniff(const tarn__input *input) {
-  const size_t size = sizeof(((tarn__log_header *)NULL)->magic);
+bool tarn__log_sniff(const tarn__trace_input *input) {
+  const size_t size = sizeof(((tarn__trace_log_header *)NULL)->magic);
   return input->size >= size &&
          memcmp(input->bytes, TARN__LOG_MAGIC, size) == 0;
 }
@@ -46,7 +46,7 @@ bool tarn__log_sniff(const tarn__input *input) {
 // --- survey ----------------------------------------------------------------
 
 static tarn_status read_header(reader *r) {
-  const tarn__input *input = r->input;
+  const tarn__trace_input *input = r->input;
   if (input->size < sizeof r->header) {
     return tarn__log_corrupt(input, input->bytes + input->size,
                              "the file ends within its header");
@@ -55,19 +55,19 @@ static tarn_status read_header(reader *r) {
   if (r->header.version != TARN__LOG_VERSION) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "%s: byte %zu: version %u; this reads version %d",
-                      input->name, offsetof(tarn__log_header, version),
+                      input->name, offsetof(tarn__trace_log_header, version),
                       r->header.version, TARN__LOG_VERSION);
   }
   r->cut = input->size % TARN__LOG_PAGE != 0;
   if (r->header.page_bytes == TARN__LOG_PAGE) return TARN_OK;
   return tarn__log_corrupt(
-      input, input->bytes + offsetof(tarn__log_header, page_bytes),
+      input, input->bytes + offsetof(tarn__trace_log_header, page_bytes),
       "pages of %u bytes", r->header.page_bytes);
 }
 
-static void count(reader *r, const tarn__log_event *event) {
+static void count(reader *r, const tarn__trace_log_event *event) {
   tally *of = &r->tallies[event->device];
-  tarn__log_kind kind = event->kind;
+  tarn__trace_log_kind kind = event->kind;
   of->olds += kind == TARN__LOG_OLD;
   of->segments += kind == TARN__LOG_SEGMENT;
   of->events += tarn__log_is_ordered(kind);
@@ -75,8 +75,8 @@ static void count(reader *r, const tarn__log_event *event) {
       kind == TARN__LOG_ALLOC || kind == TARN__LOG_MAP || kind == TARN__LOG_OLD;
 }
 
-static tarn_status survey_page(reader *r, tarn__log_cursor cursor) {
-  tarn__log_record record;
+static tarn_status survey_page(reader *r, tarn__trace_log_cursor cursor) {
+  tarn__trace_log_record record;
   bool cut = false;
   tarn_status status = TARN_OK;
   while (status == TARN_OK && cursor.at != cursor.end) {
@@ -95,7 +95,7 @@ static tarn_status survey_page(reader *r, tarn__log_cursor cursor) {
 }
 
 static tarn_status survey(reader *r) {
-  tarn__log_cursor cursor;
+  tarn__trace_log_cursor cursor;
   tarn_status status = read_header(r);
   size_t pages = tarn__log_page_count(r->input);
   for (size_t i = 0; status == TARN_OK && i < pages; i++) {
@@ -155,8 +155,8 @@ static tarn_status reserve(reader *r) {
 
 // --- the baseline and segments ---------------------------------------------
 
-static tarn_status read_old_page(reader *r, tarn__log_cursor cursor) {
-  tarn__log_record record;
+static tarn_status read_old_page(reader *r, tarn__trace_log_cursor cursor) {
+  tarn__trace_log_record record;
   bool cut = false;
   tarn_status status = TARN_OK;
   while (status == TARN_OK && cursor.at != cursor.end) {
@@ -172,7 +172,7 @@ static tarn_status read_old_page(reader *r, tarn__log_cursor cursor) {
 }
 
 static tarn_status read_old(reader *r) {
-  tarn__log_cursor cursor;
+  tarn__trace_log_cursor cursor;
   const tally *of = &r->tallies[r->device];
   tarn_status status = TARN_OK;
   if ((of->olds | of->segments) == 0) return TARN_OK;
@@ -187,7 +187,7 @@ static tarn_status read_old(reader *r) {
 // --- events ----------------------------------------------------------------
 
 static tarn_status read_events(reader *r) {
-  tarn__log_record record;
+  tarn__trace_log_record record;
   tarn_status status = TARN_OK;
   tarn__log_merge_begin(&r->merge);
   while (status == TARN_OK && !tarn__log_merge_is_empty(&r->merge)) {
@@ -200,7 +200,7 @@ static tarn_status read_events(reader *r) {
   return status;
 }
 
-static void forget_addresses(tarn__history *history) {
+static void forget_addresses(tarn__trace_history *history) {
   tarn_trace_event *events = history->events.items;
   tarn_trace_block *blocks = history->blocks.items;
   for (size_t i = 0; i < history->events.count; i++) {
@@ -226,7 +226,7 @@ static tarn_status read_all(reader *r) {
 }
 
 static void copy_header(const reader *r, tarn_trace *trace) {
-  const tarn__log_header *header = &r->header;
+  const tarn__trace_log_header *header = &r->header;
   trace->device = r->device;
   trace->device_count = count_devices(r);
   trace->lost_count = header->lost;
@@ -236,7 +236,7 @@ static void copy_header(const reader *r, tarn_trace *trace) {
   trace->unfinished = r->cut || (header->flags & TARN__LOG_CUT) != 0;
 }
 
-static void init(reader *r, const tarn__input *input) {
+static void init(reader *r, const tarn__trace_input *input) {
   *r = (reader){.input = input};
   tarn__history_init(&r->history, input->budget, input->name);
   r->history.frees_without_size = true;
@@ -251,7 +251,8 @@ static void drop_tables(reader *r) {
   tarn__log_names_deinit(&r->names);
 }
 
-tarn_status tarn__log_read(const tarn__input *input, tarn_trace **out_trace) {
+tarn_status tarn__log_read(const tarn__trace_input *input,
+                           tarn_trace **out_trace) {
   reader r;
   *out_trace = NULL;
   init(&r, input);

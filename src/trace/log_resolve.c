@@ -30,15 +30,16 @@ typedef struct module {
 } module;
 
 typedef struct resolver {
-  tarn__log_names *names;
-  tarn__array order;  // tarn__log_entry: raw stacks by moment
-  tarn__ranges now;
-  tarn__ranges ever;
+  tarn__trace_log_names *names;
+  tarn__array order;  // tarn__trace_log_entry: raw stacks by moment
+  tarn__trace_ranges now;
+  tarn__trace_ranges ever;
   size_t next;  // module that has not appeared yet
 } resolver;
 
-static tarn__log_entry *module_entry(const resolver *r, size_t index) {
-  return (tarn__log_entry *)r->names->tables[TARN__LOG_MODULES].items + index;
+static tarn__trace_log_entry *module_entry(const resolver *r, size_t index) {
+  return (tarn__trace_log_entry *)r->names->tables[TARN__LOG_MODULES].items +
+         index;
 }
 
 static size_t module_count(const resolver *r) {
@@ -47,7 +48,7 @@ static size_t module_count(const resolver *r) {
 
 static module read_module(const resolver *r, size_t index) {
   module read;
-  tarn__log_bytes bytes =
+  tarn__trace_log_bytes bytes =
       tarn__log_entry_bytes(r->names, module_entry(r, index));
   read.path = tarn__log_take(&bytes);
   read.first = tarn__log_take(&bytes);
@@ -63,7 +64,7 @@ static module read_module(const resolver *r, size_t index) {
 static tarn_status sort_modules(resolver *r) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < module_count(r); i++) {
-    tarn__log_entry *entry = module_entry(r, i);
+    tarn__trace_log_entry *entry = module_entry(r, i);
     module read = read_module(r, i);
     entry->number = read.since;
     status = tarn__log_names_text(r->names, read.path, &entry->value);
@@ -74,12 +75,13 @@ static tarn_status sort_modules(resolver *r) {
   return status;
 }
 
-static tarn_status lay(const resolver *r, tarn__ranges *ranges, size_t index) {
+static tarn_status lay(const resolver *r, tarn__trace_ranges *ranges,
+                       size_t index) {
   module read = read_module(r, index);
   if (read.size == 0) return TARN_OK;
-  tarn__range_of range = {.first = read.first,
-                          .last = read.first + (read.size - 1),
-                          .value = (uint32_t)index};
+  tarn__trace_range_entry range = {.first = read.first,
+                                   .last = read.first + (read.size - 1),
+                                   .value = (uint32_t)index};
   return tarn__ranges_lay(ranges, range);
 }
 
@@ -102,8 +104,9 @@ static tarn_status advance(resolver *r, uint64_t moment) {
 // --- stacks ----------------------------------------------------------------
 
 static tarn_status name_frame(const resolver *r, uint64_t address,
-                              tarn__frame *frame, char *text, size_t size) {
-  tarn__range_of range;
+                              tarn__trace_frame *frame, char *text,
+                              size_t size) {
+  tarn__trace_range_entry range;
   if (!tarn__ranges_find(&r->now, address, address, &range) &&
       !tarn__ranges_find(&r->ever, address, address, &range)) {
     snprintf(text, size, "0x%" PRIx64, address);
@@ -118,8 +121,8 @@ static tarn_status name_frame(const resolver *r, uint64_t address,
 static tarn_status resolve_frame(const resolver *r, uint64_t address,
                                  uint32_t *out_frame) {
   char text[24];
-  tarn__frame frame = {0};
-  tarn__stacks *stacks = &r->names->history->stacks;
+  tarn__trace_frame frame = {0};
+  tarn__trace_stacks *stacks = &r->names->history->stacks;
   tarn_status status = name_frame(r, address - 1, &frame, text, sizeof text);
   if (status == TARN_OK) {
     status = tarn__stacks_text(stacks, text, strlen(text), &frame.function);
@@ -128,11 +131,12 @@ static tarn_status resolve_frame(const resolver *r, uint64_t address,
   return tarn__stacks_frame(stacks, frame, out_frame);
 }
 
-static tarn_status resolve_stack(const resolver *r, tarn__log_entry *stack) {
+static tarn_status resolve_stack(const resolver *r,
+                                 tarn__trace_log_entry *stack) {
   uint32_t numbers[TARN__LOG_MOST_FRAMES] = {0};
   uint64_t address = 0;
   tarn_status status = TARN_OK;
-  tarn__log_bytes bytes = tarn__log_entry_bytes(r->names, stack);
+  tarn__trace_log_bytes bytes = tarn__log_entry_bytes(r->names, stack);
   size_t count = (size_t)tarn__log_take(&bytes);
   for (size_t i = 0; status == TARN_OK && i < count; i++) {
     address += tarn__log_unzigzag(tarn__log_take(&bytes));
@@ -148,14 +152,14 @@ static tarn_status resolve_stack(const resolver *r, tarn__log_entry *stack) {
 // Puts raw stacks into |order|: their moments as numbers, |value| says which.
 static tarn_status order_stacks(resolver *r) {
   const tarn__array *table = &r->names->tables[TARN__LOG_STACKS];
-  const tarn__log_entry *stacks = table->items;
+  const tarn__trace_log_entry *stacks = table->items;
   void *fresh = NULL;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < table->count; i++) {
     if (stacks[i].extra == 0) continue;
     status = tarn__array_grow(r->names->input->budget, &r->order, 1, &fresh);
     if (status != TARN_OK) return status;
-    *(tarn__log_entry *)fresh = (tarn__log_entry){
+    *(tarn__trace_log_entry *)fresh = (tarn__trace_log_entry){
         .number = stacks[i].moment, .at = stacks[i].at, .value = (uint32_t)i};
   }
   tarn__log_entries_sort(r->order.items, r->order.count);
@@ -163,8 +167,8 @@ static tarn_status order_stacks(resolver *r) {
 }
 
 static tarn_status resolve_all(resolver *r) {
-  const tarn__log_entry *order = r->order.items;
-  tarn__log_entry *stacks = r->names->tables[TARN__LOG_STACKS].items;
+  const tarn__trace_log_entry *order = r->order.items;
+  tarn__trace_log_entry *stacks = r->names->tables[TARN__LOG_STACKS].items;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < r->order.count; i++) {
     status = advance(r, order[i].number);
@@ -173,9 +177,9 @@ static tarn_status resolve_all(resolver *r) {
   return status;
 }
 
-tarn_status tarn__log_resolve_raw(tarn__log_names *names) {
+tarn_status tarn__log_resolve_raw(tarn__trace_log_names *names) {
   tarn__budget *budget = names->input->budget;
-  resolver r = {.names = names, .order = TARN__ARRAY_OF(tarn__log_entry)};
+  resolver r = {.names = names, .order = TARN__ARRAY_OF(tarn__trace_log_entry)};
   tarn__ranges_init(&r.now, budget);
   tarn__ranges_init(&r.ever, budget);
   tarn_status status = order_stacks(&r);

@@ -25,11 +25,11 @@ enum {
 
 typedef struct writer {
   const tarn_trace *trace;
-  tarn__sink *sink;
+  tarn__trace_sink *sink;
   tarn__budget budget;
   tarn__intern texts;  // const char *: a trace has each text once
-  tarn__log_writer log;
-  tarn__log_page page;
+  tarn__trace_log_writer log;
+  tarn__trace_log_page page;
   uint32_t thread;
   bool anonymous;
 } writer;
@@ -37,9 +37,9 @@ typedef struct writer {
 // --- pages -----------------------------------------------------------------
 
 static void begin_page(writer *w) {
-  tarn__log_event before = {.number = w->log.number,
-                            .time_us = w->log.time_us,
-                            .address = w->log.address};
+  tarn__trace_log_event before = {.number = w->log.number,
+                                  .time_us = w->log.time_us,
+                                  .address = w->log.address};
   memset(&w->page, 0, sizeof w->page);
   tarn__log_begin(&w->log, &w->page, w->thread, &before);
 }
@@ -59,13 +59,13 @@ static unsigned char *make_room(writer *w, size_t size) {
 
 static void put_header(writer *w) {
   static const unsigned char zeros[TARN__LOG_PAGE];
-  tarn__log_header header = {.magic = TARN__LOG_MAGIC,
-                             .version = TARN__LOG_VERSION,
-                             .page_bytes = TARN__LOG_PAGE,
-                             .lost = w->trace->lost_count,
-                             .unknown_count = w->trace->unknown_count,
-                             .ignored_count = w->trace->ignored_count,
-                             .ignored_bytes = w->trace->ignored_bytes};
+  tarn__trace_log_header header = {.magic = TARN__LOG_MAGIC,
+                                   .version = TARN__LOG_VERSION,
+                                   .page_bytes = TARN__LOG_PAGE,
+                                   .lost = w->trace->lost_count,
+                                   .unknown_count = w->trace->unknown_count,
+                                   .ignored_count = w->trace->ignored_count,
+                                   .ignored_bytes = w->trace->ignored_bytes};
   if (w->anonymous) header.flags |= TARN__LOG_ANONYMOUS;
   if (w->trace->unfinished) header.flags |= TARN__LOG_CUT;
   size_t size = strnlen(w->trace->name, sizeof header.program - 1);
@@ -77,7 +77,7 @@ static void put_header(writer *w) {
 // --- definitions -----------------------------------------------------------
 
 static unsigned char *begin_definition(writer *w, size_t size,
-                                       tarn__log_definition which,
+                                       tarn__trace_log_definition which,
                                        uint64_t number) {
   unsigned char *at = make_room(w, DEFINITION_HEAD + MOST_NUMBER + size);
   *at++ = TARN__LOG_DEFINE;
@@ -162,7 +162,7 @@ static tarn_status tag_number(writer *w, uint32_t tag, uint64_t *out_number) {
   return put_text(w, w->trace->tags[tag], out_number);
 }
 
-static tarn_status put(writer *w, tarn__log_event *event, uint32_t stack,
+static tarn_status put(writer *w, tarn__trace_log_event *event, uint32_t stack,
                        uint32_t tag) {
   event->device = w->trace->device;
   if (stack != TARN_TRACE_NO_STACK) event->stack = (uint64_t)stack + 1;
@@ -179,10 +179,11 @@ static uint64_t address_of(const writer *w, uint32_t block, uint64_t address) {
 
 static tarn_status put_old(writer *w, uint32_t index) {
   const tarn_trace_block *block = &w->trace->blocks[index];
-  tarn__log_event event = {.kind = TARN__LOG_OLD,
-                           .address = address_of(w, index, block->address),
-                           .size = block->size,
-                           .stream = block->stream};
+  tarn__trace_log_event event = {
+      .kind = TARN__LOG_OLD,
+      .address = address_of(w, index, block->address),
+      .size = block->size,
+      .stream = block->stream};
   return put(w, &event, block->stack, block->tag);
 }
 
@@ -194,12 +195,12 @@ static void put_thread(writer *w, uint32_t thread) {
 
 static tarn_status put_event(writer *w, size_t index) {
   const tarn_trace_event *from = &w->trace->events[index];
-  tarn__log_event event = {.kind = (tarn__log_kind)from->kind,
-                           .number = index,
-                           .time_us = from->time_us,
-                           .address = from->address,
-                           .size = from->size,
-                           .stream = from->stream};
+  tarn__trace_log_event event = {.kind = (tarn__trace_log_kind)from->kind,
+                                 .number = index,
+                                 .time_us = from->time_us,
+                                 .address = from->address,
+                                 .size = from->size,
+                                 .stream = from->stream};
   if (from->block != TARN_TRACE_NO_BLOCK) {
     event.address = address_of(w, from->block, from->address);
   }
@@ -208,12 +209,12 @@ static tarn_status put_event(writer *w, size_t index) {
 }
 
 static tarn_status put_segment(writer *w, const tarn_trace_segment *segment) {
-  tarn__log_event event = {.kind = TARN__LOG_SEGMENT,
-                           .number = w->log.number,
-                           .time_us = w->log.time_us,
-                           .address = segment->address,
-                           .size = segment->size,
-                           .stream = segment->stream};
+  tarn__trace_log_event event = {.kind = TARN__LOG_SEGMENT,
+                                 .number = w->log.number,
+                                 .time_us = w->log.time_us,
+                                 .address = segment->address,
+                                 .size = segment->size,
+                                 .stream = segment->stream};
   return put(w, &event, TARN_TRACE_NO_STACK, TARN_TRACE_NO_TAG);
 }
 
@@ -248,7 +249,7 @@ static tarn_status write_all(writer *w) {
   return status;
 }
 
-tarn_status tarn__log_write(const tarn_trace *trace, tarn__sink *sink) {
+tarn_status tarn__log_write(const tarn_trace *trace, tarn__trace_sink *sink) {
   writer w = {.trace = trace,
               .sink = sink,
               .budget = tarn__budget_unlimited(trace->name),

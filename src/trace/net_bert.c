@@ -7,52 +7,64 @@
 
 enum { SEQUENCE = 128, HEADS = 12, HEAD = 64, HIDDEN = 768, INNER = 3072 };
 
-static tarn__tensor project(tarn__tape *tape, const char *name,
-                            const char *split, tarn__tensor x) {
-  tarn__tensor flat = tarn__layer_linear(tape, name, x, HIDDEN, HIDDEN);
+static tarn__trace_tape_tensor project(tarn__trace_tape *tape, const char *name,
+                                       const char *split,
+                                       tarn__trace_tape_tensor x) {
+  tarn__trace_tape_tensor flat =
+      tarn__layer_linear(tape, name, x, HIDDEN, HIDDEN);
   return tarn__layer_map(tape, split, flat);
 }
 
-static tarn__tensor attention(tarn__tape *tape, tarn__tensor x,
-                              tarn__tensor mask, size_t batch) {
+static tarn__trace_tape_tensor attention(tarn__trace_tape *tape,
+                                         tarn__trace_tape_tensor x,
+                                         tarn__trace_tape_tensor mask,
+                                         size_t batch) {
   size_t scores_count = tarn__elements(batch, HEADS, SEQUENCE, SEQUENCE);
   tarn__tape_scope(tape, "attention.self");
-  tarn__tensor query = project(tape, "query", "query.split_heads", x);
-  tarn__tensor key = project(tape, "key", "key.split_heads", x);
-  tarn__tensor value = project(tape, "value", "value.split_heads", x);
-  tarn__tensor scores =
+  tarn__trace_tape_tensor query =
+      project(tape, "query", "query.split_heads", x);
+  tarn__trace_tape_tensor key = project(tape, "key", "key.split_heads", x);
+  tarn__trace_tape_tensor value =
+      project(tape, "value", "value.split_heads", x);
+  tarn__trace_tape_tensor scores =
       tarn__layer_product(tape, "scores", query, key, scores_count);
   scores = tarn__layer_map(tape, "scale", scores);
   scores = tarn__layer_add(tape, "mask", scores, mask);
-  tarn__tensor weights = tarn__layer_softmax(tape, "softmax", scores);
+  tarn__trace_tape_tensor weights =
+      tarn__layer_softmax(tape, "softmax", scores);
   weights = tarn__layer_dropout(tape, "dropout", weights);
-  tarn__tensor context =
+  tarn__trace_tape_tensor context =
       tarn__layer_product(tape, "context", weights, value, x.count);
   return tarn__layer_map(tape, "join_heads", context);
 }
 
 // Linear, dropout, the way around, norm: the end of either half.
-static tarn__tensor finish_half(tarn__tape *tape, tarn__tensor x, size_t width,
-                                tarn__tensor around) {
-  tarn__tensor y = tarn__layer_linear(tape, "dense", x, width, HIDDEN);
+static tarn__trace_tape_tensor finish_half(tarn__trace_tape *tape,
+                                           tarn__trace_tape_tensor x,
+                                           size_t width,
+                                           tarn__trace_tape_tensor around) {
+  tarn__trace_tape_tensor y =
+      tarn__layer_linear(tape, "dense", x, width, HIDDEN);
   y = tarn__layer_dropout(tape, "dropout", y);
   y = tarn__layer_add(tape, "residual", y, around);
   return tarn__layer_norm(tape, "LayerNorm", y, HIDDEN);
 }
 
-tarn__tensor tarn__net_bert_layer(tarn__tape *tape, size_t batch) {
+tarn__trace_tape_tensor tarn__net_bert_layer(tarn__trace_tape *tape,
+                                             size_t batch) {
   size_t count = tarn__elements(batch, SEQUENCE, HIDDEN, 1);
   size_t mask_count = tarn__elements(batch, SEQUENCE, 1, 1);
-  tarn__tensor x = tarn__tape_input(tape, "hidden_states", count,
-                                    tarn__elements(count, sizeof(float), 1, 1));
-  tarn__tensor mask =
+  tarn__trace_tape_tensor x = tarn__tape_input(
+      tape, "hidden_states", count, tarn__elements(count, sizeof(float), 1, 1));
+  tarn__trace_tape_tensor mask =
       tarn__tape_input(tape, "attention_mask", mask_count,
                        tarn__elements(mask_count, sizeof(float), 1, 1));
-  tarn__tensor context = attention(tape, x, mask, batch);
+  tarn__trace_tape_tensor context = attention(tape, x, mask, batch);
   tarn__tape_scope(tape, "attention.output");
-  tarn__tensor middle = finish_half(tape, context, HIDDEN, x);
+  tarn__trace_tape_tensor middle = finish_half(tape, context, HIDDEN, x);
   tarn__tape_scope(tape, "intermediate");
-  tarn__tensor inner = tarn__layer_linear(tape, "dense", middle, HIDDEN, INNER);
+  tarn__trace_tape_tensor inner =
+      tarn__layer_linear(tape, "dense", middle, HIDDEN, INNER);
   inner = tarn__layer_gelu(tape, "gelu", inner);
   tarn__tape_scope(tape, "output");
   return finish_half(tape, inner, INNER, middle);

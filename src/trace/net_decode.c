@@ -16,8 +16,8 @@ enum {
 };
 
 typedef struct cache {
-  tarn__tensor keys;
-  tarn__tensor values;
+  tarn__trace_tape_tensor keys;
+  tarn__trace_tape_tensor values;
 } cache;
 
 // |tokens| new ones per sequence, which then are |length| long.
@@ -27,29 +27,32 @@ typedef struct span {
   size_t length;
 } span;
 
-static tarn__tensor attention(tarn__tape *tape, tarn__tensor x, const span *at,
-                              cache *grown) {
+static tarn__trace_tape_tensor attention(tarn__trace_tape *tape,
+                                         tarn__trace_tape_tensor x,
+                                         const span *at, cache *grown) {
   size_t cached = tarn__elements(at->batch, at->length, WIDTH, 1);
   size_t scores_count =
       tarn__elements(at->batch, HEADS, at->tokens, at->length);
-  tarn__tensor qkv =
+  tarn__trace_tape_tensor qkv =
       tarn__layer_linear(tape, "attn.c_attn", x, WIDTH, 3 * (size_t)WIDTH);
   grown->keys =
       tarn__layer_gather(tape, "attn.key_cache", grown->keys, qkv, cached);
   grown->values =
       tarn__layer_gather(tape, "attn.value_cache", grown->values, qkv, cached);
-  tarn__tensor scores =
+  tarn__trace_tape_tensor scores =
       tarn__layer_product(tape, "attn.scores", qkv, grown->keys, scores_count);
-  tarn__tensor weights = tarn__layer_softmax(tape, "attn.softmax", scores);
-  tarn__tensor context = tarn__layer_product(tape, "attn.context", weights,
-                                             grown->values, x.count);
+  tarn__trace_tape_tensor weights =
+      tarn__layer_softmax(tape, "attn.softmax", scores);
+  tarn__trace_tape_tensor context = tarn__layer_product(
+      tape, "attn.context", weights, grown->values, x.count);
   context = tarn__layer_map(tape, "attn.join_heads", context);
   return tarn__layer_linear(tape, "attn.c_proj", context, WIDTH, WIDTH);
 }
 
-static tarn__tensor layer(tarn__tape *tape, tarn__tensor x, const span *at,
-                          cache *grown) {
-  tarn__tensor y = tarn__layer_norm(tape, "ln_1", x, WIDTH);
+static tarn__trace_tape_tensor layer(tarn__trace_tape *tape,
+                                     tarn__trace_tape_tensor x, const span *at,
+                                     cache *grown) {
+  tarn__trace_tape_tensor y = tarn__layer_norm(tape, "ln_1", x, WIDTH);
   y = attention(tape, y, at, grown);
   x = tarn__layer_add(tape, "add_1", x, y);
   y = tarn__layer_norm(tape, "ln_2", x, WIDTH);
@@ -60,31 +63,33 @@ static tarn__tensor layer(tarn__tape *tape, tarn__tensor x, const span *at,
 }
 
 // One pass over the new tokens, up to the next words.
-static tarn__tensor pass(tarn__tape *tape, tarn__tensor words, const span *at,
-                         cache *caches) {
+static tarn__trace_tape_tensor pass(tarn__trace_tape *tape,
+                                    tarn__trace_tape_tensor words,
+                                    const span *at, cache *caches) {
   size_t count = tarn__elements(at->batch, at->tokens, WIDTH, 1);
   tarn__tape_scope(tape, "%s", "");
-  tarn__tensor x =
-      tarn__layer_gather(tape, "wte", words, (tarn__tensor){0}, count);
+  tarn__trace_tape_tensor x = tarn__layer_gather(
+      tape, "wte", words, (tarn__trace_tape_tensor){0}, count);
   for (size_t i = 0; i < LAYERS; i++) {
     tarn__tape_scope(tape, "h.%zu", i);
     x = layer(tape, x, at, &caches[i]);
   }
   tarn__tape_scope(tape, "%s", "");
   x = tarn__layer_norm(tape, "ln_f", x, WIDTH);
-  tarn__tensor last =  // of each sequence, the newest token alone
-      tarn__layer_gather(tape, "last_token", x, (tarn__tensor){0},
+  tarn__trace_tape_tensor last =  // of each sequence, the newest token alone
+      tarn__layer_gather(tape, "last_token", x, (tarn__trace_tape_tensor){0},
                          tarn__elements(at->batch, WIDTH, 1, 1));
-  tarn__tensor logits = tarn__layer_linear(tape, "lm_head", last, WIDTH, WORDS);
-  return tarn__layer_gather(tape, "sample", logits, (tarn__tensor){0},
-                            at->batch);
+  tarn__trace_tape_tensor logits =
+      tarn__layer_linear(tape, "lm_head", last, WIDTH, WORDS);
+  return tarn__layer_gather(tape, "sample", logits,
+                            (tarn__trace_tape_tensor){0}, at->batch);
 }
 
-tarn__tensor tarn__net_decode(tarn__tape *tape, size_t batch) {
+tarn__trace_tape_tensor tarn__net_decode(tarn__trace_tape *tape, size_t batch) {
   cache caches[LAYERS] = {0};
   size_t count = tarn__elements(batch, PROMPT, 1, 1);
   span at = {.batch = batch, .tokens = PROMPT, .length = PROMPT};
-  tarn__tensor words = tarn__tape_input(
+  tarn__trace_tape_tensor words = tarn__tape_input(
       tape, "prompt", count, tarn__elements(count, sizeof(int64_t), 1, 1));
   words = pass(tape, words, &at, caches);
   for (size_t step = 0; step < STEPS; step++) {

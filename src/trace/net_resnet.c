@@ -11,20 +11,22 @@ static const struct stage {
 } stages[] = {{3, 64, 1}, {4, 128, 2}, {6, 256, 2}, {3, 512, 2}};
 enum { STAGES = sizeof stages / sizeof *stages };
 
-static tarn__image conv_norm(tarn__tape *tape, const char *conv,
-                             const char *norm, tarn__image x, size_t channels,
-                             size_t kernel, size_t stride) {
-  tarn__image y = tarn__layer_conv(tape, conv, x, channels, kernel, stride);
+static tarn__trace_image conv_norm(tarn__trace_tape *tape, const char *conv,
+                                   const char *norm, tarn__trace_image x,
+                                   size_t channels, size_t kernel,
+                                   size_t stride) {
+  tarn__trace_image y =
+      tarn__layer_conv(tape, conv, x, channels, kernel, stride);
   return tarn__layer_batch_norm(tape, norm, y);
 }
 
 // 1 x 1 to |width|, 3 x 3, 1 x 1 to four times that, plus the way around,
 // which has a 1 x 1 of its own where the shape changes.
-static tarn__image bottleneck(tarn__tape *tape, tarn__image x, size_t width,
-                              size_t stride) {
+static tarn__trace_image bottleneck(tarn__trace_tape *tape, tarn__trace_image x,
+                                    size_t width, size_t stride) {
   size_t wide = tarn__elements(width, EXPANSION, 1, 1);
-  tarn__image around = x;
-  tarn__image y = conv_norm(tape, "conv1", "bn1", x, width, 1, 1);
+  tarn__trace_image around = x;
+  tarn__trace_image y = conv_norm(tape, "conv1", "bn1", x, width, 1, 1);
   y = tarn__layer_relu(tape, "relu1", y);
   y = conv_norm(tape, "conv2", "bn2", y, width, 3, stride);
   y = tarn__layer_relu(tape, "relu2", y);
@@ -37,9 +39,9 @@ static tarn__image bottleneck(tarn__tape *tape, tarn__image x, size_t width,
   return tarn__layer_relu(tape, "relu3", y);
 }
 
-static tarn__image stem(tarn__tape *tape, size_t batch) {
+static tarn__trace_image stem(tarn__trace_tape *tape, size_t batch) {
   size_t count = tarn__elements(batch, COLOURS, SIDE, SIDE);
-  tarn__image x = {.batch = batch, .channels = COLOURS, .side = SIDE};
+  tarn__trace_image x = {.batch = batch, .channels = COLOURS, .side = SIDE};
   x.tensor = tarn__tape_input(tape, "images", count,
                               tarn__elements(count, sizeof(float), 1, 1));
   x = conv_norm(tape, "conv1", "bn1", x, STEM, 7, 2);
@@ -47,10 +49,11 @@ static tarn__image stem(tarn__tape *tape, size_t batch) {
   return tarn__layer_max_pool(tape, "maxpool", x, 2);
 }
 
-tarn__tensor tarn__net_resnet50(tarn__tape *tape, size_t batch) {
-  tarn__tensor labels = tarn__tape_input(
+tarn__trace_tape_tensor tarn__net_resnet50(tarn__trace_tape *tape,
+                                           size_t batch) {
+  tarn__trace_tape_tensor labels = tarn__tape_input(
       tape, "labels", batch, tarn__elements(batch, sizeof(int64_t), 1, 1));
-  tarn__image x = stem(tape, batch);
+  tarn__trace_image x = stem(tape, batch);
   for (size_t s = 0; s < STAGES; s++) {
     for (size_t b = 0; b < stages[s].blocks; b++) {
       tarn__tape_scope(tape, "layer%zu.%zu", s + 1, b);
@@ -58,8 +61,8 @@ tarn__tensor tarn__net_resnet50(tarn__tape *tape, size_t batch) {
     }
   }
   tarn__tape_scope(tape, "%s", "");
-  tarn__tensor features = tarn__layer_mean_pool(tape, "avgpool", x);
-  tarn__tensor logits =
+  tarn__trace_tape_tensor features = tarn__layer_mean_pool(tape, "avgpool", x);
+  tarn__trace_tape_tensor logits =
       tarn__layer_linear(tape, "fc", features, x.channels, CLASSES);
   return tarn__layer_loss(tape, "loss", logits, labels);
 }

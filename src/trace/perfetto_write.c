@@ -49,7 +49,7 @@ typedef struct text_record {
 
 typedef struct writer {
   const tarn_trace *trace;
-  tarn__sink *sink;
+  tarn__trace_sink *sink;
   tarn__budget budget;
   tarn_status status;    // of what is kept; the sink's own shows at its end
   tarn__intern streams;  // strings of one uint64_t: numbered as they come
@@ -69,7 +69,7 @@ typedef struct writer {
 
 // --- JSON ------------------------------------------------------------------
 
-static void put_escaped(tarn__sink *sink, char c) {
+static void put_escaped(tarn__trace_sink *sink, char c) {
   if (c == '"' || c == '\\') tarn__sink_byte(sink, '\\');
   if ((unsigned char)c >= 0x20) {
     tarn__sink_byte(sink, (unsigned char)c);
@@ -80,7 +80,8 @@ static void put_escaped(tarn__sink *sink, char c) {
 
 // What of |text| begins before |end|, as it stands between quotes; bytes that
 // are no UTF-8 become U+FFFD.
-static void put_part(tarn__sink *sink, const char *text, const char *end) {
+static void put_part(tarn__trace_sink *sink, const char *text,
+                     const char *end) {
   while (text < end) {
     size_t length = tarn__utf8_character(text);
     if (length == 0) tarn__sink_text(sink, TARN__UTF8_UNKNOWN);
@@ -90,7 +91,7 @@ static void put_part(tarn__sink *sink, const char *text, const char *end) {
   }
 }
 
-static void put_inner(tarn__sink *sink, const char *text) {
+static void put_inner(tarn__trace_sink *sink, const char *text) {
   put_part(sink, text, text + strlen(text));
 }
 
@@ -481,7 +482,8 @@ static tarn_status put_all(writer *w) {
   return status;
 }
 
-tarn_status tarn__perfetto_write(const tarn_trace *trace, tarn__sink *sink) {
+tarn_status tarn__perfetto_write(const tarn_trace *trace,
+                                 tarn__trace_sink *sink) {
   writer w = {.trace = trace,
               .sink = sink,
               .budget = tarn__budget_unlimited(trace->name),

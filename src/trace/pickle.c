@@ -23,50 +23,53 @@
 
 enum { LOWEST_PROTOCOL = 2, HIGHEST_PROTOCOL = 5 };
 
-static tarn_status corrupt_step(const tarn__machine *m,
-                                const tarn__instruction *step,
+static tarn_status corrupt_step(const tarn__trace_machine *m,
+                                const tarn__trace_instruction *step,
                                 const char *why) {
   return tarn__pickle_corrupt(m->tree, step->at, "%s %s", step->code->name,
                               why);
 }
 
-static uint64_t argument_number(const tarn__machine *m,
-                                const tarn__instruction *step) {
+static uint64_t argument_number(const tarn__trace_machine *m,
+                                const tarn__trace_instruction *step) {
   return tarn__pickle_little(m->tree->bytes + step->argument, step->size);
 }
 
 // --- the stack -------------------------------------------------------------
 
-static tarn__value *stack_values(const tarn__machine *m) {
+static tarn__trace_pickle_value *stack_values(const tarn__trace_machine *m) {
   return m->stack.items;
 }
 
 // The height below which nothing may be taken.
-static size_t fence(const tarn__machine *m) {
+static size_t fence(const tarn__trace_machine *m) {
   const uint32_t *marks = m->marks.items;
   return m->marks.count == 0 ? 0 : marks[m->marks.count - 1];
 }
 
-static size_t reachable(const tarn__machine *m) {
+static size_t reachable(const tarn__trace_machine *m) {
   return m->stack.count - fence(m);
 }
 
-static inline tarn_status push(tarn__machine *m, uint32_t type, size_t at) {
+static inline tarn_status push(tarn__trace_machine *m, uint32_t type,
+                               size_t at) {
   void *top = NULL;
   tarn_status status = tarn__array_grow(m->tree->budget, &m->stack, 1, &top);
   if (status != TARN_OK) return status;
-  *(tarn__value *)top = (tarn__value){.type = type, .at = (uint32_t)at};
+  *(tarn__trace_pickle_value *)top =
+      (tarn__trace_pickle_value){.type = type, .at = (uint32_t)at};
   return TARN_OK;
 }
 
-static tarn_status need(const tarn__machine *m, const tarn__instruction *step,
-                        size_t count) {
+static tarn_status need(const tarn__trace_machine *m,
+                        const tarn__trace_instruction *step, size_t count) {
   if (reachable(m) >= count) return TARN_OK;
   return corrupt_step(m, step, "finds too few values on the stack");
 }
 
 // Takes the newest mark away; |*out_count| is what stood above it.
-static tarn_status pop_mark(tarn__machine *m, const tarn__instruction *step,
+static tarn_status pop_mark(tarn__trace_machine *m,
+                            const tarn__trace_instruction *step,
                             size_t *out_count) {
   *out_count = 0;
   if (m->marks.count == 0) return corrupt_step(m, step, "finds no mark");
@@ -79,10 +82,11 @@ static tarn_status pop_mark(tarn__machine *m, const tarn__instruction *step,
 
 // Appends |count| cells to |box|: to its last run where that is the newest of
 // all, else as a run of its own.
-static tarn_status add_cells(tarn__machine *m, tarn__box *box, size_t count,
-                             tarn__value **out_cells) {
-  tarn__pickle *tree = m->tree;
-  tarn__value *cells = tree->cells.items;
+static tarn_status add_cells(tarn__trace_machine *m,
+                             tarn__trace_pickle_box *box, size_t count,
+                             tarn__trace_pickle_value **out_cells) {
+  tarn__trace_pickle *tree = m->tree;
+  tarn__trace_pickle_value *cells = tree->cells.items;
   bool newest = box->first != 0 &&
                 box->last + 1 + cells[box->last].type == tree->cells.count;
   size_t head = tree->cells.count;
@@ -92,7 +96,7 @@ static tarn_status add_cells(tarn__machine *m, tarn__box *box, size_t count,
                                         count + (newest ? 0 : 1), &fresh);
   if (status != TARN_OK) return status;
   cells = tree->cells.items;
-  *out_cells = (tarn__value *)fresh + (newest ? 0 : 1);
+  *out_cells = (tarn__trace_pickle_value *)fresh + (newest ? 0 : 1);
   if (!newest) {
     if (box->first == 0) box->first = (uint32_t)head;
     if (box->last != 0) cells[box->last].at = (uint32_t)head;
@@ -104,10 +108,12 @@ static tarn_status add_cells(tarn__machine *m, tarn__box *box, size_t count,
 }
 
 // Moves the top |count| values of the stack into the box at |index|.
-static tarn_status move_into(tarn__machine *m, uint32_t index, size_t count) {
+static tarn_status move_into(tarn__trace_machine *m, uint32_t index,
+                             size_t count) {
   if (count == 0) return TARN_OK;
-  tarn__box *box = (tarn__box *)m->tree->boxes.items + index;
-  tarn__value *cells = NULL;
+  tarn__trace_pickle_box *box =
+      (tarn__trace_pickle_box *)m->tree->boxes.items + index;
+  tarn__trace_pickle_value *cells = NULL;
   tarn_status status = add_cells(m, box, count, &cells);
   if (status != TARN_OK) return status;
   assert(cells != NULL);
@@ -117,19 +123,22 @@ static tarn_status move_into(tarn__machine *m, uint32_t index, size_t count) {
   return TARN_OK;
 }
 
-static tarn_status new_box(tarn__machine *m, const tarn__instruction *step,
+static tarn_status new_box(tarn__trace_machine *m,
+                           const tarn__trace_instruction *step,
                            uint32_t *out_index) {
   void *box = NULL;
   *out_index = (uint32_t)m->tree->boxes.count;
   tarn_status status =
       tarn__array_grow(m->tree->budget, &m->tree->boxes, 1, &box);
-  if (status == TARN_OK) ((tarn__box *)box)->at = (uint32_t)step->at;
+  if (status == TARN_OK)
+    ((tarn__trace_pickle_box *)box)->at = (uint32_t)step->at;
   return status;
 }
 
 // Makes a container out of the top |count| values.
-static tarn_status collect(tarn__machine *m, const tarn__instruction *step,
-                           uint32_t type, size_t count) {
+static tarn_status collect(tarn__trace_machine *m,
+                           const tarn__trace_instruction *step, uint32_t type,
+                           size_t count) {
   uint32_t index = 0;
   tarn_status status = new_box(m, step, &index);
   if (status == TARN_OK) status = move_into(m, index, count);
@@ -137,11 +146,12 @@ static tarn_status collect(tarn__machine *m, const tarn__instruction *step,
 }
 
 // Moves the top |count| values into the container of |type| below them.
-static tarn_status extend(tarn__machine *m, const tarn__instruction *step,
-                          uint32_t type, size_t count) {
+static tarn_status extend(tarn__trace_machine *m,
+                          const tarn__trace_instruction *step, uint32_t type,
+                          size_t count) {
   tarn_status status = need(m, step, count + 1);
   if (status != TARN_OK) return status;
-  tarn__value target = stack_values(m)[m->stack.count - count - 1];
+  tarn__trace_pickle_value target = stack_values(m)[m->stack.count - count - 1];
   if (target.type != type) {
     return tarn__pickle_corrupt(
         m->tree, step->at, "%s finds %s below, not %s", step->code->name,
@@ -150,10 +160,12 @@ static tarn_status extend(tarn__machine *m, const tarn__instruction *step,
   return move_into(m, target.at, count);
 }
 
-static tarn_status check_keys(tarn__machine *m, const tarn__instruction *step,
+static tarn_status check_keys(tarn__trace_machine *m,
+                              const tarn__trace_instruction *step,
                               size_t count) {
   if (count == 0) return TARN_OK;  // there may be no stack yet
-  const tarn__value *pairs = stack_values(m) + m->stack.count - count;
+  const tarn__trace_pickle_value *pairs =
+      stack_values(m) + m->stack.count - count;
   if (count % 2 != 0) return corrupt_step(m, step, "finds a key of no value");
   for (size_t i = 0; i < count; i += 2) {
     if (pairs[i].type == TARN__LIST || pairs[i].type == TARN__DICT ||
@@ -166,15 +178,18 @@ static tarn_status check_keys(tarn__machine *m, const tarn__instruction *step,
 
 // --- what opcodes do: values -----------------------------------------------
 
-static tarn_status do_scalar(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_scalar(tarn__trace_machine *m,
+                             const tarn__trace_instruction *step) {
   return push(m, step->code->type, step->at);
 }
 
-static tarn_status do_empty(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_empty(tarn__trace_machine *m,
+                            const tarn__trace_instruction *step) {
   return collect(m, step, step->code->type, 0);
 }
 
-static tarn_status do_mark(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_mark(tarn__trace_machine *m,
+                           const tarn__trace_instruction *step) {
   (void)step;
   void *mark = NULL;
   tarn_status status = tarn__array_grow(m->tree->budget, &m->marks, 1, &mark);
@@ -183,15 +198,16 @@ static tarn_status do_mark(tarn__machine *m, const tarn__instruction *step) {
 }
 
 // TUPLE1, TUPLE2, TUPLE3: |type| is the number of values.
-static tarn_status do_short_tuple(tarn__machine *m,
-                                  const tarn__instruction *step) {
+static tarn_status do_short_tuple(tarn__trace_machine *m,
+                                  const tarn__trace_instruction *step) {
   tarn_status status = need(m, step, step->code->type);
   if (status != TARN_OK) return status;
   return collect(m, step, TARN__TUPLE, step->code->type);
 }
 
 // TUPLE, LIST, DICT, FROZENSET: all that stands above the mark.
-static tarn_status do_collect(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_collect(tarn__trace_machine *m,
+                              const tarn__trace_instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && step->code->type == TARN__DICT) {
@@ -201,18 +217,21 @@ static tarn_status do_collect(tarn__machine *m, const tarn__instruction *step) {
   return collect(m, step, step->code->type, count);
 }
 
-static tarn_status do_append(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_append(tarn__trace_machine *m,
+                             const tarn__trace_instruction *step) {
   return extend(m, step, TARN__LIST, 1);
 }
 
-static tarn_status do_setitem(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_setitem(tarn__trace_machine *m,
+                              const tarn__trace_instruction *step) {
   tarn_status status = need(m, step, 2);
   if (status == TARN_OK) status = check_keys(m, step, 2);
   return status == TARN_OK ? extend(m, step, TARN__DICT, 2) : status;
 }
 
 // APPENDS, ADDITEMS, SETITEMS: all above the mark into what is below it.
-static tarn_status do_extend(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_extend(tarn__trace_machine *m,
+                             const tarn__trace_instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && step->code->type == TARN__DICT) {
@@ -224,30 +243,32 @@ static tarn_status do_extend(tarn__machine *m, const tarn__instruction *step) {
 // --- what opcodes do: stack and memo ---------------------------------------
 
 // As Python has it, POP takes the mark where no value stands above it.
-static tarn_status do_pop(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_pop(tarn__trace_machine *m,
+                          const tarn__trace_instruction *step) {
   size_t count = 0;
   if (reachable(m) == 0) return pop_mark(m, step, &count);
   tarn__array_drop(&m->stack, 1);
   return TARN_OK;
 }
 
-static tarn_status do_pop_mark(tarn__machine *m,
-                               const tarn__instruction *step) {
+static tarn_status do_pop_mark(tarn__trace_machine *m,
+                               const tarn__trace_instruction *step) {
   size_t count = 0;
   tarn_status status = pop_mark(m, step, &count);
   if (status == TARN_OK && count != 0) tarn__array_drop(&m->stack, count);
   return status;
 }
 
-static tarn_status do_dup(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_dup(tarn__trace_machine *m,
+                          const tarn__trace_instruction *step) {
   tarn_status status = need(m, step, 1);
   if (status != TARN_OK) return status;
-  tarn__value top = stack_values(m)[m->stack.count - 1];
+  tarn__trace_pickle_value top = stack_values(m)[m->stack.count - 1];
   return push(m, top.type, top.at);
 }
 
-static tarn_status put(tarn__machine *m, const tarn__instruction *step,
-                       uint64_t slot) {
+static tarn_status put(tarn__trace_machine *m,
+                       const tarn__trace_instruction *step, uint64_t slot) {
   tarn_status status = need(m, step, 1);
   if (status != TARN_OK) return status;
   // A pickler numbers from 0 on, and each number costs it a byte or more.
@@ -260,23 +281,26 @@ static tarn_status put(tarn__machine *m, const tarn__instruction *step,
                               (size_t)slot + 1 - m->memo.count, &fresh);
     if (status != TARN_OK) return status;
   }
-  tarn__value *memo = m->memo.items;
+  tarn__trace_pickle_value *memo = m->memo.items;
   if (memo[slot].type == TARN__ABSENT) m->memo_used++;
   memo[slot] = stack_values(m)[m->stack.count - 1];
   return TARN_OK;
 }
 
-static tarn_status do_memoize(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_memoize(tarn__trace_machine *m,
+                              const tarn__trace_instruction *step) {
   return put(m, step, m->memo_used);
 }
 
-static tarn_status do_put(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_put(tarn__trace_machine *m,
+                          const tarn__trace_instruction *step) {
   return put(m, step, argument_number(m, step));
 }
 
-static tarn_status do_get(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_get(tarn__trace_machine *m,
+                          const tarn__trace_instruction *step) {
   uint64_t slot = argument_number(m, step);
-  const tarn__value *memo = m->memo.items;
+  const tarn__trace_pickle_value *memo = m->memo.items;
   if (slot >= m->memo.count || memo[slot].type == TARN__ABSENT) {
     return corrupt_step(m, step, "asks for a value that was not put");
   }
@@ -285,7 +309,8 @@ static tarn_status do_get(tarn__machine *m, const tarn__instruction *step) {
 
 // --- what opcodes do: the file ---------------------------------------------
 
-static tarn_status do_proto(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_proto(tarn__trace_machine *m,
+                            const tarn__trace_instruction *step) {
   uint64_t protocol = argument_number(m, step);
   if (step->at != 0) return corrupt_step(m, step, "is not the first");
   if (protocol >= LOWEST_PROTOCOL && protocol <= HIGHEST_PROTOCOL) {
@@ -297,13 +322,15 @@ static tarn_status do_proto(tarn__machine *m, const tarn__instruction *step) {
 }
 
 // A frame is a hint for readers that buffer; only its length is checked.
-static tarn_status do_frame(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_frame(tarn__trace_machine *m,
+                            const tarn__trace_instruction *step) {
   size_t left = m->tree->size - step->argument - step->size;
   if (argument_number(m, step) <= left) return TARN_OK;
   return corrupt_step(m, step, "is longer than the file");
 }
 
-static tarn_status do_stop(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_stop(tarn__trace_machine *m,
+                           const tarn__trace_instruction *step) {
   if (m->marks.count != 0) return corrupt_step(m, step, "finds a mark left");
   if (m->stack.count != 1) {
     return tarn__pickle_corrupt(m->tree, step->at,
@@ -314,20 +341,21 @@ static tarn_status do_stop(tarn__machine *m, const tarn__instruction *step) {
   return TARN_OK;
 }
 
-static tarn_status do_refuse(tarn__machine *m, const tarn__instruction *step) {
+static tarn_status do_refuse(tarn__trace_machine *m,
+                             const tarn__trace_instruction *step) {
   return corrupt_step(m, step,
                       "is refused: only opcodes that build data are obeyed");
 }
 
-static tarn_status do_refuse_text(tarn__machine *m,
-                                  const tarn__instruction *step) {
+static tarn_status do_refuse_text(tarn__trace_machine *m,
+                                  const tarn__trace_instruction *step) {
   return corrupt_step(
       m, step, "is refused: it is of a text protocol, only 2 to 5 are read");
 }
 
 // --- the opcodes -----------------------------------------------------------
 
-const tarn__opcode tarn__opcodes[256] = {
+const tarn__trace_opcode tarn__opcodes[256] = {
     ['('] = {"MARK", 0, 0, 0, do_mark},
     ['.'] = {"STOP", 0, 0, 0, do_stop},
     ['0'] = {"POP", 0, 0, 0, do_pop},
@@ -404,9 +432,9 @@ const tarn__opcode tarn__opcodes[256] = {
     ['g'] = {"GET", 0, 0, 0, do_refuse_text},
 };
 
-void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
+void tarn__pickle_argument(const tarn__trace_pickle *pickle, size_t at,
                            size_t *out_from, size_t *out_size) {
-  const tarn__opcode *code = &tarn__opcodes[pickle->bytes[at]];
+  const tarn__trace_opcode *code = &tarn__opcodes[pickle->bytes[at]];
   *out_from = at + 1 + code->counted;
   *out_size = code->fixed;
   if (code->counted == 0) return;
@@ -414,7 +442,8 @@ void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
       (size_t)tarn__pickle_little(pickle->bytes + at + 1, code->counted);
 }
 
-void tarn__opcode_needs(const tarn__opcode *code, tarn__needs *sum) {
+void tarn__opcode_needs(const tarn__trace_opcode *code,
+                        tarn__trace_needs *sum) {
   bool boxes = code->act == do_empty || code->act == do_collect ||
                code->act == do_short_tuple;
   bool fills = code->act == do_collect || code->act == do_short_tuple ||

@@ -22,7 +22,7 @@
 // The most bytes that a value's 32 bits can tell places in.
 #define TARN__PICKLE_MOST ((size_t)UINT32_MAX - 1)
 
-typedef enum tarn__value_type {
+typedef enum tarn__trace_pickle_type {
   TARN__ABSENT = 0,  // no value: a key that is not there, an empty memo slot
   TARN__NONE,
   TARN__BOOL,
@@ -34,43 +34,43 @@ typedef enum tarn__value_type {
   TARN__TUPLE,
   TARN__SET,
   TARN__DICT,
-} tarn__value_type;
+} tarn__trace_pickle_type;
 
-typedef struct tarn__value {
-  uint32_t type;  // a tarn__value_type
+typedef struct tarn__trace_pickle_value {
+  uint32_t type;  // a tarn__trace_pickle_type
   uint32_t at;    // scalar: byte of its opcode; container: index of its box
-} tarn__value;
+} tarn__trace_pickle_value;
 
 // A container's contents are a chain of runs of cells, since a pickler writes
 // a long list in batches. A run is a head {count, next run or 0} and then its
 // values, which for a dict are key, value, key, value ...
-typedef struct tarn__box {
+typedef struct tarn__trace_pickle_box {
   uint32_t at;     // byte of the opcode that made it
   uint32_t first;  // cell of the first run's head, 0: empty
   uint32_t last;   // ... of the last run's
   uint32_t count;  // values in all runs
   uint32_t mark;   // the walker's: 0 at first
-} tarn__box;
+} tarn__trace_pickle_box;
 
 // What the text at byte |at| was found to be in |table|; |table| NULL: nothing.
-typedef struct tarn__known {
+typedef struct tarn__trace_pickle_known {
   const void *table;
   uint32_t at;
   uint32_t row;
-} tarn__known;
+} tarn__trace_pickle_known;
 enum { TARN__PICKLE_KNOWN = 256 };  // a power of two
 
-typedef struct tarn__pickle {
+typedef struct tarn__trace_pickle {
   tarn__budget *budget;
   const char *name;  // in errors, for the file
   const unsigned char *bytes;
   size_t size;
-  tarn__array cells;  // tarn__value; cell 0 is not used
-  tarn__array boxes;  // tarn__box
-  tarn__array known;  // TARN__PICKLE_KNOWN of tarn__known: see
+  tarn__array cells;  // tarn__trace_pickle_value; cell 0 is not used
+  tarn__array boxes;  // tarn__trace_pickle_box
+  tarn__array known;  // TARN__PICKLE_KNOWN of tarn__trace_pickle_known: see
                       // tarn__pickle_find
-  tarn__value root;
-} tarn__pickle;
+  tarn__trace_pickle_value root;
+} tarn__trace_pickle;
 
 // Reads |bytes| into |pickle|. Call tarn__pickle_deinit afterwards, also when
 // it failed.
@@ -78,31 +78,31 @@ typedef struct tarn__pickle {
 // TARN_E_CORRUPT      damaged or refused; the text names byte and opcode.
 // TARN_E_UNSUPPORTED  4 GiB or more.
 // TARN_E_NOMEM        beyond the budget, or no memory.
-TARN_MUST_CHECK tarn_status tarn__pickle_load(tarn__pickle *pickle,
+TARN_MUST_CHECK tarn_status tarn__pickle_load(tarn__trace_pickle *pickle,
                                               tarn__budget *budget,
                                               const char *name,
                                               const void *bytes, size_t size);
-void tarn__pickle_deinit(tarn__pickle *pickle);
+void tarn__pickle_deinit(tarn__trace_pickle *pickle);
 
 // Writes "NAME: byte AT: ..." and returns TARN_E_CORRUPT.
 __attribute__((format(printf, 3, 4), cold)) tarn_status tarn__pickle_corrupt(
-    const tarn__pickle *pickle, size_t at, const char *format, ...);
+    const tarn__trace_pickle *pickle, size_t at, const char *format, ...);
 
 // --- values ----------------------------------------------------------------
 
-static inline bool tarn__is_container(tarn__value value) {
+static inline bool tarn__is_container(tarn__trace_pickle_value value) {
   return value.type >= TARN__LIST;
 }
 
 // The box of a container.
-static inline tarn__box *tarn__pickle_box(const tarn__pickle *pickle,
-                                          tarn__value value) {
-  return (tarn__box *)pickle->boxes.items + value.at;
+static inline tarn__trace_pickle_box *tarn__pickle_box(
+    const tarn__trace_pickle *pickle, tarn__trace_pickle_value value) {
+  return (tarn__trace_pickle_box *)pickle->boxes.items + value.at;
 }
 
 // The byte at which |value| was made.
-static inline size_t tarn__pickle_at(const tarn__pickle *pickle,
-                                     tarn__value value) {
+static inline size_t tarn__pickle_at(const tarn__trace_pickle *pickle,
+                                     tarn__trace_pickle_value value) {
   if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
   return value.at;
 }
@@ -116,47 +116,53 @@ const char *tarn__value_type_name(uint32_t type);
 enum { TARN__PICKLE_INT_MOST = 9 };
 
 // The bytes in which a TARN__INT is written.
-size_t tarn__pickle_int_size(const tarn__pickle *pickle, tarn__value value);
+size_t tarn__pickle_int_size(const tarn__trace_pickle *pickle,
+                             tarn__trace_pickle_value value);
 
 // The number of a TARN__INT: its sign apart, since sizes and addresses use all
 // 64 bits. False if it has more than 64, or is written in more than
 // TARN__PICKLE_INT_MOST bytes, whatever they are: they are not looked at.
-bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
-                      bool *out_negative, uint64_t *out_magnitude);
+bool tarn__pickle_int(const tarn__trace_pickle *pickle,
+                      tarn__trace_pickle_value value, bool *out_negative,
+                      uint64_t *out_magnitude);
 
 // The bytes of a TARN__TEXT or TARN__BYTES; not terminated.
-void tarn__pickle_text(const tarn__pickle *pickle, tarn__value value,
-                       const char **out_bytes, size_t *out_size);
+void tarn__pickle_text(const tarn__trace_pickle *pickle,
+                       tarn__trace_pickle_value value, const char **out_bytes,
+                       size_t *out_size);
 
 // Whether |value| is the text |text|.
-bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
-                     const char *text);
+bool tarn__pickle_is(const tarn__trace_pickle *pickle,
+                     tarn__trace_pickle_value value, const char *text);
 
 // The row of |table|, of |rows| rows of |row_size| bytes which each begin with
 // a const char *, whose text |value| is; |rows| if it is none of them. A
 // pickler writes a text once and refers to it, so the last rows found are
 // remembered by their texts' places.
-size_t tarn__pickle_find(const tarn__pickle *pickle, tarn__value value,
-                         const void *table, size_t row_size, size_t rows);
+size_t tarn__pickle_find(const tarn__trace_pickle *pickle,
+                         tarn__trace_pickle_value value, const void *table,
+                         size_t row_size, size_t rows);
 
 // A walk over the values of a container, in order.
-typedef struct tarn__walk {
-  const tarn__value *cells;
+typedef struct tarn__trace_pickle_walk {
+  const tarn__trace_pickle_value *cells;
   uint32_t next;  // cell of the next value
   uint32_t left;  // values left in this run
   uint32_t run;   // head of the run after this one, or 0
-} tarn__walk;
+} tarn__trace_pickle_walk;
 
-static inline tarn__walk tarn__pickle_walk(const tarn__pickle *pickle,
-                                           tarn__value container) {
-  return (tarn__walk){.cells = (const tarn__value *)pickle->cells.items,
-                      .run = tarn__pickle_box(pickle, container)->first};
+static inline tarn__trace_pickle_walk tarn__pickle_walk(
+    const tarn__trace_pickle *pickle, tarn__trace_pickle_value container) {
+  return (tarn__trace_pickle_walk){
+      .cells = (const tarn__trace_pickle_value *)pickle->cells.items,
+      .run = tarn__pickle_box(pickle, container)->first};
 }
 
-static inline bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value) {
+static inline bool tarn__walk_next(tarn__trace_pickle_walk *walk,
+                                   tarn__trace_pickle_value *out_value) {
   if (walk->left == 0) {
     if (walk->run == 0) return false;
-    tarn__value head = walk->cells[walk->run];
+    tarn__trace_pickle_value head = walk->cells[walk->run];
     walk->next = walk->run + 1;
     walk->left = head.type;
     walk->run = head.at;
@@ -170,7 +176,7 @@ static inline bool tarn__walk_next(tarn__walk *walk, tarn__value *out_value) {
 
 // The argument of the opcode at byte |at| of a file in which it is whole:
 // |*out_size| bytes from byte |*out_from|, lengths not included.
-void tarn__pickle_argument(const tarn__pickle *pickle, size_t at,
+void tarn__pickle_argument(const tarn__trace_pickle *pickle, size_t at,
                            size_t *out_from, size_t *out_size);
 
 // A little-endian number of |size| bytes, at most 8.

@@ -13,21 +13,21 @@ enum { FIRST_CELL = 1 };
 // --- running ---------------------------------------------------------------
 
 // The opcode at byte |at|, with its whole argument inside the file.
-static inline tarn_status decode(const tarn__pickle *tree, size_t at,
-                                 tarn__instruction *out_step) {
+static inline tarn_status decode(const tarn__trace_pickle *tree, size_t at,
+                                 tarn__trace_instruction *out_step) {
   if (at >= tree->size) {
     return tarn__pickle_corrupt(tree, at, "the file ends before STOP");
   }
-  const tarn__opcode *code = &tarn__opcodes[tree->bytes[at]];
+  const tarn__trace_opcode *code = &tarn__opcodes[tree->bytes[at]];
   if (code->name == NULL) {
     return tarn__pickle_corrupt(tree, at, "0x%02x is no opcode",
                                 tree->bytes[at]);
   }
   size_t left = tree->size - at - 1;
-  *out_step = (tarn__instruction){.code = code,
-                                  .at = at,
-                                  .argument = at + 1 + code->counted,
-                                  .size = code->fixed};
+  *out_step = (tarn__trace_instruction){.code = code,
+                                        .at = at,
+                                        .argument = at + 1 + code->counted,
+                                        .size = code->fixed};
   if (left >= (size_t)code->fixed + code->counted) {
     if (code->counted == 0) return TARN_OK;
     out_step->size =
@@ -37,10 +37,10 @@ static inline tarn_status decode(const tarn__pickle *tree, size_t at,
   return tarn__pickle_corrupt(tree, at, "the file ends within %s", code->name);
 }
 
-static tarn_status run(tarn__machine *m) {
+static tarn_status run(tarn__trace_machine *m) {
   size_t at = 0;
   while (!m->stopped) {
-    tarn__instruction step = {0};
+    tarn__trace_instruction step = {0};
     tarn_status status = decode(m->tree, at, &step);
     if (status != TARN_OK) return status;
     assert(step.code != NULL);
@@ -55,11 +55,11 @@ static tarn_status run(tarn__machine *m) {
 
 // Counts what the whole file will need, so that nothing has to grow. Stops at
 // what is damaged: running it will say so.
-static tarn__needs count_needs(const tarn__pickle *tree) {
-  tarn__needs sum = {.cells = FIRST_CELL};
+static tarn__trace_needs count_needs(const tarn__trace_pickle *tree) {
+  tarn__trace_needs sum = {.cells = FIRST_CELL};
   size_t at = 0;
   while (at < tree->size) {
-    const tarn__opcode *code = &tarn__opcodes[tree->bytes[at]];
+    const tarn__trace_opcode *code = &tarn__opcodes[tree->bytes[at]];
     size_t left = tree->size - at - 1;
     size_t size = (size_t)code->fixed + code->counted;
     if (code->name == NULL || size > left) break;
@@ -74,8 +74,8 @@ static tarn__needs count_needs(const tarn__pickle *tree) {
   return sum;
 }
 
-static tarn_status make_room(tarn__pickle *tree) {
-  tarn__needs sum = count_needs(tree);
+static tarn_status make_room(tarn__trace_pickle *tree) {
+  tarn__trace_needs sum = count_needs(tree);
   tarn_status status =
       tarn__array_make(tree->budget, &tree->known, TARN__PICKLE_KNOWN);
   if (status == TARN_OK) {
@@ -86,7 +86,7 @@ static tarn_status make_room(tarn__pickle *tree) {
              : status;
 }
 
-static tarn_status begin(tarn__pickle *tree) {
+static tarn_status begin(tarn__trace_pickle *tree) {
   void *unused = NULL;
   if (tree->size == 0) {
     return tarn__pickle_corrupt(tree, 0, "the file is empty");
@@ -106,20 +106,21 @@ static tarn_status begin(tarn__pickle *tree) {
   return tarn__array_grow(tree->budget, &tree->cells, FIRST_CELL, &unused);
 }
 
-tarn_status tarn__pickle_load(tarn__pickle *pickle, tarn__budget *budget,
+tarn_status tarn__pickle_load(tarn__trace_pickle *pickle, tarn__budget *budget,
                               const char *name, const void *bytes,
                               size_t size) {
-  *pickle = (tarn__pickle){.budget = budget,
+  *pickle =
+      (tarn__trace_pickle){.budget = budget,
                            .name = name,
                            .bytes = bytes,
                            .size = size,
-                           .cells = TARN__ARRAY_OF(tarn__value),
-                           .boxes = TARN__ARRAY_OF(tarn__box),
-                           .known = TARN__ARRAY_OF(tarn__known)};
-  tarn__machine m = {.tree = pickle,
-                     .stack = TARN__ARRAY_OF(tarn__value),
-                     .marks = TARN__ARRAY_OF(uint32_t),
-                     .memo = TARN__ARRAY_OF(tarn__value)};
+                           .cells = TARN__ARRAY_OF(tarn__trace_pickle_value),
+                           .boxes = TARN__ARRAY_OF(tarn__trace_pickle_box),
+                           .known = TARN__ARRAY_OF(tarn__trace_pickle_known)};
+  tarn__trace_machine m = {.tree = pickle,
+                           .stack = TARN__ARRAY_OF(tarn__trace_pickle_value),
+                           .marks = TARN__ARRAY_OF(uint32_t),
+                           .memo = TARN__ARRAY_OF(tarn__trace_pickle_value)};
   tarn_status status = begin(pickle);
   if (status == TARN_OK) status = run(&m);
   tarn__array_free(budget, &m.memo);
@@ -128,7 +129,7 @@ tarn_status tarn__pickle_load(tarn__pickle *pickle, tarn__budget *budget,
   return status;
 }
 
-void tarn__pickle_deinit(tarn__pickle *pickle) {
+void tarn__pickle_deinit(tarn__trace_pickle *pickle) {
   tarn__array_free(pickle->budget, &pickle->known);
   tarn__array_free(pickle->budget, &pickle->boxes);
   tarn__array_free(pickle->budget, &pickle->cells);

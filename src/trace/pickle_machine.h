@@ -5,43 +5,45 @@
 
 #include "trace/pickle.h"
 
-typedef struct tarn__machine {
-  tarn__pickle *tree;
-  tarn__array stack;  // tarn__value
+typedef struct tarn__trace_machine {
+  tarn__trace_pickle *tree;
+  tarn__array stack;  // tarn__trace_pickle_value
   tarn__array marks;  // uint32_t: heights of the stack
-  tarn__array memo;   // tarn__value, TARN__ABSENT where nothing was put
-  size_t memo_used;   // slots that hold a value
+  tarn__array
+      memo;  // tarn__trace_pickle_value, TARN__ABSENT where nothing was put
+  size_t memo_used;  // slots that hold a value
   bool stopped;
-} tarn__machine;
+} tarn__trace_machine;
 
-typedef struct tarn__opcode tarn__opcode;
+typedef struct tarn__trace_opcode tarn__trace_opcode;
 
 // One opcode met in the file.
-typedef struct tarn__instruction {
-  const tarn__opcode *code;
+typedef struct tarn__trace_instruction {
+  const tarn__trace_opcode *code;
   size_t at;        // byte of the opcode
   size_t argument;  // first byte of its argument, lengths not included
   size_t size;      // bytes of that
-} tarn__instruction;
+} tarn__trace_instruction;
 
-struct tarn__opcode {
+struct tarn__trace_opcode {
   const char *name;  // NULL: no such opcode
   uint8_t fixed;     // bytes of an argument of fixed size ...
   uint8_t counted;   // ... or of the length that stands before it
   uint8_t type;      // of the value it makes, or how many values it takes
-  tarn_status (*act)(tarn__machine *m, const tarn__instruction *step);
+  tarn_status (*act)(tarn__trace_machine *m,
+                     const tarn__trace_instruction *step);
 };
 
-extern const tarn__opcode tarn__opcodes[256];
+extern const tarn__trace_opcode tarn__opcodes[256];
 
 // What a file needs of its tree.
-typedef struct tarn__needs {
+typedef struct tarn__trace_needs {
   size_t cells;
   size_t boxes;
-} tarn__needs;
+} tarn__trace_needs;
 
 // Adds what |code| adds to the tree at most: a box, the cell that its value
 // will stand in, the head of a run.
-void tarn__opcode_needs(const tarn__opcode *code, tarn__needs *sum);
+void tarn__opcode_needs(const tarn__trace_opcode *code, tarn__trace_needs *sum);
 
 #endif  // TARN_TRACE_PICKLE_MACHINE_H_

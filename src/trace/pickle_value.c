@@ -23,7 +23,7 @@ const char *tarn__value_type_name(uint32_t type) {
   return type_names[type];
 }
 
-tarn_status tarn__pickle_corrupt(const tarn__pickle *pickle, size_t at,
+tarn_status tarn__pickle_corrupt(const tarn__trace_pickle *pickle, size_t at,
                                  const char *format, ...) {
   char text[320];
   va_list args;
@@ -48,15 +48,17 @@ static bool decode_signed(const unsigned char *bytes, size_t size,
   return true;
 }
 
-size_t tarn__pickle_int_size(const tarn__pickle *pickle, tarn__value value) {
+size_t tarn__pickle_int_size(const tarn__trace_pickle *pickle,
+                             tarn__trace_pickle_value value) {
   size_t from = 0;
   size_t size = 0;
   tarn__pickle_argument(pickle, value.at, &from, &size);
   return size;
 }
 
-bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
-                      bool *out_negative, uint64_t *out_magnitude) {
+bool tarn__pickle_int(const tarn__trace_pickle *pickle,
+                      tarn__trace_pickle_value value, bool *out_negative,
+                      uint64_t *out_magnitude) {
   size_t from = 0;
   size_t size = 0;
   const unsigned char *code = pickle->bytes + value.at;
@@ -70,15 +72,16 @@ bool tarn__pickle_int(const tarn__pickle *pickle, tarn__value value,
   return decode_signed(pickle->bytes + from, size, out_negative, out_magnitude);
 }
 
-void tarn__pickle_text(const tarn__pickle *pickle, tarn__value value,
-                       const char **out_bytes, size_t *out_size) {
+void tarn__pickle_text(const tarn__trace_pickle *pickle,
+                       tarn__trace_pickle_value value, const char **out_bytes,
+                       size_t *out_size) {
   size_t from = 0;
   tarn__pickle_argument(pickle, value.at, &from, out_size);
   *out_bytes = (const char *)pickle->bytes + from;
 }
 
-bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
-                     const char *text) {
+bool tarn__pickle_is(const tarn__trace_pickle *pickle,
+                     tarn__trace_pickle_value value, const char *text) {
   const char *bytes = NULL;
   size_t size = 0;
   if (value.type != TARN__TEXT) return false;
@@ -86,8 +89,9 @@ bool tarn__pickle_is(const tarn__pickle *pickle, tarn__value value,
   return size == strlen(text) && memcmp(bytes, text, size) == 0;
 }
 
-static size_t search(const tarn__pickle *pickle, tarn__value value,
-                     const char *table, size_t row_size, size_t rows) {
+static size_t search(const tarn__trace_pickle *pickle,
+                     tarn__trace_pickle_value value, const char *table,
+                     size_t row_size, size_t rows) {
   size_t row = 0;
   for (; row < rows; row++) {
     const char *text = NULL;
@@ -97,13 +101,15 @@ static size_t search(const tarn__pickle *pickle, tarn__value value,
   return row;
 }
 
-size_t tarn__pickle_find(const tarn__pickle *pickle, tarn__value value,
-                         const void *table, size_t row_size, size_t rows) {
+size_t tarn__pickle_find(const tarn__trace_pickle *pickle,
+                         tarn__trace_pickle_value value, const void *table,
+                         size_t row_size, size_t rows) {
   if (value.type != TARN__TEXT) return rows;
-  tarn__known *known =
-      (tarn__known *)pickle->known.items + value.at % TARN__PICKLE_KNOWN;
+  tarn__trace_pickle_known *known =
+      (tarn__trace_pickle_known *)pickle->known.items +
+      value.at % TARN__PICKLE_KNOWN;
   if (known->at != value.at || known->table != table) {
-    *known = (tarn__known){
+    *known = (tarn__trace_pickle_known){
         .table = table,
         .at = value.at,
         .row = (uint32_t)search(pickle, value, table, row_size, rows)};

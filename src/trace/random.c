@@ -22,7 +22,7 @@ typedef struct member {
 } member;
 
 typedef struct crowd {
-  tarn__history *history;
+  tarn__trace_history *history;
   uint64_t state;            // of the generator
   uint32_t stacks[CLASSES];  // by the power of two of a size
   tarn__array living;        // member
@@ -82,7 +82,8 @@ static tarn_status request(crowd *c) {
   return status == TARN_OK ? birth(c, size, bit) : status;
 }
 
-tarn_status tarn__random_history(tarn__history *history, const char *workload) {
+tarn_status tarn__random_history(tarn__trace_history *history,
+                                 const char *workload) {
   crowd c = {
       .history = history, .state = SEED, .living = TARN__ARRAY_OF(member)};
   tarn_status status = name_classes(&c, workload);

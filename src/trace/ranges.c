@@ -12,28 +12,28 @@
 #include "base/status.h"
 
 typedef struct node {
-  tarn__range_of range;
+  tarn__trace_range_entry range;
   uint32_t priority;
   uint32_t left;
   uint32_t right;
 } node;
 
-void tarn__ranges_init(tarn__ranges *ranges, tarn__budget *budget) {
-  *ranges = (tarn__ranges){.budget = budget,
-                           .random = tarn__hash_seed() | 1,
-                           .nodes = TARN__ARRAY_OF(node)};
+void tarn__ranges_init(tarn__trace_ranges *ranges, tarn__budget *budget) {
+  *ranges = (tarn__trace_ranges){.budget = budget,
+                                 .random = tarn__hash_seed() | 1,
+                                 .nodes = TARN__ARRAY_OF(node)};
 }
 
-void tarn__ranges_deinit(tarn__ranges *ranges) {
+void tarn__ranges_deinit(tarn__trace_ranges *ranges) {
   tarn__array_free(ranges->budget, &ranges->nodes);
   ranges->root = ranges->spare = 0;
 }
 
-static node *node_at(const tarn__ranges *ranges, uint32_t number) {
+static node *node_at(const tarn__trace_ranges *ranges, uint32_t number) {
   return (node *)ranges->nodes.items + number;
 }
 
-static uint32_t draw(tarn__ranges *ranges) {
+static uint32_t draw(tarn__trace_ranges *ranges) {
   uint64_t state = ranges->random;
   state ^= state << 13;
   state ^= state >> 7;
@@ -42,8 +42,8 @@ static uint32_t draw(tarn__ranges *ranges) {
   return (uint32_t)(state >> 32);
 }
 
-bool tarn__ranges_find(const tarn__ranges *ranges, uint64_t first,
-                       uint64_t last, tarn__range_of *out_range) {
+bool tarn__ranges_find(const tarn__trace_ranges *ranges, uint64_t first,
+                       uint64_t last, tarn__trace_range_entry *out_range) {
   bool found = false;
   for (uint32_t at = ranges->root; at != 0;) {
     const node *here = node_at(ranges, at);
@@ -62,7 +62,7 @@ bool tarn__ranges_find(const tarn__ranges *ranges, uint64_t first,
 
 // --- changes ---------------------------------------------------------------
 
-static tarn_status make_node(tarn__ranges *ranges, uint32_t *out_number) {
+static tarn_status make_node(tarn__trace_ranges *ranges, uint32_t *out_number) {
   void *fresh = NULL;
   *out_number = ranges->spare;
   if (ranges->spare != 0) {
@@ -81,7 +81,7 @@ static tarn_status make_node(tarn__ranges *ranges, uint32_t *out_number) {
 }
 
 // Parts the tree at |root| into what is below |first| and what is not.
-static void split(tarn__ranges *ranges, uint32_t root, uint64_t first,
+static void split(tarn__trace_ranges *ranges, uint32_t root, uint64_t first,
                   uint32_t *below, uint32_t *above) {
   while (root != 0) {
     node *here = node_at(ranges, root);
@@ -99,7 +99,7 @@ static void split(tarn__ranges *ranges, uint32_t root, uint64_t first,
 }
 
 // One tree of two, all of |below| being below all of |above|.
-static void join(tarn__ranges *ranges, uint32_t below, uint32_t above,
+static void join(tarn__trace_ranges *ranges, uint32_t below, uint32_t above,
                  uint32_t *root) {
   while (below != 0 && above != 0) {
     if (node_at(ranges, below)->priority > node_at(ranges, above)->priority) {
@@ -117,7 +117,7 @@ static void join(tarn__ranges *ranges, uint32_t below, uint32_t above,
 
 // The link to the range that begins at |first|, or to where the search for it
 // meets a node of less than |priority|.
-static uint32_t *descend(tarn__ranges *ranges, uint64_t first,
+static uint32_t *descend(tarn__trace_ranges *ranges, uint64_t first,
                          uint64_t priority) {
   uint32_t *link = &ranges->root;
   while (*link != 0) {
@@ -128,7 +128,8 @@ static uint32_t *descend(tarn__ranges *ranges, uint64_t first,
   return link;
 }
 
-tarn_status tarn__ranges_put(tarn__ranges *ranges, tarn__range_of range) {
+tarn_status tarn__ranges_put(tarn__trace_ranges *ranges,
+                             tarn__trace_range_entry range) {
   uint32_t number = 0;
   tarn_status status = make_node(ranges, &number);
   if (status != TARN_OK) return status;
@@ -140,7 +141,7 @@ tarn_status tarn__ranges_put(tarn__ranges *ranges, tarn__range_of range) {
   return TARN_OK;
 }
 
-void tarn__ranges_remove(tarn__ranges *ranges, uint64_t first) {
+void tarn__ranges_remove(tarn__trace_ranges *ranges, uint64_t first) {
   uint32_t *link = descend(ranges, first, 0);
   uint32_t number = *link;
   if (number == 0) return;
@@ -150,12 +151,13 @@ void tarn__ranges_remove(tarn__ranges *ranges, uint64_t first) {
   ranges->spare = number;
 }
 
-tarn_status tarn__ranges_lay(tarn__ranges *ranges, tarn__range_of range) {
-  tarn__range_of old;
+tarn_status tarn__ranges_lay(tarn__trace_ranges *ranges,
+                             tarn__trace_range_entry range) {
+  tarn__trace_range_entry old;
   tarn_status status = TARN_OK;
   while (status == TARN_OK &&
          tarn__ranges_find(ranges, range.first, range.last, &old)) {
-    tarn__range_of rest = old;
+    tarn__trace_range_entry rest = old;
     tarn__ranges_remove(ranges, old.first);
     if (old.first < range.first) {
       rest.last = range.first - 1;

@@ -6,27 +6,27 @@
 #include "tarn/trace.h"
 
 // A whole file in memory, which the budget counts already.
-typedef struct tarn__input {
+typedef struct tarn__trace_input {
   tarn__budget *budget;
   const char *name;  // in errors
   const unsigned char *bytes;
   size_t size;
   const tarn_trace_options *options;  // complete
-} tarn__input;
+} tarn__trace_input;
 
 // Whether the first bytes are of the format: no other has these.
-typedef bool tarn__sniff_fn(const tarn__input *input);
-typedef tarn_status tarn__read_fn(const tarn__input *input,
-                                  tarn_trace **out_trace);
+typedef bool tarn__trace_sniff_fn(const tarn__trace_input *input);
+typedef tarn_status tarn__trace_read_fn(const tarn__trace_input *input,
+                                        tarn_trace **out_trace);
 
-bool tarn__log_sniff(const tarn__input *input);
-TARN_MUST_CHECK tarn_status tarn__log_read(const tarn__input *input,
+bool tarn__log_sniff(const tarn__trace_input *input);
+TARN_MUST_CHECK tarn_status tarn__log_read(const tarn__trace_input *input,
                                            tarn_trace **out_trace);
-bool tarn__rmm_sniff(const tarn__input *input);
-TARN_MUST_CHECK tarn_status tarn__rmm_read(const tarn__input *input,
+bool tarn__rmm_sniff(const tarn__trace_input *input);
+TARN_MUST_CHECK tarn_status tarn__rmm_read(const tarn__trace_input *input,
                                            tarn_trace **out_trace);
-bool tarn__umpire_sniff(const tarn__input *input);
-TARN_MUST_CHECK tarn_status tarn__umpire_read(const tarn__input *input,
+bool tarn__umpire_sniff(const tarn__trace_input *input);
+TARN_MUST_CHECK tarn_status tarn__umpire_read(const tarn__trace_input *input,
                                               tarn_trace **out_trace);
 
 #endif  // TARN_TRACE_READERS_H_

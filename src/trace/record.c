@@ -7,20 +7,22 @@
 
 #include "base/status.h"
 
-static bool is_of(tarn__value value, tarn__value_type type) {
+static bool is_of(tarn__trace_pickle_value value,
+                  tarn__trace_pickle_type type) {
   if (type == TARN__LIST && value.type == TARN__TUPLE) return true;
   return value.type == (uint32_t)type;
 }
 
-tarn_status tarn__record_enter(const tarn__pickle *pickle,
-                               tarn__value container, tarn__value_type type) {
+tarn_status tarn__record_enter(const tarn__trace_pickle *pickle,
+                               tarn__trace_pickle_value container,
+                               tarn__trace_pickle_type type) {
   size_t at = tarn__pickle_at(pickle, container);
   if (!is_of(container, type)) {
     return tarn__pickle_corrupt(pickle, at, "%s stands where %s should",
                                 tarn__value_type_name(container.type),
                                 tarn__value_type_name(type));
   }
-  tarn__box *box = tarn__pickle_box(pickle, container);
+  tarn__trace_pickle_box *box = tarn__pickle_box(pickle, container);
   if (box->mark != 0 && box->count != 0) {
     return tarn__pickle_corrupt(pickle, at, "%s stands in two places",
                                 tarn__value_type_name(container.type));
@@ -30,13 +32,15 @@ tarn_status tarn__record_enter(const tarn__pickle *pickle,
 }
 
 // The index of |key| among |keys|, or |key_count|.
-static size_t find_key(const tarn__pickle *pickle, tarn__value key,
-                       const tarn__key *keys, size_t key_count) {
+static size_t find_key(const tarn__trace_pickle *pickle,
+                       tarn__trace_pickle_value key,
+                       const tarn__trace_key *keys, size_t key_count) {
   return tarn__pickle_find(pickle, key, keys, sizeof *keys, key_count);
 }
 
-static tarn_status refuse_long(const tarn__pickle *pickle, const tarn__key *key,
-                               tarn__value value) {
+static tarn_status refuse_long(const tarn__trace_pickle *pickle,
+                               const tarn__trace_key *key,
+                               tarn__trace_pickle_value value) {
   size_t size = tarn__pickle_int_size(pickle, value);
   if (size > TARN__PICKLE_INT_MOST) {
     return tarn__pickle_corrupt(
@@ -46,8 +50,9 @@ static tarn_status refuse_long(const tarn__pickle *pickle, const tarn__key *key,
                               key->name);
 }
 
-static tarn_status read_number(const tarn__pickle *pickle, const tarn__key *key,
-                               tarn__field *field) {
+static tarn_status read_number(const tarn__trace_pickle *pickle,
+                               const tarn__trace_key *key,
+                               tarn__trace_field *field) {
   bool negative = false;
   uint64_t magnitude = 0;
   bool fits = tarn__pickle_int(pickle, field->value, &negative, &magnitude);
@@ -59,8 +64,10 @@ static tarn_status read_number(const tarn__pickle *pickle, const tarn__key *key,
                               (unsigned long long)magnitude);
 }
 
-static tarn_status read_field(const tarn__pickle *pickle, tarn__value value,
-                              const tarn__key *key, tarn__field *field) {
+static tarn_status read_field(const tarn__trace_pickle *pickle,
+                              tarn__trace_pickle_value value,
+                              const tarn__trace_key *key,
+                              tarn__trace_field *field) {
   size_t at = tarn__pickle_at(pickle, value);
   if (tarn__field_is_there(field)) {
     return tarn__pickle_corrupt(pickle, at, "'%s' stands twice in one dict",
@@ -75,9 +82,10 @@ static tarn_status read_field(const tarn__pickle *pickle, tarn__value value,
   return key->type == TARN__INT ? read_number(pickle, key, field) : TARN_OK;
 }
 
-static tarn_status check_required(const tarn__pickle *pickle, tarn__value dict,
-                                  const tarn__key *keys, size_t key_count,
-                                  const tarn__field *fields) {
+static tarn_status check_required(const tarn__trace_pickle *pickle,
+                                  tarn__trace_pickle_value dict,
+                                  const tarn__trace_key *keys, size_t key_count,
+                                  const tarn__trace_field *fields) {
   for (size_t i = 0; i < key_count; i++) {
     if (!keys[i].required || tarn__field_is_there(&fields[i])) continue;
     return tarn__pickle_corrupt(pickle, tarn__pickle_at(pickle, dict),
@@ -86,16 +94,17 @@ static tarn_status check_required(const tarn__pickle *pickle, tarn__value dict,
   return TARN_OK;
 }
 
-tarn_status tarn__record_read(const tarn__pickle *pickle, tarn__value dict,
-                              const tarn__key *keys, size_t key_count,
-                              tarn__field *out_fields) {
-  tarn__value key;
-  tarn__value value;
+tarn_status tarn__record_read(const tarn__trace_pickle *pickle,
+                              tarn__trace_pickle_value dict,
+                              const tarn__trace_key *keys, size_t key_count,
+                              tarn__trace_field *out_fields) {
+  tarn__trace_pickle_value key;
+  tarn__trace_pickle_value value;
   for (size_t i = 0; i < key_count; i++)
-    out_fields[i] = (tarn__field){0};
+    out_fields[i] = (tarn__trace_field){0};
   tarn_status status = tarn__record_enter(pickle, dict, TARN__DICT);
   if (status != TARN_OK) return status;
-  tarn__walk walk = tarn__pickle_walk(pickle, dict);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(pickle, dict);
   while (tarn__walk_next(&walk, &key) && tarn__walk_next(&walk, &value)) {
     size_t i = find_key(pickle, key, keys, key_count);
     if (i == key_count) continue;

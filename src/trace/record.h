@@ -6,30 +6,30 @@
 
 // What may stand under a key: a list means a list or a tuple, an integer one
 // of 0 to 2^64 - 1.
-typedef struct tarn__key {
+typedef struct tarn__trace_key {
   const char *name;  // the first: see tarn__pickle_find
-  tarn__value_type type;
+  tarn__trace_pickle_type type;
   bool required;
   bool lenient;  // any integer will do; one beyond 64 bits or below 0 is 0
-} tarn__key;
+} tarn__trace_key;
 
-typedef struct tarn__field {
-  tarn__value value;  // absent if the key is not there
-  uint64_t number;    // of an integer, else 0
-} tarn__field;
+typedef struct tarn__trace_field {
+  tarn__trace_pickle_value value;  // absent if the key is not there
+  uint64_t number;                 // of an integer, else 0
+} tarn__trace_field;
 
 // Fills |out_fields|[i] with what stands under |keys|[i] of |dict|. Other keys
 // are passed over.
 //
 // TARN_E_CORRUPT  not a dict, a key twice, a value of another type or range,
 //                 or a required key is missing.
-TARN_MUST_CHECK tarn_status tarn__record_read(const tarn__pickle *pickle,
-                                              tarn__value dict,
-                                              const tarn__key *keys,
+TARN_MUST_CHECK tarn_status tarn__record_read(const tarn__trace_pickle *pickle,
+                                              tarn__trace_pickle_value dict,
+                                              const tarn__trace_key *keys,
                                               size_t key_count,
-                                              tarn__field *out_fields);
+                                              tarn__trace_field *out_fields);
 
-static inline bool tarn__field_is_there(const tarn__field *field) {
+static inline bool tarn__field_is_there(const tarn__trace_field *field) {
   return field->value.type != TARN__ABSENT;
 }
 
@@ -37,8 +37,8 @@ static inline bool tarn__field_is_there(const tarn__field *field) {
 // entered before stands in two places, or within itself.
 //
 // TARN_E_CORRUPT  entered before, or not of |type|.
-TARN_MUST_CHECK tarn_status tarn__record_enter(const tarn__pickle *pickle,
-                                               tarn__value container,
-                                               tarn__value_type type);
+TARN_MUST_CHECK tarn_status tarn__record_enter(
+    const tarn__trace_pickle *pickle, tarn__trace_pickle_value container,
+    tarn__trace_pickle_type type);
 
 #endif  // TARN_TRACE_RECORD_H_

@@ -37,7 +37,7 @@ typedef struct field {
 
 typedef struct reader {
   tarn__lines lines;
-  tarn__history history;
+  tarn__trace_history history;
   bool begun;
   uint64_t start_us;  // of the first line's day
   uint64_t days_us;   // days that have passed since
@@ -235,7 +235,7 @@ static tarn_status read_lines(reader *r) {
 
 // --- the whole -------------------------------------------------------------
 
-bool tarn__rmm_sniff(const tarn__input *input) {
+bool tarn__rmm_sniff(const tarn__trace_input *input) {
   static const char begin[] = "Thread,";
   tarn__lines lines;
   tarn__lines_init(&lines, input->bytes, input->size);
@@ -243,7 +243,7 @@ bool tarn__rmm_sniff(const tarn__input *input) {
          memcmp(lines.bytes + lines.at, begin, sizeof begin - 1) == 0;
 }
 
-static tarn_status check_device(const tarn__input *input) {
+static tarn_status check_device(const tarn__trace_input *input) {
   if (!input->options->choose_device || input->options->device == 0) {
     return TARN_OK;
   }
@@ -251,7 +251,8 @@ static tarn_status check_device(const tarn__input *input) {
                     input->name, input->options->device);
 }
 
-tarn_status tarn__rmm_read(const tarn__input *input, tarn_trace **out_trace) {
+tarn_status tarn__rmm_read(const tarn__trace_input *input,
+                           tarn_trace **out_trace) {
   reader r = {0};
   *out_trace = NULL;
   tarn_status status = check_device(input);

@@ -27,13 +27,13 @@
 enum { MAX_DEVICES = 256 };  // PyTorch counts devices in 8 bits
 
 enum { SEGMENTS, DEVICE_TRACES, TOP_KEYS };
-static const tarn__key top_keys[TOP_KEYS] = {
+static const tarn__trace_key top_keys[TOP_KEYS] = {
     [SEGMENTS] = {.name = "segments", .type = TARN__LIST},
     [DEVICE_TRACES] = {.name = "device_traces", .type = TARN__LIST},
 };
 
 enum { S_ADDRESS, S_SIZE, S_STREAM, S_DEVICE, S_BLOCKS, SEGMENT_KEYS };
-static const tarn__key segment_keys[SEGMENT_KEYS] = {
+static const tarn__trace_key segment_keys[SEGMENT_KEYS] = {
     [S_ADDRESS] = {.name = "address", .type = TARN__INT, .required = true},
     [S_SIZE] = {.name = "total_size", .type = TARN__INT, .required = true},
     [S_STREAM] = {.name = "stream", .type = TARN__INT},
@@ -42,7 +42,7 @@ static const tarn__key segment_keys[SEGMENT_KEYS] = {
 };
 
 enum { B_ADDRESS, B_SIZE, B_ASKED, B_STATE, B_FRAMES, B_HISTORY, BLOCK_KEYS };
-static const tarn__key block_keys[BLOCK_KEYS] = {
+static const tarn__trace_key block_keys[BLOCK_KEYS] = {
     [B_ADDRESS] = {.name = "address", .type = TARN__INT},
     [B_SIZE] = {.name = "size", .type = TARN__INT, .required = true},
     [B_ASKED] = {.name = "requested_size", .type = TARN__INT},
@@ -52,7 +52,7 @@ static const tarn__key block_keys[BLOCK_KEYS] = {
 };
 
 enum { H_ASKED, H_FRAMES, HISTORY_KEYS };
-static const tarn__key history_keys[HISTORY_KEYS] = {
+static const tarn__trace_key history_keys[HISTORY_KEYS] = {
     [H_ASKED] = {.name = "real_size", .type = TARN__INT},
     [H_FRAMES] = {.name = "frames", .type = TARN__LIST},
 };
@@ -67,7 +67,7 @@ enum {
   E_DEVICE_FREE,
   EVENT_KEYS
 };
-static const tarn__key event_keys[EVENT_KEYS] = {
+static const tarn__trace_key event_keys[EVENT_KEYS] = {
     [E_ACTION] = {.name = "action", .type = TARN__TEXT, .required = true},
     [E_ADDRESS] = {.name = "addr", .type = TARN__INT},
     [E_SIZE] = {.name = "size", .type = TARN__INT},
@@ -102,28 +102,28 @@ enum { ACTIVE_STATES = sizeof active_states / sizeof *active_states };
 
 typedef struct segment {
   tarn_trace_segment shown;
-  tarn__value blocks;
+  tarn__trace_pickle_value blocks;
   uint32_t device;
 } segment;
 
 typedef struct reader {
-  tarn__pickle pickle;
-  tarn__history history;
-  tarn__frames frames;
-  tarn__array segments;  // segment, of all devices
-  tarn__value traces;    // the list, or absent
+  tarn__trace_pickle pickle;
+  tarn__trace_history history;
+  tarn__trace_frames frames;
+  tarn__array segments;             // segment, of all devices
+  tarn__trace_pickle_value traces;  // the list, or absent
   size_t event_counts[MAX_DEVICES];
   size_t segment_counts[MAX_DEVICES];
 } reader;
 
-static tarn_status corrupt(const reader *r, tarn__value value,
+static tarn_status corrupt(const reader *r, tarn__trace_pickle_value value,
                            const char *what) {
   return tarn__pickle_corrupt(&r->pickle, tarn__pickle_at(&r->pickle, value),
                               "%s", what);
 }
 
 // |what| of |size| bytes is |where| it cannot be.
-static tarn_status misplaced(const reader *r, tarn__value dict,
+static tarn_status misplaced(const reader *r, tarn__trace_pickle_value dict,
                              const char *what, const char *where,
                              uint64_t address, uint64_t size) {
   return tarn__pickle_corrupt(&r->pickle, tarn__pickle_at(&r->pickle, dict),
@@ -134,8 +134,8 @@ static tarn_status misplaced(const reader *r, tarn__value dict,
 
 // --- segments of all devices -----------------------------------------------
 
-static tarn_status read_segment(reader *r, tarn__value dict) {
-  tarn__field fields[SEGMENT_KEYS];
+static tarn_status read_segment(reader *r, tarn__trace_pickle_value dict) {
+  tarn__trace_field fields[SEGMENT_KEYS];
   size_t end = 0;
   void *fresh = NULL;
   tarn_status status =
@@ -160,10 +160,10 @@ static tarn_status read_segment(reader *r, tarn__value dict) {
   return TARN_OK;
 }
 
-static tarn_status read_segments(reader *r, tarn__value list) {
-  tarn__value dict;
+static tarn_status read_segments(reader *r, tarn__trace_pickle_value list) {
+  tarn__trace_pickle_value dict;
   tarn_status status = tarn__record_enter(&r->pickle, list, TARN__LIST);
-  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
     status = read_segment(r, dict);
   }
@@ -174,10 +174,10 @@ static tarn_status read_segments(reader *r, tarn__value list) {
 
 static tarn_status count_events(reader *r) {
   size_t device = 0;
-  tarn__value list;
+  tarn__trace_pickle_value list;
   if (r->traces.type == TARN__ABSENT) return TARN_OK;
   tarn_status status = tarn__record_enter(&r->pickle, r->traces, TARN__LIST);
-  tarn__walk walk = tarn__pickle_walk(&r->pickle, r->traces);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, r->traces);
   for (; status == TARN_OK && tarn__walk_next(&walk, &list); device++) {
     if (device == MAX_DEVICES) {
       return corrupt(r, r->traces, "'device_traces' of more than 256 devices");
@@ -231,15 +231,16 @@ static uint32_t count_devices(const reader *r) {
 
 // --- events ----------------------------------------------------------------
 
-static const struct action *find_action(const reader *r, tarn__value field) {
+static const struct action *find_action(const reader *r,
+                                        tarn__trace_pickle_value field) {
   size_t row =
       tarn__pickle_find(&r->pickle, field, actions, sizeof *actions, ACTIONS);
   return row < ACTIONS ? &actions[row] : NULL;
 }
 
-static tarn_status read_event(reader *r, tarn__value dict) {
-  tarn__field fields[EVENT_KEYS];
-  tarn__dressed dressed;
+static tarn_status read_event(reader *r, tarn__trace_pickle_value dict) {
+  tarn__trace_field fields[EVENT_KEYS];
+  tarn__trace_frames_text dressed;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields);
   if (status != TARN_OK) return status;
@@ -274,13 +275,13 @@ static tarn_status expect_events(reader *r, size_t count) {
 }
 
 static tarn_status read_events(reader *r, uint32_t device) {
-  tarn__value list = {0};
-  tarn__value dict;
+  tarn__trace_pickle_value list = {0};
+  tarn__trace_pickle_value dict;
   if (r->event_counts[device] == 0) return TARN_OK;
-  tarn__walk traces = tarn__pickle_walk(&r->pickle, r->traces);
+  tarn__trace_pickle_walk traces = tarn__pickle_walk(&r->pickle, r->traces);
   for (uint32_t i = 0; i <= device; i++)
     (void)tarn__walk_next(&traces, &list);
-  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
   tarn_status status = expect_events(r, r->event_counts[device]);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
     status = read_event(r, dict);
@@ -290,7 +291,7 @@ static tarn_status read_events(reader *r, uint32_t device) {
 
 // --- blocks that the segments hold -----------------------------------------
 
-static bool is_active(const reader *r, tarn__value state) {
+static bool is_active(const reader *r, tarn__trace_pickle_value state) {
   return tarn__pickle_find(&r->pickle, state, active_states,
                            sizeof *active_states,
                            ACTIVE_STATES) < ACTIVE_STATES;
@@ -298,12 +299,12 @@ static bool is_active(const reader *r, tarn__value state) {
 
 // Older versions: the first of a block's history is its newest allocation, or
 // one of the larger block that it was split off, if nothing was recorded since.
-static tarn_status read_history(reader *r, tarn__value list,
-                                tarn__field *fields) {
-  tarn__value dict;
-  tarn__field found[HISTORY_KEYS];
+static tarn_status read_history(reader *r, tarn__trace_pickle_value list,
+                                tarn__trace_field *fields) {
+  tarn__trace_pickle_value dict;
+  tarn__trace_field found[HISTORY_KEYS];
   if (list.type == TARN__ABSENT) return TARN_OK;
-  tarn__walk walk = tarn__pickle_walk(&r->pickle, list);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
   if (!tarn__walk_next(&walk, &dict)) return TARN_OK;
   tarn_status status =
       tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found);
@@ -320,7 +321,7 @@ static tarn_status read_history(reader *r, tarn__value list,
 
 // Of active blocks only: in one that is free stands what was asked for of the
 // larger one that it was split off.
-static tarn_status check_asked(const reader *r, tarn__value dict,
+static tarn_status check_asked(const reader *r, tarn__trace_pickle_value dict,
                                uint64_t asked, const tarn_trace_block *place) {
   if (asked <= place->size) return TARN_OK;
   return tarn__pickle_corrupt(
@@ -331,10 +332,11 @@ static tarn_status check_asked(const reader *r, tarn__value dict,
 }
 
 // An active block: what was asked for, and by whom.
-static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
+static tarn_status hold_block(reader *r, tarn__trace_pickle_value dict,
+                              tarn__trace_field *fields,
                               const tarn_trace_block *place) {
   tarn_trace_block block = *place;
-  tarn__dressed dressed;
+  tarn__trace_frames_text dressed;
   tarn_status status = read_history(r, fields[B_HISTORY].value, fields);
   if (status == TARN_OK) {
     status = check_asked(r, dict, fields[B_ASKED].number, place);
@@ -352,7 +354,7 @@ static tarn_status hold_block(reader *r, tarn__value dict, tarn__field *fields,
 
 // A segment's blocks stand in it in the order of their addresses, of which
 // |next| is the first that is still free.
-static tarn_status check_place(const reader *r, tarn__value dict,
+static tarn_status check_place(const reader *r, tarn__trace_pickle_value dict,
                                const tarn_trace_segment *in, uint64_t next,
                                const tarn_trace_block *block) {
   if (block->address < in->address || block->size > in->size ||
@@ -367,9 +369,9 @@ static tarn_status check_place(const reader *r, tarn__value dict,
 
 // Reads one block of the segment |in|; |*next| is where it stands if it does
 // not say, and then where the block after it does.
-static tarn_status read_block(reader *r, tarn__value dict,
+static tarn_status read_block(reader *r, tarn__trace_pickle_value dict,
                               const tarn_trace_segment *in, uint64_t *next) {
-  tarn__field fields[BLOCK_KEYS];
+  tarn__trace_field fields[BLOCK_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields);
   if (status != TARN_OK) return status;
@@ -386,10 +388,10 @@ static tarn_status read_block(reader *r, tarn__value dict,
 }
 
 static tarn_status read_blocks(reader *r, const segment *from) {
-  tarn__value dict;
+  tarn__trace_pickle_value dict;
   uint64_t next = from->shown.address;
   tarn_status status = tarn__record_enter(&r->pickle, from->blocks, TARN__LIST);
-  tarn__walk walk = tarn__pickle_walk(&r->pickle, from->blocks);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, from->blocks);
   while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
     status = read_block(r, dict, &from->shown, &next);
   }
@@ -410,7 +412,7 @@ static tarn_status read_held(reader *r, uint32_t device) {
 // --- the whole -------------------------------------------------------------
 
 static tarn_status read_dict(reader *r) {
-  tarn__field fields[TOP_KEYS];
+  tarn__trace_field fields[TOP_KEYS];
   tarn_status status =
       tarn__record_read(&r->pickle, r->pickle.root, top_keys, TOP_KEYS, fields);
   if (status != TARN_OK) return status;

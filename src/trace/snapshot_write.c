@@ -118,19 +118,19 @@ static const char *const word_texts[WORDS] = {
 
 typedef struct writer {
   const tarn_trace *trace;
-  tarn__pickler pickler;
+  tarn__trace_pickler pickler;
   tarn__budget budget;
   tarn_status status;  // of what is kept; the sink's own shows at its end
   uint64_t *addresses;
   bool *let_go;  // of each block: its owner has asked to free it
-  tarn__held held;
+  tarn__trace_held held;
   bool has_times;
 
   uint32_t words[WORDS];
   tarn__intern texts;  // const char *: of frames and tags
   tarn__array text_numbers;
   tarn__array frame_numbers;  // by the trace's index
-  tarn__intern stacks;        // tarn__dressed
+  tarn__intern stacks;        // tarn__trace_frames_text
   tarn__array stack_numbers;
 } writer;
 
@@ -172,12 +172,12 @@ static void put_text(writer *w, const char *text) {
 
 // --- dicts and lists -------------------------------------------------------
 
-static void open(writer *w, tarn__pickle_opcode container) {
+static void open(writer *w, tarn__trace_pickler_opcode container) {
   tarn__pickler_op(&w->pickler, container);
   tarn__pickler_op(&w->pickler, TARN__OP_MARK);
 }
 
-static void close(writer *w, tarn__pickle_opcode opcode) {
+static void close(writer *w, tarn__trace_pickler_opcode opcode) {
   tarn__pickler_op(&w->pickler, opcode);
 }
 
@@ -198,7 +198,8 @@ static void put_words(writer *w, word key, word value) {
   put_word(w, value);
 }
 
-static void put_empty(writer *w, word key, tarn__pickle_opcode container) {
+static void put_empty(writer *w, word key,
+                      tarn__trace_pickler_opcode container) {
   put_word(w, key);
   tarn__pickler_op(&w->pickler, container);
 }
@@ -233,7 +234,7 @@ static void put_frame(writer *w, uint32_t index) {
   *number = tarn__pickler_memoise(&w->pickler) + 1;
 }
 
-static void put_frames(writer *w, tarn__dressed what) {
+static void put_frames(writer *w, tarn__trace_frames_text what) {
   open(w, TARN__OP_EMPTY_LIST);
   if (what.stack != TARN_TRACE_NO_STACK) {
     const tarn_trace_stack *stack = &w->trace->stacks[what.stack];
@@ -248,7 +249,7 @@ static void put_frames(writer *w, tarn__dressed what) {
   close(w, TARN__OP_APPENDS);
 }
 
-static void put_stack(writer *w, tarn__dressed what) {
+static void put_stack(writer *w, tarn__trace_frames_text what) {
   put_word(w, FRAMES);
   if (what.stack == TARN_TRACE_NO_STACK && what.tag == TARN_TRACE_NO_TAG) {
     tarn__pickler_op(&w->pickler, TARN__OP_EMPTY_LIST);
@@ -281,16 +282,18 @@ static void put_block(writer *w, uint32_t index, uint64_t bytes) {
   put_number(w, REQUESTED_SIZE, block->size);
   put_words(w, STATE,
             w->let_go[index] ? ACTIVE_PENDING_FREE : ACTIVE_ALLOCATED);
-  put_stack(w, (tarn__dressed){.stack = block->stack, .tag = block->tag});
+  put_stack(
+      w, (tarn__trace_frames_text){.stack = block->stack, .tag = block->tag});
   close(w, TARN__OP_SETITEMS);
 }
 
-static uint64_t bytes_of(const writer *w, const tarn__held_segment *segment,
+static uint64_t bytes_of(const writer *w,
+                         const tarn__trace_held_segment *segment,
                          size_t index) {
   return tarn__held_bytes(&w->held, w->trace, w->addresses, segment, index);
 }
 
-static void put_blocks(writer *w, const tarn__held_segment *segment) {
+static void put_blocks(writer *w, const tarn__trace_held_segment *segment) {
   uint64_t at = segment->shown.address;
   uint64_t end = at + segment->shown.size;
   size_t written = 0;
@@ -313,7 +316,7 @@ static void put_blocks(writer *w, const tarn__held_segment *segment) {
 }
 
 // The sums that a segment's dict has of its blocks.
-static void put_sums(writer *w, const tarn__held_segment *segment) {
+static void put_sums(writer *w, const tarn__trace_held_segment *segment) {
   uint64_t allocated = 0;
   uint64_t active = 0;
   uint64_t requested = 0;
@@ -340,7 +343,7 @@ static void put_pool_id(writer *w) {
   tarn__pickler_op(&w->pickler, TARN__OP_TUPLE2);
 }
 
-static void put_segment(writer *w, const tarn__held_segment *segment) {
+static void put_segment(writer *w, const tarn__trace_held_segment *segment) {
   bool is_large = segment->shown.size > LARGE;
   open(w, TARN__OP_EMPTY_DICT);
   put_number(w, DEVICE, device_of(w->trace));
@@ -368,8 +371,9 @@ static void put_segments(writer *w) {
 
 // --- events ----------------------------------------------------------------
 
-static tarn__dressed stack_of(const writer *w, const tarn_trace_event *event) {
-  tarn__dressed what = {.stack = event->stack, .tag = event->tag};
+static tarn__trace_frames_text stack_of(const writer *w,
+                                        const tarn_trace_event *event) {
+  tarn__trace_frames_text what = {.stack = event->stack, .tag = event->tag};
   if (event->kind != TARN_TRACE_FREE) return what;
   const tarn_trace_block *block = &w->trace->blocks[event->block];
   if (block->born != TARN_TRACE_BASELINE) return what;
@@ -445,7 +449,7 @@ static void end(writer *w) {
   tarn__host_free_array(w->let_go, w->trace->block_count, sizeof *w->let_go);
 }
 
-static void put_all(writer *w, tarn__sink *sink) {
+static void put_all(writer *w, tarn__trace_sink *sink) {
   tarn__pickler_begin(&w->pickler, sink);
   open(w, TARN__OP_EMPTY_DICT);
   put_all_words(w);
@@ -457,7 +461,8 @@ static void put_all(writer *w, tarn__sink *sink) {
   tarn__pickler_end(&w->pickler);
 }
 
-tarn_status tarn__snapshot_write(const tarn_trace *trace, tarn__sink *sink) {
+tarn_status tarn__snapshot_write(const tarn_trace *trace,
+                                 tarn__trace_sink *sink) {
   writer w = {.trace = trace,
               .budget = tarn__budget_unlimited(trace->name),
               .text_numbers = TARN__ARRAY_OF(uint32_t),

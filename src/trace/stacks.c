@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void tarn__stacks_init(tarn__stacks *stacks, tarn__budget *budget) {
+void tarn__stacks_init(tarn__trace_stacks *stacks, tarn__budget *budget) {
   stacks->budget = budget;
   stacks->scratch = TARN__ARRAY_OF(char);
   tarn__intern_init(&stacks->texts);
@@ -11,15 +11,15 @@ void tarn__stacks_init(tarn__stacks *stacks, tarn__budget *budget) {
   tarn__intern_init(&stacks->stacks);
 }
 
-void tarn__stacks_deinit(tarn__stacks *stacks) {
+void tarn__stacks_deinit(tarn__trace_stacks *stacks) {
   tarn__intern_deinit(&stacks->stacks, stacks->budget);
   tarn__intern_deinit(&stacks->frames, stacks->budget);
   tarn__intern_deinit(&stacks->texts, stacks->budget);
   tarn__array_free(stacks->budget, &stacks->scratch);
 }
 
-tarn_status tarn__stacks_zero_ended(tarn__stacks *stacks, const char *text,
-                                    size_t size) {
+tarn_status tarn__stacks_zero_ended(tarn__trace_stacks *stacks,
+                                    const char *text, size_t size) {
   void *copy = NULL;
   stacks->scratch.count = 0;
   tarn_status status =
@@ -30,7 +30,7 @@ tarn_status tarn__stacks_zero_ended(tarn__stacks *stacks, const char *text,
   return TARN_OK;
 }
 
-tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
+tarn_status tarn__stacks_text(tarn__trace_stacks *stacks, const char *text,
                               size_t size, uint32_t *out_text) {
   *out_text = 0;
   tarn_status status = tarn__stacks_zero_ended(stacks, text, size);
@@ -39,23 +39,24 @@ tarn_status tarn__stacks_text(tarn__stacks *stacks, const char *text,
                           size + 1, out_text);
 }
 
-tarn_status tarn__stacks_frame(tarn__stacks *stacks, tarn__frame frame,
-                               uint32_t *out_frame) {
+tarn_status tarn__stacks_frame(tarn__trace_stacks *stacks,
+                               tarn__trace_frame frame, uint32_t *out_frame) {
   return tarn__intern_put(&stacks->frames, stacks->budget, &frame, sizeof frame,
                           out_frame);
 }
 
-tarn_status tarn__stacks_stack(tarn__stacks *stacks, const uint32_t *frames,
-                               size_t count, uint32_t *out_stack) {
+tarn_status tarn__stacks_stack(tarn__trace_stacks *stacks,
+                               const uint32_t *frames, size_t count,
+                               uint32_t *out_stack) {
   *out_stack = TARN_TRACE_NO_STACK;
   if (count == 0) return TARN_OK;
   return tarn__intern_put(&stacks->stacks, stacks->budget, frames,
                           count * sizeof *frames, out_stack);
 }
 
-tarn_status tarn__stacks_named(tarn__stacks *stacks, const char *file,
+tarn_status tarn__stacks_named(tarn__trace_stacks *stacks, const char *file,
                                const char *function, uint32_t *out_stack) {
-  tarn__frame frame = {0};
+  tarn__trace_frame frame = {0};
   uint32_t number = 0;
   *out_stack = TARN_TRACE_NO_STACK;
   tarn_status status =

@@ -16,7 +16,7 @@
 #define NO_STORAGE UINT32_MAX
 
 typedef struct op_record {
-  tarn__op op;
+  tarn__trace_tape_op op;
   uint32_t output;  // tensor
   uint32_t frame;
   uint32_t kept[TARN__OP_EXTRAS];  // storages
@@ -52,20 +52,21 @@ static const char *const role_names[TARN__ROLES] = {
     [TARN__ROLE_UPDATE] = "optimizer step",
 };
 
-static op_record *op_at(const tarn__tape *tape, size_t index) {
+static op_record *op_at(const tarn__trace_tape *tape, size_t index) {
   return (op_record *)tape->ops.items + index;
 }
 
-static tensor_record *tensor_at(const tarn__tape *tape, uint32_t id) {
+static tensor_record *tensor_at(const tarn__trace_tape *tape, uint32_t id) {
   return (tensor_record *)tape->tensors.items + id;
 }
 
-static storage_record *storage_at(const tarn__tape *tape, uint32_t index) {
+static storage_record *storage_at(const tarn__trace_tape *tape,
+                                  uint32_t index) {
   return (storage_record *)tape->storages.items + index;
 }
 
 // Appends one item to |array|; NULL once anything has failed.
-static void *append(tarn__tape *tape, tarn__array *array) {
+static void *append(tarn__trace_tape *tape, tarn__array *array) {
   void *item = NULL;
   if (tape->status != TARN_OK) return NULL;
   tape->status = tarn__array_grow(tape->history->budget, array, 1, &item);
@@ -74,9 +75,9 @@ static void *append(tarn__tape *tape, tarn__array *array) {
 
 // --- names -----------------------------------------------------------------
 
-static uint32_t frame_of(tarn__tape *tape, const char *function) {
-  tarn__stacks *stacks = &tape->history->stacks;
-  tarn__frame frame = {0};
+static uint32_t frame_of(tarn__trace_tape *tape, const char *function) {
+  tarn__trace_stacks *stacks = &tape->history->stacks;
+  tarn__trace_frame frame = {0};
   uint32_t number = 0;
   if (tape->status != TARN_OK) return 0;
   tape->status = tarn__stacks_text(stacks, tape->workload,
@@ -89,14 +90,14 @@ static uint32_t frame_of(tarn__tape *tape, const char *function) {
   return number;
 }
 
-static uint32_t scoped_frame(tarn__tape *tape, const char *name) {
+static uint32_t scoped_frame(tarn__trace_tape *tape, const char *name) {
   char text[2 * TARN__TAPE_NAME];
   snprintf(text, sizeof text, "%s%s%s", tape->scope,
            tape->scope[0] == '\0' ? "" : ".", name);
   return frame_of(tape, text);
 }
 
-void tarn__tape_scope(tarn__tape *tape, const char *scope, ...) {
+void tarn__tape_scope(tarn__trace_tape *tape, const char *scope, ...) {
   va_list args;
   va_start(args, scope);
   vsnprintf(tape->scope, sizeof tape->scope, scope, args);
@@ -105,22 +106,22 @@ void tarn__tape_scope(tarn__tape *tape, const char *scope, ...) {
 
 // --- recording -------------------------------------------------------------
 
-void tarn__tape_init(tarn__tape *tape, tarn__history *history,
+void tarn__tape_init(tarn__trace_tape *tape, tarn__trace_history *history,
                      const char *workload, bool training) {
-  *tape = (tarn__tape){.history = history,
-                       .workload = workload,
-                       .training = training,
-                       .ops = TARN__ARRAY_OF(op_record),
-                       .tensors = TARN__ARRAY_OF(tensor_record),
-                       .storages = TARN__ARRAY_OF(storage_record),
-                       .parameters = TARN__ARRAY_OF(parameter_record)};
+  *tape = (tarn__trace_tape){.history = history,
+                             .workload = workload,
+                             .training = training,
+                             .ops = TARN__ARRAY_OF(op_record),
+                             .tensors = TARN__ARRAY_OF(tensor_record),
+                             .storages = TARN__ARRAY_OF(storage_record),
+                             .parameters = TARN__ARRAY_OF(parameter_record)};
   for (size_t i = 0; i < TARN__ROLES; i++) {
     tape->role_frames[i] = frame_of(tape, role_names[i]);
   }
   (void)append(tape, &tape->tensors);  // id 0: none
 }
 
-void tarn__tape_deinit(tarn__tape *tape) {
+void tarn__tape_deinit(tarn__trace_tape *tape) {
   tarn__budget *budget = tape->history->budget;
   tarn__array_free(budget, &tape->parameters);
   tarn__array_free(budget, &tape->storages);
@@ -128,19 +129,21 @@ void tarn__tape_deinit(tarn__tape *tape) {
   tarn__array_free(budget, &tape->ops);
 }
 
-static tarn__tensor add_tensor(tarn__tape *tape, size_t count,
-                               const tensor_record *made) {
-  tarn__tensor tensor = {.id = (uint32_t)tape->tensors.count, .count = count};
+static tarn__trace_tape_tensor add_tensor(tarn__trace_tape *tape, size_t count,
+                                          const tensor_record *made) {
+  tarn__trace_tape_tensor tensor = {.id = (uint32_t)tape->tensors.count,
+                                    .count = count};
   tensor_record *fresh = append(tape, &tape->tensors);
-  if (fresh == NULL) return (tarn__tensor){0};
+  if (fresh == NULL) return (tarn__trace_tape_tensor){0};
   *fresh = *made;
   fresh->storage = NO_STORAGE;
   fresh->gradient = NO_STORAGE;
   return tensor;
 }
 
-tarn__tensor tarn__tape_input(tarn__tape *tape, const char *name, size_t count,
-                              size_t size) {
+tarn__trace_tape_tensor tarn__tape_input(tarn__trace_tape *tape,
+                                         const char *name, size_t count,
+                                         size_t size) {
   tensor_record made = {.size = size,
                         .users = 1,  // whoever runs the net
                         .is_input = true,
@@ -148,12 +151,13 @@ tarn__tensor tarn__tape_input(tarn__tape *tape, const char *name, size_t count,
   return add_tensor(tape, count, &made);
 }
 
-tarn__tensor tarn__tape_op(tarn__tape *tape, const char *name, size_t count,
-                           const tarn__op *op) {
+tarn__trace_tape_tensor tarn__tape_op(tarn__trace_tape *tape, const char *name,
+                                      size_t count,
+                                      const tarn__trace_tape_op *op) {
   uint32_t frame = scoped_frame(tape, name);
   tensor_record made = {.size = op->output, .frame = frame};
   op_record *record = append(tape, &tape->ops);
-  if (record == NULL) return (tarn__tensor){0};
+  if (record == NULL) return (tarn__trace_tape_tensor){0};
   record->op = *op;
   record->frame = frame;
   if (!tape->training) record->op.saves_inputs = false;
@@ -162,7 +166,7 @@ tarn__tensor tarn__tape_op(tarn__tape *tape, const char *name, size_t count,
     if (op->inputs[i].id != 0) tensor_at(tape, op->inputs[i].id)->users++;
   }
   made.users = record->op.saves_output ? 1 : 0;
-  tarn__tensor output = add_tensor(tape, count, &made);
+  tarn__trace_tape_tensor output = add_tensor(tape, count, &made);
   record->output = output.id;
   return output;
 }
@@ -170,8 +174,8 @@ tarn__tensor tarn__tape_op(tarn__tape *tape, const char *name, size_t count,
 // --- storages --------------------------------------------------------------
 
 // A new block with |users|; NO_STORAGE for size 0, or after a failure.
-static uint32_t allocate(tarn__tape *tape, size_t size, uint32_t frame,
-                         tarn__role role, uint32_t users) {
+static uint32_t allocate(tarn__trace_tape *tape, size_t size, uint32_t frame,
+                         tarn__trace_tape_role role, uint32_t users) {
   uint32_t frames[] = {frame, tape->role_frames[role]};
   uint32_t index = (uint32_t)tape->storages.count;
   uint32_t stack = 0;
@@ -186,14 +190,15 @@ static uint32_t allocate(tarn__tape *tape, size_t size, uint32_t frame,
 }
 
 // One user of the storage at |index| is done with it.
-static void release(tarn__tape *tape, uint32_t index) {
+static void release(tarn__trace_tape *tape, uint32_t index) {
   if (tape->status != TARN_OK || index == NO_STORAGE) return;
   storage_record *storage = storage_at(tape, index);
   if (--storage->users != 0) return;
   tape->status = tarn__history_death(tape->history, storage->block);
 }
 
-static void release_inputs(tarn__tape *tape, const tarn__op *op) {
+static void release_inputs(tarn__trace_tape *tape,
+                           const tarn__trace_tape_op *op) {
   for (size_t i = 0; i < TARN__OP_INPUTS; i++) {
     if (op->inputs[i].id == 0) continue;
     release(tape, tensor_at(tape, op->inputs[i].id)->storage);
@@ -203,13 +208,14 @@ static void release_inputs(tarn__tape *tape, const tarn__op *op) {
 // --- forward ---------------------------------------------------------------
 
 // Gives a tensor its block. Without later users it lives until its op is done.
-static void materialize(tarn__tape *tape, uint32_t id, tarn__role role) {
+static void materialize(tarn__trace_tape *tape, uint32_t id,
+                        tarn__trace_tape_role role) {
   tensor_record *tensor = tensor_at(tape, id);
   tensor->storage =
       allocate(tape, tensor->size, tensor->frame, role, tensor->users + 1);
 }
 
-static void keep(tarn__tape *tape, op_record *record) {
+static void keep(tarn__trace_tape *tape, op_record *record) {
   for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
     record->kept[i] = NO_STORAGE;
     if (!tape->training) continue;
@@ -218,7 +224,7 @@ static void keep(tarn__tape *tape, op_record *record) {
   }
 }
 
-static void forward(tarn__tape *tape, op_record *record) {
+static void forward(tarn__trace_tape *tape, op_record *record) {
   uint32_t workspace = allocate(tape, record->op.workspace, record->frame,
                                 TARN__ROLE_WORKSPACE, 1);
   materialize(tape, record->output, TARN__ROLE_OUTPUT);
@@ -232,7 +238,7 @@ static void forward(tarn__tape *tape, op_record *record) {
 
 // Makes or shares the gradient of one input. Where there is one already, the
 // new one is added to it and goes.
-static void send_gradient(tarn__tape *tape, const op_record *record,
+static void send_gradient(tarn__trace_tape *tape, const op_record *record,
                           uint32_t id) {
   tensor_record *input = tensor_at(tape, id);
   uint32_t gradient = tensor_at(tape, record->output)->gradient;
@@ -250,7 +256,7 @@ static void send_gradient(tarn__tape *tape, const op_record *record,
   }
 }
 
-static void make_parameter_gradients(tarn__tape *tape,
+static void make_parameter_gradients(tarn__trace_tape *tape,
                                      const op_record *record) {
   for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
     if (record->op.params[i] == 0) continue;
@@ -263,7 +269,7 @@ static void make_parameter_gradients(tarn__tape *tape,
   }
 }
 
-static void release_saved(tarn__tape *tape, const op_record *record) {
+static void release_saved(tarn__trace_tape *tape, const op_record *record) {
   if (record->op.saves_inputs) release_inputs(tape, &record->op);
   if (record->op.saves_output) {
     release(tape, tensor_at(tape, record->output)->storage);
@@ -272,7 +278,7 @@ static void release_saved(tarn__tape *tape, const op_record *record) {
     release(tape, record->kept[i]);
 }
 
-static void backward(tarn__tape *tape, const op_record *record) {
+static void backward(tarn__trace_tape *tape, const op_record *record) {
   if (tensor_at(tape, record->output)->gradient == NO_STORAGE) {
     release_saved(tape, record);  // nothing that is asked of the net
     return;
@@ -290,7 +296,7 @@ static void backward(tarn__tape *tape, const op_record *record) {
 
 // --- the whole -------------------------------------------------------------
 
-static void begin_inputs(tarn__tape *tape) {
+static void begin_inputs(tarn__trace_tape *tape) {
   for (uint32_t id = 1; id < tape->tensors.count; id++) {
     if (!tensor_at(tape, id)->is_input) continue;
     materialize(tape, id, TARN__ROLE_INPUT);
@@ -298,14 +304,14 @@ static void begin_inputs(tarn__tape *tape) {
   }
 }
 
-static void end_inputs(tarn__tape *tape) {
+static void end_inputs(tarn__trace_tape *tape) {
   for (uint32_t id = 1; id < tape->tensors.count; id++) {
     if (!tensor_at(tape, id)->is_input) continue;
     release(tape, tensor_at(tape, id)->storage);
   }
 }
 
-static void run_backward(tarn__tape *tape, uint32_t result) {
+static void run_backward(tarn__trace_tape *tape, uint32_t result) {
   tensor_record *last = tensor_at(tape, result);
   last->gradient =
       allocate(tape, last->size, last->frame, TARN__ROLE_GRADIENT, 1);
@@ -316,7 +322,7 @@ static void run_backward(tarn__tape *tape, uint32_t result) {
 
 // The optimizer's step: for each parameter a gradient with its decay added.
 // Parameters come in the reverse of the order in which backward met them.
-static void update_parameters(tarn__tape *tape) {
+static void update_parameters(tarn__trace_tape *tape) {
   const parameter_record *parameters = tape->parameters.items;
   for (size_t i = tape->parameters.count; i-- > 0;) {
     release(tape, allocate(tape, parameters[i].size, parameters[i].frame,
@@ -324,14 +330,15 @@ static void update_parameters(tarn__tape *tape) {
   }
 }
 
-static void drop_parameter_gradients(tarn__tape *tape) {
+static void drop_parameter_gradients(tarn__trace_tape *tape) {
   const parameter_record *parameters = tape->parameters.items;
   for (size_t i = tape->parameters.count; i-- > 0;) {
     release(tape, parameters[i].gradient);
   }
 }
 
-tarn_status tarn__tape_run(tarn__tape *tape, tarn__tensor result) {
+tarn_status tarn__tape_run(tarn__trace_tape *tape,
+                           tarn__trace_tape_tensor result) {
   if (tape->status != TARN_OK) return tape->status;
   tensor_at(tape, result.id)->users++;
   begin_inputs(tape);

@@ -28,8 +28,8 @@ static tarn_status complete(const tarn_trace_options *given,
 }
 
 static const struct reader {
-  tarn__sniff_fn *sniff;
-  tarn__read_fn *read;
+  tarn__trace_sniff_fn *sniff;
+  tarn__trace_read_fn *read;
 } readers[] = {
     {tarn__log_sniff, tarn__log_read},
     {tarn__rmm_sniff, tarn__rmm_read},
@@ -37,7 +37,7 @@ static const struct reader {
 };
 
 // What nobody knows is a snapshot, or damaged: its reader says how.
-static tarn_status read_input(const tarn__input *input,
+static tarn_status read_input(const tarn__trace_input *input,
                               tarn_trace **out_trace) {
   for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
     if (readers[i].sniff(input)) return readers[i].read(input, out_trace);
@@ -59,11 +59,11 @@ tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
   if (status != TARN_OK) return status;
   tarn__budget budget = tarn__budget_for(path, size);
   status = tarn__budget_charge(&budget, size);
-  tarn__input input = {.budget = &budget,
-                       .name = path,
-                       .bytes = bytes,
-                       .size = size,
-                       .options = &whole};
+  tarn__trace_input input = {.budget = &budget,
+                             .name = path,
+                             .bytes = bytes,
+                             .size = size,
+                             .options = &whole};
   if (status == TARN_OK) status = read_input(&input, out_trace);
   tarn__host_free(bytes, size);
   return status;
@@ -81,10 +81,10 @@ tarn_status tarn_trace_read_bytes(const void *bytes, size_t size,
   tarn_status status = complete(options, &whole);
   if (status != TARN_OK) return status;
   tarn__budget budget = tarn__budget_for(name, size);
-  tarn__input input = {.budget = &budget,
-                       .name = name,
-                       .bytes = bytes,
-                       .size = size,
-                       .options = &whole};
+  tarn__trace_input input = {.budget = &budget,
+                             .name = name,
+                             .bytes = bytes,
+                             .size = size,
+                             .options = &whole};
   return read_input(&input, out_trace);
 }

@@ -60,7 +60,7 @@ static const entry resource_entry = {TOP, "result", ADDRESS,
 
 static const struct event {
   const char *name;
-  tarn__umpire_kind kind;
+  tarn__trace_umpire_kind kind;
 } events[] = {
     {"allocate", TARN__UMPIRE_ALLOCATE},
     {"named_allocate", TARN__UMPIRE_ALLOCATE},
@@ -78,7 +78,7 @@ typedef struct reader {
   const char *name;
   size_t number;
   tarn__json json;
-  tarn__umpire_line *line;
+  tarn__trace_umpire_line *line;
   object in;
   bool done;
 } reader;
@@ -109,7 +109,7 @@ static tarn_status skip(reader *r, const tarn__json_token *token) {
 
 // --- values ----------------------------------------------------------------
 
-static tarn__umpire_kind find_kind(const tarn__json_token *name) {
+static tarn__trace_umpire_kind find_kind(const tarn__json_token *name) {
   for (size_t i = 0; i < EVENTS; i++) {
     if (tarn__json_is(name, events[i].name)) return events[i].kind;
   }
@@ -203,7 +203,7 @@ static tarn_status lacks(const reader *r, const char *what) {
 
 // Whatever asks for memory says of whom, and how much.
 static tarn_status check_fields(const reader *r) {
-  const tarn__umpire_line *line = r->line;
+  const tarn__trace_umpire_line *line = r->line;
   if (!tarn__umpire_has(line, TARN__UMPIRE_EVENT)) {
     return lacks(r, "neither 'event' nor 'name': not Umpire's replay log");
   }
@@ -232,10 +232,10 @@ static tarn_status check_fields(const reader *r) {
 
 tarn_status tarn__umpire_line_read(const char *name, size_t number,
                                    const char *text, size_t size,
-                                   tarn__umpire_line *out_line) {
+                                   tarn__trace_umpire_line *out_line) {
   tarn__json_token token;
   reader r = {.name = name, .number = number, .line = out_line, .in = TOP};
-  *out_line = (tarn__umpire_line){.kind = TARN__UMPIRE_OTHER};
+  *out_line = (tarn__trace_umpire_line){.kind = TARN__UMPIRE_OTHER};
   tarn__json_init(&r.json, text, size);
   tarn_status status = next(&r, &token);
   if (status == TARN_OK && token.kind != TARN__JSON_OBJECT) {

@@ -18,15 +18,15 @@
 
 #include "base/json.h"
 
-typedef enum tarn__umpire_kind {
+typedef enum tarn__trace_umpire_kind {
   TARN__UMPIRE_OTHER,  // of no concern; nothing else is known of it
   TARN__UMPIRE_MAKE,   // an allocator
   TARN__UMPIRE_ALLOCATE,
   TARN__UMPIRE_DEALLOCATE,
   TARN__UMPIRE_REALLOCATE,
-} tarn__umpire_kind;
+} tarn__trace_umpire_kind;
 
-typedef enum tarn__umpire_field {
+typedef enum tarn__trace_umpire_field {
   TARN__UMPIRE_EVENT,      // its name
   TARN__UMPIRE_UID,        // of the process
   TARN__UMPIRE_TIME,       // nanoseconds since 1970
@@ -38,24 +38,24 @@ typedef enum tarn__umpire_field {
   TARN__UMPIRE_ALLOCATOR_NAME,
   TARN__UMPIRE_NAME,  // of an allocation, or of a memory resource
   TARN__UMPIRE_FIELDS,
-} tarn__umpire_field;
+} tarn__trace_umpire_field;
 
-typedef struct tarn__umpire_line {
-  tarn__umpire_kind kind;
+typedef struct tarn__trace_umpire_line {
+  tarn__trace_umpire_kind kind;
   // By field: all zero where it is not there. Texts are spans of the line.
   struct {
     tarn__json_token token;
     uint64_t number;
   } fields[TARN__UMPIRE_FIELDS];
-} tarn__umpire_line;
+} tarn__trace_umpire_line;
 
-static inline bool tarn__umpire_has(const tarn__umpire_line *line,
-                                    tarn__umpire_field field) {
+static inline bool tarn__umpire_has(const tarn__trace_umpire_line *line,
+                                    tarn__trace_umpire_field field) {
   return line->fields[field].token.kind != TARN__JSON_NONE;
 }
 
-static inline uint64_t tarn__umpire_number(const tarn__umpire_line *line,
-                                           tarn__umpire_field field) {
+static inline uint64_t tarn__umpire_number(const tarn__trace_umpire_line *line,
+                                           tarn__trace_umpire_field field) {
   return line->fields[field].number;
 }
 
@@ -66,10 +66,8 @@ static inline uint64_t tarn__umpire_number(const tarn__umpire_line *line,
 // as what is no JSON.
 //
 // TARN_E_CORRUPT  it is no line of such a log; the text says where.
-TARN_MUST_CHECK tarn_status tarn__umpire_line_read(const char *name,
-                                                   size_t number,
-                                                   const char *text,
-                                                   size_t size,
-                                                   tarn__umpire_line *out_line);
+TARN_MUST_CHECK tarn_status
+tarn__umpire_line_read(const char *name, size_t number, const char *text,
+                       size_t size, tarn__trace_umpire_line *out_line);
 
 #endif  // TARN_TRACE_UMPIRE_LINE_H_

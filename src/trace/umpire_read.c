@@ -50,9 +50,9 @@ typedef struct resize {
 } resize;
 
 typedef struct reader {
-  const tarn__input *input;
+  const tarn__trace_input *input;
   tarn__lines lines;
-  tarn__history history;
+  tarn__trace_history history;
   tarn__intern keys;       // strings of one key, numbered as |allocators|
   tarn__array allocators;  // allocator
   tarn__array scratch;     // char: a name without its escapes
@@ -62,12 +62,12 @@ typedef struct reader {
   size_t zeros;
 } reader;
 
-typedef tarn_status take_fn(reader *r, const tarn__umpire_line *line);
+typedef tarn_status take_fn(reader *r, const tarn__trace_umpire_line *line);
 
 static tarn_status read_lines(reader *r, take_fn *take) {
   const char *text = NULL;
   size_t size = 0;
-  tarn__umpire_line line;
+  tarn__trace_umpire_line line;
   tarn_status status = TARN_OK;
   tarn__lines_init(&r->lines, r->input->bytes, r->input->size);
   while (status == TARN_OK && tarn__lines_next(&r->lines, &text, &size)) {
@@ -81,7 +81,7 @@ static tarn_status read_lines(reader *r, take_fn *take) {
   return status;
 }
 
-static key key_of(const tarn__umpire_line *line) {
+static key key_of(const tarn__trace_umpire_line *line) {
   return (key){.uid = tarn__umpire_number(line, TARN__UMPIRE_UID),
                .address = tarn__umpire_number(line, TARN__UMPIRE_ALLOCATOR)};
 }
@@ -135,25 +135,26 @@ static tarn_status find_allocator(reader *r, key of, allocator **out) {
 }
 
 // The first lines of two, which say what is wanted, are no requests.
-static bool is_request(const tarn__umpire_line *line) {
+static bool is_request(const tarn__trace_umpire_line *line) {
   return line->kind != TARN__UMPIRE_MAKE &&
          (tarn__umpire_has(line, TARN__UMPIRE_POINTER) ||
           tarn__umpire_has(line, TARN__UMPIRE_RESULT));
 }
 
 // Looks into the name now, while it is known where it stands.
-static tarn_status take_name(reader *r, const tarn__umpire_line *line,
+static tarn_status take_name(reader *r, const tarn__trace_umpire_line *line,
                              allocator *of) {
   const char *text = NULL;
   size_t size = 0;
-  tarn__umpire_field name = tarn__umpire_has(line, TARN__UMPIRE_ALLOCATOR_NAME)
-                                ? TARN__UMPIRE_ALLOCATOR_NAME
-                                : TARN__UMPIRE_NAME;
+  tarn__trace_umpire_field name =
+      tarn__umpire_has(line, TARN__UMPIRE_ALLOCATOR_NAME)
+          ? TARN__UMPIRE_ALLOCATOR_NAME
+          : TARN__UMPIRE_NAME;
   of->name = line->fields[name].token;
   return unescape(r, &of->name, &text, &size);
 }
 
-static tarn_status count_line(reader *r, const tarn__umpire_line *line) {
+static tarn_status count_line(reader *r, const tarn__trace_umpire_line *line) {
   allocator *found = NULL;
   tarn_status status = find_allocator(r, key_of(line), &found);
   if (status != TARN_OK) return status;
@@ -192,7 +193,7 @@ static uint32_t count_devices(const reader *r) {
 
 // --- events ----------------------------------------------------------------
 
-static tarn_status add(reader *r, const tarn__umpire_line *line,
+static tarn_status add(reader *r, const tarn__trace_umpire_line *line,
                        tarn_trace_kind kind, uint64_t address, uint64_t size) {
   tarn_trace_event event = {
       .kind = kind,
@@ -210,7 +211,7 @@ static tarn_status add(reader *r, const tarn__umpire_line *line,
   return tarn__history_event(&r->history, &event);
 }
 
-static tarn_status add_death(reader *r, const tarn__umpire_line *line,
+static tarn_status add_death(reader *r, const tarn__trace_umpire_line *line,
                              uint64_t address) {
   size_t unknown = r->history.unknown_count;
   if (address == 0) return TARN_OK;  // allowed, and nothing
@@ -223,7 +224,7 @@ static tarn_status add_death(reader *r, const tarn__umpire_line *line,
   return status;
 }
 
-static tarn_status add_birth(reader *r, const tarn__umpire_line *line,
+static tarn_status add_birth(reader *r, const tarn__trace_umpire_line *line,
                              uint64_t address, uint64_t size) {
   resize *open = &r->resize;
   tarn_status status = TARN_OK;
@@ -242,16 +243,17 @@ static tarn_status add_birth(reader *r, const tarn__umpire_line *line,
   return TARN_OK;
 }
 
-static tarn_status take_allocate(reader *r, const tarn__umpire_line *line) {
-  tarn__umpire_field from = tarn__umpire_has(line, TARN__UMPIRE_RESULT)
-                                ? TARN__UMPIRE_RESULT
-                                : TARN__UMPIRE_POINTER;
+static tarn_status take_allocate(reader *r,
+                                 const tarn__trace_umpire_line *line) {
+  tarn__trace_umpire_field from = tarn__umpire_has(line, TARN__UMPIRE_RESULT)
+                                      ? TARN__UMPIRE_RESULT
+                                      : TARN__UMPIRE_POINTER;
   return add_birth(r, line, tarn__umpire_number(line, from),
                    tarn__umpire_number(line, TARN__UMPIRE_SIZE));
 }
 
 // What is to become of what. The second line may have lost its first.
-static void open_resize(reader *r, const tarn__umpire_line *line) {
+static void open_resize(reader *r, const tarn__trace_umpire_line *line) {
   r->resize = (resize){
       .open = true,
       .current = tarn__umpire_number(line, TARN__UMPIRE_CURRENT),
@@ -259,7 +261,8 @@ static void open_resize(reader *r, const tarn__umpire_line *line) {
   };
 }
 
-static tarn_status take_reallocate(reader *r, const tarn__umpire_line *line) {
+static tarn_status take_reallocate(reader *r,
+                                   const tarn__trace_umpire_line *line) {
   uint64_t result = tarn__umpire_number(line, TARN__UMPIRE_RESULT);
   tarn_status status = TARN_OK;
   if (!tarn__umpire_has(line, TARN__UMPIRE_RESULT)) {
@@ -277,7 +280,7 @@ static tarn_status take_reallocate(reader *r, const tarn__umpire_line *line) {
   return add_birth(r, line, result, done.size);
 }
 
-static tarn_status take_line(reader *r, const tarn__umpire_line *line) {
+static tarn_status take_line(reader *r, const tarn__trace_umpire_line *line) {
   key of = key_of(line);
   if (of.uid != r->chosen.uid || of.address != r->chosen.address) {
     return TARN_OK;
@@ -308,7 +311,7 @@ static tarn_status read_chosen(reader *r, uint32_t number) {
   return status == TARN_OK ? read_lines(r, take_line) : status;
 }
 
-static void init(reader *r, const tarn__input *input) {
+static void init(reader *r, const tarn__trace_input *input) {
   *r = (reader){.input = input,
                 .allocators = TARN__ARRAY_OF(allocator),
                 .scratch = TARN__ARRAY_OF(char)};
@@ -325,7 +328,7 @@ static void deinit(reader *r) {
   tarn__intern_deinit(&r->keys, r->input->budget);
 }
 
-bool tarn__umpire_sniff(const tarn__input *input) {
+bool tarn__umpire_sniff(const tarn__trace_input *input) {
   tarn__lines lines;
   tarn__lines_init(&lines, input->bytes, input->size);
   size_t blank = 0;
@@ -337,7 +340,7 @@ bool tarn__umpire_sniff(const tarn__input *input) {
   return lines.at + blank < lines.size && lines.bytes[lines.at + blank] == '{';
 }
 
-tarn_status tarn__umpire_read(const tarn__input *input,
+tarn_status tarn__umpire_read(const tarn__trace_input *input,
                               tarn_trace **out_trace) {
   uint32_t number = 0;
   reader r;

@@ -8,7 +8,8 @@
 
 static const struct workload {
   const char *name;
-  tarn__tensor (*net)(tarn__tape *tape, size_t batch);  // NULL: random
+  tarn__trace_tape_tensor (*net)(tarn__trace_tape *tape,
+                                 size_t batch);  // NULL: random
   size_t batch;
   bool training;
 } workloads[] = {
@@ -41,11 +42,11 @@ static tarn_status refuse(const char *name) {
                     known);
 }
 
-static tarn_status run_net(tarn__history *history,
+static tarn_status run_net(tarn__trace_history *history,
                            const struct workload *workload) {
-  tarn__tape tape;
+  tarn__trace_tape tape;
   tarn__tape_init(&tape, history, workload->name, workload->training);
-  tarn__tensor result = workload->net(&tape, workload->batch);
+  tarn__trace_tape_tensor result = workload->net(&tape, workload->batch);
   tarn_status status = tarn__tape_run(&tape, result);
   tarn__tape_deinit(&tape);
   return status;
@@ -57,7 +58,7 @@ tarn_status tarn_trace_make(const char *name, tarn_trace **out_trace) {
   const struct workload *workload = find(name);
   if (workload == NULL) return refuse(name);
   tarn__budget budget = tarn__budget_unlimited(name);
-  tarn__history history;
+  tarn__trace_history history;
   tarn__history_init(&history, &budget, workload->name);
   tarn_status status = workload->net != NULL
                            ? run_net(&history, workload)

@@ -35,7 +35,7 @@ static tarn_status check(const tarn_trace *trace, tarn_trace_format format,
 tarn_status tarn_trace_write_to(const tarn_trace *trace,
                                 tarn_trace_format format,
                                 tarn_trace_sink_fn *sink, void *context) {
-  tarn__sink gathered;
+  tarn__trace_sink gathered;
   tarn_status status = check(trace, format, sink != NULL);
   if (status == TARN_OK) status = tarn__sink_init(&gathered, sink, context);
   if (status != TARN_OK) return status;

@@ -77,5 +77,5 @@ static void forget(tarn_whole *whole) {
   (void)whole;
 }
 
-const tarn__backing tarn__backing_block = {
+const tarn__whole_backing tarn__backing_block = {
     .make = make, .leave = leave, .end = end, .forget = forget};

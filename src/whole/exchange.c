@@ -16,7 +16,7 @@
 
 // --- what is kept ----------------------------------------------------------
 
-static void free_kept(tarn__exchange *kept, size_t ranks) {
+static void free_kept(tarn__whole_exchange *kept, size_t ranks) {
   tarn__sorted_end(&kept->sorted);
   for (size_t i = 0; i < 2; i++)
     tarn__host_free_array(kept->positions[i], TARN__LIST, sizeof(int32_t));
@@ -25,7 +25,8 @@ static void free_kept(tarn__exchange *kept, size_t ranks) {
   tarn__host_free(kept, sizeof *kept);
 }
 
-static tarn_status fill_kept(tarn__exchange *kept, const tarn_whole *whole) {
+static tarn_status fill_kept(tarn__whole_exchange *kept,
+                             const tarn_whole *whole) {
   tarn_status status =
       tarn__sorted_begin(&kept->sorted, whole->rank, whole->ranks);
   for (size_t i = 0; i < 2; i++)
@@ -40,7 +41,7 @@ static tarn_status fill_kept(tarn__exchange *kept, const tarn_whole *whole) {
 
 static tarn_status keep(tarn_whole *whole) {
   if (whole->exchange != NULL) return TARN_OK;
-  tarn__exchange *kept = tarn__host_alloc(sizeof *kept);
+  tarn__whole_exchange *kept = tarn__host_alloc(sizeof *kept);
   if (kept == NULL) return TARN_E_NOMEM;
   tarn_status status = fill_kept(kept, whole);
   if (status == TARN_OK) {
@@ -52,7 +53,7 @@ static tarn_status keep(tarn_whole *whole) {
 }
 
 void tarn__exchange_end(tarn_whole *whole, bool after_fork) {
-  tarn__exchange *kept = whole->exchange;
+  tarn__whole_exchange *kept = whole->exchange;
   if (kept == NULL) return;
   if (after_fork) {
     tarn__staging_forget(&kept->staging);
@@ -65,7 +66,8 @@ void tarn__exchange_end(tarn_whole *whole, bool after_fork) {
 
 // --- what is asked for -----------------------------------------------------
 
-static tarn_status look(tarn_whole *whole, const tarn__rows_order *order) {
+static tarn_status look(tarn_whole *whole,
+                        const tarn__whole_rows_order *order) {
   tarn_rows rows = order->rows;
   rows.table_count = order->table.rows;
   tarn_status status = keep(whole);
@@ -90,11 +92,11 @@ typedef struct likeness {
 _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 
 static tarn_status compare(const tarn_whole *whole,
-                           const tarn__rows_order *order,
+                           const tarn__whole_rows_order *order,
                            const tarn__whole_subject *subject) {
   char call[128];
   char words[256];
-  const tarn__tensor *table = &order->table;
+  const tarn__whole_tensor *table = &order->table;
   const likeness mine = {.table_dtype = (uint64_t)table->dtype,
                          .dense_dtype = (uint64_t)order->rows.dense_dtype,
                          .rows = table->rows,
@@ -113,7 +115,7 @@ static tarn_status compare(const tarn_whole *whole,
 
 // --- together --------------------------------------------------------------
 
-static tarn_status run(tarn_whole *whole, const tarn__rows_order *order,
+static tarn_status run(tarn_whole *whole, const tarn__whole_rows_order *order,
                        const tarn__whole_subject *subject, tarn_status status) {
   status = tarn_comm_agree(whole->comm, status);
   if (status == TARN_OK) status = compare(whole, order, subject);
@@ -126,11 +128,12 @@ static tarn_status run(tarn_whole *whole, const tarn__rows_order *order,
   return tarn__exchange_go(whole, order);
 }
 
-tarn_status tarn__exchange_run(tarn_whole *whole, const tarn__rows_order *order,
+tarn_status tarn__exchange_run(tarn_whole *whole,
+                               const tarn__whole_rows_order *order,
                                tarn_status status) {
   tarn__whole_subject subject =
       tarn__whole_subject_of((tarn__whole_call)order->action, whole);
-  tarn__caller caller = tarn__whole_caller(&subject);
+  tarn__comm_caller caller = tarn__whole_caller(&subject);
   if (status == TARN_OK) status = look(whole, order);
   status = tarn__rows_say_call(&subject, status);
   tarn__comm_call_for(whole->comm, &caller);

@@ -40,7 +40,7 @@ enum {
 // A piece of indices by owner: those of rank r are entries |next[r]| to
 // |ends[r]|. Equal rows keep their order. What is no row stands behind this
 // rank's own ones, from entry |bad| on.
-typedef struct tarn__sorted {
+typedef struct tarn__whole_sorted {
   size_t rank;
   size_t ranks;
   size_t table_rows;
@@ -55,7 +55,7 @@ typedef struct tarn__sorted {
   size_t *next;       // ranks
   size_t *ends;       // ranks
   size_t bad;
-} tarn__sorted;
+} tarn__whole_sorted;
 
 // An entry is a row of the table and its position in the piece. No table has
 // as many rows as do not fit.
@@ -70,82 +70,84 @@ static inline uint32_t tarn__entry_position(uint64_t entry) {
 // Room for it; what was made goes by tarn__sorted_end, also on failure.
 //
 // TARN_E_NOMEM
-TARN_MUST_CHECK tarn_status tarn__sorted_begin(tarn__sorted *sorted,
+TARN_MUST_CHECK tarn_status tarn__sorted_begin(tarn__whole_sorted *sorted,
                                                size_t rank, size_t ranks);
-void tarn__sorted_end(tarn__sorted *sorted);
+void tarn__sorted_end(tarn__whole_sorted *sorted);
 
 // Looks at |table|, whose indices are sorted from now on.
-void tarn__sorted_look_at(tarn__sorted *sorted, const tarn__tensor *table);
+void tarn__sorted_look_at(tarn__whole_sorted *sorted,
+                          const tarn__whole_tensor *table);
 
 // Sorts |count| 64-bit |indices|, of any alignment, at most a piece; they may
 // be in |sorted->indices|. |keep_bad|: what is no row is kept.
 //
 // Cost: O(count + ranks).
-void tarn__sorted_take(tarn__sorted *sorted, const void *indices, size_t count,
-                       bool keep_bad);
+void tarn__sorted_take(tarn__whole_sorted *sorted, const void *indices,
+                       size_t count, bool keep_bad);
 
 // --- exchange_staging.c ----------------------------------------------------
 
 // What a rank wants of an owner in a round: so many entries of its list.
-typedef struct tarn__want {
+typedef struct tarn__whole_want {
   uint32_t first;
   uint32_t count;
-} tarn__want;
+} tarn__whole_want;
 
 // A rank's staging, or what is one half of it.
-typedef struct tarn__half {
-  tarn__want *wants;  // of each rank
-  void *list;         // TARN__LIST of 32 or 64 bits
+typedef struct tarn__whole_half {
+  tarn__whole_want *wants;  // of each rank
+  void *list;               // TARN__LIST of 32 or 64 bits
   unsigned char *rows;
-} tarn__half;
+} tarn__whole_half;
 
-typedef struct tarn__staging {
+typedef struct tarn__whole_staging {
   size_t ranks;
   size_t size;            // of each rank's; 0: none yet
   unsigned char **bases;  // of each rank's; NULL: not mapped
-} tarn__staging;
+} tarn__whole_staging;
 
 // Makes it, together with all ranks. What was made is gone on failure.
 //
 // TARN_FULL, TARN_E_IO  a rank has no memory, or no descriptors left.
-TARN_MUST_CHECK tarn_status tarn__staging_make(tarn__staging *staging,
+TARN_MUST_CHECK tarn_status tarn__staging_make(tarn__whole_staging *staging,
                                                tarn_comm *comm);
-void tarn__staging_drop(tarn__staging *staging);
+void tarn__staging_drop(tarn__whole_staging *staging);
 
 // In a child of fork, which keeps the mappings.
-void tarn__staging_forget(tarn__staging *staging);
+void tarn__staging_forget(tarn__whole_staging *staging);
 
-tarn__half tarn__staging_half(const tarn__staging *staging, size_t rank,
-                              size_t round);
+tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
+                                    size_t rank, size_t round);
 
 // Where rows of |rank|'s own go by.
-unsigned char *tarn__staging_own(const tarn__staging *staging, size_t rank);
+unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
+                                 size_t rank);
 
 // --- what a whole keeps ----------------------------------------------------
 
 // What a rank tells the others at a meeting.
-typedef struct tarn__word {
+typedef struct tarn__whole_word {
   uint32_t failed;  // it cannot go on
   uint32_t asks;    // it wants rows in this round, or may in a later one
-} tarn__word;
+} tarn__whole_word;
 
-typedef struct tarn__exchange {
-  tarn__sorted sorted;
-  tarn__staging staging;
-  int32_t *positions[2];  // TARN__LIST: in their piece, of what was asked for
-                          // in even and odd rounds
-  tarn__word *words;      // of each rank
-  size_t *shares;         // of each rank: scratch of one draw
-} tarn__exchange;
+typedef struct tarn__whole_exchange {
+  tarn__whole_sorted sorted;
+  tarn__whole_staging staging;
+  int32_t *positions[2];    // TARN__LIST: in their piece, of what was asked for
+                            // in even and odd rounds
+  tarn__whole_word *words;  // of each rank
+  size_t *shares;           // of each rank: scratch of one draw
+} tarn__whole_exchange;
 
 // --- exchange_move.c -------------------------------------------------------
 
 // One pass over the indices: of all ranks at a time, or of one; of whole rows,
 // or of so many of their elements as the staging holds.
-typedef struct tarn__pass {
+typedef struct tarn__whole_pass {
   tarn_whole *whole;
-  tarn__exchange *kept;
-  const tarn__rows_order *order;
+  tarn__whole_exchange *kept;
+  const tarn__whole_rows_order *order;
   bool takes_part;   // this rank asks
   size_t element;    // the first
   size_t width;      // elements of a row
@@ -155,30 +157,31 @@ typedef struct tarn__pass {
   size_t piece;      // where the piece begins that is sorted
   size_t pieces[2];  // the same of even and odd rounds
   size_t counts[2];  // rows asked for in them
-} tarn__pass;
+} tarn__whole_pass;
 
 // |count| rows of this rank's part, by |numbers| of 32 bits if none needs more,
 // else of 64, to (gather) or from |staged|.
 //
 // TARN_E_CORRUPT  one of them is no row of it; none was moved.
-TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__pass *p,
+TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__whole_pass *p,
                                              const void *numbers, size_t count,
                                              unsigned char *staged);
 
 // |count| dense rows, by their |positions| from |piece| on, from (scatter) or
 // to (gather) |staged|.
-TARN_MUST_CHECK tarn_status
-tarn__pass_dense(const tarn__pass *p, tarn__rows_action action, size_t piece,
-                 const int32_t *positions, size_t count, unsigned char *staged);
+TARN_MUST_CHECK tarn_status tarn__pass_dense(
+    const tarn__whole_pass *p, tarn__rows_action action, size_t piece,
+    const int32_t *positions, size_t count, unsigned char *staged);
 
 // The next |count| of those sorted rows that are of this rank's part.
-TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__pass *p, size_t count);
+TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__whole_pass *p,
+                                           size_t count);
 
 // --- exchange_round.c ------------------------------------------------------
 
 // Moves rows in rounds, together with all ranks, whose |order| is the same but
 // for indices and dense rows. Answers the same at all of them.
-TARN_MUST_CHECK tarn_status tarn__exchange_go(tarn_whole *whole,
-                                              const tarn__rows_order *order);
+TARN_MUST_CHECK tarn_status
+tarn__exchange_go(tarn_whole *whole, const tarn__whole_rows_order *order);
 
 #endif  // TARN_WHOLE_EXCHANGE_H_

@@ -12,7 +12,7 @@ static size_t lesser(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-static bool gathers(const tarn__pass *p) {
+static bool gathers(const tarn__whole_pass *p) {
   return p->order->action == TARN__ROWS_GATHER;
 }
 
@@ -30,9 +30,9 @@ typedef struct end {
 } end;
 
 // This rank's part; row 0 is the first in it.
-static end owned_end(const tarn__pass *p) {
+static end owned_end(const tarn__whole_pass *p) {
   const tarn_whole *whole = p->whole;
-  const tarn__tensor *table = &p->order->table;
+  const tarn__whole_tensor *table = &p->order->table;
   size_t first = p->kept->sorted.firsts[whole->rank];
   return (end){.base = whole->parts[whole->rank] + table->offset +
                        first * table->stride - whole->offsets[whole->rank] +
@@ -42,7 +42,7 @@ static end owned_end(const tarn__pass *p) {
 }
 
 // Row 0 is that of position |piece|.
-static end dense_end(const tarn__pass *p, size_t piece) {
+static end dense_end(const tarn__whole_pass *p, size_t piece) {
   const tarn_rows *rows = &p->order->rows;
   return (end){.base = rows->dense + piece * rows->dense_stride +
                        p->element * tarn_dtype_size(rows->dense_dtype),
@@ -50,7 +50,7 @@ static end dense_end(const tarn__pass *p, size_t piece) {
                .dtype = rows->dense_dtype};
 }
 
-static end staged_end(const tarn__pass *p, const unsigned char *staged) {
+static end staged_end(const tarn__whole_pass *p, const unsigned char *staged) {
   return (end){
       .base = address_of(staged), .stride = p->row_bytes, .dtype = p->dtype};
 }
@@ -71,12 +71,12 @@ typedef struct row_list {
   size_t limit;  // NARROW, WIDE: rows of the table
 } row_list;
 
-static size_t owned_count(const tarn__pass *p) {
+static size_t owned_count(const tarn__whole_pass *p) {
   const size_t *firsts = p->kept->sorted.firsts;
   return firsts[p->whole->rank + 1] - firsts[p->whole->rank];
 }
 
-static row_list owned_list(const tarn__pass *p, const void *numbers,
+static row_list owned_list(const tarn__whole_pass *p, const void *numbers,
                            size_t count) {
   return (row_list){.kind = p->kept->sorted.narrow ? NARROW : WIDE,
                     .numbers = numbers,
@@ -140,7 +140,7 @@ static void move_all(const tarn__rows_plan *plan, const row_list *list,
   tarn__rows_settle();
 }
 
-static void move(const tarn__pass *p, tarn__rows_action action,
+static void move(const tarn__whole_pass *p, tarn__rows_action action,
                  const row_list *list, const end *table, const end *dense) {
   bool own = list->kind == ENTRIES || list->kind == BAD;
   tarn_rows rows = {
@@ -167,16 +167,16 @@ static void move(const tarn__pass *p, tarn__rows_action action,
 
 // Rows of the staging to or from those of |table|, which a list of numbers
 // tells.
-static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
+static tarn_status carry(const tarn__whole_pass *p, tarn__rows_action action,
                          tarn_place place, const row_list *list,
                          const end *table, const end *staged) {
   size_t row = p->width * tarn_dtype_size(table->dtype);
   size_t size = list->limit > 0 ? (list->limit - 1) * table->stride + row : 0;
   size_t ends[2] = {0, size};
-  tarn__carriage carriage = {.action = action,
-                             .table = place,
-                             .dense = TARN_HOST,
-                             .host = p->whole->host};
+  tarn__whole_carriage carriage = {.action = action,
+                                   .table = place,
+                                   .dense = TARN_HOST,
+                                   .host = p->whole->host};
   carriage.rows = (tarn_rows){
       .struct_size = sizeof carriage.rows,
       .table = {&table->base, ends, 1},
@@ -197,9 +197,10 @@ static tarn_status carry(const tarn__pass *p, tarn__rows_action action,
 
 // --- from one to the other -------------------------------------------------
 
-static tarn_status go_between(const tarn__pass *p, tarn__rows_action action,
-                              tarn_place place, const row_list *list,
-                              const end *table, const end *staged) {
+static tarn_status go_between(const tarn__whole_pass *p,
+                              tarn__rows_action action, tarn_place place,
+                              const row_list *list, const end *table,
+                              const end *staged) {
   if (!tarn__rows_are_touchable(place)) {
     return carry(p, action, place, list, table, staged);
   }
@@ -221,7 +222,7 @@ static tarn_status check_list(const row_list *list) {
   return TARN_OK;
 }
 
-tarn_status tarn__pass_owned(const tarn__pass *p, const void *numbers,
+tarn_status tarn__pass_owned(const tarn__whole_pass *p, const void *numbers,
                              size_t count, unsigned char *staged) {
   row_list wanted = owned_list(p, numbers, count);
   end table = owned_end(p);
@@ -232,9 +233,10 @@ tarn_status tarn__pass_owned(const tarn__pass *p, const void *numbers,
                     &dense);
 }
 
-tarn_status tarn__pass_dense(const tarn__pass *p, tarn__rows_action action,
-                             size_t piece, const int32_t *positions,
-                             size_t count, unsigned char *staged) {
+tarn_status tarn__pass_dense(const tarn__whole_pass *p,
+                             tarn__rows_action action, size_t piece,
+                             const int32_t *positions, size_t count,
+                             unsigned char *staged) {
   row_list places = {.kind = NARROW,
                      .numbers = positions,
                      .count = count,
@@ -248,9 +250,9 @@ tarn_status tarn__pass_dense(const tarn__pass *p, tarn__rows_action action,
 
 // Entries become numbers of rows and positions, in the room in which indices
 // were sorted.
-static void take_apart(const tarn__pass *p, const uint64_t *entries,
+static void take_apart(const tarn__whole_pass *p, const uint64_t *entries,
                        size_t count, bool bad, int32_t *positions) {
-  tarn__sorted *sorted = &p->kept->sorted;
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   for (size_t k = 0; k < count; k++) {
     uint64_t row = tarn__entry_row(entries[k]) - sorted->firsts[sorted->rank];
     sorted->indices[k] = bad ? -1 : (int64_t)row;
@@ -259,9 +261,10 @@ static void take_apart(const tarn__pass *p, const uint64_t *entries,
 }
 
 // By way of the staging, where no row is that of another rank's.
-static tarn_status carry_some_own(const tarn__pass *p, const uint64_t *entries,
-                                  size_t count, bool bad) {
-  tarn__sorted *sorted = &p->kept->sorted;
+static tarn_status carry_some_own(const tarn__whole_pass *p,
+                                  const uint64_t *entries, size_t count,
+                                  bool bad) {
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   int32_t *positions = (int32_t *)sorted->homes;
   unsigned char *room = tarn__staging_own(&p->kept->staging, p->whole->rank);
   row_list rows = {WIDE, sorted->indices, count, owned_count(p)};
@@ -280,7 +283,7 @@ static tarn_status carry_some_own(const tarn__pass *p, const uint64_t *entries,
                           room);
 }
 
-static tarn_status carry_own(const tarn__pass *p, const uint64_t *entries,
+static tarn_status carry_own(const tarn__whole_pass *p, const uint64_t *entries,
                              size_t count, bool bad) {
   tarn_status status = TARN_OK;
   size_t most = lesser(TARN__OWN_ROOM / p->row_bytes, TARN__LIST);
@@ -291,8 +294,8 @@ static tarn_status carry_own(const tarn__pass *p, const uint64_t *entries,
 }
 
 // From one end to the other: entries tell rows of the whole table.
-static void move_own(const tarn__pass *p, const uint64_t *entries, size_t count,
-                     bool bad) {
+static void move_own(const tarn__whole_pass *p, const uint64_t *entries,
+                     size_t count, bool bad) {
   row_list rows = {
       .kind = bad ? BAD : ENTRIES, .numbers = entries, .count = count};
   end table = owned_end(p);
@@ -301,7 +304,7 @@ static void move_own(const tarn__pass *p, const uint64_t *entries, size_t count,
   move(p, p->order->action, &rows, &table, &dense);
 }
 
-static tarn_status go_own(const tarn__pass *p, const uint64_t *entries,
+static tarn_status go_own(const tarn__whole_pass *p, const uint64_t *entries,
                           size_t count, bool bad) {
   if (!tarn__rows_are_touchable(p->whole->place) ||
       !tarn__rows_are_touchable(p->order->place)) {
@@ -312,8 +315,8 @@ static tarn_status go_own(const tarn__pass *p, const uint64_t *entries,
 }
 
 // Good ones come before bad ones, and do not go together with them.
-tarn_status tarn__pass_own(const tarn__pass *p, size_t count) {
-  tarn__sorted *sorted = &p->kept->sorted;
+tarn_status tarn__pass_own(const tarn__whole_pass *p, size_t count) {
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   size_t *next = &sorted->next[p->whole->rank];
   const uint64_t *entries = sorted->entries + *next;
   size_t good = *next < sorted->bad ? lesser(count, sorted->bad - *next) : 0;

@@ -29,17 +29,17 @@ static size_t divide_up(size_t a, size_t b) {
   return a / b + (a % b != 0);
 }
 
-static bool gathers(const tarn__pass *p) {
+static bool gathers(const tarn__whole_pass *p) {
   return p->order->action == TARN__ROWS_GATHER;
 }
 
 // --- asking ----------------------------------------------------------------
 
-static size_t left_of(const tarn__pass *p, size_t rank) {
+static size_t left_of(const tarn__whole_pass *p, size_t rank) {
   return p->kept->sorted.ends[rank] - p->kept->sorted.next[rank];
 }
 
-static size_t left_of_others(const tarn__pass *p) {
+static size_t left_of_others(const tarn__whole_pass *p) {
   size_t left = 0;
   for (size_t r = 0; r < p->whole->ranks; r++)
     if (r != p->whole->rank) left += left_of(p, r);
@@ -47,8 +47,8 @@ static size_t left_of_others(const tarn__pass *p) {
 }
 
 // Sorts the next piece if nothing is left of the one before.
-static tarn_status fill_up(tarn__pass *p) {
-  tarn__sorted *sorted = &p->kept->sorted;
+static tarn_status fill_up(tarn__whole_pass *p) {
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   const tarn_rows *rows = &p->order->rows;
   size_t left = left_of_others(p) + left_of(p, p->whole->rank);
   size_t count = lesser(rows->index_count - p->begun, TARN__PIECE);
@@ -65,7 +65,7 @@ static tarn_status fill_up(tarn__pass *p) {
 
 // Divides |count| rows among the owners, as each has rows left of the |left| of
 // all.
-static void divide(const tarn__pass *p, size_t count, size_t left) {
+static void divide(const tarn__whole_pass *p, size_t count, size_t left) {
   size_t *shares = p->kept->shares;
   size_t given = 0;
   for (size_t r = 0; r < p->whole->ranks; r++) {
@@ -82,7 +82,7 @@ static void divide(const tarn__pass *p, size_t count, size_t left) {
 
 // Writes rows of |rank|'s, from its first on, into the list, and where they
 // come from.
-static void write_list(const tarn__sorted *sorted, size_t rank, size_t at,
+static void write_list(const tarn__whole_sorted *sorted, size_t rank, size_t at,
                        size_t count, void *list, int32_t *positions) {
   const uint64_t *entries = sorted->entries + sorted->next[rank];
   uint64_t first = sorted->firsts[rank];
@@ -97,19 +97,19 @@ static void write_list(const tarn__sorted *sorted, size_t rank, size_t at,
 }
 
 // Writes what is wanted of |rank| behind |*at| rows that are wanted already.
-static void want(const tarn__pass *p, const tarn__half *half,
+static void want(const tarn__whole_pass *p, const tarn__whole_half *half,
                  int32_t *positions, size_t rank, size_t *at) {
-  tarn__sorted *sorted = &p->kept->sorted;
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   size_t count = p->kept->shares[rank];
-  half->wants[rank] = (tarn__want){(uint32_t)*at, (uint32_t)count};
+  half->wants[rank] = (tarn__whole_want){(uint32_t)*at, (uint32_t)count};
   write_list(sorted, rank, *at, count, half->list, positions);
   sorted->next[rank] += count;
   *at += count;
 }
 
-static void want_all(tarn__pass *p, size_t round) {
+static void want_all(tarn__whole_pass *p, size_t round) {
   size_t at = 0;
-  tarn__half half =
+  tarn__whole_half half =
       tarn__staging_half(&p->kept->staging, p->whole->rank, round);
   for (size_t r = 0; r < p->whole->ranks; r++)
     want(p, &half, p->kept->positions[round % 2], r, &at);
@@ -119,7 +119,7 @@ static void want_all(tarn__pass *p, size_t round) {
 
 // The rounds that it takes to ask for |left| rows of others, and to move |own|
 // ones.
-static size_t rounds_for(const tarn__pass *p, size_t left, size_t own) {
+static size_t rounds_for(const tarn__whole_pass *p, size_t left, size_t own) {
   size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
   size_t asking = divide_up(left, most);
   size_t moving = divide_up(own, most * TARN__OWN_TIMES);
@@ -129,7 +129,7 @@ static size_t rounds_for(const tarn__pass *p, size_t left, size_t own) {
 
 // Rows that are asked for at a time are about as many each time, and so are
 // those of this rank's own.
-static tarn_status ask(tarn__pass *p, size_t round) {
+static tarn_status ask(tarn__whole_pass *p, size_t round) {
   tarn_status status = p->takes_part ? fill_up(p) : TARN_OK;
   if (status != TARN_OK) return status;
   size_t left = left_of_others(p);
@@ -147,7 +147,7 @@ static tarn_status ask(tarn__pass *p, size_t round) {
       tarn__staging_half(&p->kept->staging, p->whole->rank, round).rows);
 }
 
-static bool may_ask(const tarn__pass *p, size_t round) {
+static bool may_ask(const tarn__whole_pass *p, size_t round) {
   return p->takes_part && (p->counts[round % 2] > 0 || left_of_others(p) > 0 ||
                            left_of(p, p->whole->rank) > 0 ||
                            p->begun < p->order->rows.index_count);
@@ -155,9 +155,10 @@ static bool may_ask(const tarn__pass *p, size_t round) {
 
 // --- serving ---------------------------------------------------------------
 
-static tarn_status serve_rank(const tarn__pass *p, size_t rank, size_t round) {
-  tarn__half half = tarn__staging_half(&p->kept->staging, rank, round);
-  tarn__want wanted = half.wants[p->whole->rank];
+static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
+                              size_t round) {
+  tarn__whole_half half = tarn__staging_half(&p->kept->staging, rank, round);
+  tarn__whole_want wanted = half.wants[p->whole->rank];
   size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
   if (wanted.count == 0) return TARN_OK;
   if (wanted.first > most || wanted.count > most - wanted.first) {
@@ -172,7 +173,7 @@ static tarn_status serve_rank(const tarn__pass *p, size_t rank, size_t round) {
 }
 
 // Ranks begin with different ones.
-static tarn_status serve(const tarn__pass *p, size_t round) {
+static tarn_status serve(const tarn__whole_pass *p, size_t round) {
   tarn_status status = TARN_OK;
   size_t ranks = p->whole->ranks;
   for (size_t i = 1; status == TARN_OK && i < ranks; i++) {
@@ -184,10 +185,10 @@ static tarn_status serve(const tarn__pass *p, size_t round) {
 
 // --- placing ---------------------------------------------------------------
 
-static tarn_status place(const tarn__pass *p, size_t round) {
+static tarn_status place(const tarn__whole_pass *p, size_t round) {
   size_t count = p->counts[round % 2];
   if (!gathers(p) || count == 0) return TARN_OK;
-  tarn__half half =
+  tarn__whole_half half =
       tarn__staging_half(&p->kept->staging, p->whole->rank, round);
   return tarn__pass_dense(p, TARN__ROWS_SCATTER, p->pieces[round % 2],
                           p->kept->positions[round % 2], count, half.rows);
@@ -198,10 +199,11 @@ static tarn_status place(const tarn__pass *p, size_t round) {
 typedef enum verdict { GO_ON, LAST, STOP } verdict;
 
 // Says whether this rank can go on, and asks; sees what the others say.
-static tarn_status meet(const tarn__pass *p, size_t round, tarn_status status,
-                        verdict *out) {
-  tarn__word own = {.failed = status != TARN_OK, .asks = may_ask(p, round)};
-  tarn__word *words = p->kept->words;
+static tarn_status meet(const tarn__whole_pass *p, size_t round,
+                        tarn_status status, verdict *out) {
+  tarn__whole_word own = {.failed = status != TARN_OK,
+                          .asks = may_ask(p, round)};
+  tarn__whole_word *words = p->kept->words;
   *out = LAST;
   tarn_status met =
       tarn_comm_allgather(p->whole->comm, &own, sizeof own, words);
@@ -214,7 +216,7 @@ static tarn_status meet(const tarn__pass *p, size_t round, tarn_status status,
 }
 
 // The text of a failure must outlive the meeting at which it is told.
-static tarn_status go_through(tarn__pass *p) {
+static tarn_status go_through(tarn__whole_pass *p) {
   verdict what = GO_ON;
   tarn_status status = ask(p, 0);
   for (size_t round = 0; what == GO_ON; round++) {
@@ -229,7 +231,7 @@ static tarn_status go_through(tarn__pass *p) {
   return tarn_comm_agree(p->whole->comm, status);
 }
 
-static void start(tarn__pass *p) {
+static void start(tarn__whole_pass *p) {
   size_t ranks = p->whole->ranks;
   p->begun = 0;
   memset(p->counts, 0, sizeof p->counts);
@@ -240,7 +242,7 @@ static void start(tarn__pass *p) {
 // --- all of it -------------------------------------------------------------
 
 // Sums have an order: that of the ranks, one after the other.
-static tarn_status go_by_rank(tarn__pass *p) {
+static tarn_status go_by_rank(tarn__whole_pass *p) {
   tarn_status status = TARN_OK;
   bool one_by_one = p->order->action == TARN__ROWS_SCATTER_ADD;
   size_t turns = one_by_one ? p->whole->ranks : 1;
@@ -254,7 +256,7 @@ static tarn_status go_by_rank(tarn__pass *p) {
 
 // What stands in the staging: the smaller of the two, but of sums what is
 // added, which must not be rounded before.
-static tarn_dtype staged_dtype(const tarn__rows_order *order) {
+static tarn_dtype staged_dtype(const tarn__whole_rows_order *order) {
   tarn_dtype table = order->table.dtype;
   tarn_dtype dense = order->rows.dense_dtype;
   if (order->action == TARN__ROWS_SCATTER_ADD) return dense;
@@ -262,13 +264,13 @@ static tarn_dtype staged_dtype(const tarn__rows_order *order) {
 }
 
 tarn_status tarn__exchange_go(tarn_whole *whole,
-                              const tarn__rows_order *order) {
+                              const tarn__whole_rows_order *order) {
   tarn_status status = TARN_OK;
   size_t width = order->table.width;
-  tarn__pass p = {.whole = whole,
-                  .kept = whole->exchange,
-                  .order = order,
-                  .dtype = staged_dtype(order)};
+  tarn__whole_pass p = {.whole = whole,
+                        .kept = whole->exchange,
+                        .order = order,
+                        .dtype = staged_dtype(order)};
   size_t span = TARN__ROWS_ROOM / tarn_dtype_size(p.dtype);
   while (status == TARN_OK && p.element < width) {
     p.width = lesser(width - p.element, span);

@@ -24,12 +24,13 @@ static const uint32_t MIXED = UINT32_MAX;
 
 // --- room ------------------------------------------------------------------
 
-static size_t bucket_count(const tarn__sorted *s) {
+static size_t bucket_count(const tarn__whole_sorted *s) {
   return s->ranks + 1;
 }
 
-tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
-  *s = (tarn__sorted){.rank = rank, .ranks = ranks};
+tarn_status tarn__sorted_begin(tarn__whole_sorted *s, size_t rank,
+                               size_t ranks) {
+  *s = (tarn__whole_sorted){.rank = rank, .ranks = ranks};
   s->firsts = tarn__host_array(ranks + 1, sizeof *s->firsts);
   s->regions = tarn__host_array(REGIONS + 1, sizeof *s->regions);
   s->buckets = tarn__host_array(2 * bucket_count(s), sizeof *s->buckets);
@@ -44,7 +45,7 @@ tarn_status tarn__sorted_begin(tarn__sorted *s, size_t rank, size_t ranks) {
   return all ? TARN_OK : TARN_E_NOMEM;
 }
 
-void tarn__sorted_end(tarn__sorted *s) {
+void tarn__sorted_end(tarn__whole_sorted *s) {
   tarn__host_free_array(s->firsts, s->ranks + 1, sizeof *s->firsts);
   tarn__host_free_array(s->regions, REGIONS + 1, sizeof *s->regions);
   tarn__host_free_array(s->buckets, 2 * bucket_count(s), sizeof *s->buckets);
@@ -65,20 +66,20 @@ static unsigned shift_of(size_t rows) {
 }
 
 // Of each rank a bucket, and one of what is no row.
-static size_t bucket_of_rank(const tarn__sorted *s, size_t rank) {
+static size_t bucket_of_rank(const tarn__whole_sorted *s, size_t rank) {
   return rank + (rank > s->rank);
 }
 
-static size_t bucket_of_bad(const tarn__sorted *s) {
+static size_t bucket_of_bad(const tarn__whole_sorted *s) {
   return s->rank + 1;
 }
 
-static size_t bucket_of_row(const tarn__sorted *s, size_t row) {
+static size_t bucket_of_row(const tarn__whole_sorted *s, size_t row) {
   size_t owner = tarn__partition_owner(s->firsts, s->ranks, row);
   return bucket_of_rank(s, owner);
 }
 
-static void look_at_regions(tarn__sorted *s) {
+static void look_at_regions(tarn__whole_sorted *s) {
   size_t size = (size_t)1 << s->shift;
   for (size_t first = 0; first < s->table_rows; first += size) {
     size_t left = s->table_rows - first;
@@ -90,14 +91,15 @@ static void look_at_regions(tarn__sorted *s) {
   s->regions[REGIONS] = (uint32_t)bucket_of_bad(s);
 }
 
-static bool is_narrow(const tarn__sorted *s) {
+static bool is_narrow(const tarn__whole_sorted *s) {
   for (size_t r = 0; r < s->ranks; r++) {
     if (s->firsts[r + 1] - s->firsts[r] > INT32_MAX) return false;
   }
   return true;
 }
 
-void tarn__sorted_look_at(tarn__sorted *s, const tarn__tensor *table) {
+void tarn__sorted_look_at(tarn__whole_sorted *s,
+                          const tarn__whole_tensor *table) {
   size_t count = 0;
   for (size_t r = 0; r < s->ranks; r++)
     tarn__tensor_rows(table, r, &s->firsts[r], &count);
@@ -117,7 +119,7 @@ static inline int64_t index_at(const void *indices, size_t i) {
   return index;
 }
 
-static inline uint32_t home_of(const tarn__sorted *s, size_t row) {
+static inline uint32_t home_of(const tarn__whole_sorted *s, size_t row) {
   size_t region = row < s->table_rows ? row >> s->shift : REGIONS;
   uint32_t bucket = s->regions[region];
   return bucket != MIXED ? bucket : (uint32_t)bucket_of_row(s, row);
@@ -127,16 +129,16 @@ static inline uint32_t home_of(const tarn__sorted *s, size_t row) {
 // would have to wait for it. So the two halves of the indices are gone through
 // at a time, with buckets of their own. What a loop writes could else be taken
 // for what it reads.
-static inline void count_one(const tarn__sorted *s, const void *indices,
+static inline void count_one(const tarn__whole_sorted *s, const void *indices,
                              size_t i, uint32_t *buckets) {
   uint32_t bucket = home_of(s, (size_t)index_at(indices, i));
   s->homes[i] = bucket;
   buckets[bucket]++;
 }
 
-static void count_all(const tarn__sorted *s, const void *indices,
+static void count_all(const tarn__whole_sorted *s, const void *indices,
                       size_t count) {
-  const tarn__sorted here = *s;
+  const tarn__whole_sorted here = *s;
   uint32_t *first = here.buckets;
   uint32_t *second = first + bucket_count(s);
   size_t half = count / 2;
@@ -149,7 +151,7 @@ static void count_all(const tarn__sorted *s, const void *indices,
 }
 
 // Counts become beginnings, which putting makes ends.
-static void begin_buckets(tarn__sorted *s) {
+static void begin_buckets(tarn__whole_sorted *s) {
   uint32_t begin = 0;
   for (size_t b = 0; b < 2 * bucket_count(s); b++) {
     uint32_t *bucket = &s->buckets[b % 2 * bucket_count(s) + b / 2];
@@ -159,14 +161,15 @@ static void begin_buckets(tarn__sorted *s) {
   }
 }
 
-static inline void put_one(const tarn__sorted *s, const void *indices, size_t i,
-                           uint32_t *buckets) {
+static inline void put_one(const tarn__whole_sorted *s, const void *indices,
+                           size_t i, uint32_t *buckets) {
   uint64_t row = (uint64_t)index_at(indices, i);
   s->entries[buckets[s->homes[i]]++] = row << TARN__PIECE_BITS | i;
 }
 
-static void put_all(const tarn__sorted *s, const void *indices, size_t count) {
-  const tarn__sorted here = *s;
+static void put_all(const tarn__whole_sorted *s, const void *indices,
+                    size_t count) {
+  const tarn__whole_sorted here = *s;
   uint32_t *first = here.buckets;
   uint32_t *second = first + bucket_count(s);
   size_t half = count / 2;
@@ -177,7 +180,7 @@ static void put_all(const tarn__sorted *s, const void *indices, size_t count) {
   if (count % 2 != 0) put_one(&here, indices, count - 1, second);
 }
 
-static void find_ends(tarn__sorted *s, bool keep_bad) {
+static void find_ends(tarn__whole_sorted *s, bool keep_bad) {
   size_t begin = 0;
   const uint32_t *ends = s->buckets + bucket_count(s);
   for (size_t r = 0; r < s->ranks; r++) {
@@ -189,7 +192,7 @@ static void find_ends(tarn__sorted *s, bool keep_bad) {
   if (keep_bad) s->ends[s->rank] = ends[bucket_of_bad(s)];
 }
 
-void tarn__sorted_take(tarn__sorted *s, const void *indices, size_t count,
+void tarn__sorted_take(tarn__whole_sorted *s, const void *indices, size_t count,
                        bool keep_bad) {
   count_all(s, indices, count);
   begin_buckets(s);

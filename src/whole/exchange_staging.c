@@ -16,7 +16,7 @@ static const char FILE_NAME[] = "tarn-exchange";
 // --- the layout ------------------------------------------------------------
 
 static size_t wants_size(size_t ranks) {
-  size_t size = ranks * sizeof(tarn__want);
+  size_t size = ranks * sizeof(tarn__whole_want);
   return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
@@ -30,19 +30,20 @@ static size_t whole_size(size_t ranks) {
   return (size + TARN__OS_HUGE - 1) & ~(TARN__OS_HUGE - 1);
 }
 
-tarn__half tarn__staging_half(const tarn__staging *staging, size_t rank,
-                              size_t round) {
+tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
+                                    size_t rank, size_t round) {
   unsigned char *base = staging->bases[rank];
   base += (round % 2) * half_size(staging->ranks);
   unsigned char *list = base + wants_size(staging->ranks);
-  return (tarn__half){
-      .wants = (tarn__want *)(void *)base,
+  return (tarn__whole_half){
+      .wants = (tarn__whole_want *)(void *)base,
       .list = list,
       .rows = list + TARN__LIST * sizeof(int64_t),
   };
 }
 
-unsigned char *tarn__staging_own(const tarn__staging *staging, size_t rank) {
+unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
+                                 size_t rank) {
   return staging->bases[rank] + 2 * half_size(staging->ranks);
 }
 
@@ -56,13 +57,14 @@ static tarn_status refused(const char *what, size_t size) {
                     strerror(reason));
 }
 
-static tarn_status map(tarn__staging *staging, size_t rank, int fd) {
+static tarn_status map(tarn__whole_staging *staging, size_t rank, int fd) {
   staging->bases[rank] = tarn__os_map_shared(fd, staging->size);
   if (staging->bases[rank] != NULL) return TARN_OK;
   return refused("addresses", staging->size);
 }
 
-static tarn_status make_own(tarn__staging *staging, size_t rank, int *out_fd) {
+static tarn_status make_own(tarn__whole_staging *staging, size_t rank,
+                            int *out_fd) {
   size_t huge = 0;
   staging->bases = tarn__host_array(staging->ranks, sizeof *staging->bases);
   if (staging->bases == NULL) return TARN_E_NOMEM;
@@ -74,7 +76,7 @@ static tarn_status make_own(tarn__staging *staging, size_t rank, int *out_fd) {
   return map(staging, rank, *out_fd);
 }
 
-static tarn_status take_in(tarn__staging *staging, size_t rank, int fd) {
+static tarn_status take_in(tarn__whole_staging *staging, size_t rank, int fd) {
   if (tarn__os_is_memory_file(fd, FILE_NAME, staging->size)) {
     return map(staging, rank, fd);
   }
@@ -90,7 +92,8 @@ static void close_all(int *fds, size_t count) {
   }
 }
 
-static tarn_status take_in_all(tarn__staging *staging, size_t rank, int *fds) {
+static tarn_status take_in_all(tarn__whole_staging *staging, size_t rank,
+                               int *fds) {
   tarn_status status = TARN_OK;
   for (size_t r = 0; status == TARN_OK && r < staging->ranks; r++)
     if (r != rank) status = take_in(staging, r, fds[r]);
@@ -98,14 +101,14 @@ static tarn_status take_in_all(tarn__staging *staging, size_t rank, int *fds) {
   return status;
 }
 
-static tarn_status meet(tarn__staging *staging, tarn_comm *comm, int fd,
+static tarn_status meet(tarn__whole_staging *staging, tarn_comm *comm, int fd,
                         int *fds) {
   tarn_status status = tarn_comm_share(comm, fd, fds);
   if (status != TARN_OK) return status;
   return tarn_comm_agree(comm, take_in_all(staging, tarn_comm_rank(comm), fds));
 }
 
-static tarn_status make(tarn__staging *staging, tarn_comm *comm) {
+static tarn_status make(tarn__whole_staging *staging, tarn_comm *comm) {
   int fd = -1;
   int *fds = tarn__host_array(staging->ranks, sizeof *fds);
   tarn_status status =
@@ -117,7 +120,7 @@ static tarn_status make(tarn__staging *staging, tarn_comm *comm) {
   return status;
 }
 
-tarn_status tarn__staging_make(tarn__staging *staging, tarn_comm *comm) {
+tarn_status tarn__staging_make(tarn__whole_staging *staging, tarn_comm *comm) {
   staging->ranks = tarn_comm_size(comm);
   staging->size = whole_size(staging->ranks);
   tarn_status status = make(staging, comm);
@@ -125,7 +128,7 @@ tarn_status tarn__staging_make(tarn__staging *staging, tarn_comm *comm) {
   return status;
 }
 
-void tarn__staging_drop(tarn__staging *staging) {
+void tarn__staging_drop(tarn__whole_staging *staging) {
   for (size_t r = 0; staging->bases != NULL && r < staging->ranks; r++) {
     if (staging->bases[r] != NULL) {
       tarn__os_unmap(staging->bases[r], staging->size);
@@ -134,7 +137,7 @@ void tarn__staging_drop(tarn__staging *staging) {
   tarn__staging_forget(staging);
 }
 
-void tarn__staging_forget(tarn__staging *staging) {
+void tarn__staging_forget(tarn__whole_staging *staging) {
   tarn__host_free_array(staging->bases, staging->ranks, sizeof *staging->bases);
-  *staging = (tarn__staging){.size = 0};
+  *staging = (tarn__whole_staging){.size = 0};
 }

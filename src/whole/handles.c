@@ -149,5 +149,5 @@ static tarn_status end(tarn_whole *whole) {
   return tarn__failure_tell(&first);
 }
 
-const tarn__backing tarn__backing_handles = {
+const tarn__whole_backing tarn__backing_handles = {
     .make = make, .meet = meet, .leave = leave, .end = end, .forget = forget};

@@ -127,9 +127,9 @@ static void forget(tarn_whole *whole) {
   whole->mapping = NULL;
 }
 
-const tarn__backing tarn__backing_hostfile = {.make = make,
-                                              .meet = meet,
-                                              .settle = settle,
-                                              .leave = leave,
-                                              .end = end,
-                                              .forget = forget};
+const tarn__whole_backing tarn__backing_hostfile = {.make = make,
+                                                    .meet = meet,
+                                                    .settle = settle,
+                                                    .leave = leave,
+                                                    .end = end,
+                                                    .forget = forget};

@@ -62,7 +62,7 @@ static tarn_status check_place(tarn_place place) {
 // --- what the device can ---------------------------------------------------
 
 static tarn_status check_extension(const tarn_device_info *info,
-                                   const tarn__order *order,
+                                   const tarn__whole_order *order,
                                    tarn_device_extension bit) {
   bool chunks = order->on_device && order->options.type == TARN_WHOLE_CHUNKED;
   if ((info->extensions & bit) != 0) return TARN_OK;
@@ -79,14 +79,14 @@ static bool has(const tarn_device_info *info, uint32_t bits) {
 
 // Chunks need no range of addresses that they stand in.
 static bool goes_by_handles(const tarn_device_info *info,
-                            const tarn__order *order) {
+                            const tarn__whole_order *order) {
   return order->options.type == TARN_WHOLE_CHUNKED && order->on_device &&
          !has(info, TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING) &&
          has(info, TARN_EXTENSION_HANDLES);
 }
 
 static tarn_status check_device(const tarn_device_info *info,
-                                const tarn__order *order) {
+                                const tarn__whole_order *order) {
   if (!order->mapped || order->by_handles) return TARN_OK;
   if (!order->on_device) {
     return check_extension(info, order, TARN_EXTENSION_REGISTER);
@@ -96,7 +96,7 @@ static tarn_status check_device(const tarn_device_info *info,
   return check_extension(info, order, TARN_EXTENSION_SHARING);
 }
 
-static void say_kind(const char *device_type, tarn__order *order) {
+static void say_kind(const char *device_type, tarn__whole_order *order) {
   const tarn_place place = order->options.place;
   const char *type = tarn_whole_type_name(order->options.type);
   if (order->on_device) {
@@ -110,7 +110,7 @@ static void say_kind(const char *device_type, tarn__order *order) {
   }
 }
 
-static tarn_status read_device(tarn__order *order) {
+static tarn_status read_device(tarn__whole_order *order) {
   tarn_device *device = order->options.place.device;
   tarn_device_info info = {.struct_size = sizeof info};
   if (device == NULL) {
@@ -126,7 +126,7 @@ static tarn_status read_device(tarn__order *order) {
 
 // --- pieces ----------------------------------------------------------------
 
-static tarn_status read_pieces(size_t ranks, tarn__order *order) {
+static tarn_status read_pieces(size_t ranks, tarn__whole_order *order) {
   const tarn_whole_options *options = &order->options;
   size_t least = tarn__os_page();
   size_t rounded = 0;
@@ -144,9 +144,9 @@ static tarn_status read_pieces(size_t ranks, tarn__order *order) {
                     options->size, order->piece);
 }
 
-tarn_status tarn__order_read(const tarn__wish *wish, size_t ranks,
-                             tarn__order *out) {
-  *out = (tarn__order){.dtype = wish->dtype, .width = wish->width};
+tarn_status tarn__order_read(const tarn__whole_request *wish, size_t ranks,
+                             tarn__whole_order *out) {
+  *out = (tarn__whole_order){.dtype = wish->dtype, .width = wish->width};
   tarn_status status = take_options(wish->options, &out->options);
   if (status == TARN_OK) status = check_numbers(&out->options);
   if (status == TARN_OK) status = check_place(out->options.place);
@@ -166,18 +166,19 @@ typedef struct likeness {
   size_t piece;
   size_t dtype;
   size_t width;
-  char kind[sizeof(((tarn__order *)NULL)->kind)];
+  char kind[sizeof(((tarn__whole_order *)NULL)->kind)];
 } likeness;
 
 _Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
 
-static void say_pieces(const tarn__order *order, char *out, size_t out_size) {
+static void say_pieces(const tarn__whole_order *order, char *out,
+                       size_t out_size) {
   out[0] = '\0';
   if (!order->mapped || order->by_handles) return;
   snprintf(out, out_size, ", pieces of %zu", order->piece);
 }
 
-static void say(const tarn__order *order, char *out, size_t out_size) {
+static void say(const tarn__whole_order *order, char *out, size_t out_size) {
   size_t size = order->options.size;
   size_t granularity = order->options.granularity;
   const char *dtype = tarn_dtype_name(order->dtype);
@@ -195,7 +196,8 @@ static void say(const tarn__order *order, char *out, size_t out_size) {
   }
 }
 
-tarn_status tarn__order_compare(tarn_comm *comm, const tarn__order *order) {
+tarn_status tarn__order_compare(tarn_comm *comm,
+                                const tarn__whole_order *order) {
   char words[192];
   likeness mine;
   memset(&mine, 0, sizeof mine);

@@ -39,7 +39,7 @@ static tarn_status check_place(tarn_place place) {
 }
 
 // Checks all but the table, which the indices are not looked up in here.
-static tarn_status check_dense(const tarn__tensor *table,
+static tarn_status check_dense(const tarn__whole_tensor *table,
                                const tarn_whole_rows *given, tarn_rows *out) {
   tarn_dtype dense = given->dense_dtype;
   tarn_rows rows = {
@@ -89,9 +89,9 @@ static tarn_status check_stream(const tarn_whole *whole, tarn_place place,
 static tarn_status read_order(tarn__rows_action action,
                               const tarn_whole_tensor *table,
                               const tarn_whole_rows *given, tarn_stream *stream,
-                              tarn__rows_order *out) {
+                              tarn__whole_rows_order *out) {
   tarn_whole_rows taken;
-  *out = (tarn__rows_order){.action = action, .stream = stream};
+  *out = (tarn__whole_rows_order){.action = action, .stream = stream};
   tarn_status status = tarn__tensor_check(table, &out->table);
   if (status == TARN_OK) status = take_rows(given, &taken);
   if (status == TARN_OK) status = check_place(taken.place);
@@ -116,13 +116,13 @@ tarn_status tarn__rows_say_call(const tarn__whole_subject *subject,
 
 // --- mapped types ----------------------------------------------------------
 
-static tarn_status move_mapped(const tarn__rows_order *order) {
-  const tarn__tensor *table = &order->table;
-  tarn__carriage carriage = {.action = order->action,
-                             .rows = order->rows,
-                             .table = table->whole->place,
-                             .dense = order->place,
-                             .host = table->whole->host};
+static tarn_status move_mapped(const tarn__whole_rows_order *order) {
+  const tarn__whole_tensor *table = &order->table;
+  tarn__whole_carriage carriage = {.action = order->action,
+                                   .rows = order->rows,
+                                   .table = table->whole->place,
+                                   .dense = order->place,
+                                   .host = table->whole->host};
   carriage.rows.table = table->whole->reference;
   carriage.rows.table_offset = table->offset;
   carriage.rows.table_count = table->rows;
@@ -131,7 +131,8 @@ static tarn_status move_mapped(const tarn__rows_order *order) {
 
 // A device says in words of its own what is wrong with an index, or does not
 // say it.
-static tarn_status explain(const tarn__rows_order *order, tarn_status status) {
+static tarn_status explain(const tarn__whole_rows_order *order,
+                           tarn_status status) {
   enum { SOME = 256 };
   int64_t room[SOME];
   tarn_rows rows = order->rows;
@@ -154,7 +155,7 @@ static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
 
 static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
                        const tarn_whole_rows *rows, tarn_stream *stream) {
-  tarn__rows_order order;
+  tarn__whole_rows_order order;
   tarn__whole_subject subject;
   if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
   tarn_status status = tarn__whole_check(table->whole);

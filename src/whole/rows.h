@@ -16,13 +16,13 @@
 // --- rows.c ----------------------------------------------------------------
 
 // What a call asks for, checked as far as that can be done without indices.
-typedef struct tarn__rows_order {
+typedef struct tarn__whole_rows_order {
   tarn__rows_action action;
-  tarn__tensor table;
+  tarn__whole_tensor table;
   tarn_rows rows;    // without a table; strides and dtypes are set
   tarn_place place;  // of dense rows and indices
   tarn_stream *stream;
-} tarn__rows_order;
+} tarn__whole_rows_order;
 
 // The same |status|; where arguments or indices are wrong, the last error then
 // begins with the call: "tarn_whole_gather of whole 3 'emb': ...".
@@ -33,13 +33,13 @@ tarn_status tarn__rows_say_call(const tarn__whole_subject *subject,
 
 // Rows of a table at one place, dense rows and indices at another. A table that
 // is at a device's place on the host is registered with the device.
-typedef struct tarn__carriage {
+typedef struct tarn__whole_carriage {
   tarn__rows_action action;
   tarn_rows rows;
   tarn_place table;
   tarn_place dense;
   tarn_device *host;  // cpu:0
-} tarn__carriage;
+} tarn__whole_carriage;
 
 // Moves them: by a device that reaches both ends, in the order of |stream| if
 // it is that device's; else by way of a block of the pool of the table's
@@ -49,8 +49,8 @@ typedef struct tarn__carriage {
 // TARN_E_INVALID  an index is not one, as tarn_rows tells.
 // TARN_FULL       no room for a block.
 // Besides as of tarn_rows_gather and of copies.
-TARN_MUST_CHECK tarn_status tarn__rows_carry(const tarn__carriage *carriage,
-                                             tarn_stream *stream);
+TARN_MUST_CHECK tarn_status
+tarn__rows_carry(const tarn__whole_carriage *carriage, tarn_stream *stream);
 
 // Whether the host can touch memory at |place|.
 bool tarn__rows_are_touchable(tarn_place place);
@@ -80,8 +80,7 @@ TARN_MUST_CHECK tarn_status tarn__rows_check_indices(tarn_place place,
 
 // Does |order| together with all ranks; |status| is what this rank has found
 // wrong with it.
-TARN_MUST_CHECK tarn_status tarn__exchange_run(tarn_whole *whole,
-                                               const tarn__rows_order *order,
-                                               tarn_status status);
+TARN_MUST_CHECK tarn_status tarn__exchange_run(
+    tarn_whole *whole, const tarn__whole_rows_order *order, tarn_status status);
 
 #endif  // TARN_WHOLE_ROWS_H_

@@ -28,7 +28,7 @@ bool tarn__rows_are_touchable(tarn_place place) {
   return place.kind != TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST);
 }
 
-static tarn_device *device_of(const tarn__carriage *c, tarn_place place) {
+static tarn_device *device_of(const tarn__whole_carriage *c, tarn_place place) {
   return place.device != NULL ? place.device : c->host;
 }
 
@@ -48,14 +48,14 @@ static uint32_t bit_of(tarn__rows_action action) {
 // for a function, it copies within the device, for which no memory of the host
 // is its own. A table is registered; all else is pinned if the device can do
 // that, and plain memory if not.
-static bool reaches_host(const tarn__carriage *c, tarn_device *device,
+static bool reaches_host(const tarn__whole_carriage *c, tarn_device *device,
                          bool is_table) {
   return (tarn_device_extensions(device) & bit_of(c->action)) != 0 &&
          (is_table ||
           (tarn_device_functions(device) & TARN_FN_HOST_MEMORY) != 0);
 }
 
-static bool reaches(const tarn__carriage *c, tarn_device *device,
+static bool reaches(const tarn__whole_carriage *c, tarn_device *device,
                     bool is_table) {
   tarn_place place = is_table ? c->table : c->dense;
   if (device == c->host) return tarn__rows_are_touchable(place);
@@ -65,7 +65,8 @@ static bool reaches(const tarn__carriage *c, tarn_device *device,
 
 // The device that can do it without copies; NULL: none. One that has the
 // stream is best, for it need not be waited for.
-static tarn_device *find_device(const tarn__carriage *c, tarn_stream *stream) {
+static tarn_device *find_device(const tarn__whole_carriage *c,
+                                tarn_stream *stream) {
   tarn_device *candidates[] = {
       stream != NULL ? tarn_stream_device(stream) : c->host,
       device_of(c, c->table), device_of(c, c->dense), c->host};
@@ -78,7 +79,7 @@ static tarn_device *find_device(const tarn__carriage *c, tarn_stream *stream) {
 }
 
 // Of the hint to pass the caches by, only the host is sure to know.
-static tarn_status move(const tarn__carriage *c, tarn_device *device,
+static tarn_status move(const tarn__whole_carriage *c, tarn_device *device,
                         const tarn_rows *given, tarn_stream *stream) {
   tarn_rows rows = *given;
   if (device != c->host) rows.flags &= ~(uint64_t)TARN_ROWS_PAST_CACHES;
@@ -208,7 +209,7 @@ tarn_status tarn__rows_check_indices(tarn_place place, const tarn_rows *rows,
 // --- by way of a block -----------------------------------------------------
 
 typedef struct ferry {
-  const tarn__carriage *carriage;
+  const tarn__whole_carriage *carriage;
   const tarn_rows *rows;  // of the carriage
   tarn_device *device;    // that reaches the table
   tarn_place place;       // its memory
@@ -276,7 +277,7 @@ static tarn_status cross_all(const ferry *f) {
   return status;
 }
 
-static tarn_status check_indices(const tarn__carriage *c) {
+static tarn_status check_indices(const tarn__whole_carriage *c) {
   size_t most = lesser(c->rows.index_count, BLOCK_INDICES);
   if ((c->rows.flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   int64_t *room = tarn__host_array(most, sizeof *room);
@@ -309,7 +310,7 @@ static tarn_status take_block(ferry *f) {
 }
 
 // What reaches the table: its device, or the host.
-static ferry make_ferry(const tarn__carriage *c) {
+static ferry make_ferry(const tarn__whole_carriage *c) {
   bool touchable = tarn__rows_are_touchable(c->table);
   return (ferry){.carriage = c,
                  .rows = &c->rows,
@@ -319,7 +320,7 @@ static ferry make_ferry(const tarn__carriage *c) {
                  .index_bytes = tarn_dtype_size(c->rows.index_dtype)};
 }
 
-static tarn_status ferry_across(const tarn__carriage *c) {
+static tarn_status ferry_across(const tarn__whole_carriage *c) {
   ferry f = make_ferry(c);
   tarn_status status = check_indices(c);
   if (status == TARN_OK) status = take_block(&f);
@@ -331,7 +332,7 @@ static tarn_status ferry_across(const tarn__carriage *c) {
 
 // --- all of it -------------------------------------------------------------
 
-tarn_status tarn__rows_carry(const tarn__carriage *carriage,
+tarn_status tarn__rows_carry(const tarn__whole_carriage *carriage,
                              tarn_stream *stream) {
   tarn_rows checked;
   tarn_device *device = find_device(carriage, stream);
@@ -347,7 +348,7 @@ tarn_status tarn__rows_carry(const tarn__carriage *carriage,
   }
   status = tarn__rows_check(&carriage->rows, &checked);
   if (status != TARN_OK || checked.index_count == 0) return status;
-  tarn__carriage whole = *carriage;
+  tarn__whole_carriage whole = *carriage;
   whole.rows = checked;
   return ferry_across(&whole);
 }

@@ -51,7 +51,7 @@ static tarn_status make_plan(tarn_whole *whole) {
 // --- addresses -------------------------------------------------------------
 
 static tarn_status reserve(const tarn_whole *whole, size_t size,
-                           tarn__addresses *out) {
+                           tarn__whole_addresses *out) {
   if (size == 0) return TARN_OK;
   tarn_status status = tarn_range_reserve(whole->place.device, size,
                                           whole->piece, &out->address);
@@ -62,7 +62,7 @@ static tarn_status reserve(const tarn_whole *whole, size_t size,
 static tarn_status reserve_chunks(tarn_whole *whole) {
   tarn_status status = TARN_OK;
   for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++) {
-    tarn__segment *segment = &whole->segments[r];
+    tarn__whole_segment *segment = &whole->segments[r];
     status = reserve(whole, segment->size, &whole->ranges[r]);
     segment->address = whole->parts[r] = whole->ranges[r].address;
   }
@@ -83,7 +83,7 @@ static tarn_status reserve_all(tarn_whole *whole) {
 
 // --- this rank's own -------------------------------------------------------
 
-static tarn_status map(tarn_device *device, tarn__segment *segment) {
+static tarn_status map(tarn_device *device, tarn__whole_segment *segment) {
   tarn_status status =
       tarn_range_map(device, segment->address, segment->size, segment->memory);
   if (status != TARN_OK) return status;
@@ -92,12 +92,13 @@ static tarn_status map(tarn_device *device, tarn__segment *segment) {
                                TARN_RIGHTS_READ_WRITE);
 }
 
-static tarn_status clear(tarn_device *device, const tarn__segment *segment) {
+static tarn_status clear(tarn_device *device,
+                         const tarn__whole_segment *segment) {
   if (tarn_place_equal(tarn_place_on(device), TARN_HOST)) return TARN_OK;
   return tarn_device_set(device, segment->address, 0, segment->size, NULL);
 }
 
-static tarn_status export(tarn_whole *whole, const tarn__segment *own) {
+static tarn_status export(tarn_whole *whole, const tarn__whole_segment *own) {
   int fd = -1;
   if (whole->ranks == 1) return TARN_OK;
   tarn_status status =
@@ -108,7 +109,7 @@ static tarn_status export(tarn_whole *whole, const tarn__segment *own) {
 
 static tarn_status make_own(tarn_whole *whole) {
   tarn_device *device = whole->place.device;
-  tarn__segment *own = &whole->segments[whole->rank];
+  tarn__whole_segment *own = &whole->segments[whole->rank];
   if (own->size == 0) return TARN_OK;
   tarn_status status = tarn__whole_charge(whole, own->size);
   if (status != TARN_OK) return status;
@@ -130,7 +131,7 @@ static tarn_status make(tarn_whole *whole) {
 
 static tarn_status take_in(tarn_whole *whole, size_t rank) {
   tarn_device *device = whole->place.device;
-  tarn__segment *segment = &whole->segments[rank];
+  tarn__whole_segment *segment = &whole->segments[rank];
   if (rank == whole->rank || segment->size == 0) return TARN_OK;
   tarn_status status = tarn_memory_import(device, whole->fds[rank],
                                           segment->size, &segment->memory);
@@ -147,7 +148,7 @@ static tarn_status meet(tarn_whole *whole) {
 // --- the end ---------------------------------------------------------------
 
 // All of it is tried; |first| is the first that failed.
-static void drop(tarn_device *device, tarn__segment *segment,
+static void drop(tarn_device *device, tarn__whole_segment *segment,
                  tarn__failure *first) {
   if (segment->mapped) {
     tarn__failure_note(
@@ -172,7 +173,7 @@ static tarn_status leave(tarn_whole *whole) {
 
 static void release_ranges(tarn_whole *whole, tarn__failure *first) {
   for (size_t i = 0; i < whole->range_count; i++) {
-    const tarn__addresses *range = &whole->ranges[i];
+    const tarn__whole_addresses *range = &whole->ranges[i];
     if (range->size == 0) continue;
     tarn__failure_note(first, tarn_range_release(whole->place.device,
                                                  range->address, range->size));
@@ -202,5 +203,5 @@ static tarn_status end(tarn_whole *whole) {
   return tarn__failure_tell(&first);
 }
 
-const tarn__backing tarn__backing_segments = {
+const tarn__whole_backing tarn__backing_segments = {
     .make = make, .meet = meet, .leave = leave, .end = end, .forget = forget};

@@ -67,11 +67,11 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
                               .partition = table.partition,
                               .name = table.name};
   if (status == TARN_OK) status = measure(&table, &bytes);
-  const tarn__wish wish = {.refused = status,
-                           .call = TARN__WHOLE_TABLE_CREATE,
-                           .options = &bytes,
-                           .dtype = table.dtype,
-                           .width = table.width};
+  const tarn__whole_request wish = {.refused = status,
+                                    .call = TARN__WHOLE_TABLE_CREATE,
+                                    .options = &bytes,
+                                    .dtype = table.dtype,
+                                    .width = table.width};
   status = tarn__whole_create(comm, &wish, &whole);
   if (status == TARN_OK && out_tensor != NULL) {
     *out_tensor = tensor_of(whole, &table);

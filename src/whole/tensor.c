@@ -18,7 +18,7 @@
 // --- what is one -----------------------------------------------------------
 
 // Where the last row ends; nothing is behind a tensor without rows.
-static bool find_end(const tarn__tensor *tensor, size_t *out_end) {
+static bool find_end(const tarn__whole_tensor *tensor, size_t *out_end) {
   *out_end = 0;
   if (tensor->rows == 0) return true;
   return tarn_size_mul(tensor->stride, tensor->rows - 1, out_end) &&
@@ -27,13 +27,13 @@ static bool find_end(const tarn__tensor *tensor, size_t *out_end) {
 }
 
 // In bytes; false: something overflows.
-static bool measure(const tarn_whole_tensor *tensor, tarn__tensor *out,
+static bool measure(const tarn_whole_tensor *tensor, tarn__whole_tensor *out,
                     size_t *out_end) {
   size_t element = tarn_dtype_size(tensor->dtype);
-  *out = (tarn__tensor){.whole = tensor->whole,
-                        .dtype = tensor->dtype,
-                        .rows = tensor->rows,
-                        .width = tensor->width};
+  *out = (tarn__whole_tensor){.whole = tensor->whole,
+                              .dtype = tensor->dtype,
+                              .rows = tensor->rows,
+                              .width = tensor->width};
   return tarn_size_mul(tensor->width, element, &out->row_bytes) &&
          tarn_size_mul(tensor->stride, element, &out->stride) &&
          tarn_size_mul(tensor->offset, element, &out->offset) &&
@@ -58,7 +58,7 @@ static tarn_status check_form(const tarn_whole_tensor *tensor) {
 }
 
 static tarn_status check_extent(const tarn_whole_tensor *tensor,
-                                tarn__tensor *out) {
+                                tarn__whole_tensor *out) {
   size_t end = 0;
   if (measure(tensor, out, &end) && end <= tensor->whole->size) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
@@ -69,7 +69,7 @@ static tarn_status check_extent(const tarn_whole_tensor *tensor,
 }
 
 // The row that byte |at| is within, but not at its beginning; |rows|: none.
-static size_t row_across(const tarn__tensor *tensor, size_t at) {
+static size_t row_across(const tarn__whole_tensor *tensor, size_t at) {
   if (at <= tensor->offset) return tensor->rows;
   size_t row = (at - tensor->offset) / tensor->stride;
   size_t within = (at - tensor->offset) % tensor->stride;
@@ -77,7 +77,7 @@ static size_t row_across(const tarn__tensor *tensor, size_t at) {
   return across && row < tensor->rows ? row : tensor->rows;
 }
 
-static tarn_status check_owners(const tarn__tensor *tensor) {
+static tarn_status check_owners(const tarn__whole_tensor *tensor) {
   const tarn_whole *whole = tensor->whole;
   for (size_t r = 1; r < whole->ranks; r++) {
     size_t row = row_across(tensor, whole->offsets[r]);
@@ -95,14 +95,14 @@ static tarn_status check_owners(const tarn__tensor *tensor) {
 }
 
 static tarn_status check_tensor(const tarn_whole_tensor *tensor,
-                                tarn__tensor *out) {
+                                tarn__whole_tensor *out) {
   tarn_status status = check_form(tensor);
   if (status == TARN_OK) status = check_extent(tensor, out);
   return status == TARN_OK ? check_owners(out) : status;
 }
 
 tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
-                               tarn__tensor *out) {
+                               tarn__whole_tensor *out) {
   memset(out, 0, sizeof *out);
   if (tensor == NULL) return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   tarn_status status = tarn__whole_check(tensor->whole);
@@ -129,7 +129,7 @@ static tarn_status check_blocks(const tarn_whole_tensor *tensor) {
 tarn_status tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype,
                                    size_t rows, size_t width,
                                    tarn_whole_tensor *out_tensor) {
-  tarn__tensor measured;
+  tarn__whole_tensor measured;
   if (out_tensor == NULL)
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   memset(out_tensor, 0, sizeof *out_tensor);
@@ -162,7 +162,7 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
                                   size_t row_begin, size_t row_end,
                                   size_t column_begin, size_t column_end,
                                   tarn_whole_tensor *out_tensor) {
-  tarn__tensor measured;
+  tarn__whole_tensor measured;
   if (out_tensor == NULL)
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   tarn_whole_tensor made = {.whole = NULL};
@@ -189,14 +189,14 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
 // --- rows of a rank --------------------------------------------------------
 
 // The first row that begins at byte |at| or behind it.
-static size_t row_from(const tarn__tensor *tensor, size_t at) {
+static size_t row_from(const tarn__whole_tensor *tensor, size_t at) {
   if (at <= tensor->offset) return 0;
   size_t distance = at - tensor->offset;
   size_t row = distance / tensor->stride + (distance % tensor->stride != 0);
   return row < tensor->rows ? row : tensor->rows;
 }
 
-void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
+void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count) {
   assert(tensor->whole != NULL);
   const size_t *offsets = tensor->whole->offsets;
@@ -206,7 +206,7 @@ void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
 
 tarn_status tarn_whole_tensor_rows(const tarn_whole_tensor *tensor, size_t rank,
                                    size_t *out_first, size_t *out_count) {
-  tarn__tensor measured;
+  tarn__whole_tensor measured;
   if (out_first == NULL || out_count == NULL) {
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   }
@@ -223,7 +223,7 @@ tarn_status tarn_whole_tensor_rows(const tarn_whole_tensor *tensor, size_t rank,
 
 tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
                                     tarn_addr *out_address) {
-  tarn__tensor measured;
+  tarn__whole_tensor measured;
   size_t first = 0;
   size_t count = 0;
   if (out_address == NULL) {

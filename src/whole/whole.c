@@ -78,11 +78,11 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
            number, name);
 }
 
-tarn__caller tarn__whole_caller(const tarn__whole_subject *subject) {
-  return (tarn__caller){.number = subject->serial * TARN__WHOLE_CALLS +
-                                  (uint64_t)subject->call + 1,
-                        .say = tarn__whole_say,
-                        .subject = subject};
+tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject) {
+  return (tarn__comm_caller){.number = subject->serial * TARN__WHOLE_CALLS +
+                                       (uint64_t)subject->call + 1,
+                             .say = tarn__whole_say,
+                             .subject = subject};
 }
 
 // --- the pool's account ----------------------------------------------------
@@ -103,13 +103,13 @@ tarn_status tarn__whole_discharge(tarn_whole *whole) {
 
 // --- host memory and what is held ------------------------------------------
 
-static const tarn__backing *backing_of(const tarn__order *order) {
+static const tarn__whole_backing *backing_of(const tarn__whole_order *order) {
   if (!order->mapped) return &tarn__backing_block;
   if (order->by_handles) return &tarn__backing_handles;
   return order->on_device ? &tarn__backing_segments : &tarn__backing_hostfile;
 }
 
-static void take_order(tarn_whole *whole, const tarn__order *order) {
+static void take_order(tarn_whole *whole, const tarn__whole_order *order) {
   whole->type = order->options.type;
   whole->place = order->options.place;
   whole->on_device = order->on_device;
@@ -149,7 +149,7 @@ static tarn_status find_pool(tarn_whole *whole, const char *name) {
   return tarn_pool_tag(named ? name : "whole", &whole->tag);
 }
 
-static tarn_status fill(tarn_whole *whole, const tarn__order *order) {
+static tarn_status fill(tarn_whole *whole, const tarn__whole_order *order) {
   tarn_status status = make_arrays(whole);
   if (status == TARN_OK) status = find_pool(whole, order->options.name);
   if (status != TARN_OK) return status;
@@ -172,7 +172,7 @@ static void release(tarn_whole *whole) {
 }
 
 // A whole of which nothing is there yet. On failure NULL.
-static tarn_status begin(tarn_comm *comm, const tarn__order *order,
+static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
                          tarn_whole **out_whole) {
   tarn_whole *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
@@ -192,8 +192,9 @@ static tarn_status begin(tarn_comm *comm, const tarn__order *order,
   return status;
 }
 
-static tarn_status prepare(tarn_comm *comm, const tarn__wish *wish,
-                           tarn__order *out_order, tarn_whole **out_made) {
+static tarn_status prepare(tarn_comm *comm, const tarn__whole_request *wish,
+                           tarn__whole_order *out_order,
+                           tarn_whole **out_made) {
   if (wish->refused != TARN_OK) return wish->refused;
   tarn_status status = tarn__order_read(wish, tarn_comm_size(comm), out_order);
   return status == TARN_OK ? begin(comm, out_order, out_made) : status;
@@ -306,10 +307,10 @@ static tarn_status give_up(tarn_whole *whole, tarn_status status) {
   return tarn__failure_tell(&failure);
 }
 
-static tarn_status create(tarn_comm *comm, const tarn__wish *wish,
+static tarn_status create(tarn_comm *comm, const tarn__whole_request *wish,
                           tarn__whole_subject *subject,
                           tarn_whole **out_whole) {
-  tarn__order order;
+  tarn__whole_order order;
   tarn_whole *made = NULL;
   tarn_status status = prepare(comm, wish, &order, &made);
   if (made != NULL) subject->name = made->name;
@@ -323,10 +324,10 @@ static tarn_status create(tarn_comm *comm, const tarn__wish *wish,
   return TARN_OK;
 }
 
-tarn_status tarn__whole_create(tarn_comm *comm, const tarn__wish *wish,
+tarn_status tarn__whole_create(tarn_comm *comm, const tarn__whole_request *wish,
                                tarn_whole **out_whole) {
   tarn__whole_subject subject = {.call = wish->call, .name = ""};
-  tarn__caller caller = tarn__whole_caller(&subject);
+  tarn__comm_caller caller = tarn__whole_caller(&subject);
   if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;
@@ -340,7 +341,7 @@ tarn_status tarn_whole_create(tarn_comm *comm,
                               const tarn_whole_options *options,
                               tarn_whole **out_whole) {
   tarn_whole *made = NULL;
-  tarn__wish wish = {.call = TARN__WHOLE_CREATE, .options = options};
+  tarn__whole_request wish = {.call = TARN__WHOLE_CREATE, .options = options};
   if (out_whole != NULL) *out_whole = NULL;
   if (out_whole == NULL) {
     wish.refused = tarn__fail(TARN_E_INVALID, "whole: NULL");
@@ -382,7 +383,7 @@ tarn_status tarn_whole_destroy(tarn_whole *whole) {
   tarn_comm *comm = whole->comm;
   tarn__whole_subject subject =
       tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);
-  tarn__caller caller = tarn__whole_caller(&subject);
+  tarn__comm_caller caller = tarn__whole_caller(&subject);
   tarn__comm_call_for(comm, &caller);
   status = tarn_comm_barrier(comm);
   bool undone = status != TARN_OK && tarn__comm_state(comm) == TARN_OK;

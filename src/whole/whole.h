@@ -33,25 +33,25 @@ enum {
 };
 
 // Memory that a device has, or will have, mapped at this rank.
-typedef struct tarn__segment {
+typedef struct tarn__whole_segment {
   tarn_addr address;   // in a range of this rank; 0: there is none
   size_t size;         // a multiple of the granularity of ranges, or 0
   tarn_memory memory;  // 0: none yet
   bool mapped;
-} tarn__segment;
+} tarn__whole_segment;
 
 // Addresses that were reserved. |size| 0: none.
-typedef struct tarn__addresses {
+typedef struct tarn__whole_addresses {
   tarn_addr address;
   size_t size;
-} tarn__addresses;
+} tarn__whole_addresses;
 
 // How memory of one type and location is made. Each step is local; ranks agree
 // after it, and if it failed at one, all of them take |leave| and |end|. Those
 // undo what was done, however far that got, and may be called again.
 //
 //   make ─► (descriptors go round) ─► meet ─► settle ... leave ─► end
-typedef struct tarn__backing {
+typedef struct tarn__whole_backing {
   // Makes what is this rank's, zeroed; |whole->fd| is what the others need of
   // it, if they need anything.
   tarn_status (*make)(tarn_whole *whole);
@@ -67,12 +67,12 @@ typedef struct tarn__backing {
   // In a child of fork: frees host memory, and closes descriptors that hold
   // what others have made.
   void (*forget)(tarn_whole *whole);
-} tarn__backing;
+} tarn__whole_backing;
 
-extern const tarn__backing tarn__backing_segments;
-extern const tarn__backing tarn__backing_handles;
-extern const tarn__backing tarn__backing_hostfile;
-extern const tarn__backing tarn__backing_block;
+extern const tarn__whole_backing tarn__backing_segments;
+extern const tarn__whole_backing tarn__backing_handles;
+extern const tarn__whole_backing tarn__backing_hostfile;
+extern const tarn__whole_backing tarn__backing_block;
 
 struct tarn_whole {
   uint32_t generation;  // of forks
@@ -89,7 +89,7 @@ struct tarn_whole {
   size_t size;         // bytes
   size_t granularity;  // of a block, in bytes
   size_t piece;        // what memory is cut at
-  const tarn__backing *backing;
+  const tarn__whole_backing *backing;
 
   // Bytes: rank r owns those from offsets[r] to offsets[r + 1].
   size_t *offsets;  // ranks + 1
@@ -114,8 +114,8 @@ struct tarn_whole {
   int *fds;         // ranks: of the others, meanwhile; -1: none
 
   // segments.c
-  tarn__segment *segments;  // what each rank has made
-  tarn__addresses *ranges;  // that they are mapped in
+  tarn__whole_segment *segments;  // what each rank has made
+  tarn__whole_addresses *ranges;  // that they are mapped in
   size_t range_count;
 
   // handles.c
@@ -132,7 +132,7 @@ struct tarn_whole {
 
   // The files that exchange rows keep here what they need between calls, and
   // give it back by tarn__exchange_end. Changed in collectives only.
-  struct tarn__exchange *exchange;  // NULL: none yet
+  struct tarn__whole_exchange *exchange;  // NULL: none yet
 };
 
 // ---------------------------------------------------------------------------
@@ -168,7 +168,7 @@ tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
 void tarn__whole_say(const void *subject, char *out, size_t out_size);
 
 // By which ranks know that they mean the same call. |subject| lives as long.
-tarn__caller tarn__whole_caller(const tarn__whole_subject *subject);
+tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject);
 
 // Charges |bytes| that this rank is about to make to the pool of the place; all
 // of it is discharged at once. Not for blocks of the pool.
@@ -185,17 +185,17 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
 
 // What a rank asks for. A rank whose arguments are wrong asks all the same:
 // otherwise the others would wait for it.
-typedef struct tarn__wish {
+typedef struct tarn__whole_request {
   tarn_status refused;  // with the last error; TARN_OK: |options| can be read
   tarn__whole_call call;
   const tarn_whole_options *options;
   tarn_dtype dtype;  // of the tensor to come; TARN_DTYPE_NONE: none is known
   size_t width;      // elements of its rows, 0 if it is a vector
-} tarn__wish;
+} tarn__whole_request;
 
 // tarn_whole_create. |*out_whole| is set on success only.
 TARN_MUST_CHECK tarn_status tarn__whole_create(tarn_comm *comm,
-                                               const tarn__wish *wish,
+                                               const tarn__whole_request *wish,
                                                tarn_whole **out_whole);
 
 // ---------------------------------------------------------------------------
@@ -237,7 +237,7 @@ static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
 
 // What a rank asks for: options of this version's size with their granularity
 // set, and what follows from them.
-typedef struct tarn__order {
+typedef struct tarn__whole_order {
   tarn_whole_options options;
   bool on_device;
   bool mapped;       // CONTINUOUS or CHUNKED
@@ -246,18 +246,19 @@ typedef struct tarn__order {
   tarn_dtype dtype;  // as in the wish
   size_t width;
   char kind[96];  // "continuous on sim", "distributed on the host": texts
-} tarn__order;
+} tarn__whole_order;
 
 // Whether |wish| can be made here, with |ranks| ranks. The partition is not
 // looked at.
 //
 // TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_DEVICE  as tarn_whole_create.
-TARN_MUST_CHECK tarn_status tarn__order_read(const tarn__wish *wish,
-                                             size_t ranks, tarn__order *out);
+TARN_MUST_CHECK tarn_status tarn__order_read(const tarn__whole_request *wish,
+                                             size_t ranks,
+                                             tarn__whole_order *out);
 
 // Whether all ranks ask for the same, but for the partition. Collective.
 TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
-                                                const tarn__order *order);
+                                                const tarn__whole_order *order);
 
 // ---------------------------------------------------------------------------
 // anchor.c
@@ -280,7 +281,7 @@ TARN_MUST_CHECK tarn_status tarn__whole_check_rank(const tarn_whole *whole,
 // ---------------------------------------------------------------------------
 
 // What is to be known of a tensor before a row of it is touched, in bytes.
-typedef struct tarn__tensor {
+typedef struct tarn__whole_tensor {
   tarn_whole *whole;
   tarn_dtype dtype;
   size_t rows;
@@ -288,7 +289,7 @@ typedef struct tarn__tensor {
   size_t row_bytes;  // width * element
   size_t stride;     // bytes from one row to the next
   size_t offset;     // bytes before row 0
-} tarn__tensor;
+} tarn__whole_tensor;
 
 // Whether |tensor|, a value that anybody may have filled, is one: its rows are
 // within the whole, and none has two owners.
@@ -296,11 +297,11 @@ typedef struct tarn__tensor {
 // Cost:           O(ranks).
 // TARN_E_INVALID  the text says what is wrong. TARN_E_STATE as of the whole.
 TARN_MUST_CHECK tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
-                                               tarn__tensor *out);
+                                               tarn__whole_tensor *out);
 
 // The rows of it that rank |rank|, which there is, owns: |*out_count| from
 // |*out_first| on.
-void tarn__tensor_rows(const tarn__tensor *tensor, size_t rank,
+void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count);
 
 // ---------------------------------------------------------------------------

@@ -289,9 +289,9 @@ static forged letter_of(uint32_t from) {
 
 START_TEST(forged_letters_are_dropped) {
   static const size_t places[] = {0, 1};
-  tarn__post *post = NULL;
-  tarn__box box;
-  tarn__box_entry entry;
+  tarn__comm_post *post = NULL;
+  tarn__comm_mailbox box;
+  tarn__comm_message entry;
   size_t before = ranks_descriptors();
   assert_ok(tarn__post_create(2, &post));
   ck_assert(tarn__os_inbox(&post->inbox, &post->sends[0]));

@@ -11,7 +11,7 @@
 enum { RANKS = 3 };
 
 // The view of each rank, as processes have them: mappings of their own.
-static tarn__area views[RANKS];
+static tarn__comm_area views[RANKS];
 
 static void set_up(void) {
   int fd = -1;
@@ -52,7 +52,7 @@ END_TEST
 
 // What a rank leaves that notes why, and is killed before it has frozen one
 // arrival: who finds the note freezes them all.
-static void note_only(tarn__area *area) {
+static void note_only(tarn__comm_area *area) {
   atomic_store(&area->head->broken, TARN__ENDED);
 }
 
@@ -112,7 +112,7 @@ static atomic_bool begun;
 
 // Arrives for as long as that goes.
 static void *run_ahead(void *context) {
-  size_t rank = (size_t)((tarn__area *)context - views);
+  size_t rank = (size_t)((tarn__comm_area *)context - views);
   uint64_t round = 0;
   while (tarn__area_arrive(context, rank, round + 1)) {
     round++;

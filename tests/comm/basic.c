@@ -172,7 +172,7 @@ END_TEST
 
 // As if |round| rounds were over; no rank is in any.
 static void go_to_round(tarn_comm *comm, uint64_t round) {
-  tarn__local *local = comm->self;
+  tarn__comm_local *local = comm->self;
   local->round = round;
   atomic_store(&local->area.seats[local->rank].arrived, 2 * (unsigned)round);
   if (local->rank != 0) return;

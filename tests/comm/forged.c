@@ -223,7 +223,7 @@ typedef struct outcome {
 
 static void look_for_way(tarn_rendezvous *meeting, way *out) {
   char variable[TARN_RENDEZVOUS_VARIABLE];
-  tarn__area area;
+  tarn__comm_area area;
   int fd = -1;
   assert_ok(tarn_rendezvous_hand_over(meeting, 0, variable, sizeof variable));
   require(sscanf(variable, "TARN_COMM=0:2:%d:", &fd) == 1);
@@ -294,7 +294,7 @@ END_TEST
 
 // A child of rank 1 knows all that rank 1 does, but is another process.
 static void forge_as_child(tarn_comm *comm) {
-  const tarn__local *local = comm->self;
+  const tarn__comm_local *local = comm->self;
   way to = {.inbox = local->post->sends[0], .honest = {.from = 1, .brings = 1}};
   int end = 0;
   memcpy(to.honest.token, local->area.head->token, TARN__TOKEN);
@@ -352,7 +352,7 @@ typedef struct lie {
 static const lie *told;
 
 // Rank 0 can have written its marks, and then it has arrived.
-static void await_rank(const tarn__local *local, size_t rank) {
+static void await_rank(const tarn__comm_local *local, size_t rank) {
   while (!tarn__area_has_arrived(&local->area, rank, local->round + 1))
     usleep(1000);
 }
@@ -362,7 +362,7 @@ static tarn_status tell_lie(void *self, const void *send, const size_t *sizes,
                             const size_t *receive_sizes,
                             const size_t *receive_offsets) {
   static bool honest_once;
-  tarn__local *local = self;
+  tarn__comm_local *local = self;
   if (told->with_data && !honest_once) {
     honest_once = true;
     return tarn__local_alltoallv(self, send, sizes, offsets, receive,

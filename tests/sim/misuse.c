@@ -250,7 +250,7 @@ START_TEST(events_around_a_failure) {
 }
 END_TEST
 
-static void go_wrong(const tarn__queue_op *op) {
+static void go_wrong(const tarn__common_queue_op *op) {
   tarn__queue_fail(op->call.stream, C_ERROR, "on purpose");
 }
 
@@ -264,7 +264,7 @@ START_TEST(events_around_a_brief_failure) {
   ck_assert_int_eq(table.create_event(&ids[0], &before), C_SUCCESS);
   ck_assert_int_eq(table.create_event(&ids[0], &behind), C_SUCCESS);
   ck_assert_int_eq(table.record_event(&ids[0], stream, before), C_SUCCESS);
-  tarn__queue_op op = {
+  tarn__common_queue_op op = {
       .run = go_wrong, .brief = true, .call = {.stream = stream}};
   ck_assert_int_eq(tarn__queue_submit(stream, &op), C_SUCCESS);
   ck_assert_int_eq(table.record_event(&ids[0], stream, behind), C_SUCCESS);

@@ -18,7 +18,7 @@ static void grow(log_file *file) {
 void log_begin(log_file *file) {
   *file = (log_file){0};
   grow(file);
-  tarn__log_header *header = log_header(file);
+  tarn__trace_log_header *header = log_header(file);
   memcpy(header->magic, TARN__LOG_MAGIC, sizeof header->magic);
   header->version = TARN__LOG_VERSION;
   header->page_bytes = TARN__LOG_PAGE;
@@ -29,17 +29,19 @@ void log_free(log_file *file) {
   *file = (log_file){0};
 }
 
-tarn__log_header *log_header(log_file *file) {
-  return (tarn__log_header *)(void *)file->bytes;
+tarn__trace_log_header *log_header(log_file *file) {
+  return (tarn__trace_log_header *)(void *)file->bytes;
 }
 
-tarn__log_page *log_current(log_file *file) {
-  return (tarn__log_page *)(void *)(file->bytes + file->size - TARN__LOG_PAGE);
+tarn__trace_log_page *log_current(log_file *file) {
+  return (tarn__trace_log_page *)(void *)(file->bytes + file->size -
+                                          TARN__LOG_PAGE);
 }
 
-tarn__log_page *log_page(log_file *file, uint32_t thread) {
+tarn__trace_log_page *log_page(log_file *file, uint32_t thread) {
   grow(file);
-  tarn__log_begin(&file->log, log_current(file), thread, &(tarn__log_event){0});
+  tarn__log_begin(&file->log, log_current(file), thread,
+                  &(tarn__trace_log_event){0});
   return log_current(file);
 }
 
@@ -51,20 +53,20 @@ static void make_room(log_file *file, size_t size) {
 }
 
 size_t log_at(const log_file *file) {
-  return file->size - TARN__LOG_PAGE + offsetof(tarn__log_page, records) +
+  return file->size - TARN__LOG_PAGE + offsetof(tarn__trace_log_page, records) +
          file->log.used;
 }
 
-void log_put(log_file *file, tarn__log_event event) {
+void log_put(log_file *file, tarn__trace_log_event event) {
   make_room(file, TARN__LOG_MOST_EVENT);
   tarn__log_put_event(&file->log, &event);
 }
 
-void log_event(log_file *file, tarn__log_kind kind, uint64_t number,
+void log_event(log_file *file, tarn__trace_log_kind kind, uint64_t number,
                uint64_t address, uint64_t size) {
   log_put(
       file,
-      (tarn__log_event){
+      (tarn__trace_log_event){
           .kind = kind, .number = number, .address = address, .size = size});
 }
 
@@ -75,7 +77,7 @@ void log_raw(log_file *file, const void *bytes, size_t size) {
   tarn__log_publish(&file->log, at + size);
 }
 
-void log_define(log_file *file, tarn__log_definition which, size_t count,
+void log_define(log_file *file, tarn__trace_log_definition which, size_t count,
                 const uint64_t *numbers) {
   unsigned char bytes[TARN__LOG_PAGE];
   unsigned char *at = bytes;

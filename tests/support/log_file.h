@@ -15,29 +15,29 @@ typedef struct log_file {
   unsigned char *bytes;
   size_t size;
   size_t capacity;
-  tarn__log_writer log;  // of the last page
+  tarn__trace_log_writer log;  // of the last page
 } log_file;
 
 // A header and no page.
 void log_begin(log_file *file);
 void log_free(log_file *file);
 
-tarn__log_header *log_header(log_file *file);
+tarn__trace_log_header *log_header(log_file *file);
 
 // Begins a page of |thread|, whose bases are 0.
-tarn__log_page *log_page(log_file *file, uint32_t thread);
+tarn__trace_log_page *log_page(log_file *file, uint32_t thread);
 
 // The page that is written now.
-tarn__log_page *log_current(log_file *file);
+tarn__trace_log_page *log_current(log_file *file);
 
 // The byte of the file at which the next record will stand.
 size_t log_at(const log_file *file);
 
 // Records; all begin a page of the same thread where there is no room.
-void log_put(log_file *file, tarn__log_event event);
-void log_event(log_file *file, tarn__log_kind kind, uint64_t number,
+void log_put(log_file *file, tarn__trace_log_event event);
+void log_event(log_file *file, tarn__trace_log_kind kind, uint64_t number,
                uint64_t address, uint64_t size);
-void log_define(log_file *file, tarn__log_definition which, size_t count,
+void log_define(log_file *file, tarn__trace_log_definition which, size_t count,
                 const uint64_t *numbers);
 #define LOG_DEFINE(file, which, ...)                                     \
   log_define(file, which,                                                \

@@ -39,7 +39,7 @@ double ranks_seconds(void) {
 }
 
 void ranks_set_timeout(tarn_comm *comm, uint64_t ms) {
-  tarn__local *local = comm->self;
+  tarn__comm_local *local = comm->self;
   ck_assert(comm->ops.check == tarn__local_ops.check);
   comm->timeout_ms = local->timeout_ms = ms;
 }

@@ -38,7 +38,7 @@ static tarn_stream *stream_of(size_t which) {
 // --- what must hold --------------------------------------------------------
 
 static void assert_nothing_is_left(const tarn_synced *buffer) {
-  const tarn__core *core = buffer->core;
+  const tarn__synced_core *core = buffer->core;
   const char *wrong = tarn__core_verify(core);
   if (wrong != NULL) ck_abort_msg("%s", wrong);
   require(tarn_list_empty(&core->accesses));
@@ -46,10 +46,10 @@ static void assert_nothing_is_left(const tarn_synced *buffer) {
     require(core->sides[i].accesses == 0);
     require(!core->sides[i].busy);
   }
-  for (const tarn__span *span = core->spans.first; span != NULL;
+  for (const tarn__synced_span *span = core->spans.first; span != NULL;
        span = span->next) {
     require(span->readers == 0 && span->writer == NULL);
-    for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+    for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
       require(use->lane != NULL);
   }
 }

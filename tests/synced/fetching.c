@@ -44,7 +44,7 @@ static void *wrap(void *context) {
 }
 
 static uint32_t accesses_there(void) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   uint32_t side = tarn__side_find(core, there);
   uint32_t count = core->sides[side].accesses;

@@ -84,8 +84,8 @@ static void hand_over(tarn_synced *from, tarn_synced *to) {
 
 static size_t lanes_of(const tarn_synced *buffer) {
   size_t count = 0;
-  for (const tarn__lane *lane = buffer->core->lanes.first; lane != NULL;
-       lane = lane->next)
+  for (const tarn__synced_timeline *lane = buffer->core->lanes.first;
+       lane != NULL; lane = lane->next)
     count++;
   return count;
 }
@@ -262,7 +262,7 @@ static void follow_without_memory(void *context) {
   require(status == TARN_OK || status == TARN_E_NOMEM);
   require((lanes_of(second) > 0) == (status == TARN_OK));
   // Takes away what it took over, and spare nodes: all memory is as it was.
-  tarn__core *core = second->core;
+  tarn__synced_core *core = second->core;
   tarn__spans_deinit(&core->spans);
   tarn__spans_init(&core->spans, SIZE);
   tarn__lanes_deinit(&core->lanes);

@@ -76,9 +76,9 @@ static inline void expect_at(tarn_synced *buffer, size_t offset, size_t size,
 // --- counts ------------------------------------------------------------------
 
 // Straight from the books; both places were named by accesses before.
-static inline tarn__counts counts_of(const tarn_synced *buffer, tarn_place from,
-                                     tarn_place to) {
-  tarn__core *core = buffer->core;
+static inline tarn__synced_counts counts_of(const tarn_synced *buffer,
+                                            tarn_place from, tarn_place to) {
+  tarn__synced_core *core = buffer->core;
   uint32_t a = tarn__side_find(core, from);
   uint32_t b = tarn__side_find(core, to);
   ck_assert_uint_ne(a, TARN__NO_SIDE);
@@ -89,7 +89,7 @@ static inline tarn__counts counts_of(const tarn_synced *buffer, tarn_place from,
 static inline void assert_moved(const tarn_synced *buffer, tarn_place from,
                                 tarn_place to, uint64_t copies,
                                 uint64_t bytes) {
-  tarn__counts counts = counts_of(buffer, from, to);
+  tarn__synced_counts counts = counts_of(buffer, from, to);
   ck_assert_uint_eq(counts.copies, copies);
   ck_assert_uint_eq(counts.moved, bytes);
 }

@@ -9,7 +9,7 @@
 
 START_TEST(a_position_is_over_when_the_stream_has_got_there) {
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   ck_assert_uint_eq(mark(lane, stream), 1);
   hold_up();
   ck_assert_uint_eq(mark(lane, stream), 2);
@@ -18,7 +18,7 @@ START_TEST(a_position_is_over_when_the_stream_has_got_there) {
   ck_assert(tarn__lane_is_over(lane, 1));
   ck_assert(!tarn__lane_is_over(lane, 2));
   ck_assert(!tarn__lane_is_void(lane, 2));
-  tarn__mark *second = tarn__lane_hold_mark(lane, 2);
+  tarn__synced_point *second = tarn__lane_hold_mark(lane, 2);
   ck_assert_ptr_nonnull(second);
   assert_status(tarn__mark_query(second), TARN_PENDING);
   tarn__lane_release_mark(lane, second, TARN_PENDING);
@@ -35,8 +35,8 @@ END_TEST
 
 START_TEST(a_later_position_stands_for_all_before) {
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
-  tarn__mark *first = NULL;
+  tarn__synced_timeline *lane = lane_of(stream);
+  tarn__synced_point *first = NULL;
   hold_up();
   for (uint64_t i = 1; i <= 5; i++)
     ck_assert_uint_eq(mark(lane, stream), i);
@@ -57,17 +57,17 @@ END_TEST
 
 START_TEST(of_many_marks_the_oldest_are_dropped) {
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   hold_up();
   uint64_t last = 0;
-  tarn__mark *kept = NULL;
+  tarn__synced_point *kept = NULL;
   for (int i = 0; i < 3 * TARN__MOST_MARKS; i++) {
     last = mark(lane, stream);
     if (i == 0) kept = tarn__lane_hold_mark(lane, 1);
   }
   ck_assert_uint_eq(lane->mark_count, TARN__MOST_MARKS);
   ck_assert_ptr_eq(lane->marks, kept);
-  tarn__mark *next = tarn__lane_hold_mark(lane, 2);
+  tarn__synced_point *next = tarn__lane_hold_mark(lane, 2);
   ck_assert_uint_eq(next->number, last - TARN__MOST_MARKS + 2);
   go_on();
   assert_ok(tarn__mark_wait(next));
@@ -82,16 +82,16 @@ START_TEST(of_many_marks_the_oldest_are_dropped) {
 END_TEST
 
 START_TEST(the_last_mark_is_kept_though_all_others_are_held) {
-  tarn__mark *kept[2 * TARN__MOST_MARKS];
+  tarn__synced_point *kept[2 * TARN__MOST_MARKS];
   enum { KEPT = sizeof kept / sizeof kept[0] };
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   hold_up();
   for (size_t i = 0; i < KEPT; i++)
     kept[i] = tarn__lane_hold_mark(lane, mark(lane, stream));
   ck_assert_uint_eq(lane->mark_count, KEPT);
   uint64_t last = mark(lane, stream);
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, last);
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, last);
   ck_assert_uint_eq(wanted->number, last);
   tarn__lane_release_mark(lane, wanted, TARN_PENDING);
   go_on();
@@ -104,7 +104,7 @@ START_TEST(the_last_mark_is_kept_though_all_others_are_held) {
 END_TEST
 
 // That the lane has no mark there, and that to ask for one changed nothing.
-static void assert_no_mark(tarn__lane *lane, uint64_t number) {
+static void assert_no_mark(tarn__synced_timeline *lane, uint64_t number) {
   size_t holds = lane->holds;
   ck_assert_ptr_null(tarn__lane_hold_mark(lane, number));
   ck_assert_ptr_null(tarn__lane_share(lane, number));
@@ -113,8 +113,8 @@ static void assert_no_mark(tarn__lane *lane, uint64_t number) {
 
 START_TEST(a_position_that_is_not_issued_has_no_mark) {
   set_up(names[_i]);
-  tarn__mark *made = NULL;
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_point *made = NULL;
+  tarn__synced_timeline *lane = lane_of(stream);
   assert_no_mark(lane, 1);
   hold_up();
   ck_assert_uint_eq(mark(lane, stream), 1);
@@ -134,10 +134,10 @@ START_TEST(a_position_that_is_not_issued_has_no_mark) {
 END_TEST
 
 START_TEST(behind_reached_marks_that_others_hold_there_is_none) {
-  tarn__mark *others[3];
+  tarn__synced_point *others[3];
   enum { OTHERS = sizeof others / sizeof others[0] };
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   for (size_t i = 0; i < OTHERS; i++) {
     others[i] = tarn__lane_hold_mark(lane, mark(lane, stream));
     ck_assert_ptr_nonnull(others[i]);
@@ -162,9 +162,9 @@ static void note(void *context, tarn_status status) {
 START_TEST(another_stream_waits_and_the_host_does_not) {
   set_up(names[_i]);
   bool came = false;
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   hold_up();
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
   assert_ok(tarn__mark_join(wanted, other));
   assert_ok(tarn__mark_join(wanted, stream));  // which is in order anyway
   tarn__lane_release_mark(lane, wanted, TARN_PENDING);
@@ -181,7 +181,7 @@ END_TEST
 START_TEST(a_stream_may_end_before_its_lane) {
   set_up(names[_i]);
   tarn_stream *brief = stream_of(device);
-  tarn__lane *lane = lane_of(brief);
+  tarn__synced_timeline *lane = lane_of(brief);
   uint64_t number = mark(lane, brief);
   assert_ok(tarn_stream_destroy(brief));
   assert_ok(wait_for(lane, number));
@@ -195,7 +195,7 @@ START_TEST(what_is_done_at_once_is_reached_at_once) {
   fake.null_handles = true;
   fake_add();
   set_up("fake:0");
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   ck_assert_uint_eq(mark(lane, stream), 1);
   ck_assert_uint_eq(lane->done, 1);
   ck_assert_uint_eq(lane->mark_count, 0);
@@ -207,23 +207,23 @@ END_TEST
 
 // --- when lanes go ---------------------------------------------------------
 
-static bool is_any(const tarn__use *use, void *context) {
+static bool is_any(const tarn__synced_use *use, void *context) {
   (void)context;
   return use->number > 0;
 }
 
 START_TEST(a_lane_goes_with_its_last_use_or_hold) {
-  tarn__spans spans;
+  tarn__synced_spans spans;
   set_up(names[_i]);
   tarn__spans_init(&spans, 100);
   assert_ok(tarn__spans_reserve(&spans, 0, 100, 1));
   hold_up();
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   ck_assert_ptr_eq(lane_of(stream), lane);
-  tarn__use use = {.lane = lane, .number = mark(lane, stream)};
+  tarn__synced_use use = {.lane = lane, .number = mark(lane, stream)};
   tarn__span_use(&spans, spans.first, use);
   assert_ok(tarn__spans_reserve(&spans, 10, 20, 0));
-  tarn__span *span = tarn__spans_cut(&spans, 10, 20);
+  tarn__synced_span *span = tarn__spans_cut(&spans, 10, 20);
   ck_assert_uint_eq(lane->uses, 3);
   tarn__lane_release(lane);
   tarn__lane_release(lane);
@@ -240,8 +240,8 @@ END_TEST
 
 START_TEST(lanes_are_told_apart_and_go_in_any_order) {
   set_up(names[_i]);
-  tarn__lane *first = lane_of(stream);
-  tarn__lane *second = lane_of(other);
+  tarn__synced_timeline *first = lane_of(stream);
+  tarn__synced_timeline *second = lane_of(other);
   ck_assert_ptr_ne(first, second);
   ck_assert_uint_eq(first->serial, tarn_stream_serial(stream));
   tarn__lane_hold(first);
@@ -257,10 +257,10 @@ END_TEST
 
 START_TEST(what_was_reached_before_a_failure_stays) {
   set_up("sim:0");
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   for (int i = 0; i < 4; i++)
     ck_assert_uint_ne(mark(lane, stream), 0);
-  tarn__mark *later = tarn__lane_hold_mark(lane, 4);
+  tarn__synced_point *later = tarn__lane_hold_mark(lane, 4);
   assert_ok(tarn_sim_faults("synchronize_event@1"));
   assert_status(wait_for(lane, 3), TARN_E_DEVICE);
   assert_error_says("synchronize_event");
@@ -282,8 +282,8 @@ END_TEST
 START_TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
   bool came = false;
   set_up("sim:0");
-  tarn__lane *lane = lane_of(stream);
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  tarn__synced_timeline *lane = lane_of(stream);
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
   hold_up();
   assert_ok(tarn_stream_add_callback(stream, note, &came));
   go_on();
@@ -299,8 +299,8 @@ END_TEST
 
 START_TEST(no_mark_is_made_where_none_can_be_recorded) {
   set_up("sim:0");
-  tarn__mark *made = NULL;
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_point *made = NULL;
+  tarn__synced_timeline *lane = lane_of(stream);
   assert_ok(tarn_sim_faults("record_event@1"));
   assert_ok(tarn__lane_begin_mark(lane, &made));
   assert_status(tarn__mark_record(made, stream), TARN_E_DEVICE);
@@ -317,9 +317,9 @@ END_TEST
 
 START_TEST(a_mark_in_a_lane_that_failed_meanwhile_is_none) {
   set_up("sim:0");
-  tarn__mark *made = NULL;
-  tarn__lane *lane = lane_of(stream);
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
+  tarn__synced_point *made = NULL;
+  tarn__synced_timeline *lane = lane_of(stream);
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, mark(lane, stream));
   assert_ok(tarn__lane_begin_mark(lane, &made));
   assert_ok(tarn__mark_record(made, stream));
   assert_ok(tarn_sim_faults("synchronize_event@1"));
@@ -333,8 +333,8 @@ END_TEST
 
 // All that takes memory, and the buffer's other lane is as it was.
 static void mark_without_memory(void *context) {
-  tarn__lane *lane = NULL;
-  tarn__mark *made = NULL;
+  tarn__synced_timeline *lane = NULL;
+  tarn__synced_point *made = NULL;
   (void)context;
   if (tarn__lane_of(&lanes, stream, &lane) != TARN_OK) {
     require(lane == NULL && lanes.first == NULL);

@@ -16,7 +16,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 static tarn_device *device;
 static tarn_stream *stream;
 static tarn_stream *other;
-static tarn__lanes lanes;
+static tarn__synced_timelines lanes;
 static sem_t held;
 
 static inline tarn_stream *stream_of(tarn_device *of) {
@@ -59,15 +59,15 @@ static inline void go_on(void) {
   ck_assert_int_eq(sem_post(&held), 0);
 }
 
-static inline tarn__lane *lane_of(tarn_stream *of) {
-  tarn__lane *lane = NULL;
+static inline tarn__synced_timeline *lane_of(tarn_stream *of) {
+  tarn__synced_timeline *lane = NULL;
   assert_ok(tarn__lane_of(&lanes, of, &lane));
   ck_assert_ptr_nonnull(lane);
   return lane;
 }
 
-static inline uint64_t mark(tarn__lane *lane, tarn_stream *of) {
-  tarn__mark *made = NULL;
+static inline uint64_t mark(tarn__synced_timeline *lane, tarn_stream *of) {
+  tarn__synced_point *made = NULL;
   assert_ok(tarn__lane_begin_mark(lane, &made));
   ck_assert(lane->busy);
   assert_ok(tarn__mark_record(made, of));
@@ -76,8 +76,9 @@ static inline uint64_t mark(tarn__lane *lane, tarn_stream *of) {
   return number;
 }
 
-static inline tarn_status wait_for(tarn__lane *lane, uint64_t number) {
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, number);
+static inline tarn_status wait_for(tarn__synced_timeline *lane,
+                                   uint64_t number) {
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, number);
   if (wanted == NULL) return TARN_OK;
   tarn_status status = tarn__mark_wait(wanted);
   tarn__lane_release_mark(lane, wanted, status);

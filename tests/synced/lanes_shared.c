@@ -11,13 +11,13 @@
 
 START_TEST(another_buffer_waits_for_the_same_event) {
   set_up(names[_i]);
-  tarn__lanes others;
-  tarn__lane *adopted = NULL;
+  tarn__synced_timelines others;
+  tarn__synced_timeline *adopted = NULL;
   tarn__lanes_init(&others);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   hold_up();
   uint64_t number = mark(lane, stream);
-  tarn__flag *flag = tarn__lane_share(lane, number);
+  tarn__synced_event *flag = tarn__lane_share(lane, number);
   ck_assert_ptr_nonnull(flag);
   tarn__lane_release(lane);
   ck_assert_ptr_null(lanes.first);
@@ -25,12 +25,12 @@ START_TEST(another_buffer_waits_for_the_same_event) {
   assert_ok(tarn__lane_adopt(&others, flag, &adopted));
   ck_assert_uint_eq(adopted->serial, tarn_stream_serial(stream));
   // Its own marks of that stream are in a lane of their own.
-  tarn__lane *own = NULL;
+  tarn__synced_timeline *own = NULL;
   assert_ok(tarn__lane_of(&others, stream, &own));
   ck_assert_ptr_ne(own, adopted);
   tarn__lane_release(own);
 
-  tarn__mark *wanted = tarn__lane_hold_mark(adopted, 1);
+  tarn__synced_point *wanted = tarn__lane_hold_mark(adopted, 1);
   assert_status(tarn__mark_query(wanted), TARN_PENDING);
   tarn__lane_release_mark(adopted, wanted, TARN_PENDING);
   go_on();
@@ -44,8 +44,8 @@ START_TEST(another_buffer_waits_for_the_same_event) {
 END_TEST
 
 static void adopt_without_memory(void *context) {
-  tarn__lane *adopted = NULL;
-  tarn__flag *flag = context;
+  tarn__synced_timeline *adopted = NULL;
+  tarn__synced_event *flag = context;
   atomic_fetch_add(&flag->count, 1);
   if (tarn__lane_adopt(&lanes, flag, &adopted) == TARN_OK) {
     tarn__lane_release(adopted);
@@ -58,8 +58,8 @@ static void adopt_without_memory(void *context) {
 
 START_TEST(without_memory_a_flag_stays_the_callers) {
   set_up("sim:0");
-  tarn__lane *lane = lane_of(stream);
-  tarn__flag *flag = tarn__lane_share(lane, mark(lane, stream));
+  tarn__synced_timeline *lane = lane_of(stream);
+  tarn__synced_event *flag = tarn__lane_share(lane, mark(lane, stream));
   tarn__lane_release(lane);
   tarn__lanes_deinit(&lanes);
   ck_assert_uint_gt(faults_sweep(adopt_without_memory, flag), 3);
@@ -74,7 +74,7 @@ END_TEST
 
 START_TEST(in_a_child_it_only_frees) {
   set_up(names[_i]);
-  tarn__lane *lane = lane_of(stream);
+  tarn__synced_timeline *lane = lane_of(stream);
   ck_assert_uint_ne(mark(lane, stream), 0);
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
@@ -104,8 +104,9 @@ static struct {
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER,
             .changed = PTHREAD_COND_INITIALIZER};
 
-static uint64_t mark_among_others(tarn__lane *lane, tarn_stream *of) {
-  tarn__mark *made = NULL;
+static uint64_t mark_among_others(tarn__synced_timeline *lane,
+                                  tarn_stream *of) {
+  tarn__synced_point *made = NULL;
   while (lane->busy)
     pthread_cond_wait(&shared.changed, &shared.lock);
   require(tarn__lane_begin_mark(lane, &made) == TARN_OK);
@@ -118,8 +119,9 @@ static uint64_t mark_among_others(tarn__lane *lane, tarn_stream *of) {
   return number;
 }
 
-static void wait_among_others(tarn__lane *lane, uint64_t number, bool query) {
-  tarn__mark *wanted = tarn__lane_hold_mark(lane, number);
+static void wait_among_others(tarn__synced_timeline *lane, uint64_t number,
+                              bool query) {
+  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, number);
   if (wanted == NULL) return;
   shared.waits++;
   pthread_mutex_unlock(&shared.lock);
@@ -135,7 +137,7 @@ static void *mark_and_wait(void *context) {
   size_t self = *(const size_t *)context;
   tarn_stream *of = shared.streams[self % 2];
   for (size_t i = 0; i < STEPS; i++) {
-    tarn__lane *lane = NULL;
+    tarn__synced_timeline *lane = NULL;
     pthread_mutex_lock(&shared.lock);
     require(tarn__lane_of(&lanes, of, &lane) == TARN_OK);
     uint64_t number = mark_among_others(lane, of);

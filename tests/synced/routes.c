@@ -14,19 +14,19 @@ static tarn_place unified_of(tarn_device *device) {
   return (tarn_place){device, TARN_PLACE_UNIFIED};
 }
 
-static tarn__end take_end(tarn_place place) {
-  tarn__end end = {.place = tarn__route_place(place)};
+static tarn__synced_end take_end(tarn_place place) {
+  tarn__synced_end end = {.place = tarn__route_place(place)};
   assert_ok(tarn_device_allocate(place, SIZE, &end.address));
   if (tarn_device_host_view(place, end.address, SIZE, &end.pointer) != TARN_OK)
     ck_assert_ptr_null(end.pointer);
   return end;
 }
 
-static void give_end(tarn__end end) {
+static void give_end(tarn__synced_end end) {
   assert_ok(tarn_device_deallocate(end.place, end.address, SIZE));
 }
 
-static void put(const tarn__end *end, const unsigned char *bytes) {
+static void put(const tarn__synced_end *end, const unsigned char *bytes) {
   if (end->pointer != NULL) {
     memcpy(end->pointer, bytes, SIZE);
   } else {
@@ -35,7 +35,8 @@ static void put(const tarn__end *end, const unsigned char *bytes) {
   }
 }
 
-static void assert_holds(const tarn__end *end, const unsigned char *bytes) {
+static void assert_holds(const tarn__synced_end *end,
+                         const unsigned char *bytes) {
   unsigned char there[SIZE];
   if (end->pointer != NULL) {
     memcpy(there, end->pointer, SIZE);
@@ -46,7 +47,8 @@ static void assert_holds(const tarn__end *end, const unsigned char *bytes) {
   ck_assert_mem_eq(there, bytes, SIZE);
 }
 
-static tarn_stream *stream_for(const tarn__end *from, const tarn__end *to) {
+static tarn_stream *stream_for(const tarn__synced_end *from,
+                               const tarn__synced_end *to) {
   tarn_stream *stream = NULL;
   tarn_device *device = tarn__route_device(from->place, to->place);
   if (device != NULL) assert_ok(tarn_stream_create(device, &stream));
@@ -54,7 +56,7 @@ static tarn_stream *stream_for(const tarn__end *from, const tarn__end *to) {
 }
 
 // Copies [offset, offset + size): those bytes come over, the others stay.
-static void check_copy(const tarn__end *from, const tarn__end *to,
+static void check_copy(const tarn__synced_end *from, const tarn__synced_end *to,
                        size_t offset, size_t size, tarn_stream *stream) {
   static unsigned seed;
   unsigned char source[SIZE];
@@ -70,7 +72,8 @@ static void check_copy(const tarn__end *from, const tarn__end *to,
   assert_holds(from, source);
 }
 
-static void check_way(const tarn__end *from, const tarn__end *to) {
+static void check_way(const tarn__synced_end *from,
+                      const tarn__synced_end *to) {
   tarn_stream *stream = stream_for(from, to);
   check_copy(from, to, 0, SIZE, NULL);
   check_copy(from, to, 1001, 7, NULL);
@@ -79,7 +82,7 @@ static void check_way(const tarn__end *from, const tarn__end *to) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-static void check_zero(const tarn__end *end) {
+static void check_zero(const tarn__synced_end *end) {
   unsigned char bytes[SIZE];
   sim_fill(bytes, SIZE, 3);
   put(end, bytes);
@@ -89,7 +92,7 @@ static void check_zero(const tarn__end *end) {
 }
 
 static void check_all(const tarn_place *places, size_t count) {
-  tarn__end ends[8];
+  tarn__synced_end ends[8];
   for (size_t i = 0; i < count; i++)
     ends[i] = take_end(places[i]);
   for (size_t i = 0; i < count; i++) {
@@ -252,8 +255,8 @@ START_TEST(a_copy_that_fails) {
   tarn_device *second = sim_open("sim:1");
   tarn_place places[] = {TARN_HOST, tarn_place_on(first),
                          tarn_place_on(second)};
-  tarn__end from = take_end(places[b->from]);
-  tarn__end to = take_end(places[b->to]);
+  tarn__synced_end from = take_end(places[b->from]);
+  tarn__synced_end to = take_end(places[b->to]);
   tarn_stream *stream = b->queued ? stream_for(&from, &to) : NULL;
   unsigned char bytes[SIZE];
   sim_fill(bytes, SIZE, 1);
@@ -276,7 +279,7 @@ END_TEST
 
 START_TEST(a_fill_that_fails) {
   tarn_device *device = sim_open("sim:0");
-  tarn__end end = take_end(tarn_place_on(device));
+  tarn__synced_end end = take_end(tarn_place_on(device));
   assert_ok(tarn_sim_faults("device_memory_set@1"));
   assert_status(tarn__route_zero(&end, 0, SIZE), TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(NULL));

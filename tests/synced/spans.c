@@ -36,9 +36,9 @@ typedef struct range {
 
 static struct {
   uint64_t state;
-  tarn__spans spans;
-  tarn__lanes lanes;
-  tarn__lane lane[LANES];
+  tarn__synced_spans spans;
+  tarn__synced_timelines lanes;
+  tarn__synced_timeline lane[LANES];
   tarn_access accesses[OPEN];
   range open[OPEN];
   byte bytes[SIZE];
@@ -78,19 +78,19 @@ static void tear_down(void) {
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
-static size_t slot_of(const tarn__use *use) {
+static size_t slot_of(const tarn__synced_use *use) {
   size_t lane = use->lane != NULL ? (size_t)(use->lane - t.lane) : 0;
   return (lane * SIDES + use->side) * WAYS + (use->writes ? 1 : 0);
 }
 
-static byte past_of(const tarn__span *span) {
+static byte past_of(const tarn__synced_span *span) {
   byte past = {.valid = span->valid,
                .readers = span->readers,
                .written = span->written ? 1 : 0};
   if (span->writer != NULL) {
     past.writer = 1 + (uint64_t)(span->writer - t.accesses);
   }
-  for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
     past.uses[slot_of(use)] = use->number;
   return past;
 }
@@ -105,7 +105,7 @@ static void compare(void) {
   const char *wrong = tarn__spans_check(&t.spans);
   if (wrong != NULL) ck_abort_msg("%s", wrong);
   size_t count = 0;
-  const tarn__span *span = NULL;
+  const tarn__synced_span *span = NULL;
   for (size_t i = 0; i < SIZE; i++) {
     if (starts_at(i)) {
       count++;
@@ -122,8 +122,8 @@ static void compare(void) {
 static void compare_lanes(void) {
   size_t uses = 0;
   size_t counted = 0;
-  for (const tarn__span *s = t.spans.first; s != NULL; s = s->next)
-    for (const tarn__use *use = s->uses; use != NULL; use = use->next)
+  for (const tarn__synced_span *s = t.spans.first; s != NULL; s = s->next)
+    for (const tarn__synced_use *use = s->uses; use != NULL; use = use->next)
       uses += use->lane != NULL;
   for (size_t i = 0; i < LANES; i++)
     counted += t.lane[i].uses;
@@ -133,14 +133,15 @@ static void compare_lanes(void) {
 // --- what may happen -------------------------------------------------------
 
 // The first span of the range, and where it ends the range's last.
-static tarn__span *cut(range r, size_t uses, tarn__span **out_last) {
-  tarn__span *last = NULL;
+static tarn__synced_span *cut(range r, size_t uses,
+                              tarn__synced_span **out_last) {
+  tarn__synced_span *last = NULL;
   if (tarn__spans_reserve(&t.spans, r.start, r.end, uses) != TARN_OK) {
     return NULL;
   }
-  tarn__span *first = tarn__spans_cut(&t.spans, r.start, r.end);
+  tarn__synced_span *first = tarn__spans_cut(&t.spans, r.start, r.end);
   require(first->start == r.start);
-  for (tarn__span *s = first; s != NULL && s->start < r.end; s = s->next)
+  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
     last = s;
   require(last != NULL && last->end == r.end);
   if (out_last != NULL) *out_last = last;
@@ -156,13 +157,13 @@ static bool may_open(range r, bool writes) {
 }
 
 static void open_access(size_t index, range r, bool writes) {
-  tarn__span *last = NULL;
-  tarn__span *first = cut(r, 0, &last);
+  tarn__synced_span *last = NULL;
+  tarn__synced_span *first = cut(r, 0, &last);
   if (first == NULL) return;
   tarn__span_pin(first, last);
   t.pins[r.start]++;
   t.pins[r.end]++;
-  for (tarn__span *s = first; s != last->next; s = s->next) {
+  for (tarn__synced_span *s = first; s != last->next; s = s->next) {
     if (writes) {
       s->writer = &t.accesses[index];
     } else {
@@ -179,13 +180,14 @@ static void open_access(size_t index, range r, bool writes) {
 // Needs no memory: the ends are pinned.
 static void close_access(size_t index) {
   range r = t.open[index];
-  tarn__span *first = tarn__spans_find(&t.spans, r.start);
-  tarn__span *last = tarn__spans_find(&t.spans, r.end - 1);
+  tarn__synced_span *first = tarn__spans_find(&t.spans, r.start);
+  tarn__synced_span *last = tarn__spans_find(&t.spans, r.end - 1);
   require(first->start == r.start && last->end == r.end);
   tarn__span_unpin(first, last);
   t.pins[r.start]--;
   t.pins[r.end]--;
-  for (tarn__span *s = first; s != NULL && s->start < r.end; s = s->next) {
+  for (tarn__synced_span *s = first; s != NULL && s->start < r.end;
+       s = s->next) {
     if (r.writes) {
       s->writer = NULL;
       s->written = true;
@@ -219,9 +221,9 @@ static void play_access(void) {
 
 static void play_use(void) {
   range r = random_range();
-  tarn__use use = {.side = (uint32_t)next_random(SIDES),
-                   .writes = next_random(2) == 0,
-                   .number = ERRAND};
+  tarn__synced_use use = {.side = (uint32_t)next_random(SIDES),
+                          .writes = next_random(2) == 0,
+                          .number = ERRAND};
   size_t lane = next_random(LANES);
   if (lane > 0) {
     use.lane = &t.lane[lane];
@@ -229,9 +231,9 @@ static void play_use(void) {
   }
   // Sometimes one that comes late, behind others that are further on.
   if (lane > 0 && next_random(4) == 0) use.number = 1 + t.number / 2;
-  tarn__span *first = cut(r, 1, NULL);
+  tarn__synced_span *first = cut(r, 1, NULL);
   if (first == NULL) return;
-  for (tarn__span *s = first; s != NULL && s->start < r.end; s = s->next)
+  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
     tarn__span_use(&t.spans, s, use);
   for (size_t i = r.start; i < r.end; i++) {
     uint64_t *known = &t.bytes[i].uses[slot_of(&use)];
@@ -240,13 +242,13 @@ static void play_use(void) {
   tarn__spans_join(&t.spans, r.start, r.end);
 }
 
-static bool is_of_slot(const tarn__use *use, void *context) {
+static bool is_of_slot(const tarn__synced_use *use, void *context) {
   return slot_of(use) == *(const size_t *)context;
 }
 
 static void play_forget(void) {
   size_t slot = next_random(USES);
-  for (tarn__span *s = t.spans.first; s != NULL; s = s->next)
+  for (tarn__synced_span *s = t.spans.first; s != NULL; s = s->next)
     tarn__span_forget(&t.spans, s, is_of_slot, &slot);
   for (size_t i = 0; i < SIZE; i++)
     t.bytes[i].uses[slot] = 0;
@@ -256,9 +258,9 @@ static void play_forget(void) {
 static void play_valid(void) {
   range r = random_range();
   uint64_t side = UINT64_C(1) << next_random(SIDES);
-  tarn__span *first = cut(r, 0, NULL);
+  tarn__synced_span *first = cut(r, 0, NULL);
   if (first == NULL) return;
-  for (tarn__span *s = first; s != NULL && s->start < r.end; s = s->next)
+  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
     if (s->written) s->valid ^= side;
   for (size_t i = r.start; i < r.end; i++)
     if (t.bytes[i].written) t.bytes[i].valid ^= side;
@@ -325,14 +327,15 @@ END_TEST
 
 START_TEST(what_was_reserved_is_there) {
   set_up(1);
-  tarn__use use = {.lane = &t.lane[1], .number = 1, .writes = true};
+  tarn__synced_use use = {.lane = &t.lane[1], .number = 1, .writes = true};
   open_access(0, (range){.start = 10, .end = 20}, false);
   assert_ok(tarn__spans_reserve(&t.spans, 5, 50, 2));
   faults_arm(1, FAULTS_FROM_NOW);
-  tarn__span *first = tarn__spans_cut(&t.spans, 5, 50);
-  for (tarn__span *s = first; s->start < 50; s = s->next) {
+  tarn__synced_span *first = tarn__spans_cut(&t.spans, 5, 50);
+  for (tarn__synced_span *s = first; s->start < 50; s = s->next) {
     tarn__span_use(&t.spans, s, use);
-    tarn__span_use(&t.spans, s, (tarn__use){.lane = &t.lane[2], .number = 1});
+    tarn__span_use(&t.spans, s,
+                   (tarn__synced_use){.lane = &t.lane[2], .number = 1});
   }
   ck_assert(!faults_disarm());
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
@@ -366,7 +369,7 @@ static void set_scene(void) {
   set_up(1);
   open_access(0, (range){.start = 10, .end = 20}, false);
   open_access(1, (range){.start = 20, .end = 30}, false);
-  tarn__use use = {.lane = &t.lane[1], .number = 1};
+  tarn__synced_use use = {.lane = &t.lane[1], .number = 1};
   assert_ok(tarn__spans_reserve(&t.spans, 20, 30, 2));
   tarn__span_use(&t.spans, tarn__spans_find(&t.spans, 20), use);
   use.side = 1;
@@ -374,7 +377,7 @@ static void set_scene(void) {
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
 }
 
-static tarn__span *at(size_t offset) {
+static tarn__synced_span *at(size_t offset) {
   return tarn__spans_find(&t.spans, offset);
 }
 
@@ -397,7 +400,7 @@ static void assert_wrong(const char *part) {
 
 START_TEST(the_walker_sees_what_is_wrong) {
   set_scene();
-  tarn__span *span = at(20);
+  tarn__synced_span *span = at(20);
   HARM(span->start, 21, "gap");
   HARM(span->end, 20, "empty");
   HARM(at(SIZE - 1)->end, SIZE + 1, "end at the end");

@@ -7,30 +7,30 @@
 
 enum { MANY = 20000, SOME = 2000 };
 
-static size_t depth_of(const tarn__span *span) {
+static size_t depth_of(const tarn__synced_span *span) {
   size_t depth = 0;
   for (; span != NULL; span = span->parent)
     depth++;
   return depth;
 }
 
-static void cut_all(tarn__spans *spans, size_t count) {
+static void cut_all(tarn__synced_spans *spans, size_t count) {
   for (size_t i = 0; i < count; i++) {
     require(tarn__spans_reserve(spans, i, i + 1, 1) == TARN_OK);
-    tarn__span *span = tarn__spans_cut(spans, i, i + 1);
+    tarn__synced_span *span = tarn__spans_cut(spans, i, i + 1);
     span->written = true;
     span->valid = i % 2;
-    tarn__span_use(spans, span, (tarn__use){.number = i + 1});
+    tarn__span_use(spans, span, (tarn__synced_use){.number = i + 1});
   }
 }
 
-static bool is_any(const tarn__use *use, void *context) {
+static bool is_any(const tarn__synced_use *use, void *context) {
   (void)context;
   return use->number > 0;
 }
 
-static void join_all(tarn__spans *spans) {
-  for (tarn__span *s = spans->first; s != NULL; s = s->next) {
+static void join_all(tarn__synced_spans *spans) {
+  for (tarn__synced_span *s = spans->first; s != NULL; s = s->next) {
     s->valid = 1;
     tarn__span_forget(spans, s, is_any, NULL);
   }
@@ -38,12 +38,12 @@ static void join_all(tarn__spans *spans) {
 }
 
 START_TEST(a_tree_of_ranges_in_order_is_not_deep) {
-  tarn__spans spans;
+  tarn__synced_spans spans;
   size_t deepest = 0;
   tarn__spans_init(&spans, MANY);
   cut_all(&spans, MANY);
   ck_assert_uint_eq(spans.count, MANY);
-  for (const tarn__span *s = spans.first; s != NULL; s = s->next)
+  for (const tarn__synced_span *s = spans.first; s != NULL; s = s->next)
     deepest = depth_of(s) > deepest ? depth_of(s) : deepest;
   ck_assert_uint_lt(deepest, 60);  // 2 ln n is 20 on average
   ck_assert_ptr_null(tarn__spans_check(&spans));
@@ -52,13 +52,13 @@ START_TEST(a_tree_of_ranges_in_order_is_not_deep) {
 }
 END_TEST
 
-static void work_for_a_while(tarn__spans *spans) {
+static void work_for_a_while(tarn__synced_spans *spans) {
   for (int i = 0; i < 3 * MANY; i++)
     require(tarn__spans_reserve(spans, 1, 2, 1) == TARN_OK);
 }
 
 START_TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
-  tarn__spans spans;
+  tarn__synced_spans spans;
   tarn__spans_init(&spans, SOME);
   cut_all(&spans, SOME);
   join_all(&spans);
@@ -73,11 +73,11 @@ START_TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
 END_TEST
 
 START_TEST(memory_shrinks_with_the_ranges) {
-  tarn__spans spans;
+  tarn__synced_spans spans;
   tarn__spans_init(&spans, MANY);
   cut_all(&spans, MANY);
   size_t held = tarn_host_memory();
-  ck_assert_uint_gt(held, (MANY - 1) * sizeof(tarn__span));
+  ck_assert_uint_gt(held, (MANY - 1) * sizeof(tarn__synced_span));
   join_all(&spans);
   ck_assert_uint_eq(spans.count, 1);
   ck_assert_ptr_null(tarn__spans_check(&spans));
@@ -94,7 +94,7 @@ START_TEST(memory_shrinks_with_the_ranges) {
 END_TEST
 
 START_TEST(a_buffer_of_no_bytes_has_no_spans) {
-  tarn__spans spans;
+  tarn__synced_spans spans;
   tarn__spans_init(&spans, 0);
   ck_assert_ptr_null(spans.first);
   ck_assert_uint_eq(spans.count, 0);

@@ -10,7 +10,7 @@
 #include "support/faults.h"
 #include "synced/station.h"
 
-static tarn_stream *courier(tarn_device *device, tarn__courier way) {
+static tarn_stream *courier(tarn_device *device, tarn__synced_copy_stream way) {
   tarn_stream *stream = NULL;
   assert_ok(tarn__station_courier(device, way, &stream));
   ck_assert_ptr_nonnull(stream);
@@ -18,8 +18,8 @@ static tarn_stream *courier(tarn_device *device, tarn__courier way) {
   return stream;
 }
 
-static tarn__flag *take_flag(tarn_device *device) {
-  tarn__flag *flag = NULL;
+static tarn__synced_event *take_flag(tarn_device *device) {
+  tarn__synced_event *flag = NULL;
   assert_ok(tarn__station_take_flag(device, &flag));
   ck_assert_ptr_nonnull(flag);
   return flag;
@@ -30,9 +30,9 @@ static tarn__flag *take_flag(tarn_device *device) {
 START_TEST(one_for_each_device) {
   tarn_device *a = sim_open("sim:0");
   tarn_device *b = sim_open("sim:1");
-  tarn__station *of_a = NULL;
-  tarn__station *of_b = NULL;
-  tarn__station *again = NULL;
+  tarn__synced_copy_streams *of_a = NULL;
+  tarn__synced_copy_streams *of_b = NULL;
+  tarn__synced_copy_streams *again = NULL;
   assert_ok(tarn__station_of(a, &of_a));
   assert_ok(tarn__station_of(b, &of_b));
   assert_ok(tarn__station_of(a, &again));
@@ -45,9 +45,9 @@ START_TEST(one_for_each_device) {
 END_TEST
 
 START_TEST(of_no_device) {
-  tarn__station *station = (tarn__station *)&station;
+  tarn__synced_copy_streams *station = (tarn__synced_copy_streams *)&station;
   tarn_stream *stream = (tarn_stream *)&stream;
-  tarn__flag *flag = (tarn__flag *)&flag;
+  tarn__synced_event *flag = (tarn__synced_event *)&flag;
   assert_status(tarn__station_of(NULL, &station), TARN_E_INVALID);
   ck_assert_ptr_null(station);
   assert_status(tarn__station_courier(NULL, TARN__COURIER_IN, &stream),
@@ -143,8 +143,8 @@ END_TEST
 
 START_TEST(events_are_used_again) {
   tarn_device *device = sim_open("sim:0");
-  tarn__flag *first = take_flag(device);
-  tarn__flag *second = take_flag(device);
+  tarn__synced_event *first = take_flag(device);
+  tarn__synced_event *second = take_flag(device);
   ck_assert_ptr_ne(first, second);
   tarn__station_give_flag(first);
   ck_assert_ptr_eq(take_flag(device), first);
@@ -157,7 +157,7 @@ END_TEST
 // More than are kept: the others are destroyed, and none is given twice.
 START_TEST(spare_events_are_bounded) {
   enum { COUNT = 1000 };
-  static tarn__flag *flags[COUNT];
+  static tarn__synced_event *flags[COUNT];
   tarn_device *device = sim_open("sim:0");
   size_t without = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
@@ -180,7 +180,7 @@ END_TEST
 
 START_TEST(no_event_can_be_made) {
   tarn_device *device = sim_open("sim:0");
-  tarn__flag *flag = (tarn__flag *)&flag;
+  tarn__synced_event *flag = (tarn__synced_event *)&flag;
   assert_ok(tarn_sim_faults("create_event@1"));
   assert_status(tarn__station_take_flag(device, &flag), TARN_E_DEVICE);
   ck_assert_ptr_null(flag);
@@ -205,7 +205,7 @@ END_TEST
 
 START_TEST(who_has_an_event_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
-  tarn__flag *flag = take_flag(device);
+  tarn__synced_event *flag = take_flag(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 events");
   tarn__station_give_flag(flag);
@@ -237,7 +237,7 @@ static void use_a_station(void *context) {
   tarn_device *device = NULL;
   tarn_stream *in = NULL;
   tarn_stream *out = NULL;
-  tarn__flag *flag = NULL;
+  tarn__synced_event *flag = NULL;
   if (tarn_device_open("sim:0", &device) != TARN_OK) return;
   tarn_status status = tarn__station_courier(device, TARN__COURIER_IN, &in);
   require((status == TARN_OK) == (in != NULL));
@@ -265,7 +265,7 @@ START_TEST(calls_of_the_device_that_fail) {
   for (int n = 1; n <= 20; n++) {
     char plan[32];
     tarn_stream *stream = NULL;
-    tarn__flag *flag = NULL;
+    tarn__synced_event *flag = NULL;
     snprintf(plan, sizeof plan, "*@%d", n);
     assert_ok(tarn_sim_faults(plan));
     if (tarn__station_courier(device, TARN__COURIER_IN, &stream) != TARN_OK) {
@@ -290,7 +290,7 @@ typedef struct worker {
   pthread_t thread;
   pthread_barrier_t *barrier;
   tarn_device *device;
-  tarn__station *station;
+  tarn__synced_copy_streams *station;
   tarn_stream *stream;
 } worker;
 
@@ -299,7 +299,7 @@ static void *attach_and_use(void *context) {
   pthread_barrier_wait(w->barrier);
   require(tarn__station_of(w->device, &w->station) == TARN_OK);
   for (int i = 0; i < 20; i++) {
-    tarn__flag *flag = NULL;
+    tarn__synced_event *flag = NULL;
     tarn_stream *stream = NULL;
     require(tarn__station_courier(w->device, TARN__COURIER_IN, &stream) ==
             TARN_OK);
@@ -372,9 +372,10 @@ END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-static void in_child(tarn_device *device, tarn_stream *held, tarn__flag *flag) {
+static void in_child(tarn_device *device, tarn_stream *held,
+                     tarn__synced_event *flag) {
   tarn_stream *stream = (tarn_stream *)&stream;
-  tarn__flag *other = (tarn__flag *)&other;
+  tarn__synced_event *other = (tarn__synced_event *)&other;
   size_t before = tarn_host_memory();
   MUST(tarn__station_courier(device, TARN__COURIER_IN, &stream) ==
        TARN_E_STATE);
@@ -390,7 +391,7 @@ static void in_child(tarn_device *device, tarn_stream *held, tarn__flag *flag) {
 START_TEST(a_child_only_frees) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *held = courier(device, TARN__COURIER_IN);
-  tarn__flag *flag = take_flag(device);
+  tarn__synced_event *flag = take_flag(device);
   tarn__station_give_flag(take_flag(device));
   pid_t child = fork();
   if (child == 0) {

@@ -72,9 +72,9 @@ static void tear_down(tarn_synced *buffer) {
 // Uses of the buffer's memory that are not known to be over.
 static size_t count_uses(const tarn_synced *buffer) {
   size_t count = 0;
-  for (const tarn__span *span = buffer->core->spans.first; span != NULL;
+  for (const tarn__synced_span *span = buffer->core->spans.first; span != NULL;
        span = span->next) {
-    for (const tarn__use *use = span->uses; use != NULL; use = use->next)
+    for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
       count++;
   }
   return count;
@@ -325,13 +325,13 @@ END_TEST
 
 // As if the work of |stream|, which is held up, had failed.
 static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
-  tarn__core *core = buffer->core;
+  tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
-  tarn__lane *lane = core->lanes.first;
+  tarn__synced_timeline *lane = core->lanes.first;
   while (lane != NULL && lane->serial != tarn_stream_serial(stream))
     lane = lane->next;
   ck_assert_ptr_nonnull(lane);
-  tarn__mark *mark = tarn__lane_hold_mark(lane, lane->issued);
+  tarn__synced_point *mark = tarn__lane_hold_mark(lane, lane->issued);
   ck_assert_ptr_nonnull(mark);
   tarn__work_settle(core, mark, TARN_E_DEVICE);
   tarn__core_leave(core);

@@ -236,7 +236,7 @@ END_TEST
 // --- from within -----------------------------------------------------------
 
 // What an event is told about, without a buffer.
-static tarn__core some_core = {.id = 77};
+static tarn__synced_core some_core = {.id = 77};
 
 static void tell_something(void) {
   tarn__synced_tell(&some_core,

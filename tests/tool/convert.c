@@ -152,12 +152,12 @@ static void put_bomb(const char *path) {
   log_page(&w, 1);
   log_text(&w, 1, tag);
   for (uint64_t i = 0; i < 10000; i++) {
-    log_put(&w,
-            (tarn__log_event){.kind = i % 2 ? TARN__LOG_FREE : TARN__LOG_ALLOC,
-                              .number = i,
-                              .address = 64,
-                              .size = 1,
-                              .tag = 1});
+    log_put(&w, (tarn__trace_log_event){
+                    .kind = i % 2 ? TARN__LOG_FREE : TARN__LOG_ALLOC,
+                    .number = i,
+                    .address = 64,
+                    .size = 1,
+                    .tag = 1});
   }
   FILE *file = fopen(path, "wb");
   ck_assert_ptr_nonnull(file);

@@ -265,12 +265,12 @@ static file log_of_one_text(size_t count) {
     LOG_DEFINE(&w, TARN__LOG_MODULE, i, 1, i << 12, 4096, 0, 0);
     LOG_DEFINE(&w, TARN__LOG_STACK, i, 2, i, i);
     LOG_DEFINE(&w, TARN__LOG_RAW_STACK, count + i, 1, (i << 12) + 8);
-    log_put(&w, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                  .number = i,
-                                  .address = i << 12,
-                                  .size = 512,
-                                  .stack = i % 2 == 0 ? i : count + i,
-                                  .tag = 1});
+    log_put(&w, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                        .number = i,
+                                        .address = i << 12,
+                                        .size = 512,
+                                        .stack = i % 2 == 0 ? i : count + i,
+                                        .tag = 1});
   }
   free(text);
   return (file){w.bytes, w.size};
@@ -282,11 +282,11 @@ static file shortest_events(size_t count) {
   log_begin(&w);
   log_page(&w, 1);
   for (size_t i = 0; i < count; i++) {
-    log_put(&w,
-            (tarn__log_event){.kind = i % 2 ? TARN__LOG_FREE : TARN__LOG_ALLOC,
-                              .number = i,
-                              .address = 64,
-                              .size = 1});
+    log_put(&w, (tarn__trace_log_event){
+                    .kind = i % 2 ? TARN__LOG_FREE : TARN__LOG_ALLOC,
+                    .number = i,
+                    .address = 64,
+                    .size = 1});
   }
   return (file){w.bytes, w.size};
 }

@@ -8,26 +8,26 @@
 // --- events ----------------------------------------------------------------
 
 START_TEST(events_have_all_their_fields) {
-  tarn__log_event event = {.kind = TARN__LOG_ALLOC,
-                           .number = 7,
-                           .time_us = UINT64_MAX,
-                           .address = 4096,
-                           .size = 100,
-                           .stack = 5,
-                           .tag = 9,
-                           .stream = UINT64_MAX,
-                           .device = 255};
+  tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                 .number = 7,
+                                 .time_us = UINT64_MAX,
+                                 .address = 4096,
+                                 .size = 100,
+                                 .stack = 5,
+                                 .tag = 9,
+                                 .stream = UINT64_MAX,
+                                 .device = 255};
   log_page(&file, 77);
   log_text(&file, 9, "weights");
   log_text(&file, 8, "main.c");
   LOG_DEFINE(&file, TARN__LOG_FRAME, 3, 8, 9, 12);
   LOG_DEFINE(&file, TARN__LOG_STACK, 5, 2, 3, 3);
   log_put(&file, event);
-  event = (tarn__log_event){.kind = TARN__LOG_FREE,
-                            .number = 8,
-                            .time_us = 3,
-                            .address = 4096,
-                            .device = 255};
+  event = (tarn__trace_log_event){.kind = TARN__LOG_FREE,
+                                  .number = 8,
+                                  .time_us = 3,
+                                  .address = 4096,
+                                  .device = 255};
   log_put(&file, event);
   log_header(&file)->lost = 6;
   read_made();
@@ -88,7 +88,7 @@ START_TEST(other_kinds_are_kept) {
   log_page(&file, 1);
   for (uint64_t kind = 3; kind <= 9; kind++) {
     if (kind == 3) log_event(&file, TARN__LOG_OLD, 0, 4096, 11);
-    log_event(&file, (tarn__log_kind)kind, kind, 4096, kind);
+    log_event(&file, (tarn__trace_log_kind)kind, kind, 4096, kind);
   }
   log_event(&file, TARN__LOG_SEGMENT, 9, 1 << 20, 2 << 20);
   read_made();
@@ -110,7 +110,7 @@ START_TEST(frees_of_what_nobody_knows_are_counted) {
   log_event(&file, TARN__LOG_ALLOC, 3, 4096, 5);
   log_event(&file, TARN__LOG_FREE, 4, 4096, 0);
   log_event(&file, TARN__LOG_FREE, 5, 4096, 0);
-  log_event(&file, (tarn__log_kind)TARN_TRACE_FREE_REQUESTED, 6, 4096, 0);
+  log_event(&file, (tarn__trace_log_kind)TARN_TRACE_FREE_REQUESTED, 6, 4096, 0);
   read_made();
   ck_assert_uint_eq(trace->unknown_count, 4);
   ck_assert_uint_eq(trace->event_count, 2);
@@ -137,12 +137,12 @@ END_TEST
 // --- names -----------------------------------------------------------------
 
 START_TEST(definitions_may_come_last) {
-  tarn__log_event event = {.kind = TARN__LOG_ALLOC,
-                           .number = 1,
-                           .address = 1,
-                           .size = 1,
-                           .stack = 1,
-                           .tag = 1};
+  tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                 .number = 1,
+                                 .address = 1,
+                                 .size = 1,
+                                 .stack = 1,
+                                 .tag = 1};
   log_page(&file, 1);
   log_put(&file, event);
   log_page(&file, 1);
@@ -167,11 +167,11 @@ START_TEST(numbers_of_definitions_may_be_any) {
     uint64_t number = (i * 77 % NAMES + 1) * UINT64_C(0x0101010101010101);
     snprintf(text, sizeof text, "%llx", (unsigned long long)number);
     log_text(&file, number, text);
-    log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                     .number = i,
-                                     .address = i + 1,
-                                     .size = 1,
-                                     .tag = number});
+    log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                           .number = i,
+                                           .address = i + 1,
+                                           .size = 1,
+                                           .tag = number});
   }
   read_made();
   ck_assert_uint_eq(trace->tag_count, NAMES + 1);
@@ -184,12 +184,12 @@ START_TEST(numbers_of_definitions_may_be_any) {
 END_TEST
 
 START_TEST(what_nothing_defines_is_none) {
-  tarn__log_event event = {.kind = TARN__LOG_ALLOC,
-                           .number = 1,
-                           .address = 1,
-                           .size = 1,
-                           .stack = 9,
-                           .tag = UINT64_MAX};
+  tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                 .number = 1,
+                                 .address = 1,
+                                 .size = 1,
+                                 .stack = 9,
+                                 .tag = UINT64_MAX};
   log_page(&file, 1);
   log_put(&file, event);
   LOG_DEFINE(&file, TARN__LOG_FRAME, 1, 0, 7, 3);
@@ -197,12 +197,12 @@ START_TEST(what_nothing_defines_is_none) {
   LOG_DEFINE(&file, TARN__LOG_STACK, 2, 0);
   LOG_DEFINE(&file, TARN__LOG_TAG, 3);
   log_text(&file, 2, "");
-  event = (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                            .number = 2,
-                            .address = 2,
-                            .size = 1,
-                            .stack = 1,
-                            .tag = 2};
+  event = (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                  .number = 2,
+                                  .address = 2,
+                                  .size = 1,
+                                  .stack = 1,
+                                  .tag = 2};
   log_put(&file, event);
   event.number = event.address = 3;
   event.stack = 2;
@@ -232,23 +232,23 @@ START_TEST(the_device_with_most_events_is_read) {
   log_page(&file, 1);
   LOG_DEFINE(&file, TARN__LOG_DEVICE, 2, 5);
   for (uint64_t i = 0; i < 9; i++) {
-    log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                     .number = i,
-                                     .address = 64,
-                                     .size = i + 1,
-                                     .device = i});
+    log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                           .number = i,
+                                           .address = 64,
+                                           .size = i + 1,
+                                           .device = i});
     if (i != 2) continue;
     log_put(
         &file,
-        (tarn__log_event){
+        (tarn__trace_log_event){
             .kind = TARN__LOG_FREE, .number = 100, .address = 64, .device = 2});
     log_page(&file, 1);
   }
-  log_put(&file, (tarn__log_event){.kind = TARN__LOG_SEGMENT,
-                                   .number = 9,
-                                   .address = 64,
-                                   .size = 5,
-                                   .device = 10});
+  log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_SEGMENT,
+                                         .number = 9,
+                                         .address = 64,
+                                         .size = 5,
+                                         .device = 10});
   read_made();
   ck_assert_uint_eq(trace->device, 2);
   ck_assert_uint_eq(trace->device_count, 10);
@@ -273,7 +273,7 @@ END_TEST
 START_TEST(a_baseline_alone_says_which_device) {
   log_page(&file, 1);
   log_put(&file,
-          (tarn__log_event){
+          (tarn__trace_log_event){
               .kind = TARN__LOG_OLD, .address = 64, .size = 5, .device = 4});
   read_made();
   ck_assert_uint_eq(trace->device, 4);

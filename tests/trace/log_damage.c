@@ -57,14 +57,14 @@ static void small_file(void) {
   LOG_DEFINE(&file, TARN__LOG_DEVICE, 0, 1);
   log_event(&file, TARN__LOG_OLD, 0, 64, 64);
   for (uint64_t i = 0; i < 3; i++) {
-    log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                     .number = 3 * i,
-                                     .time_us = 1000 * i,
-                                     .address = 4096 * (i + 1),
-                                     .size = 1000,
-                                     .stack = i,
-                                     .tag = i,
-                                     .stream = i});
+    log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                           .number = 3 * i,
+                                           .time_us = 1000 * i,
+                                           .address = 4096 * (i + 1),
+                                           .size = 1000,
+                                           .stack = i,
+                                           .tag = i,
+                                           .stream = i});
   }
   log_page(&file, 2);
   log_event(&file, TARN__LOG_MAP, 1, 1 << 20, 1 << 14);
@@ -131,7 +131,7 @@ END_TEST
 
 START_TEST(a_number_may_have_64_bits) {
   tarn_trace *trace = NULL;
-  tarn__log_page *page = log_page(&file, 1);
+  tarn__trace_log_page *page = log_page(&file, 1);
   page->number = UINT64_MAX - 1;
   log_raw(&file, "\x01\x01\x02\x01", 4);
   assert_ok(read_exact(file.bytes, file.size, &trace));
@@ -172,7 +172,7 @@ START_TEST(contradictions_are_told) {
 END_TEST
 
 START_TEST(a_wrong_page_is_told) {
-  tarn__log_page *page = log_page(&file, 1);
+  tarn__trace_log_page *page = log_page(&file, 1);
   if (_i == 0) {
     page->magic = 0x12345678;
     assert_refused(TARN__LOG_PAGE, "0x12345678 where a page begins");
@@ -190,7 +190,7 @@ START_TEST(a_wrong_header_is_told) {
   log_header(&file)->version = 2;
   assert_status(read_exact(file.bytes, file.size, &trace), TARN_E_UNSUPPORTED);
   assert_error_says("damaged: byte 8: version 2; this reads version 1");
-  file.size = sizeof(tarn__log_header) - 1;
+  file.size = sizeof(tarn__trace_log_header) - 1;
   assert_refused(file.size, "the file ends within its header");
 }
 END_TEST
@@ -220,7 +220,7 @@ START_TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
        size += size % TARN__LOG_PAGE < 200 ? 1 : 13) {
     tarn_trace *part = NULL;
     tarn_status status = read_exact(file.bytes, size, &part);
-    if (size < sizeof(tarn__log_header)) {
+    if (size < sizeof(tarn__trace_log_header)) {
       require(status == TARN_E_CORRUPT);
       continue;
     }
@@ -239,7 +239,7 @@ END_TEST
 // As a killed writer of another kind might leave it.
 START_TEST(a_page_that_ends_within_a_record_is_unfinished) {
   tarn_trace *trace = NULL;
-  tarn__log_page *page = log_page(&file, 1);
+  tarn__trace_log_page *page = log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
   log_text(&file, 1, "a text that is long");
   page->used -= 5;
@@ -257,7 +257,7 @@ START_TEST(pages_that_were_never_begun_are_passed_over) {
   log_page(&file, 1)->magic = 0;
   log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
-  tarn__log_page *page = log_page(&file, 1);
+  tarn__trace_log_page *page = log_page(&file, 1);
   memset(page, 0xff, sizeof *page);
   page->magic = 0;
   assert_ok(read_exact(file.bytes, file.size, &trace));
@@ -282,7 +282,7 @@ START_TEST(flipped_bits_of_a_file_give_a_status) {
   size_t passed = 0;
   small_file();
   ck_assert(read_and_drop());
-  size_t ends[] = {sizeof(tarn__log_header), TARN__LOG_PAGE + 200,
+  size_t ends[] = {sizeof(tarn__trace_log_header), TARN__LOG_PAGE + 200,
                    2 * TARN__LOG_PAGE + 200};
   for (size_t part = 0; part < 3; part++) {
     for (size_t at = part * TARN__LOG_PAGE; at < ends[part]; at++) {

@@ -96,11 +96,11 @@ START_TEST(modules_over_modules_do_not_multiply) {
     for (size_t j = 1; j < FRAMES; j++)
       numbers[2 + j] = (i + j) % 40 << 6;
     log_define(&file, TARN__LOG_RAW_STACK, 2 + FRAMES, numbers);
-    log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                     .number = 10 * i,
-                                     .address = i + 1,
-                                     .size = 1,
-                                     .stack = i + 1});
+    log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                           .number = 10 * i,
+                                           .address = i + 1,
+                                           .size = 1,
+                                           .stack = i + 1});
   }
   tarn_trace *trace = read_soon();
   ck_assert_uint_eq(trace->event_count, STACKS);
@@ -117,11 +117,11 @@ START_TEST(numbers_in_any_order_are_sorted) {
   for (uint64_t i = TEXTS; i > 0; i--)
     log_text(&file, i * 3, "x");
   for (uint64_t i = 0; i < TEXTS; i++) {
-    log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                     .number = i,
-                                     .address = i + 1,
-                                     .size = 1,
-                                     .tag = (i + 1) * 3});
+    log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                           .number = i,
+                                           .address = i + 1,
+                                           .size = 1,
+                                           .tag = (i + 1) * 3});
   }
   tarn_trace *trace = read_soon();
   ck_assert_uint_eq(trace->tag_count, 2);
@@ -152,7 +152,7 @@ START_TEST(the_shortest_events_fit_in_the_memory) {
   enum { PAGES = 300 };
   uint64_t number = 0;
   for (int page = 0; page < PAGES; page++) {
-    tarn__log_page *at = log_page(&file, 1);
+    tarn__trace_log_page *at = log_page(&file, 1);
     at->number = number;
     at->address = number;
     for (size_t i = 0; i < sizeof at->records / 4; i++, number++)
@@ -194,20 +194,21 @@ static void wait_for_reads(grower *g, size_t page) {
 // Two pages by turns, as of two threads.
 static void *grow(void *context) {
   grower *g = context;
-  tarn__log_writer writers[2] = {{0}};
+  tarn__trace_log_writer writers[2] = {{0}};
   size_t next = 1;
   for (uint64_t number = 0;; number++) {
-    tarn__log_writer *writer = &writers[number % 2];
-    tarn__log_event event = {.kind = TARN__LOG_ALLOC,
-                             .number = number,
-                             .time_us = number,
-                             .address = (number + 1) * 4096,
-                             .size = number + 1};
+    tarn__trace_log_writer *writer = &writers[number % 2];
+    tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                   .number = number,
+                                   .time_us = number,
+                                   .address = (number + 1) * 4096,
+                                   .size = number + 1};
     if (writer->page == NULL || tarn__log_room(writer) < TARN__LOG_MOST_EVENT) {
       if (next == GROWN_PAGES) break;
       wait_for_reads(g, next);
       tarn__log_begin(
-          writer, (tarn__log_page *)(void *)(g->map + next++ * TARN__LOG_PAGE),
+          writer,
+          (tarn__trace_log_page *)(void *)(g->map + next++ * TARN__LOG_PAGE),
           (uint32_t)(number % 2) + 1, &event);
     }
     tarn__log_put_event(writer, &event);

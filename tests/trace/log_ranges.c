@@ -11,11 +11,11 @@
 // An alloc whose stack is one return address, |next|.
 static void raw_event(uint64_t number, uint64_t next) {
   LOG_DEFINE(&file, TARN__LOG_RAW_STACK, number, 1, next << 1);
-  log_put(&file, (tarn__log_event){.kind = TARN__LOG_ALLOC,
-                                   .number = number,
-                                   .address = number,
-                                   .size = 1,
-                                   .stack = number});
+  log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_ALLOC,
+                                         .number = number,
+                                         .address = number,
+                                         .size = 1,
+                                         .stack = number});
 }
 
 START_TEST(return_addresses_are_found_in_modules) {
@@ -37,11 +37,11 @@ START_TEST(return_addresses_are_found_in_modules) {
 END_TEST
 
 START_TEST(a_raw_stack_has_all_its_frames) {
-  tarn__log_event event = {.kind = TARN__LOG_ALLOC,
-                           .number = 1,
-                           .address = 1,
-                           .size = 1,
-                           .stack = 1};
+  tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                 .number = 1,
+                                 .address = 1,
+                                 .size = 1,
+                                 .stack = 1};
   log_page(&file, 1);
   LOG_DEFINE(&file, TARN__LOG_RAW_STACK, 1, 3, 0x20, 0x20, 0x1f);
   log_put(&file, event);
@@ -95,12 +95,12 @@ END_TEST
 START_TEST(what_is_left_of_a_mapping_lives_on) {
   log_page(&file, 3);
   log_text(&file, 1, "mapped");
-  log_put(&file, (tarn__log_event){.kind = TARN__LOG_MAP,
-                                   .number = 1,
-                                   .address = 0x10000,
-                                   .size = 0x9000,
-                                   .tag = 1,
-                                   .stream = 4});
+  log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_MAP,
+                                         .number = 1,
+                                         .address = 0x10000,
+                                         .size = 0x9000,
+                                         .tag = 1,
+                                         .stream = 4});
   log_event(&file, TARN__LOG_UNMAP, 2, 0x12000, 0x3000);
   log_event(&file, TARN__LOG_UNMAP, 3, 0x8000, 0x20000);
   read_made();

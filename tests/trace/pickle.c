@@ -10,7 +10,7 @@
 #define BYTES(literal) (literal), sizeof(literal) - 1
 
 static tarn__budget budget;
-static tarn__pickle pickle;
+static tarn__trace_pickle pickle;
 
 static tarn_status load(const void *bytes, size_t size) {
   budget = tarn__budget_for("made", size);
@@ -29,9 +29,9 @@ static void assert_refused(const void *bytes, size_t size, const char *text) {
   unload();
 }
 
-static uint32_t count_of(tarn__value value) {
-  tarn__walk walk = tarn__pickle_walk(&pickle, value);
-  tarn__value item;
+static uint32_t count_of(tarn__trace_pickle_value value) {
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&pickle, value);
+  tarn__trace_pickle_value item;
   uint32_t count = 0;
   while (tarn__walk_next(&walk, &item))
     count++;
@@ -101,7 +101,7 @@ END_TEST
 static const struct scalar {
   const char *bytes;
   size_t size;
-  tarn__value_type type;
+  tarn__trace_pickle_type type;
   const char *text;
 } scalars[] = {
     {BYTES("N"), TARN__NONE, NULL},
@@ -148,7 +148,7 @@ static const struct container {
   const char *name;
   const char *bytes;
   size_t size;
-  tarn__value_type type;
+  tarn__trace_pickle_type type;
   uint32_t count;
 } containers[] = {
     {"EMPTY_LIST", BYTES("]"), TARN__LIST, 0},
@@ -206,7 +206,7 @@ START_TEST(containers_hold_their_values) {
 END_TEST
 
 START_TEST(values_keep_their_order_over_batches) {
-  tarn__value item;
+  tarn__trace_pickle_value item;
   bool negative = false;
   uint64_t number = 0;
   assert_ok(
@@ -215,7 +215,7 @@ START_TEST(values_keep_their_order_over_batches) {
                  "e(K\x05"
                  "e.")));
   static const int want[] = {0, 1, -1, 2, 3, -1, 4, 5};
-  tarn__walk walk = tarn__pickle_walk(&pickle, pickle.root);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&pickle, pickle.root);
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     ck_assert(tarn__walk_next(&walk, &item));
     if (want[i] < 0) continue;
@@ -228,9 +228,9 @@ START_TEST(values_keep_their_order_over_batches) {
 END_TEST
 
 START_TEST(a_list_may_hold_itself) {
-  tarn__value item;
+  tarn__trace_pickle_value item;
   assert_ok(load(BYTES("\x80\x04]\x94h\0a.")));
-  tarn__walk walk = tarn__pickle_walk(&pickle, pickle.root);
+  tarn__trace_pickle_walk walk = tarn__pickle_walk(&pickle, pickle.root);
   ck_assert(tarn__walk_next(&walk, &item));
   ck_assert_uint_eq(item.type, TARN__LIST);
   ck_assert_uint_eq(item.at, pickle.root.at);

@@ -125,7 +125,7 @@ static tarn_status take_nothing(void *context, const void *bytes, size_t size) {
 START_TEST(gathering) {
   static char large[3 * TARN__SINK_BYTES + 5];
   size_t taken = 0;
-  tarn__sink sink;
+  tarn__trace_sink sink;
   assert_ok(tarn__sink_init(&sink, take_nothing, &taken));
   tarn__sink_put(&sink, NULL, 0);
   tarn__sink_byte(&sink, 'a');

@@ -353,27 +353,28 @@ END_TEST
 // --- what other ranks have written -----------------------------------------
 
 // What an owner does with a list, between meetings.
-static tarn__pass serve_as(scene *c, action a, tarn__rows_order *order) {
+static tarn__whole_pass serve_as(scene *c, action a,
+                                 tarn__whole_rows_order *order) {
   static const tarn__rows_action actions[] = {
       [GATHER] = TARN__ROWS_GATHER, [SCATTER] = TARN__ROWS_SCATTER};
-  *order = (tarn__rows_order){.action = actions[a]};
+  *order = (tarn__whole_rows_order){.action = actions[a]};
   MUST_BE(tarn__tensor_check(&c->tensor, &order->table), TARN_OK);
-  return (tarn__pass){.whole = c->whole,
-                      .kept = c->whole->exchange,
-                      .order = order,
-                      .width = WIDTH,
-                      .dtype = TARN_DTYPE_F32,
-                      .row_bytes = WIDTH * sizeof(float)};
+  return (tarn__whole_pass){.whole = c->whole,
+                            .kept = c->whole->exchange,
+                            .order = order,
+                            .width = WIDTH,
+                            .dtype = TARN_DTYPE_F32,
+                            .row_bytes = WIDTH * sizeof(float)};
 }
 
 // Lists are in memory that others write: no row beyond the part is touched.
 static void read_a_hostile_list(void) {
   int32_t list[] = {0, ROWS};
   unsigned char staged[2][WIDTH * sizeof(float)];
-  tarn__rows_order order;
+  tarn__whole_rows_order order;
   scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
   play(&c, GATHER);
-  tarn__pass pass = serve_as(&c, GATHER, &order);
+  tarn__whole_pass pass = serve_as(&c, GATHER, &order);
   MUST_BE(tarn__pass_owned(&pass, list, 2, staged[0]), TARN_E_CORRUPT);
   MUST_SAY("row 40 of 40");
   list[1] = -1;
@@ -401,12 +402,12 @@ static void *flicker(void *unused) {
 static void read_a_flickering_list(void) {
   static float staged[HOSTILE][WIDTH];
   pthread_t other;
-  tarn__rows_order order;
+  tarn__whole_rows_order order;
   scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
   play(&c, GATHER);
   MUST(pthread_create(&other, NULL, flicker, NULL) == 0);
   for (size_t i = 0; i < TIMES; i++) {
-    tarn__pass pass = serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
+    tarn__whole_pass pass = serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
     tarn_status status =
         tarn__pass_owned(&pass, flickering, HOSTILE, (unsigned char *)staged);
     MUST(status == TARN_OK || status == TARN_E_CORRUPT);

@@ -313,7 +313,7 @@ static tarn_whole *draw_whole(void) {
 
 static void compare_rows(const tarn_whole_tensor *t) {
   size_t count[MOST] = {0};
-  tarn__tensor measured;
+  tarn__whole_tensor measured;
   assert_ok(tarn__tensor_check(t, &measured));
   for (size_t row = 0; row < t->rows; row++) {
     size_t at = (t->offset + row * t->stride) * 4;
