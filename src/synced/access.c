@@ -4,7 +4,7 @@
 // and without work under way: then there is nothing to cut, to plan or to wait
 // for, and a thread that uses the buffer alone comes through the gate with
 // plain stores. The span must be at hand, so that the way has no calls in it.
-// The middle way is for a part of a span like that. Whatever else, the errand
+// The middle way is for a part of a span like that. Whatever else, the transfer
 // does.
 #include "synced/access.h"
 
@@ -12,8 +12,8 @@
 
 #include "base/callbacks.h"
 #include "base/status.h"
-#include "synced/errand.h"
 #include "synced/settle.h"
+#include "synced/transfer.h"
 
 // --- beginning, the short way ------------------------------------------------
 
@@ -53,32 +53,32 @@ static inline bool is_free(const tarn__synced_span *span, bool reads) {
 }
 
 static inline void fill(tarn_access *access, const tarn__synced_end *at,
-                        const tarn__synced_request *wish) {
-  access->address = at->address + wish->start;
+                        const tarn__synced_request *request) {
+  access->address = at->address + request->start;
   access->pointer =
-      at->pointer != NULL ? (char *)at->pointer + wish->start : NULL;
-  access->size = wish->end - wish->start;
-  access->offset = wish->start;
-  access->stream = wish->stream;
-  access->mode = wish->mode;
+      at->pointer != NULL ? (char *)at->pointer + request->start : NULL;
+  access->size = request->end - request->start;
+  access->offset = request->start;
+  access->stream = request->stream;
+  access->mode = request->mode;
 }
 
 // Enters the access into |span|, which is its range and lets it in.
 static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
-                         uint32_t side, const tarn__synced_request *wish,
+                         uint32_t side, const tarn__synced_request *request,
                          tarn_access *access) {
   tarn__synced_core *core = buffer->core;
   tarn__synced_side *at = &core->sides[side];
-  if (wish->mode == TARN_READ) {
+  if (request->mode == TARN_READ) {
     span->readers++;
   } else {
     span->writer = access;
   }
   tarn__span_pin(span, span);
-  if (wish->mode != TARN_WRITE_DISCARD) {
-    tarn__core_counts(core, side, side)->valid += wish->end - wish->start;
+  if (request->mode != TARN_WRITE_DISCARD) {
+    tarn__core_counts(core, side, side)->valid += request->end - request->start;
   }
-  fill(access, &at->end, wish);
+  fill(access, &at->end, request);
   access->side = side;
   access->buffer = buffer;
   tarn_list_add_tail(&core->accesses, &access->node);
@@ -87,28 +87,28 @@ static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
 }
 
 static inline bool begin_at_once(tarn_synced *buffer,
-                                 const tarn__synced_request *wish,
+                                 const tarn__synced_request *request,
                                  tarn_access *access) {
   tarn__synced_core *core = buffer->core;
-  uint32_t side = side_at_once(core, wish->place);
-  tarn__synced_span *span = span_at(core, wish->start, wish->end);
+  uint32_t side = side_at_once(core, request->place);
+  tarn__synced_span *span = span_at(core, request->start, request->end);
   if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
   const tarn__synced_side *at = &core->sides[side];
   bool may = !at->busy && !at->outside &&
-             is_free(span, wish->mode == TARN_READ) &&
+             is_free(span, request->mode == TARN_READ) &&
              (span->valid & tarn__side_bit(side)) != 0;
-  if (may) enter(buffer, span, side, wish, access);
+  if (may) enter(buffer, span, side, request, access);
   return may;
 }
 
 // Only through a gate that is this thread's own; so the buffer is not a
 // parent's either.
 static inline bool try_short_begin(tarn_synced *buffer,
-                                   const tarn__synced_request *wish,
+                                   const tarn__synced_request *request,
                                    tarn_access *access) {
   tarn__seat *seat = tarn__gate_try_owned(&buffer->core->gate);
   if (seat == NULL) return false;
-  bool begun = begin_at_once(buffer, wish, access);
+  bool begun = begin_at_once(buffer, request, access);
   tarn__gate_leave_owned(seat);
   return begun;
 }
@@ -127,14 +127,15 @@ static tarn_status check_mode(uint32_t mode) {
 // Whether an access of a part of |span| has nothing to wait for and nothing to
 // copy. |*out_from|: the side whose bytes it discards; TARN__NO_SIDE: none.
 static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
-                       const tarn__synced_request *wish, uint32_t *out_from) {
+                       const tarn__synced_request *request,
+                       uint32_t *out_from) {
   uint64_t bit = tarn__side_bit(side);
   *out_from = TARN__NO_SIDE;
   bool there = (span->valid & bit) != 0;
-  if (span->end < wish->end || !is_free(span, wish->mode == TARN_READ)) {
+  if (span->end < request->end || !is_free(span, request->mode == TARN_READ)) {
     return false;
   }
-  if (there || wish->mode != TARN_WRITE_DISCARD) return there;
+  if (there || request->mode != TARN_WRITE_DISCARD) return there;
   bool several = (span->valid & (span->valid - 1)) != 0;
   if (span->written && span->valid != 0 && !several) {
     *out_from = (uint32_t)__builtin_ctzll(span->valid);
@@ -143,22 +144,24 @@ static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
 }
 
 // The middle way, for rows of a table: all it takes is a cut. With the gate.
-static bool begin_in_part(tarn_synced *buffer, const tarn__synced_request *wish,
+static bool begin_in_part(tarn_synced *buffer,
+                          const tarn__synced_request *request,
                           tarn_access *access) {
   tarn__synced_core *core = buffer->core;
   uint32_t from = TARN__NO_SIDE;
-  uint32_t side = side_at_once(core, wish->place);
+  uint32_t side = side_at_once(core, request->place);
   if (core->slow || side == TARN__NO_SIDE) return false;
   const tarn__synced_side *at = &core->sides[side];
   if (at->busy || at->outside || !tarn__side_has_memory(at)) return false;
-  const tarn__synced_span *whole = tarn__spans_find(&core->spans, wish->start);
-  bool may =
-      is_at_hand(whole, side, wish, &from) &&
-      tarn__spans_reserve(&core->spans, wish->start, wish->end, 0) == TARN_OK;
+  const tarn__synced_span *whole =
+      tarn__spans_find(&core->spans, request->start);
+  bool may = is_at_hand(whole, side, request, &from) &&
+             tarn__spans_reserve(&core->spans, request->start, request->end,
+                                 0) == TARN_OK;
   if (!may) return false;
   tarn__synced_span *span =
-      tarn__spans_cut(&core->spans, wish->start, wish->end);
-  enter(buffer, span, side, wish, access);
+      tarn__spans_cut(&core->spans, request->start, request->end);
+  enter(buffer, span, side, request, access);
   if (from != TARN__NO_SIDE) {
     tarn__core_counts(core, from, side)->discarded += access->size;
   }
@@ -167,16 +170,16 @@ static bool begin_in_part(tarn_synced *buffer, const tarn__synced_request *wish,
 
 // Touches nothing, but is open like any other.
 static tarn_status open_empty(tarn_synced *buffer,
-                              const tarn__synced_request *wish,
+                              const tarn__synced_request *request,
                               tarn_access *access) {
   tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
-  if (status == TARN_OK) status = tarn__place_check(wish->place);
+  if (status == TARN_OK) status = tarn__place_check(request->place);
   if (status == TARN_OK) {
     access->buffer = buffer;
-    access->offset = wish->start;
-    access->mode = wish->mode & ~TARN_ACCESS_WAIT;
+    access->offset = request->start;
+    access->mode = request->mode & ~TARN_ACCESS_WAIT;
     access->side = TARN__NO_SIDE;
     tarn_list_add_tail(&core->accesses, &access->node);
     buffer->accesses++;
@@ -186,26 +189,27 @@ static tarn_status open_empty(tarn_synced *buffer,
 }
 
 tarn_status tarn__access_open(tarn_synced *buffer,
-                              const tarn__synced_request *wish,
+                              const tarn__synced_request *request,
                               tarn_access *access) {
-  tarn__synced_transfer errand;
-  if (wish->start == wish->end) return open_empty(buffer, wish, access);
+  tarn__synced_transfer transfer;
+  if (request->start == request->end)
+    return open_empty(buffer, request, access);
   tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
-  bool waits = (wish->mode & TARN_ACCESS_WAIT) != 0;
-  if (!waits && (begin_at_once(buffer, wish, access) ||
-                 begin_in_part(buffer, wish, access))) {
+  bool waits = (request->mode & TARN_ACCESS_WAIT) != 0;
+  if (!waits && (begin_at_once(buffer, request, access) ||
+                 begin_in_part(buffer, request, access))) {
     tarn__core_leave(core);
     return TARN_OK;
   }
-  tarn__errand_init(&errand, core, wish, access);
-  tarn_status status = tarn__errand_run(&errand);
+  tarn__transfer_init(&transfer, core, request, access);
+  tarn_status status = tarn__transfer_run(&transfer);
   if (status == TARN_OK) {
     access->buffer = buffer;
     buffer->accesses++;
   }
   tarn__core_leave(core);
-  tarn__errand_deinit(&errand);
+  tarn__transfer_deinit(&transfer);
   return status;
 }
 
@@ -213,16 +217,18 @@ tarn_status tarn__access_open(tarn_synced *buffer,
 static __attribute__((cold, noinline)) tarn_status begin_at_length(
     tarn_synced *buffer, size_t offset, size_t size, tarn_place place,
     uint32_t mode, tarn_stream *stream, tarn_access *out_access) {
-  tarn__synced_request wish = {.place = place, .mode = mode, .stream = stream};
+  tarn__synced_request request = {
+      .place = place, .mode = mode, .stream = stream};
   if (out_access == NULL) return tarn__fail(TARN_E_INVALID, "access: NULL");
   *out_access = (tarn_access){.address = 0};
   tarn_status status = check_mode(mode);
   if (status == TARN_OK) {
-    status = tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
+    status =
+        tarn__synced_range(buffer, offset, size, &request.start, &request.end);
   }
   if (status != TARN_OK) return status;
   assert(buffer != NULL);
-  return tarn__access_open(buffer, &wish, out_access);
+  return tarn__access_open(buffer, &request, out_access);
 }
 
 static inline bool is_plain(uint32_t mode) {
@@ -236,13 +242,13 @@ tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
                tarn__callbacks_running == 0 && offset <= buffer->size;
   if (sound) {
     size_t most = buffer->size - offset;
-    tarn__synced_request wish = {.start = buffer->offset + offset,
-                                 .place = place,
-                                 .mode = mode,
-                                 .stream = stream};
-    wish.end = wish.start + (size == TARN_ALL ? most : size);
+    tarn__synced_request request = {.start = buffer->offset + offset,
+                                    .place = place,
+                                    .mode = mode,
+                                    .stream = stream};
+    request.end = request.start + (size == TARN_ALL ? most : size);
     bool fits = size <= most || size == TARN_ALL;
-    if (fits && try_short_begin(buffer, &wish, out_access)) return TARN_OK;
+    if (fits && try_short_begin(buffer, &request, out_access)) return TARN_OK;
   }
   return begin_at_length(buffer, offset, size, place, mode, stream, out_access);
 }

@@ -14,21 +14,21 @@ typedef struct tarn__synced_request {
   tarn_stream *stream;
 } tarn__synced_request;
 
-// Makes the bytes of the wish, which is to read them, valid at its place, as
+// Makes the bytes of the request, which is to read them, valid at its place, as
 // tarn_synced_prefetch: nothing is open afterwards. |*out_end|, if not NULL, is
 // the memory at the place, as of the end of the call. Without the gate.
 //
 // Errors as of tarn_synced_begin.
 TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
-                                        const tarn__synced_request *wish,
+                                        const tarn__synced_request *request,
                                         tarn_event *event,
                                         tarn__synced_end *out_end);
 
 // Begins an access that counts for |buffer|; the way that can do all. Without
 // the gate. |access| is zero.
-TARN_MUST_CHECK tarn_status tarn__access_open(tarn_synced *buffer,
-                                              const tarn__synced_request *wish,
-                                              tarn_access *access);
+TARN_MUST_CHECK tarn_status
+tarn__access_open(tarn_synced *buffer, const tarn__synced_request *request,
+                  tarn_access *access);
 
 // Takes an access, which has left the spans, out of the list. With the gate.
 static inline void tarn__access_unlink(tarn__synced_core *core,

@@ -53,14 +53,16 @@ static tarn_status object(const tarn__synced_core *core,
                     core->size);
 }
 
-// The last mark, which stands for all of its lane, held; NULL: none is left.
-static tarn__synced_point *hold_last_mark(const tarn__synced_core *core,
-                                          const tarn_device *device) {
-  for (tarn__synced_timeline *lane = core->lanes.first; lane != NULL;
-       lane = lane->next) {
-    if (lane->busy || lane->device != device) continue;
-    tarn__synced_point *mark = tarn__lane_hold_mark(lane, lane->issued);
-    if (mark != NULL) return mark;
+// The last point, which stands for all of its timeline, held; NULL: none is
+// left.
+static tarn__synced_point *hold_last_point(const tarn__synced_core *core,
+                                           const tarn_device *device) {
+  for (tarn__synced_timeline *timeline = core->timelines.first;
+       timeline != NULL; timeline = timeline->next) {
+    if (timeline->busy || timeline->device != device) continue;
+    tarn__synced_point *point =
+        tarn__timeline_hold_point(timeline, timeline->issued);
+    if (point != NULL) return point;
   }
   return NULL;
 }
@@ -70,12 +72,12 @@ static tarn__synced_point *hold_last_mark(const tarn__synced_core *core,
 static void let_go(tarn__synced_core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK || status == TARN_E_DEVICE) {
-    tarn__synced_point *mark = hold_last_mark(core, device);
-    if (mark == NULL) return;
+    tarn__synced_point *point = hold_last_point(core, device);
+    if (point == NULL) return;
     tarn__gate_leave(&core->gate);
-    status = tarn__mark_query(mark);
+    status = tarn__point_query(point);
     tarn__gate_enter(&core->gate);
-    tarn__work_settle(core, mark, status);
+    tarn__work_settle(core, point, status);
   }
 }
 

@@ -1,13 +1,13 @@
 // closing.h - what buffers have to do with a device that is about to close.
 //
-// Called by the device's station, with the lock of the device room's registry,
-// which comes before a gate.
+// Called by the device's copy streams, with the lock of the device room's
+// registry, which comes before a gate.
 #ifndef TARN_SYNCED_CLOSING_H_
 #define TARN_SYNCED_CLOSING_H_
 
 #include "synced/core.h"
 
-// Buffers let go of marks in its streams that are reached.
+// Buffers let go of points in its streams that are reached.
 //
 // TARN_E_STATE  a buffer has memory there, or is using it without its gate; the
 //               text names it.

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "synced/errand.h"
+#include "synced/transfer.h"
 
 static bool meets(const tarn_access *access, uint32_t side, size_t start,
                   size_t end) {
@@ -54,27 +54,27 @@ tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
 
 // --- conflicts of accesses ---------------------------------------------------
 
-static tarn_status refuse(const tarn__synced_transfer *errand,
+static tarn_status refuse(const tarn__synced_transfer *transfer,
                           const tarn_access *other) {
   char what[128];
   char place[TARN__SIDE_TEXT];
-  const tarn__synced_request *wish = &errand->wish;
+  const tarn__synced_request *request = &transfer->request;
   snprintf(what, sizeof what,
            "an access for %s at %s (bytes %zu to %zu) has to wait",
-           errand->writes ? "writing" : "reading",
-           tarn__side_text(errand->core, errand->side, place), wish->start,
-           wish->end);
-  return tarn__access_is_in_the_way(errand->core, other, what);
+           transfer->writes ? "writing" : "reading",
+           tarn__side_text(transfer->core, transfer->side, place),
+           request->start, request->end);
+  return tarn__access_is_in_the_way(transfer->core, other, what);
 }
 
 // Readers that are in no list are a prefetch, which is over soon.
-tarn_status tarn__errand_conflict(const tarn__synced_transfer *errand,
-                                  const tarn__synced_span *span) {
+tarn_status tarn__transfer_conflict(const tarn__synced_transfer *transfer,
+                                    const tarn__synced_span *span) {
   const tarn_access *other = span->writer;
   if (other == NULL) {
     other =
-        tarn__access_in(errand->core, TARN__NO_SIDE, span->start, span->end);
+        tarn__access_in(transfer->core, TARN__NO_SIDE, span->start, span->end);
   }
-  bool patient = (errand->wish.mode & TARN_ACCESS_WAIT) != 0;
-  return other == NULL || patient ? TARN_PENDING : refuse(errand, other);
+  bool patient = (transfer->request.mode & TARN_ACCESS_WAIT) != 0;
+  return other == NULL || patient ? TARN_PENDING : refuse(transfer, other);
 }

@@ -15,9 +15,9 @@
 
 #include "base/gate.h"
 #include "base/os.h"
-#include "synced/lanes.h"
 #include "synced/routes.h"
 #include "synced/spans.h"
+#include "synced/timelines.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
@@ -83,8 +83,8 @@ typedef struct tarn__synced_core {
   size_t handles;         // buffers and views that are not destroyed
   tarn_list accesses;     // open ones, by their nodes, oldest first
   tarn__synced_spans spans;
-  tarn__synced_timelines lanes;
-  uint64_t errands;          // numbers given to errands so far
+  tarn__synced_timelines timelines;
+  uint64_t transfers;        // numbers given to transfers so far
   tarn__synced_side *sides;  // |side_room| of them; moves when it grows
   uint32_t side_count;
   uint32_t side_room;

@@ -27,7 +27,7 @@ static bool is_settled(const tarn__synced_use *use, void *context) {
   const ending *end = context;
   if (use->side != end->access->side) return false;
   return end->access->mode == TARN_WRITE_DISCARD || !use->writes ||
-         tarn__lane_is_over(use->lane, use->number);
+         tarn__timeline_is_over(use->timeline, use->number);
 }
 
 static void commit_write(ending *end, tarn__synced_span *span) {
@@ -53,9 +53,9 @@ static void take_write_back(ending *end, tarn__synced_span *span) {
 }
 
 static void leave_use(const ending *end, tarn__synced_span *span, bool writes) {
-  if (end->position.lane == NULL) return;
+  if (end->position.timeline == NULL) return;
   tarn__span_use(&end->core->spans, span,
-                 (tarn__synced_use){.lane = end->position.lane,
+                 (tarn__synced_use){.timeline = end->position.timeline,
                                     .number = end->position.number,
                                     .side = end->access->side,
                                     .writes = writes});
@@ -110,14 +110,14 @@ static tarn_status take_position(ending *end) {
   tarn_stream *stream = end->access->stream;
   if (stream == NULL) return TARN_OK;
   tarn__synced_core *core = end->core;
-  tarn_status status = tarn__work_mark(core, stream, &end->position);
-  if (end->position.lane == NULL) return status;
+  tarn_status status = tarn__work_point(core, stream, &end->position);
+  if (end->position.timeline == NULL) return status;
   size_t start = end->access->offset;
   status =
       tarn__spans_reserve(&core->spans, start, start + end->access->size, 1);
   if (status == TARN_OK) return TARN_OK;
   tarn__work_release(end->position);
-  end->position.lane = NULL;
+  end->position.timeline = NULL;
   return tarn__work_wait(core, stream);
 }
 
@@ -133,7 +133,7 @@ static tarn_status tell_failure(const ending *end, const char *why) {
                     end->lost, why);
 }
 
-// With the gate, which is left for the mark.
+// With the gate, which is left for the point.
 static tarn_status close_access(ending *end) {
   char why[256] = "";
   tarn_status status = take_position(end);

@@ -1,8 +1,8 @@
 // A buffer whose bytes were another's: it takes over who is at work on them.
 //
-//   former   uses ──► lanes ──► marks ──┐
+//   former   uses ──► timelines ──► points ──┐
 //                                       ├──► flags (events)
-//   buffer   uses ──► lanes ──► marks ──┘    shared, counted
+//   buffer   uses ──► timelines ──► points ──┘    shared, counted
 //
 // The gates of the two are never held together: what there is to take over is
 // listed with the one and entered with the other. Which bytes of the one are
@@ -17,10 +17,10 @@
 typedef struct item {
   tarn_place place;
   tarn__synced_timeline
-      *lane;  // of the former, and then of the buffer, where it is held
+      *timeline;  // of the former, and then of the buffer, where it is held
   uint64_t number;
-  tarn__synced_event *flag;  // NULL: it is the lane's
-  uint32_t side;             // of the buffer
+  tarn__synced_event *event;  // NULL: it is the timeline's
+  uint32_t side;              // of the buffer
   bool writes;
 } item;
 
@@ -41,7 +41,7 @@ static void items_init(items *all) {
 
 static void items_deinit(items *all) {
   for (size_t i = 0; i < all->count; i++)
-    tarn__flag_release(all->first[i].flag);
+    tarn__event_release(all->first[i].event);
   if (all->first == all->here) return;
   tarn__host_free_array(all->first, all->room, sizeof *all->first);
 }
@@ -71,19 +71,20 @@ static bool make_room(items *all) {
 static item *find(const items *all, const item *wanted) {
   for (size_t i = 0; i < all->count; i++) {
     item *known = &all->first[i];
-    if (known->lane == wanted->lane && known->writes == wanted->writes &&
+    if (known->timeline == wanted->timeline &&
+        known->writes == wanted->writes &&
         tarn_place_equal(known->place, wanted->place))
       return known;
   }
   return NULL;
 }
 
-// Of a lane the last position counts.
+// Of a timeline the last position counts.
 static bool add_use(items *all, const tarn__synced_core *former,
                     const tarn__synced_use *use) {
-  if (tarn__lane_is_over(use->lane, use->number)) return true;
+  if (tarn__timeline_is_over(use->timeline, use->number)) return true;
   item added = {.place = former->sides[use->side].end.place,
-                .lane = use->lane,
+                .timeline = use->timeline,
                 .number = use->number,
                 .writes = use->writes};
   item *known = find(all, &added);
@@ -100,7 +101,7 @@ static bool add_uses(items *all, const tarn__synced_core *former) {
   for (const tarn__synced_span *s = former->spans.first; s != NULL;
        s = s->next) {
     for (const tarn__synced_use *use = s->uses; use != NULL; use = use->next) {
-      if (use->lane != NULL && !add_use(all, former, use)) return false;
+      if (use->timeline != NULL && !add_use(all, former, use)) return false;
     }
   }
   return true;
@@ -116,8 +117,8 @@ static tarn_status list(tarn__synced_core *former, items *out) {
   if (!listed) out->count = 0;
   for (size_t i = 0; i < out->count; i++) {
     item *at = &out->first[i];
-    at->flag = tarn__lane_share(at->lane, at->number);
-    at->lane = NULL;
+    at->event = tarn__timeline_share(at->timeline, at->number);
+    at->timeline = NULL;
   }
   tarn__core_leave(former);
   return listed ? TARN_OK : TARN_E_NOMEM;
@@ -133,17 +134,17 @@ static tarn_status find_sides(tarn__synced_core *core, items *all) {
   return status;
 }
 
-// One lane for all items with the same flag.
+// One timeline for all items with the same event.
 static tarn_status adopt(tarn__synced_core *core, items *all, item *wanted) {
   for (item *known = all->first; known < wanted; known++) {
-    if (known->lane->marks->flag != wanted->flag) continue;
-    wanted->lane = known->lane;
-    tarn__lane_hold(known->lane);
+    if (known->timeline->points->event != wanted->event) continue;
+    wanted->timeline = known->timeline;
+    tarn__timeline_hold(known->timeline);
     return TARN_OK;
   }
   tarn_status status =
-      tarn__lane_adopt(&core->lanes, wanted->flag, &wanted->lane);
-  if (status == TARN_OK) wanted->flag = NULL;
+      tarn__timeline_adopt(&core->timelines, wanted->event, &wanted->timeline);
+  if (status == TARN_OK) wanted->event = NULL;
   return status;
 }
 
@@ -160,7 +161,7 @@ static void enter_uses(tarn__synced_core *core, const items *all) {
     for (size_t i = 0; i < all->count; i++) {
       const item *at = &all->first[i];
       tarn__span_use(&core->spans, span,
-                     (tarn__synced_use){.lane = at->lane,
+                     (tarn__synced_use){.timeline = at->timeline,
                                         .number = 1,
                                         .side = at->side,
                                         .writes = at->writes});
@@ -168,9 +169,10 @@ static void enter_uses(tarn__synced_core *core, const items *all) {
   }
 }
 
-static void release_lanes(const items *all) {
+static void release_timelines(const items *all) {
   for (size_t i = 0; i < all->count; i++) {
-    if (all->first[i].lane != NULL) tarn__lane_release(all->first[i].lane);
+    if (all->first[i].timeline != NULL)
+      tarn__timeline_release(all->first[i].timeline);
   }
 }
 
@@ -182,7 +184,7 @@ static tarn_status take_over(tarn__synced_core *core, items *all) {
   }
   if (status == TARN_OK) status = adopt_all(core, all);
   if (status == TARN_OK) enter_uses(core, all);
-  release_lanes(all);
+  release_timelines(all);
   tarn__core_leave(core);
   return status;
 }

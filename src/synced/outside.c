@@ -69,10 +69,10 @@ static tarn_status sync_back(tarn__synced_core *core, uint32_t side, char *text,
   tarn_place place = core->sides[side].end.place;
   while (tarn__core_find_run(core, run.end, side, tarn__span_is_missing_at,
                              &run)) {
-    tarn__synced_request wish = {
+    tarn__synced_request request = {
         .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
     tarn__core_leave(core);
-    tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
+    tarn_status status = tarn__fetch(core, &request, NULL, NULL);
     if (status != TARN_OK) note_failure(core, run, place, text, size);
     tarn__core_enter(core);
     if (first == TARN_OK) first = status;

@@ -1,39 +1,40 @@
 // Bytes brought to a place ahead of the access that wants them.
 #include "base/status.h"
 #include "synced/access.h"
-#include "synced/errand.h"
 #include "synced/settle.h"
+#include "synced/transfer.h"
 
 static tarn_status fetch_some(tarn__synced_core *core,
-                              const tarn__synced_request *wish,
+                              const tarn__synced_request *request,
                               tarn__synced_end *out_end) {
-  tarn__synced_transfer errand;
+  tarn__synced_transfer transfer;
   tarn__core_enter(core);
-  tarn__errand_init(&errand, core, wish, NULL);
-  tarn_status status = tarn__errand_run(&errand);
-  if (status == TARN_OK) *out_end = core->sides[errand.side].end;
+  tarn__transfer_init(&transfer, core, request, NULL);
+  tarn_status status = tarn__transfer_run(&transfer);
+  if (status == TARN_OK) *out_end = core->sides[transfer.side].end;
   tarn__core_leave(core);
-  tarn__errand_deinit(&errand);
+  tarn__transfer_deinit(&transfer);
   return status;
 }
 
 // Of no bytes: as much of the checks as needs no memory.
 static tarn_status fetch_none(tarn__synced_core *core,
-                              const tarn__synced_request *wish) {
+                              const tarn__synced_request *request) {
   tarn__core_enter(core);
   tarn_status status = tarn__core_admit(core);
   tarn__core_leave(core);
-  return status == TARN_OK ? tarn__place_check(wish->place) : status;
+  return status == TARN_OK ? tarn__place_check(request->place) : status;
 }
 
 tarn_status tarn__fetch(tarn__synced_core *core,
-                        const tarn__synced_request *wish, tarn_event *event,
+                        const tarn__synced_request *request, tarn_event *event,
                         tarn__synced_end *out_end) {
   tarn__synced_end end = {.address = 0};
-  tarn_status status = wish->start < wish->end ? fetch_some(core, wish, &end)
-                                               : fetch_none(core, wish);
+  tarn_status status = request->start < request->end
+                           ? fetch_some(core, request, &end)
+                           : fetch_none(core, request);
   if (status == TARN_OK && event != NULL) {
-    status = tarn_event_record(event, wish->stream);
+    status = tarn_event_record(event, request->stream);
   }
   if (status == TARN_OK && out_end != NULL) *out_end = end;
   return status;
@@ -49,12 +50,12 @@ static tarn_status check_event(const tarn_stream *stream,
 tarn_status tarn_synced_prefetch(tarn_synced *buffer, size_t offset,
                                  size_t size, tarn_place place,
                                  tarn_stream *stream, tarn_event *event) {
-  tarn__synced_request wish = {
+  tarn__synced_request request = {
       .place = place, .mode = TARN_READ, .stream = stream};
   tarn_status status =
-      tarn__synced_range(buffer, offset, size, &wish.start, &wish.end);
+      tarn__synced_range(buffer, offset, size, &request.start, &request.end);
   if (status == TARN_OK) status = check_event(stream, event);
-  return status == TARN_OK ? tarn__fetch(buffer->core, &wish, event, NULL)
+  return status == TARN_OK ? tarn__fetch(buffer->core, &request, event, NULL)
                            : status;
 }
 

@@ -90,7 +90,8 @@ static tarn__os_access most(tarn__os_access a, tarn__os_access b) {
 static tarn__os_access due_to_uses(const tarn__synced_span *span) {
   tarn__os_access due = TARN__OS_NONE;
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
-    bool over = use->lane != NULL && tarn__lane_is_over(use->lane, use->number);
+    bool over = use->timeline != NULL &&
+                tarn__timeline_is_over(use->timeline, use->number);
     if (use->side != TARN__HOST_SIDE || over) continue;
     due = most(due, use->writes ? TARN__OS_READ_WRITE : TARN__OS_READ);
   }

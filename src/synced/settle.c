@@ -21,21 +21,21 @@ tarn_status tarn__place_check(tarn_place place) {
 
 // --- how far streams are -----------------------------------------------------
 
-static void ask(tarn__synced_core *core, tarn__synced_timeline *lane) {
+static void ask(tarn__synced_core *core, tarn__synced_timeline *timeline) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK)
-    status = tarn__work_ask(core, lane);
+    status = tarn__work_ask(core, timeline);
 }
 
 void tarn__core_settle(tarn__synced_core *core) {
-  tarn__synced_timeline *lane = core->lanes.first;
-  if (lane != NULL) tarn__lane_hold(lane);
-  while (lane != NULL) {
-    ask(core, lane);
-    tarn__synced_timeline *next = lane->next;
-    if (next != NULL) tarn__lane_hold(next);
-    tarn__lane_release(lane);
-    lane = next;
+  tarn__synced_timeline *timeline = core->timelines.first;
+  if (timeline != NULL) tarn__timeline_hold(timeline);
+  while (timeline != NULL) {
+    ask(core, timeline);
+    tarn__synced_timeline *next = timeline->next;
+    if (next != NULL) tarn__timeline_hold(next);
+    tarn__timeline_release(timeline);
+    timeline = next;
   }
 }
 
@@ -44,8 +44,8 @@ void tarn__core_settle(tarn__synced_core *core) {
 uint64_t tarn__span_newest(const tarn__synced_span *span) {
   uint64_t valid = span->valid;
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
-    if (!use->writes || use->lane == NULL) continue;
-    if (tarn__lane_is_void(use->lane, use->number)) {
+    if (!use->writes || use->timeline == NULL) continue;
+    if (tarn__timeline_is_void(use->timeline, use->number)) {
       valid &= ~tarn__side_bit(use->side);
     }
   }
@@ -56,7 +56,8 @@ uint64_t tarn__span_pending(const tarn__synced_span *span) {
   uint64_t pending = 0;
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (!use->writes) continue;
-    if (use->lane == NULL || !tarn__lane_is_over(use->lane, use->number)) {
+    if (use->timeline == NULL ||
+        !tarn__timeline_is_over(use->timeline, use->number)) {
       pending |= tarn__side_bit(use->side);
     }
   }
@@ -100,7 +101,7 @@ bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,
   for (; span != NULL && span->start < end; span = span->next) {
     for (const tarn__synced_use *use = span->uses; use != NULL;
          use = use->next) {
-      if (use->lane == NULL) return true;
+      if (use->timeline == NULL) return true;
     }
   }
   return false;
@@ -130,10 +131,10 @@ bool tarn__core_find_run(const tarn__synced_core *core, size_t from,
 
 static tarn_status fetch_run(tarn__synced_core *core, tarn__synced_run run,
                              tarn_place place) {
-  tarn__synced_request wish = {
+  tarn__synced_request request = {
       .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
   tarn__core_leave(core);
-  tarn_status status = tarn__fetch(core, &wish, NULL, NULL);
+  tarn_status status = tarn__fetch(core, &request, NULL, NULL);
   tarn__core_enter(core);
   return status;
 }

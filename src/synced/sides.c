@@ -132,16 +132,16 @@ uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place) {
   return find(core, tarn__route_place(place));
 }
 
-// The pool says whether there can be memory there, and the station that buffers
-// are asked when the device closes. Without the gate, since both are made at
-// first use.
+// The pool says whether there can be memory there, and the copy streams that
+// buffers are asked when the device closes. Without the gate, since both are
+// made at first use.
 static tarn_status ask_place(tarn__synced_core *core, tarn_place place) {
   tarn_pool *pool = NULL;
-  tarn__synced_copy_streams *station = NULL;
+  tarn__synced_copy_streams *copy_streams = NULL;
   tarn__core_leave(core);
   tarn_status status = tarn_pool_of(place, &pool);
   if (status == TARN_OK && place.device != NULL) {
-    status = tarn__station_of(place.device, &station);
+    status = tarn__copy_streams_of(place.device, &copy_streams);
   }
   tarn__core_enter(core);
   return status;

@@ -87,7 +87,7 @@ char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
 
 // Returns when no use of the side's memory is left in the range: the host waits
 // for streams, and for threads. |side| TARN__NO_SIDE: of any side. With the
-// gate, which is left meanwhile; while it is held nothing new comes. A lane
+// gate, which is left meanwhile; while it is held nothing new comes. A timeline
 // that failed is taken out of the spans, and what it was to write is void.
 //
 // TARN_E_NOMEM, or TARN_E_STATE in a callback: uses are left.

@@ -10,7 +10,7 @@
 //   * the first span is spans->whole, as long as there is one: a cut leaves the
 //     old node on the left, and a join keeps the left one
 //   * a span has no two uses that differ in nothing but |number|, unless that
-//     is an errand's
+//     is a transfer's
 //   * |recent| is one of the spans, or NULL
 //
 // Nodes that are let go of become spare, so that who cuts and joins in turns
@@ -23,7 +23,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/lanes.h"
+#include "synced/timelines.h"
 
 enum { SPARES = 32, PERIOD = 1024, MOST_SPARES = 2048, USES_FOR_EACH = 4 };
 
@@ -63,16 +63,16 @@ static void add_use(tarn__synced_spans *spans, tarn__synced_span *span,
   *use = value;
   use->next = span->uses;
   span->uses = use;
-  if (use->lane != NULL) tarn__lane_add_use(use->lane);
+  if (use->timeline != NULL) tarn__timeline_add_use(use->timeline);
 }
 
 // Takes out the use that |at| leads to.
 static void remove_use(tarn__synced_spans *spans, tarn__synced_use **at) {
   tarn__synced_use *use = *at;
-  tarn__synced_timeline *lane = use->lane;
+  tarn__synced_timeline *timeline = use->timeline;
   *at = use->next;
   drop_use(spans, use);
-  if (lane != NULL) tarn__lane_remove_use(lane);
+  if (timeline != NULL) tarn__timeline_remove_use(timeline);
 }
 
 static void remove_uses(tarn__synced_spans *spans, tarn__synced_span *span) {
@@ -374,7 +374,7 @@ static bool has_use(const tarn__synced_span *span,
                     const tarn__synced_use *wanted) {
   const tarn__synced_use *use = span->uses;
   while (use != NULL &&
-         !(use->lane == wanted->lane && use->number == wanted->number &&
+         !(use->timeline == wanted->timeline && use->number == wanted->number &&
            use->side == wanted->side && use->writes == wanted->writes))
     use = use->next;
   return use != NULL;
@@ -416,8 +416,9 @@ void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
 // --- uses ------------------------------------------------------------------
 
 static bool is_same_work(const tarn__synced_use *a, const tarn__synced_use *b) {
-  return a->lane == b->lane && a->side == b->side && a->writes == b->writes &&
-         (a->lane != NULL || a->number == b->number);
+  return a->timeline == b->timeline && a->side == b->side &&
+         a->writes == b->writes &&
+         (a->timeline != NULL || a->number == b->number);
 }
 
 void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,

@@ -10,7 +10,7 @@
 // for the time between tarn__spans_cut and tarn__spans_join, and where a pin
 // keeps them apart.
 //
-// Pins. An open access, or an errand, needs the two places where its range
+// Pins. An open access, or a transfer, needs the two places where its range
 // begins and ends until it is over: without a pin two readers side by side look
 // alike, and would be joined, and to cut them again takes nodes, for which an
 // end cannot fail. So whoever enters itself into spans pins its range behind
@@ -37,9 +37,9 @@ typedef struct tarn__synced_timeline tarn__synced_timeline;
 typedef struct tarn__synced_use {
   struct tarn__synced_use *next;
   tarn__synced_timeline
-      *lane;        // the stream that it is queued on; NULL: a thread of the
-                    // library is at it, in the course of errand |number|
-  uint64_t number;  // its position in the lane
+      *timeline;    // the stream that it is queued on; NULL: a thread of the
+                    // library is at it, in the course of transfer |number|
+  uint64_t number;  // its position in the timeline
   uint32_t side;
   bool writes;
 } tarn__synced_use;
@@ -85,7 +85,7 @@ typedef struct tarn__synced_spans {
 // One span, unwritten. |spans| must stay where it is.
 void tarn__spans_init(tarn__synced_spans *spans, size_t size);
 
-// Frees all nodes; lanes of uses that are left are let go of.
+// Frees all nodes; timelines of uses that are left are let go of.
 void tarn__spans_deinit(tarn__synced_spans *spans);
 
 // The span that holds |offset|, which is below the size.
@@ -129,14 +129,15 @@ static inline void tarn__span_unpin(tarn__synced_span *first,
 // between them.
 void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end);
 
-// Adds a use. One that is there already, of the same lane, side and way, is
-// moved on to |use.number| instead if that is later; of no lane, one that is
-// the same. Else it takes a node which was reserved, and counts in its lane.
+// Adds a use. One that is there already, of the same timeline, side and way, is
+// moved on to |use.number| instead if that is later; of no timeline, one that
+// is the same. Else it takes a node which was reserved, and counts in its
+// timeline.
 void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,
                     tarn__synced_use use);
 
-// Takes out the uses of |span| for which |over| says so. A lane goes with its
-// last use if nobody holds it.
+// Takes out the uses of |span| for which |over| says so. A timeline goes with
+// its last use if nobody holds it.
 typedef bool tarn__synced_use_is_over(const tarn__synced_use *use,
                                       void *context);
 void tarn__span_forget(tarn__synced_spans *spans, tarn__synced_span *span,

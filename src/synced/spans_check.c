@@ -1,6 +1,6 @@
 // The walker of a buffer's runs of bytes: recomputes all that spans.c keeps.
-#include "synced/lanes.h"
 #include "synced/spans.h"
+#include "synced/timelines.h"
 
 static const tarn__synced_span *leftmost(const tarn__synced_span *span) {
   while (span != NULL && span->left != NULL)
@@ -29,9 +29,9 @@ static bool is_in_use(const tarn__synced_span *span) {
 static bool is_twice(const tarn__synced_use *use) {
   const tarn__synced_use *later = use->next;
   while (later != NULL &&
-         !(later->lane == use->lane && later->side == use->side &&
+         !(later->timeline == use->timeline && later->side == use->side &&
            later->writes == use->writes &&
-           (use->lane != NULL || later->number == use->number)))
+           (use->timeline != NULL || later->number == use->number)))
     later = later->next;
   return later != NULL;
 }
@@ -39,10 +39,10 @@ static bool is_twice(const tarn__synced_use *use) {
 static const char *check_uses(const tarn__synced_span *span) {
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
     if (is_twice(use)) return "a use is there twice";
-    if (use->lane != NULL && use->number > use->lane->issued)
-      return "a use has a position that its lane has not";
-    if (use->lane != NULL && use->lane->uses == 0)
-      return "a lane does not know of a use";
+    if (use->timeline != NULL && use->number > use->timeline->issued)
+      return "a use has a position that its timeline has not";
+    if (use->timeline != NULL && use->timeline->uses == 0)
+      return "a timeline does not know of a use";
   }
   return NULL;
 }

@@ -34,10 +34,11 @@ static tarn_status check_options(const tarn_synced_options *options) {
   return check_tag(options->tag);
 }
 
-// With a station a device asks buffers before it closes.
+// With a copy streams a device asks buffers before it closes.
 static tarn_status greet(tarn_device *device) {
-  tarn__synced_copy_streams *station = NULL;
-  return device != NULL ? tarn__station_of(device, &station) : TARN_OK;
+  tarn__synced_copy_streams *copy_streams = NULL;
+  return device != NULL ? tarn__copy_streams_of(device, &copy_streams)
+                        : TARN_OK;
 }
 
 // All fields of what the caller knows of, the others 0.
@@ -83,7 +84,7 @@ static void settle(tarn__synced_core *core, size_t size,
   pthread_cond_init(&core->changed, NULL);
   tarn_list_init(&core->accesses);
   tarn__spans_init(&core->spans, size);
-  tarn__lanes_init(&core->lanes);
+  tarn__timelines_init(&core->timelines);
 }
 
 static void free_core(tarn__synced_core *core) {
@@ -217,7 +218,7 @@ static tarn_status rest(tarn__synced_core *core) {
 
 static void end_core(tarn__synced_core *core) {
   tarn__spans_deinit(&core->spans);
-  tarn__lanes_deinit(&core->lanes);
+  tarn__timelines_deinit(&core->timelines);
   pthread_cond_destroy(&core->changed);
   tarn__gate_deinit(&core->gate);
   free_core(core);
@@ -239,7 +240,7 @@ static void end_after_fork(tarn__synced_core *core) {
   if (--core->handles > 0) return;
   tarn__registry_remove(core);
   tarn__spans_deinit(&core->spans);
-  tarn__lanes_deinit(&core->lanes);
+  tarn__timelines_deinit(&core->timelines);
   free_core(core);
 }
 

@@ -1,4 +1,4 @@
-// What streams are at: marks, waits, and streams that fail.
+// What streams are at: points, waits, and streams that fail.
 #include "synced/work.h"
 
 #include "base/status.h"
@@ -6,25 +6,25 @@
 
 // --- streams that failed -----------------------------------------------------
 
-static bool is_of_lane(const tarn__synced_use *use, void *context) {
-  return use->lane == context;
+static bool is_of_timeline(const tarn__synced_use *use, void *context) {
+  return use->timeline == context;
 }
 
-// The sides that the lane was to write in |span| and has not.
+// The sides that the timeline was to write in |span| and has not.
 static uint64_t void_sides(const tarn__synced_span *span,
-                           const tarn__synced_timeline *lane) {
+                           const tarn__synced_timeline *timeline) {
   uint64_t sides = 0;
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
-    bool never = use->lane == lane && use->writes &&
-                 tarn__lane_is_void(lane, use->number);
+    bool never = use->timeline == timeline && use->writes &&
+                 tarn__timeline_is_void(timeline, use->number);
     if (never) sides |= tarn__side_bit(use->side);
   }
   return sides;
 }
 
 static void sweep_span(tarn__synced_core *core, tarn__synced_span *span,
-                       tarn__synced_timeline *lane) {
-  uint64_t gone = span->valid & void_sides(span, lane);
+                       tarn__synced_timeline *timeline) {
+  uint64_t gone = span->valid & void_sides(span, timeline);
   if (gone != 0) {
     uint64_t left = span->valid & ~gone;
     tarn__span_set(core, span, left, span->written);
@@ -35,84 +35,90 @@ static void sweep_span(tarn__synced_core *core, tarn__synced_span *span,
     }
   }
   if (span->uses != NULL) {
-    tarn__span_forget(&core->spans, span, is_of_lane, lane);
+    tarn__span_forget(&core->spans, span, is_of_timeline, timeline);
   }
 }
 
-void tarn__work_sweep(tarn__synced_core *core, tarn__synced_timeline *lane) {
-  tarn__lane_hold(lane);
+void tarn__work_sweep(tarn__synced_core *core,
+                      tarn__synced_timeline *timeline) {
+  tarn__timeline_hold(timeline);
   for (tarn__synced_span *span = core->spans.first; span != NULL;
        span = span->next)
-    sweep_span(core, span, lane);
-  tarn__lane_release(lane);
+    sweep_span(core, span, timeline);
+  tarn__timeline_release(timeline);
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
-void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *mark,
+void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *point,
                        tarn_status status) {
-  tarn__synced_timeline *lane = mark->lane;
-  tarn__lane_hold(lane);
-  tarn__lane_release_mark(lane, mark, status);
-  if (lane->failed && lane->uses > 0) tarn__work_sweep(core, lane);
-  tarn__lane_release(lane);
+  tarn__synced_timeline *timeline = point->timeline;
+  tarn__timeline_hold(timeline);
+  tarn__timeline_release_point(timeline, point, status);
+  if (timeline->failed && timeline->uses > 0) tarn__work_sweep(core, timeline);
+  tarn__timeline_release(timeline);
 }
 
-// The last mark of a lane of |stream| that is not over, held; NULL: none.
-static tarn__synced_point *hold_mark_of(const tarn__synced_core *core,
-                                        const tarn_stream *stream) {
-  tarn__synced_point *mark = NULL;
-  tarn__synced_timeline *lane = core->lanes.first;
-  for (; lane != NULL && mark == NULL; lane = lane->next) {
-    if (lane->serial != tarn_stream_serial(stream)) continue;
-    mark = tarn__lane_hold_mark(lane, lane->issued);
+// The last point of a timeline of |stream| that is not over, held; NULL: none.
+static tarn__synced_point *hold_point_of(const tarn__synced_core *core,
+                                         const tarn_stream *stream) {
+  tarn__synced_point *point = NULL;
+  tarn__synced_timeline *timeline = core->timelines.first;
+  for (; timeline != NULL && point == NULL; timeline = timeline->next) {
+    if (timeline->serial != tarn_stream_serial(stream)) continue;
+    point = tarn__timeline_hold_point(timeline, timeline->issued);
   }
-  return mark;
+  return point;
 }
 
-// There may be several lanes: of its own, and of a buffer that was followed.
+// There may be several timelines: of its own, and of a buffer that was
+// followed.
 static void fail_stream(tarn__synced_core *core, const tarn_stream *stream) {
-  tarn__synced_point *mark = NULL;
-  while ((mark = hold_mark_of(core, stream)) != NULL)
-    tarn__work_settle(core, mark, TARN_E_DEVICE);
+  tarn__synced_point *point = NULL;
+  while ((point = hold_point_of(core, stream)) != NULL)
+    tarn__work_settle(core, point, TARN_E_DEVICE);
 }
 
-// --- marks -------------------------------------------------------------------
+// --- points
+// -------------------------------------------------------------------
 
-// The lane is busy from one to the other.
-static tarn_status record(tarn__synced_core *core, tarn__synced_timeline *lane,
-                          tarn_stream *stream, uint64_t *out_number) {
-  tarn__synced_point *mark = NULL;
-  while (lane->busy)
+// The timeline is busy from one to the other.
+static tarn_status record(tarn__synced_core *core,
+                          tarn__synced_timeline *timeline, tarn_stream *stream,
+                          uint64_t *out_number) {
+  tarn__synced_point *point = NULL;
+  while (timeline->busy)
     tarn__core_sleep(core);
-  tarn_status status = tarn__lane_begin_mark(lane, &mark);
+  tarn_status status = tarn__timeline_begin_point(timeline, &point);
   if (status != TARN_OK) return status;
   tarn__core_leave(core);
-  status = tarn__mark_record(mark, stream);
+  status = tarn__point_record(point, stream);
   tarn__core_enter(core);
-  *out_number = tarn__lane_end_mark(lane, mark);
+  *out_number = tarn__timeline_end_point(timeline, point);
   tarn__core_wake(core);
   return status;
 }
 
 tarn_status tarn__work_ask(tarn__synced_core *core,
-                           tarn__synced_timeline *lane) {
-  tarn__synced_point *mark = tarn__lane_hold_mark(lane, lane->done + 1);
-  if (mark == NULL) return TARN_PENDING;
+                           tarn__synced_timeline *timeline) {
+  tarn__synced_point *point =
+      tarn__timeline_hold_point(timeline, timeline->done + 1);
+  if (point == NULL) return TARN_PENDING;
   tarn__core_leave(core);
-  tarn_status status = tarn__mark_query(mark);
+  tarn_status status = tarn__point_query(point);
   tarn__core_enter(core);
-  tarn__work_settle(core, mark, status);
+  tarn__work_settle(core, point, status);
   return status;
 }
 
 // Where nobody ever waits for what a stream does, as with a gradient that the
-// same stream uses again, marks would pile up: beyond a few the oldest is
-// asked. The lane is held.
-static void look_back(tarn__synced_core *core, tarn__synced_timeline *lane) {
-  enum { FEW_MARKS = 2 };
+// same stream uses again, points would pile up: beyond a few the oldest is
+// asked. The timeline is held.
+static void look_back(tarn__synced_core *core,
+                      tarn__synced_timeline *timeline) {
+  enum { FEW_POINTS = 2 };
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && lane->mark_count > FEW_MARKS)
-    status = tarn__work_ask(core, lane);
+  while (status == TARN_OK && timeline->point_count > FEW_POINTS)
+    status = tarn__work_ask(core, timeline);
 }
 
 tarn_status tarn__work_wait(tarn__synced_core *core, tarn_stream *stream) {
@@ -123,20 +129,21 @@ tarn_status tarn__work_wait(tarn__synced_core *core, tarn_stream *stream) {
   return status;
 }
 
-tarn_status tarn__work_mark(tarn__synced_core *core, tarn_stream *stream,
-                            tarn__synced_position *out_position) {
-  tarn__synced_timeline *lane = NULL;
+tarn_status tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
+                             tarn__synced_position *out_position) {
+  tarn__synced_timeline *timeline = NULL;
   uint64_t number = 0;
-  *out_position = (tarn__synced_position){.lane = NULL};
-  tarn_status status = tarn__lane_of(&core->lanes, stream, &lane);
+  *out_position = (tarn__synced_position){.timeline = NULL};
+  tarn_status status = tarn__timeline_of(&core->timelines, stream, &timeline);
   if (status != TARN_OK) return tarn__work_wait(core, stream);
-  look_back(core, lane);
-  (void)record(core, lane, stream, &number);
+  look_back(core, timeline);
+  (void)record(core, timeline, stream, &number);
   if (number == 0) status = tarn__work_wait(core, stream);
-  if (number != 0 && !tarn__lane_is_over(lane, number)) {
-    *out_position = (tarn__synced_position){.lane = lane, .number = number};
+  if (number != 0 && !tarn__timeline_is_over(timeline, number)) {
+    *out_position =
+        (tarn__synced_position){.timeline = timeline, .number = number};
   } else {
-    tarn__lane_release(lane);
+    tarn__timeline_release(timeline);
   }
   return status;
 }
@@ -147,7 +154,7 @@ tarn_status tarn__work_mark(tarn__synced_core *core, tarn_stream *stream,
 // were to write.
 static bool is_reached(const tarn__synced_use *use, void *context) {
   (void)context;
-  return use->lane != NULL && use->number <= use->lane->done;
+  return use->timeline != NULL && use->number <= use->timeline->done;
 }
 
 void tarn__work_prune(tarn__synced_core *core, tarn__synced_span *span) {
@@ -160,7 +167,8 @@ void tarn__work_prune(tarn__synced_core *core, tarn__synced_span *span) {
 
 static bool is_over(const tarn__synced_use *use, void *context) {
   (void)context;
-  return use->lane != NULL && tarn__lane_is_over(use->lane, use->number);
+  return use->timeline != NULL &&
+         tarn__timeline_is_over(use->timeline, use->number);
 }
 
 static const tarn__synced_use *use_of(const tarn__synced_span *span,
@@ -187,16 +195,17 @@ static const tarn__synced_use *find_use(tarn__synced_core *core, uint32_t side,
 
 static tarn_status wait_for(tarn__synced_core *core,
                             const tarn__synced_use *use) {
-  if (use->lane == NULL) {
+  if (use->timeline == NULL) {
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  tarn__synced_point *mark = tarn__lane_hold_mark(use->lane, use->number);
-  if (mark == NULL) return TARN_OK;
+  tarn__synced_point *point =
+      tarn__timeline_hold_point(use->timeline, use->number);
+  if (point == NULL) return TARN_OK;
   tarn__core_leave(core);
-  tarn_status status = tarn__mark_wait(mark);
+  tarn_status status = tarn__point_wait(point);
   tarn__core_enter(core);
-  tarn__work_settle(core, mark, status);
+  tarn__work_settle(core, point, status);
   return status == TARN_E_DEVICE ? TARN_OK : status;
 }
 

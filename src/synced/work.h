@@ -7,29 +7,29 @@
 
 #include "synced/core.h"
 
-// A place in a stream; lane NULL: nothing that could be waited for.
+// A place in a stream; timeline NULL: nothing that could be waited for.
 typedef struct tarn__synced_position {
-  tarn__synced_timeline *lane;  // held
+  tarn__synced_timeline *timeline;  // held
   uint64_t number;
 } tarn__synced_position;
 
-// Where |stream| stands now. If no mark can be had the host waits for it, and
+// Where |stream| stands now. If no point can be had the host waits for it, and
 // the position is none. Leaves the gate.
 //
 // TARN_E_DEVICE  the stream has failed, and nothing of it runs any more; its
-//                lane was swept.
+//                timeline was swept.
 TARN_MUST_CHECK tarn_status
-tarn__work_mark(tarn__synced_core *core, tarn_stream *stream,
-                tarn__synced_position *out_position);
+tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
+                 tarn__synced_position *out_position);
 
-// Asks for the oldest position of |lane|, which the caller holds, that is not
-// known to be reached. Leaves the gate.
+// Asks for the oldest position of |timeline|, which the caller holds, that is
+// not known to be reached. Leaves the gate.
 //
 // TARN_OK        it is reached, and another one may be.
 // TARN_PENDING   it is not, or there is none.
-// TARN_E_DEVICE  the stream has failed; its lane was swept.
+// TARN_E_DEVICE  the stream has failed; its timeline was swept.
 TARN_MUST_CHECK tarn_status tarn__work_ask(tarn__synced_core *core,
-                                           tarn__synced_timeline *lane);
+                                           tarn__synced_timeline *timeline);
 
 // The host waits for |stream|. Leaves the gate.
 //
@@ -38,16 +38,16 @@ TARN_MUST_CHECK tarn_status tarn__work_wait(tarn__synced_core *core,
                                             tarn_stream *stream);
 
 static inline void tarn__work_release(tarn__synced_position position) {
-  if (position.lane != NULL) tarn__lane_release(position.lane);
+  if (position.timeline != NULL) tarn__timeline_release(position.timeline);
 }
 
-// Takes a lane that has failed out of all spans: what it was to write, behind
-// what is known to be done, is valid there no more.
-void tarn__work_sweep(tarn__synced_core *core, tarn__synced_timeline *lane);
+// Takes a timeline that has failed out of all spans: what it was to write,
+// behind what is known to be done, is valid there no more.
+void tarn__work_sweep(tarn__synced_core *core, tarn__synced_timeline *timeline);
 
-// Lets go of a mark that was held, with what came of query or wait, and sweeps
-// its lane if that has failed.
-void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *mark,
+// Lets go of a point that was held, with what came of query or wait, and sweeps
+// its timeline if that has failed.
+void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *point,
                        tarn_status status);
 
 // Takes uses out of |span| whose positions are known to be reached: else they

@@ -67,7 +67,7 @@ static tarn_place device_place(int index) {
   return tarn_place_on(run.devices[index]);
 }
 
-static void mark_lost(size_t at, size_t size) {
+static void point_lost(size_t at, size_t size) {
   memset(run.may_be_lost + at, 1, size);
 }
 
@@ -105,11 +105,11 @@ static void put(tarn_synced *buffer, size_t at, size_t size, tarn_place place,
   if (!fill(&a, place, stream, bytes)) {
     size_t lost = 0;
     well(tarn_synced_cancel(&a, &lost));
-    if (lost > 0) mark_lost(start + at, size);
+    if (lost > 0) point_lost(start + at, size);
   } else if (well(tarn_synced_end(&a))) {
     committed(start + at, size, stream, bytes);
   } else {
-    mark_lost(start + at, size);
+    point_lost(start + at, size);
   }
   require(a.buffer == NULL);
 }
@@ -126,7 +126,7 @@ static void cancel(size_t at, size_t size, tarn_place place, int stream) {
   size_t told = run.told_lost;
   well(tarn_synced_cancel(&a, &lost));
   require(run.told_lost - told >= lost);
-  if (lost > 0) mark_lost(at, size);
+  if (lost > 0) point_lost(at, size);
 }
 
 static void take_away(size_t at, size_t size) {

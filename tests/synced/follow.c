@@ -82,10 +82,10 @@ static void hand_over(tarn_synced *from, tarn_synced *to) {
   assert_ok(tarn_synced_resume(to));
 }
 
-static size_t lanes_of(const tarn_synced *buffer) {
+static size_t timelines_of(const tarn_synced *buffer) {
   size_t count = 0;
-  for (const tarn__synced_timeline *lane = buffer->core->lanes.first;
-       lane != NULL; lane = lane->next)
+  for (const tarn__synced_timeline *timeline = buffer->core->timelines.first;
+       timeline != NULL; timeline = timeline->next)
     count++;
   return count;
 }
@@ -120,7 +120,7 @@ START_TEST(the_host_waits_as_well) {
   use(second, TARN_WRITE_DISCARD, NULL);
   assert_ok(tarn_stream_query(stream));
   assert_ok(tarn_stream_query(other));
-  ck_assert_uint_eq(lanes_of(second), 0);
+  ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
 END_TEST
@@ -158,8 +158,8 @@ START_TEST(all_streams_are_taken_over_and_each_once) {
     assert_ok(tarn_synced_end(&access));
   }
   hand_over(first, second);
-  ck_assert_uint_ge(lanes_of(second), 2);
-  ck_assert_uint_le(lanes_of(second), 4);
+  ck_assert_uint_ge(timelines_of(second), 2);
+  ck_assert_uint_le(timelines_of(second), 4);
   tarn_stream *third = NULL;
   assert_ok(tarn_stream_create(device, &third));
   use(second, TARN_WRITE_DISCARD, third);
@@ -184,7 +184,7 @@ START_TEST(where_none_is_at_work_nothing_is_taken_over) {
   faults_arm(1, FAULTS_FROM_NOW);
   assert_ok(tarn_synced_follow(second, first));
   ck_assert(!faults_disarm());
-  ck_assert_uint_eq(lanes_of(second), 0);
+  ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
 END_TEST
@@ -208,7 +208,7 @@ START_TEST(a_buffer_of_no_bytes_waits_for_nothing) {
   use(first, TARN_WRITE_DISCARD, stream);
   assert_ok(tarn_synced_follow(empty, first));
   assert_ok(tarn_synced_follow(first, empty));
-  ck_assert_uint_eq(lanes_of(empty), 0);
+  ck_assert_uint_eq(timelines_of(empty), 0);
   go_on();
   assert_ok(tarn_synced_destroy(empty));
   tear_down();
@@ -225,11 +225,11 @@ START_TEST(a_place_that_it_never_had_is_entered) {
   use(first, TARN_WRITE_DISCARD, stream);
   assert_ok(tarn_synced_suspend(first, "it is another's turn"));
   assert_ok(tarn_synced_follow(late, first));
-  ck_assert_uint_eq(lanes_of(late), 1);
+  ck_assert_uint_eq(timelines_of(late), 1);
   go_on();
   assert_ok(tarn_synced_wrap(late, tarn_place_on(device), memory, &options));
   use(late, TARN_WRITE_DISCARD, NULL);
-  ck_assert_uint_eq(lanes_of(late), 0);
+  ck_assert_uint_eq(timelines_of(late), 0);
   assert_ok(tarn_synced_destroy(late));
   tear_down();
 }
@@ -251,7 +251,7 @@ START_TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
   assert_ok(tarn_synced_begin(second, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL,
                               &access));
   assert_ok(tarn_synced_end(&access));
-  ck_assert_uint_eq(lanes_of(second), 0);
+  ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
 END_TEST
@@ -260,13 +260,13 @@ static void follow_without_memory(void *context) {
   tarn_status status = tarn_synced_follow(second, first);
   (void)context;
   require(status == TARN_OK || status == TARN_E_NOMEM);
-  require((lanes_of(second) > 0) == (status == TARN_OK));
+  require((timelines_of(second) > 0) == (status == TARN_OK));
   // Takes away what it took over, and spare nodes: all memory is as it was.
   tarn__synced_core *core = second->core;
   tarn__spans_deinit(&core->spans);
   tarn__spans_init(&core->spans, SIZE);
-  tarn__lanes_deinit(&core->lanes);
-  tarn__lanes_init(&core->lanes);
+  tarn__timelines_deinit(&core->timelines);
+  tarn__timelines_init(&core->timelines);
 }
 
 START_TEST(without_memory_nothing_changes) {

@@ -6,16 +6,16 @@
 #include "support/effort.h"
 #include "support/faults.h"
 #include "support/run.h"
-#include "synced/lanes.h"
+#include "synced/timelines.h"
 
 enum {
-  SIZE = 61,  // bytes of the model's buffer
-  LANES = 3,  // 0 stands for none: errands
+  SIZE = 61,      // bytes of the model's buffer
+  TIMELINES = 3,  // 0 stands for none: transfers
   SIDES = 2,
   WAYS = 2,  // reads, writes
-  USES = LANES * SIDES * WAYS,
-  OPEN = 6,     // accesses at once
-  ERRAND = 77,  // of all uses without a lane
+  USES = TIMELINES * SIDES * WAYS,
+  OPEN = 6,       // accesses at once
+  TRANSFER = 77,  // of all uses without a timeline
 };
 
 // --- the model -------------------------------------------------------------
@@ -37,8 +37,8 @@ typedef struct range {
 static struct {
   uint64_t state;
   tarn__synced_spans spans;
-  tarn__synced_timelines lanes;
-  tarn__synced_timeline lane[LANES];
+  tarn__synced_timelines timelines;
+  tarn__synced_timeline timeline[TIMELINES];
   tarn_access accesses[OPEN];
   range open[OPEN];
   byte bytes[SIZE];
@@ -64,23 +64,24 @@ static void set_up(uint64_t seed) {
   memset(&t, 0, sizeof t);
   t.state = seed * 0x9e3779b97f4a7c15 + 1;
   tarn__spans_init(&t.spans, SIZE);
-  for (size_t i = 0; i < LANES; i++) {
-    t.lane[i].list = &t.lanes;
-    t.lane[i].holds = 1;  // so that none goes
-    t.lane[i].issued = UINT64_MAX;
+  for (size_t i = 0; i < TIMELINES; i++) {
+    t.timeline[i].list = &t.timelines;
+    t.timeline[i].holds = 1;  // so that none goes
+    t.timeline[i].issued = UINT64_MAX;
   }
 }
 
 static void tear_down(void) {
   tarn__spans_deinit(&t.spans);
-  for (size_t i = 0; i < LANES; i++)
-    ck_assert_uint_eq(t.lane[i].uses, 0);
+  for (size_t i = 0; i < TIMELINES; i++)
+    ck_assert_uint_eq(t.timeline[i].uses, 0);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
 static size_t slot_of(const tarn__synced_use *use) {
-  size_t lane = use->lane != NULL ? (size_t)(use->lane - t.lane) : 0;
-  return (lane * SIDES + use->side) * WAYS + (use->writes ? 1 : 0);
+  size_t timeline =
+      use->timeline != NULL ? (size_t)(use->timeline - t.timeline) : 0;
+  return (timeline * SIDES + use->side) * WAYS + (use->writes ? 1 : 0);
 }
 
 static byte past_of(const tarn__synced_span *span) {
@@ -119,14 +120,14 @@ static void compare(void) {
   require(count == t.spans.count);
 }
 
-static void compare_lanes(void) {
+static void compare_timelines(void) {
   size_t uses = 0;
   size_t counted = 0;
   for (const tarn__synced_span *s = t.spans.first; s != NULL; s = s->next)
     for (const tarn__synced_use *use = s->uses; use != NULL; use = use->next)
-      uses += use->lane != NULL;
-  for (size_t i = 0; i < LANES; i++)
-    counted += t.lane[i].uses;
+      uses += use->timeline != NULL;
+  for (size_t i = 0; i < TIMELINES; i++)
+    counted += t.timeline[i].uses;
   require(uses == counted);
 }
 
@@ -223,14 +224,14 @@ static void play_use(void) {
   range r = random_range();
   tarn__synced_use use = {.side = (uint32_t)next_random(SIDES),
                           .writes = next_random(2) == 0,
-                          .number = ERRAND};
-  size_t lane = next_random(LANES);
-  if (lane > 0) {
-    use.lane = &t.lane[lane];
+                          .number = TRANSFER};
+  size_t timeline = next_random(TIMELINES);
+  if (timeline > 0) {
+    use.timeline = &t.timeline[timeline];
     use.number = ++t.number;
   }
   // Sometimes one that comes late, behind others that are further on.
-  if (lane > 0 && next_random(4) == 0) use.number = 1 + t.number / 2;
+  if (timeline > 0 && next_random(4) == 0) use.number = 1 + t.number / 2;
   tarn__synced_span *first = cut(r, 1, NULL);
   if (first == NULL) return;
   for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
@@ -275,7 +276,7 @@ static void play(size_t steps) {
     if (what == 7) play_forget();
     if (what > 7) play_valid();
     compare();
-    compare_lanes();
+    compare_timelines();
   }
 }
 
@@ -327,7 +328,8 @@ END_TEST
 
 START_TEST(what_was_reserved_is_there) {
   set_up(1);
-  tarn__synced_use use = {.lane = &t.lane[1], .number = 1, .writes = true};
+  tarn__synced_use use = {
+      .timeline = &t.timeline[1], .number = 1, .writes = true};
   open_access(0, (range){.start = 10, .end = 20}, false);
   assert_ok(tarn__spans_reserve(&t.spans, 5, 50, 2));
   faults_arm(1, FAULTS_FROM_NOW);
@@ -335,17 +337,17 @@ START_TEST(what_was_reserved_is_there) {
   for (tarn__synced_span *s = first; s->start < 50; s = s->next) {
     tarn__span_use(&t.spans, s, use);
     tarn__span_use(&t.spans, s,
-                   (tarn__synced_use){.lane = &t.lane[2], .number = 1});
+                   (tarn__synced_use){.timeline = &t.timeline[2], .number = 1});
   }
   ck_assert(!faults_disarm());
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
-  ck_assert_uint_eq(t.lane[1].uses, 3);
+  ck_assert_uint_eq(t.timeline[1].uses, 3);
   // A cut copies what is there, and that was reserved too.
   assert_ok(tarn__spans_reserve(&t.spans, 12, 13, 0));
   faults_arm(1, FAULTS_FROM_NOW);
   (void)tarn__spans_cut(&t.spans, 12, 13);
   ck_assert(!faults_disarm());
-  ck_assert_uint_eq(t.lane[1].uses, 5);
+  ck_assert_uint_eq(t.timeline[1].uses, 5);
   tear_down();
 }
 END_TEST
@@ -369,7 +371,7 @@ static void set_scene(void) {
   set_up(1);
   open_access(0, (range){.start = 10, .end = 20}, false);
   open_access(1, (range){.start = 20, .end = 30}, false);
-  tarn__synced_use use = {.lane = &t.lane[1], .number = 1};
+  tarn__synced_use use = {.timeline = &t.timeline[1], .number = 1};
   assert_ok(tarn__spans_reserve(&t.spans, 20, 30, 2));
   tarn__span_use(&t.spans, tarn__spans_find(&t.spans, 20), use);
   use.side = 1;
@@ -410,8 +412,8 @@ START_TEST(the_walker_sees_what_is_wrong) {
   HARM(at(10)->pins, 0, "no pin");
   HARM(span->writer, &t.accesses[0], "read and written");
   HARM(span->uses->side, span->uses->next->side, "twice");
-  HARM(t.lane[1].issued, 0, "position");
-  HARM(t.lane[1].uses, 0, "does not know");
+  HARM(t.timeline[1].issued, 0, "position");
+  HARM(t.timeline[1].uses, 0, "does not know");
   HARM(t.spans.count, 2, "miscounted");
   HARM(t.spans.spare_span_count, 999, "spare spans");
   HARM(t.spans.spare_use_count, 999, "spare uses");

@@ -230,7 +230,7 @@ START_TEST(a_chain_over_devices_and_streams) {
 }
 END_TEST
 
-// The stream is of neither end's device: a courier carries it.
+// The stream is of neither end's device: a copy stream carries it.
 START_TEST(a_stream_that_cannot_carry) {
   tarn_synced *x = set_up(1000000);
   tarn_access a;
@@ -327,13 +327,14 @@ END_TEST
 static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
-  tarn__synced_timeline *lane = core->lanes.first;
-  while (lane != NULL && lane->serial != tarn_stream_serial(stream))
-    lane = lane->next;
-  ck_assert_ptr_nonnull(lane);
-  tarn__synced_point *mark = tarn__lane_hold_mark(lane, lane->issued);
-  ck_assert_ptr_nonnull(mark);
-  tarn__work_settle(core, mark, TARN_E_DEVICE);
+  tarn__synced_timeline *timeline = core->timelines.first;
+  while (timeline != NULL && timeline->serial != tarn_stream_serial(stream))
+    timeline = timeline->next;
+  ck_assert_ptr_nonnull(timeline);
+  tarn__synced_point *point =
+      tarn__timeline_hold_point(timeline, timeline->issued);
+  ck_assert_ptr_nonnull(point);
+  tarn__work_settle(core, point, TARN_E_DEVICE);
   tarn__core_leave(core);
   hold_end(&held);
   assert_ok(tarn_stream_synchronize(stream));  // who finds a failure has

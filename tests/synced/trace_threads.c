@@ -89,7 +89,7 @@ static void *tell_until_enough(void *context) {
 
 // |context| lives on the stack of who exchanges: a function that is called
 // after its exchange has returned would write to what is gone.
-static void mark_alive(void *context, const tarn_synced_event *event) {
+static void point_alive(void *context, const tarn_synced_event *event) {
   atomic_int *alive = context;
   (void)event;
   require(atomic_load(alive) == 1);
@@ -99,7 +99,7 @@ static void *exchange_often(void *context) {
   (void)context;
   for (int i = 0; i < EFFORT(5000, 500); i++) {
     atomic_int alive = 1;
-    require(tarn_synced_trace(mark_alive, &alive) == TARN_OK);
+    require(tarn_synced_trace(point_alive, &alive) == TARN_OK);
     sched_yield();
     require(tarn_synced_trace(NULL, NULL) == TARN_OK);
     atomic_store(&alive, 0);

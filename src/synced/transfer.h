@@ -1,17 +1,17 @@
-// errand.h - what has to be done before an access may have its bytes.
+// transfer.h - what has to be done before an access may have its bytes.
 //
 //   plan    what is missing and from where it comes (runs), what is to be
 //           waited for (waits), and who does it (carriers); nothing changes
 //   enter   the access, and the runs as uses, into the spans
-//   carry   waits, zeros, copies, marks: without the gate
-//   commit  uses become positions in lanes, bytes valid
+//   carry   waits, zeros, copies, points: without the gate
+//   commit  uses become positions in timelines, bytes valid
 //
 // Carriers. With a stream, copies are queued on it where its device can make
-// them, else on a courier of the device that can, which waits for what the
+// them, else on a copy stream of the device that can, which waits for what the
 // copy needs and which the stream waits for. Zeros, what no device copies, and
 // all without a stream are done by the host, at once.
-#ifndef TARN_SYNCED_ERRAND_H_
-#define TARN_SYNCED_ERRAND_H_
+#ifndef TARN_SYNCED_TRANSFER_H_
+#define TARN_SYNCED_TRANSFER_H_
 
 #include "synced/access.h"
 #include "synced/sides.h"
@@ -20,7 +20,7 @@
 enum {
   TARN__BY_HOST = 0,
   TARN__BY_STREAM = 1,
-  TARN__FIRST_COURIER = 2,
+  TARN__FIRST_COPY_STREAM = 2,
   TARN__MOST_CARRIERS = 16,  // beyond, the host copies
   TARN__FEW = 8,             // runs and waits that take no memory
 };
@@ -36,27 +36,27 @@ typedef struct tarn__synced_load {
 
 // A stream that has to come to a position before carriers may go on.
 typedef struct tarn__synced_wait {
-  tarn__synced_timeline *lane;
+  tarn__synced_timeline *timeline;
   uint64_t number;
-  uint32_t carriers;         // bit i: carrier i
-  uint32_t side;             // whose memory it is about
-  tarn__synced_point *mark;  // held, from the end of the plan on
+  uint32_t carriers;          // bit i: carrier i
+  uint32_t side;              // whose memory it is about
+  tarn__synced_point *point;  // held, from the end of the plan on
   tarn_status status;
   uint64_t stalled_ns;  // that the host waited for it; 0: it did not
 } tarn__synced_wait;
 
 typedef struct tarn__synced_carrier {
-  tarn_device *device;  // of a courier
+  tarn_device *device;  // of a copy stream
   tarn__synced_copy_stream way;
   tarn_stream *stream;
   bool used;                       // copies were queued
   bool failed;                     // they are void
-  tarn__synced_position position;  // behind them; lane NULL: they are over
+  tarn__synced_position position;  // behind them; timeline NULL: they are over
 } tarn__synced_carrier;
 
 typedef struct tarn__synced_transfer {
   tarn__synced_core *core;
-  tarn__synced_request wish;
+  tarn__synced_request request;
   tarn_access *access;  // NULL: nothing is to be open afterwards
   bool reads;
   bool writes;
@@ -65,9 +65,9 @@ typedef struct tarn__synced_transfer {
   size_t valid_bytes;   // of the range, that are there already
   size_t moved_bytes;   // that are to be copied
   size_t most_writers;  // streams that are to write a source, in one span
-  bool marked;          // marks of waits are held
+  bool marked;          // points of waits are held
   bool worthless;       // a stream that was waited for has failed meanwhile
-  bool again;           // a courier has failed once already
+  bool again;           // a copy stream has failed once already
   uint64_t slept_ns;    // for other threads
   tarn__synced_load *runs;
   size_t run_count;
@@ -86,17 +86,19 @@ typedef struct tarn__synced_transfer {
   tarn__synced_end ends[TARN__MOST_SIDES];
 } tarn__synced_transfer;
 
-void tarn__errand_init(tarn__synced_transfer *errand, tarn__synced_core *core,
-                       const tarn__synced_request *wish, tarn_access *access);
+void tarn__transfer_init(tarn__synced_transfer *transfer,
+                         tarn__synced_core *core,
+                         const tarn__synced_request *request,
+                         tarn_access *access);
 
 // Without the gate: frees what it has, and tells the trace for how long it
 // slept.
-void tarn__errand_deinit(tarn__synced_transfer *errand);
+void tarn__transfer_deinit(tarn__synced_transfer *transfer);
 
 // Does all of it, waits and begins anew as often as need be. With the gate,
 // which is left meanwhile. After TARN_OK the access is open; or, if there is
 // none, the bytes are valid at the side.
-TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__synced_transfer *errand);
+TARN_MUST_CHECK tarn_status tarn__transfer_run(tarn__synced_transfer *transfer);
 
 // --- its parts ---------------------------------------------------------------
 
@@ -104,29 +106,33 @@ TARN_MUST_CHECK tarn_status tarn__errand_run(tarn__synced_transfer *errand);
 // sleep, and plan anew.
 //
 // TARN_E_STATE  they are for as long as they like; or bytes are lost.
-TARN_MUST_CHECK tarn_status tarn__errand_plan(tarn__synced_transfer *errand);
+TARN_MUST_CHECK tarn_status
+tarn__transfer_plan(tarn__synced_transfer *transfer);
 
 // Lets go of what a plan holds, with what came of its waits. With the gate.
-void tarn__errand_forget(tarn__synced_transfer *errand);
+void tarn__transfer_forget(tarn__synced_transfer *transfer);
 
 // The cheapest of the sides in |valid|, which is not 0.
-uint32_t tarn__errand_source(tarn__synced_transfer *errand, uint64_t valid);
+uint32_t tarn__transfer_source(tarn__synced_transfer *transfer, uint64_t valid);
 
 // What a plan says about others that are in the way in |span|.
-TARN_MUST_CHECK tarn_status tarn__errand_conflict(
-    const tarn__synced_transfer *errand, const tarn__synced_span *span);
+TARN_MUST_CHECK tarn_status tarn__transfer_conflict(
+    const tarn__synced_transfer *transfer, const tarn__synced_span *span);
 
 // Tells the trace that the host waited. Without the gate.
-void tarn__errand_tell_stall(const tarn__synced_transfer *errand, uint64_t ns);
+void tarn__transfer_tell_stall(const tarn__synced_transfer *transfer,
+                               uint64_t ns);
 
-static inline bool tarn__errand_has_work(const tarn__synced_transfer *errand) {
-  return errand->run_count > 0 || errand->wait_count > 0;
+static inline bool tarn__transfer_has_work(
+    const tarn__synced_transfer *transfer) {
+  return transfer->run_count > 0 || transfer->wait_count > 0;
 }
 
 // Without the gate. TARN_PENDING: a stream that was waited for has failed;
 // nothing was copied: plan anew.
 //
 // TARN_E_DEVICE, TARN_E_NOMEM, TARN_E_UNSUPPORTED  some runs were made.
-TARN_MUST_CHECK tarn_status tarn__errand_carry(tarn__synced_transfer *errand);
+TARN_MUST_CHECK tarn_status
+tarn__transfer_carry(tarn__synced_transfer *transfer);
 
-#endif  // TARN_SYNCED_ERRAND_H_
+#endif  // TARN_SYNCED_TRANSFER_H_

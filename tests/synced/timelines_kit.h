@@ -1,13 +1,13 @@
-// test_synced_lanes_kit.h - lanes under test: a device with two streams, one of
-// which can be held up.
-#ifndef TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
+// test_synced_timelines_kit.h - timelines under test: a device with two
+// streams, one of which can be held up.
+#ifndef TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
+#define TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
 
 #include <semaphore.h>
 
 #include "support/faults.h"
 #include "support/run.h"
-#include "synced/lanes.h"
+#include "synced/timelines.h"
 #include "tarn/sim.h"
 
 static const char *const names[] = {"cpu:0", "sim:0"};
@@ -16,7 +16,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 static tarn_device *device;
 static tarn_stream *stream;
 static tarn_stream *other;
-static tarn__synced_timelines lanes;
+static tarn__synced_timelines timelines;
 static sem_t held;
 
 static inline tarn_stream *stream_of(tarn_device *of) {
@@ -29,13 +29,13 @@ static inline void set_up(const char *name) {
   assert_ok(tarn_device_open(name, &device));
   stream = stream_of(device);
   other = stream_of(device);
-  tarn__lanes_init(&lanes);
+  tarn__timelines_init(&timelines);
   ck_assert_int_eq(sem_init(&held, 0, 0), 0);
 }
 
 static inline void tear_down(void) {
-  ck_assert_ptr_null(lanes.first);
-  tarn__lanes_deinit(&lanes);
+  ck_assert_ptr_null(timelines.first);
+  tarn__timelines_deinit(&timelines);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_stream_destroy(other));
   assert_ok(tarn_device_close(device));
@@ -59,29 +59,29 @@ static inline void go_on(void) {
   ck_assert_int_eq(sem_post(&held), 0);
 }
 
-static inline tarn__synced_timeline *lane_of(tarn_stream *of) {
-  tarn__synced_timeline *lane = NULL;
-  assert_ok(tarn__lane_of(&lanes, of, &lane));
-  ck_assert_ptr_nonnull(lane);
-  return lane;
+static inline tarn__synced_timeline *timeline_of(tarn_stream *of) {
+  tarn__synced_timeline *timeline = NULL;
+  assert_ok(tarn__timeline_of(&timelines, of, &timeline));
+  ck_assert_ptr_nonnull(timeline);
+  return timeline;
 }
 
-static inline uint64_t mark(tarn__synced_timeline *lane, tarn_stream *of) {
+static inline uint64_t point(tarn__synced_timeline *timeline, tarn_stream *of) {
   tarn__synced_point *made = NULL;
-  assert_ok(tarn__lane_begin_mark(lane, &made));
-  ck_assert(lane->busy);
-  assert_ok(tarn__mark_record(made, of));
-  uint64_t number = tarn__lane_end_mark(lane, made);
-  ck_assert(!lane->busy);
+  assert_ok(tarn__timeline_begin_point(timeline, &made));
+  ck_assert(timeline->busy);
+  assert_ok(tarn__point_record(made, of));
+  uint64_t number = tarn__timeline_end_point(timeline, made);
+  ck_assert(!timeline->busy);
   return number;
 }
 
-static inline tarn_status wait_for(tarn__synced_timeline *lane,
+static inline tarn_status wait_for(tarn__synced_timeline *timeline,
                                    uint64_t number) {
-  tarn__synced_point *wanted = tarn__lane_hold_mark(lane, number);
+  tarn__synced_point *wanted = tarn__timeline_hold_point(timeline, number);
   if (wanted == NULL) return TARN_OK;
-  tarn_status status = tarn__mark_wait(wanted);
-  tarn__lane_release_mark(lane, wanted, status);
+  tarn_status status = tarn__point_wait(wanted);
+  tarn__timeline_release_point(timeline, wanted, status);
   return status;
 }
 
@@ -98,4 +98,4 @@ static inline void add_on_each(Suite *suite, const char *name,
   add_on_each(suite, name, (const TTest *[]){__VA_ARGS__}, \
               sizeof((const TTest *[]){__VA_ARGS__}) / sizeof(TTest *))
 
-#endif  // TARN_TESTS_TEST_SYNCED_LANES_KIT_H_
+#endif  // TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_

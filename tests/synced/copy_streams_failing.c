@@ -50,7 +50,7 @@ static void assert_nothing_is_left(const tarn_synced *buffer) {
        span = span->next) {
     require(span->readers == 0 && span->writer == NULL);
     for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
-      require(use->lane != NULL);
+      require(use->timeline != NULL);
   }
 }
 
@@ -197,7 +197,7 @@ START_TEST(host_memory_that_runs_out) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("synced_couriers");
+  Suite *suite = suite_create("synced_copy_streams");
   TCase *sweeps = tcase_create("sweeps");
   tcase_set_timeout(sweeps, 300);
   tcase_add_loop_test(sweeps, calls_of_devices_that_fail, 0, 2);

@@ -8,24 +8,26 @@
 #include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
-#include "synced/station.h"
+#include "synced/copy_streams.h"
 
-static tarn_stream *courier(tarn_device *device, tarn__synced_copy_stream way) {
+static tarn_stream *copy_stream(tarn_device *device,
+                                tarn__synced_copy_stream way) {
   tarn_stream *stream = NULL;
-  assert_ok(tarn__station_courier(device, way, &stream));
+  assert_ok(tarn__copy_streams_copy_stream(device, way, &stream));
   ck_assert_ptr_nonnull(stream);
   ck_assert_ptr_eq(tarn_stream_device(stream), device);
   return stream;
 }
 
-static tarn__synced_event *take_flag(tarn_device *device) {
-  tarn__synced_event *flag = NULL;
-  assert_ok(tarn__station_take_flag(device, &flag));
-  ck_assert_ptr_nonnull(flag);
-  return flag;
+static tarn__synced_event *take_event(tarn_device *device) {
+  tarn__synced_event *event = NULL;
+  assert_ok(tarn__copy_streams_take_event(device, &event));
+  ck_assert_ptr_nonnull(event);
+  return event;
 }
 
-// --- the station -----------------------------------------------------------
+// --- the copy streams
+// -----------------------------------------------------------
 
 START_TEST(one_for_each_device) {
   tarn_device *a = sim_open("sim:0");
@@ -33,9 +35,9 @@ START_TEST(one_for_each_device) {
   tarn__synced_copy_streams *of_a = NULL;
   tarn__synced_copy_streams *of_b = NULL;
   tarn__synced_copy_streams *again = NULL;
-  assert_ok(tarn__station_of(a, &of_a));
-  assert_ok(tarn__station_of(b, &of_b));
-  assert_ok(tarn__station_of(a, &again));
+  assert_ok(tarn__copy_streams_of(a, &of_a));
+  assert_ok(tarn__copy_streams_of(b, &of_b));
+  assert_ok(tarn__copy_streams_of(a, &again));
   ck_assert_ptr_nonnull(of_a);
   ck_assert_ptr_ne(of_a, of_b);
   ck_assert_ptr_eq(of_a, again);
@@ -45,36 +47,39 @@ START_TEST(one_for_each_device) {
 END_TEST
 
 START_TEST(of_no_device) {
-  tarn__synced_copy_streams *station = (tarn__synced_copy_streams *)&station;
+  tarn__synced_copy_streams *copy_streams =
+      (tarn__synced_copy_streams *)&copy_streams;
   tarn_stream *stream = (tarn_stream *)&stream;
-  tarn__synced_event *flag = (tarn__synced_event *)&flag;
-  assert_status(tarn__station_of(NULL, &station), TARN_E_INVALID);
-  ck_assert_ptr_null(station);
-  assert_status(tarn__station_courier(NULL, TARN__COURIER_IN, &stream),
-                TARN_E_INVALID);
+  tarn__synced_event *event = (tarn__synced_event *)&event;
+  assert_status(tarn__copy_streams_of(NULL, &copy_streams), TARN_E_INVALID);
+  ck_assert_ptr_null(copy_streams);
+  assert_status(
+      tarn__copy_streams_copy_stream(NULL, TARN__COPY_STREAM_IN, &stream),
+      TARN_E_INVALID);
   ck_assert_ptr_null(stream);
-  assert_status(tarn__station_take_flag(NULL, &flag), TARN_E_INVALID);
-  ck_assert_ptr_null(flag);
-  tarn__station_release_courier(NULL);
-  tarn__station_give_flag(NULL);
+  assert_status(tarn__copy_streams_take_event(NULL, &event), TARN_E_INVALID);
+  ck_assert_ptr_null(event);
+  tarn__copy_streams_release_copy_stream(NULL);
+  tarn__copy_streams_give_event(NULL);
 }
 END_TEST
 
-// --- couriers --------------------------------------------------------------
+// --- copy streams
+// --------------------------------------------------------------
 
-START_TEST(one_courier_for_each_way) {
+START_TEST(one_copy_stream_for_each_way) {
   tarn_device *device = sim_open("sim:0");
-  tarn_stream *in = courier(device, TARN__COURIER_IN);
-  tarn_stream *out = courier(device, TARN__COURIER_OUT);
-  tarn_stream *again = courier(device, TARN__COURIER_IN);
+  tarn_stream *in = copy_stream(device, TARN__COPY_STREAM_IN);
+  tarn_stream *out = copy_stream(device, TARN__COPY_STREAM_OUT);
+  tarn_stream *again = copy_stream(device, TARN__COPY_STREAM_IN);
   ck_assert_ptr_ne(in, out);
   ck_assert_ptr_eq(in, again);
-  tarn__station_release_courier(again);
-  tarn__station_release_courier(out);
-  tarn__station_release_courier(in);
-  again = courier(device, TARN__COURIER_OUT);
+  tarn__copy_streams_release_copy_stream(again);
+  tarn__copy_streams_release_copy_stream(out);
+  tarn__copy_streams_release_copy_stream(in);
+  again = copy_stream(device, TARN__COPY_STREAM_OUT);
   ck_assert_ptr_eq(again, out);
-  tarn__station_release_courier(again);
+  tarn__copy_streams_release_copy_stream(again);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -89,52 +94,54 @@ static void break_it(tarn_device *device, tarn_stream *stream) {
   sim_give(device, target, 1);
 }
 
-START_TEST(a_failed_courier_is_replaced) {
+START_TEST(a_failed_copy_stream_is_replaced) {
   tarn_device *device = sim_open("sim:0");
-  tarn_stream *first = courier(device, TARN__COURIER_IN);
+  tarn_stream *first = copy_stream(device, TARN__COPY_STREAM_IN);
   uint64_t serial = tarn_stream_serial(first);
   break_it(device, first);
-  tarn__station_release_courier(first);
+  tarn__copy_streams_release_copy_stream(first);
 
-  tarn_stream *second = courier(device, TARN__COURIER_IN);
+  tarn_stream *second = copy_stream(device, TARN__COPY_STREAM_IN);
   ck_assert_uint_ne(tarn_stream_serial(second), serial);
   assert_ok(tarn_stream_query(second));
-  tarn__station_release_courier(second);
+  tarn__copy_streams_release_copy_stream(second);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
-START_TEST(a_failed_courier_stays_with_who_holds_it) {
+START_TEST(a_failed_copy_stream_stays_with_who_holds_it) {
   tarn_device *device = sim_open("sim:0");
-  tarn_stream *first = courier(device, TARN__COURIER_OUT);
-  tarn_stream *shared = courier(device, TARN__COURIER_OUT);
+  tarn_stream *first = copy_stream(device, TARN__COPY_STREAM_OUT);
+  tarn_stream *shared = copy_stream(device, TARN__COPY_STREAM_OUT);
   break_it(device, first);
-  tarn_stream *second = courier(device, TARN__COURIER_OUT);
+  tarn_stream *second = copy_stream(device, TARN__COPY_STREAM_OUT);
   ck_assert_ptr_ne(first, second);
   break_it(device, second);
-  tarn_stream *third = courier(device, TARN__COURIER_OUT);
+  tarn_stream *third = copy_stream(device, TARN__COPY_STREAM_OUT);
   ck_assert_ptr_ne(second, third);
 
-  tarn__station_release_courier(third);
+  tarn__copy_streams_release_copy_stream(third);
   assert_status(tarn_stream_query(second), TARN_E_DEVICE);
-  tarn__station_release_courier(first);
+  tarn__copy_streams_release_copy_stream(first);
   assert_status(tarn_stream_query(shared), TARN_E_DEVICE);
   assert_status(tarn_device_close(device), TARN_E_STATE);
-  tarn__station_release_courier(shared);
-  tarn__station_release_courier(second);
+  tarn__copy_streams_release_copy_stream(shared);
+  tarn__copy_streams_release_copy_stream(second);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
-START_TEST(no_courier_can_be_made) {
+START_TEST(no_copy_stream_can_be_made) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = (tarn_stream *)&stream;
   assert_ok(tarn_sim_faults("create_stream@1"));
-  assert_status(tarn__station_courier(device, TARN__COURIER_IN, &stream),
-                TARN_E_DEVICE);
+  assert_status(
+      tarn__copy_streams_copy_stream(device, TARN__COPY_STREAM_IN, &stream),
+      TARN_E_DEVICE);
   ck_assert_ptr_null(stream);
   assert_ok(tarn_sim_faults(NULL));
-  tarn__station_release_courier(courier(device, TARN__COURIER_IN));
+  tarn__copy_streams_release_copy_stream(
+      copy_stream(device, TARN__COPY_STREAM_IN));
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -143,13 +150,13 @@ END_TEST
 
 START_TEST(events_are_used_again) {
   tarn_device *device = sim_open("sim:0");
-  tarn__synced_event *first = take_flag(device);
-  tarn__synced_event *second = take_flag(device);
+  tarn__synced_event *first = take_event(device);
+  tarn__synced_event *second = take_event(device);
   ck_assert_ptr_ne(first, second);
-  tarn__station_give_flag(first);
-  ck_assert_ptr_eq(take_flag(device), first);
-  tarn__station_give_flag(first);
-  tarn__station_give_flag(second);
+  tarn__copy_streams_give_event(first);
+  ck_assert_ptr_eq(take_event(device), first);
+  tarn__copy_streams_give_event(first);
+  tarn__copy_streams_give_event(second);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
@@ -161,70 +168,71 @@ START_TEST(spare_events_are_bounded) {
   tarn_device *device = sim_open("sim:0");
   size_t without = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
-    flags[i] = take_flag(device);
+    flags[i] = take_event(device);
   size_t with = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
-    tarn__station_give_flag(flags[i]);
+    tarn__copy_streams_give_event(flags[i]);
   size_t kept = tarn_host_memory();
   ck_assert_uint_lt(kept - without, (with - without) / 2);
   for (int i = 0; i < COUNT; i++) {
-    flags[i] = take_flag(device);
+    flags[i] = take_event(device);
     for (int j = 0; j < i; j++)
       require(flags[j] != flags[i]);
   }
   for (int i = 0; i < COUNT; i++)
-    tarn__station_give_flag(flags[i]);
+    tarn__copy_streams_give_event(flags[i]);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
 START_TEST(no_event_can_be_made) {
   tarn_device *device = sim_open("sim:0");
-  tarn__synced_event *flag = (tarn__synced_event *)&flag;
+  tarn__synced_event *event = (tarn__synced_event *)&event;
   assert_ok(tarn_sim_faults("create_event@1"));
-  assert_status(tarn__station_take_flag(device, &flag), TARN_E_DEVICE);
-  ck_assert_ptr_null(flag);
+  assert_status(tarn__copy_streams_take_event(device, &event), TARN_E_DEVICE);
+  ck_assert_ptr_null(event);
   assert_ok(tarn_sim_faults(NULL));
-  tarn__station_give_flag(take_flag(device));
+  tarn__copy_streams_give_event(take_event(device));
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
 // --- the end of a device ---------------------------------------------------
 
-START_TEST(who_uses_a_courier_keeps_the_device_open) {
+START_TEST(who_uses_a_copy_stream_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
-  tarn_stream *stream = courier(device, TARN__COURIER_IN);
+  tarn_stream *stream = copy_stream(device, TARN__COPY_STREAM_IN);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("synced buffers copy there");
   assert_ok(tarn_stream_query(stream));  // it is still there
-  tarn__station_release_courier(stream);
+  tarn__copy_streams_release_copy_stream(stream);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
 START_TEST(who_has_an_event_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
-  tarn__synced_event *flag = take_flag(device);
+  tarn__synced_event *event = take_event(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 events");
-  tarn__station_give_flag(flag);
+  tarn__copy_streams_give_event(event);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
-// Somebody else objects, and the station goes on with fresh streams.
-START_TEST(a_station_outlives_an_objection) {
+// Somebody else objects, and the copy streams goes on with fresh streams.
+START_TEST(a_copy_streams_outlives_an_objection) {
   tarn_device *device = sim_open("sim:0");
   tarn_addr held = sim_take(device, 1);
-  tarn__station_release_courier(courier(device, TARN__COURIER_IN));
-  tarn__station_give_flag(take_flag(device));
+  tarn__copy_streams_release_copy_stream(
+      copy_stream(device, TARN__COPY_STREAM_IN));
+  tarn__copy_streams_give_event(take_event(device));
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 allocations");
-  tarn_stream *stream = courier(device, TARN__COURIER_IN);
+  tarn_stream *stream = copy_stream(device, TARN__COPY_STREAM_IN);
   assert_ok(tarn_stream_query(stream));
-  tarn__station_release_courier(stream);
-  tarn__station_give_flag(take_flag(device));
+  tarn__copy_streams_release_copy_stream(stream);
+  tarn__copy_streams_give_event(take_event(device));
   sim_give(device, held, 1);
   assert_ok(tarn_device_close(device));
 }
@@ -232,29 +240,30 @@ END_TEST
 
 // --- failures --------------------------------------------------------------
 
-static void use_a_station(void *context) {
+static void use_a_copy_streams(void *context) {
   (void)context;
   tarn_device *device = NULL;
   tarn_stream *in = NULL;
   tarn_stream *out = NULL;
-  tarn__synced_event *flag = NULL;
+  tarn__synced_event *event = NULL;
   if (tarn_device_open("sim:0", &device) != TARN_OK) return;
-  tarn_status status = tarn__station_courier(device, TARN__COURIER_IN, &in);
+  tarn_status status =
+      tarn__copy_streams_copy_stream(device, TARN__COPY_STREAM_IN, &in);
   require((status == TARN_OK) == (in != NULL));
-  status = tarn__station_courier(device, TARN__COURIER_OUT, &out);
+  status = tarn__copy_streams_copy_stream(device, TARN__COPY_STREAM_OUT, &out);
   require((status == TARN_OK) == (out != NULL));
-  status = tarn__station_take_flag(device, &flag);
-  require((status == TARN_OK) == (flag != NULL));
-  tarn__station_give_flag(flag);
-  tarn__station_release_courier(out);
-  tarn__station_release_courier(in);
+  status = tarn__copy_streams_take_event(device, &event);
+  require((status == TARN_OK) == (event != NULL));
+  tarn__copy_streams_give_event(event);
+  tarn__copy_streams_release_copy_stream(out);
+  tarn__copy_streams_release_copy_stream(in);
   assert_ok(tarn_device_close(device));
 }
 
 START_TEST(host_memory_that_runs_out) {
   faults_install();
-  use_a_station(NULL);  // opens cpu:0, for good
-  ck_assert_uint_gt(faults_sweep(use_a_station, NULL), 8);
+  use_a_copy_streams(NULL);  // opens cpu:0, for good
+  ck_assert_uint_gt(faults_sweep(use_a_copy_streams, NULL), 8);
 }
 END_TEST
 
@@ -265,15 +274,16 @@ START_TEST(calls_of_the_device_that_fail) {
   for (int n = 1; n <= 20; n++) {
     char plan[32];
     tarn_stream *stream = NULL;
-    tarn__synced_event *flag = NULL;
+    tarn__synced_event *event = NULL;
     snprintf(plan, sizeof plan, "*@%d", n);
     assert_ok(tarn_sim_faults(plan));
-    if (tarn__station_courier(device, TARN__COURIER_IN, &stream) != TARN_OK) {
+    if (tarn__copy_streams_copy_stream(device, TARN__COPY_STREAM_IN, &stream) !=
+        TARN_OK) {
       met++;
     }
-    if (tarn__station_take_flag(device, &flag) != TARN_OK) met++;
-    tarn__station_give_flag(flag);
-    tarn__station_release_courier(stream);
+    if (tarn__copy_streams_take_event(device, &event) != TARN_OK) met++;
+    tarn__copy_streams_give_event(event);
+    tarn__copy_streams_release_copy_stream(stream);
     assert_ok(tarn_sim_faults(NULL));
     require(tarn_device_synchronize(device) == TARN_OK);
   }
@@ -290,25 +300,25 @@ typedef struct worker {
   pthread_t thread;
   pthread_barrier_t *barrier;
   tarn_device *device;
-  tarn__synced_copy_streams *station;
+  tarn__synced_copy_streams *copy_streams;
   tarn_stream *stream;
 } worker;
 
 static void *attach_and_use(void *context) {
   worker *w = context;
   pthread_barrier_wait(w->barrier);
-  require(tarn__station_of(w->device, &w->station) == TARN_OK);
+  require(tarn__copy_streams_of(w->device, &w->copy_streams) == TARN_OK);
   for (int i = 0; i < 20; i++) {
-    tarn__synced_event *flag = NULL;
+    tarn__synced_event *event = NULL;
     tarn_stream *stream = NULL;
-    require(tarn__station_courier(w->device, TARN__COURIER_IN, &stream) ==
-            TARN_OK);
-    require(tarn__station_take_flag(w->device, &flag) == TARN_OK);
-    require(tarn_event_record(flag->event, stream) == TARN_OK);
-    require(tarn_event_synchronize(flag->event) == TARN_OK);
-    tarn__station_give_flag(flag);
+    require(tarn__copy_streams_copy_stream(w->device, TARN__COPY_STREAM_IN,
+                                           &stream) == TARN_OK);
+    require(tarn__copy_streams_take_event(w->device, &event) == TARN_OK);
+    require(tarn_event_record(event->event, stream) == TARN_OK);
+    require(tarn_event_synchronize(event->event) == TARN_OK);
+    tarn__copy_streams_give_event(event);
     w->stream = stream;
-    tarn__station_release_courier(stream);
+    tarn__copy_streams_release_copy_stream(stream);
   }
   return NULL;
 }
@@ -327,7 +337,7 @@ START_TEST(threads_that_come_at_once_share_one) {
     for (int i = 0; i < THREADS; i++)
       require(pthread_join(workers[i].thread, NULL) == 0);
     for (int i = 1; i < THREADS; i++) {
-      ck_assert_ptr_eq(workers[i].station, workers[0].station);
+      ck_assert_ptr_eq(workers[i].copy_streams, workers[0].copy_streams);
       ck_assert_ptr_eq(workers[i].stream, workers[0].stream);
     }
     pthread_barrier_destroy(&barrier);
@@ -336,30 +346,30 @@ START_TEST(threads_that_come_at_once_share_one) {
 }
 END_TEST
 
-// One thread breaks the courier again and again while others use it.
-static void *break_couriers(void *context) {
+// One thread breaks the copy stream again and again while others use it.
+static void *break_copy_streams(void *context) {
   worker *w = context;
   char byte = 0;
   pthread_barrier_wait(w->barrier);
   for (int i = 0; i < EFFORT(300, 50); i++) {
     tarn_stream *stream = NULL;
-    require(tarn__station_courier(w->device, TARN__COURIER_IN, &stream) ==
-            TARN_OK);
+    require(tarn__copy_streams_copy_stream(w->device, TARN__COPY_STREAM_IN,
+                                           &stream) == TARN_OK);
     // To address 64 nothing can be copied.
     (void)!tarn_copy_h2d(w->device, 64, &byte, 1, stream);
-    tarn__station_release_courier(stream);
+    tarn__copy_streams_release_copy_stream(stream);
   }
   return NULL;
 }
 
-START_TEST(threads_whose_courier_fails) {
+START_TEST(threads_whose_copy_stream_fails) {
   pthread_barrier_t barrier;
   worker workers[THREADS];
   tarn_device *device = sim_open("sim:0");
   pthread_barrier_init(&barrier, NULL, THREADS);
   for (int i = 0; i < THREADS; i++) {
     workers[i] = (worker){.barrier = &barrier, .device = device};
-    require(pthread_create(&workers[i].thread, NULL, break_couriers,
+    require(pthread_create(&workers[i].thread, NULL, break_copy_streams,
                            &workers[i]) == 0);
   }
   for (int i = 0; i < THREADS; i++)
@@ -373,54 +383,55 @@ END_TEST
 // --- forks -----------------------------------------------------------------
 
 static void in_child(tarn_device *device, tarn_stream *held,
-                     tarn__synced_event *flag) {
+                     tarn__synced_event *event) {
   tarn_stream *stream = (tarn_stream *)&stream;
   tarn__synced_event *other = (tarn__synced_event *)&other;
   size_t before = tarn_host_memory();
-  MUST(tarn__station_courier(device, TARN__COURIER_IN, &stream) ==
+  MUST(tarn__copy_streams_copy_stream(device, TARN__COPY_STREAM_IN, &stream) ==
        TARN_E_STATE);
   MUST(stream == NULL);
-  MUST(tarn__station_take_flag(device, &other) == TARN_E_STATE);
+  MUST(tarn__copy_streams_take_event(device, &other) == TARN_E_STATE);
   MUST(other == NULL);
-  tarn__station_release_courier(held);
+  tarn__copy_streams_release_copy_stream(held);
   MUST(tarn_device_close(device) == TARN_OK);
-  tarn__station_give_flag(flag);  // of a device that is gone
+  tarn__copy_streams_give_event(event);  // of a device that is gone
   MUST(tarn_host_memory() < before);
 }
 
 START_TEST(a_child_only_frees) {
   tarn_device *device = sim_open("sim:0");
-  tarn_stream *held = courier(device, TARN__COURIER_IN);
-  tarn__synced_event *flag = take_flag(device);
-  tarn__station_give_flag(take_flag(device));
+  tarn_stream *held = copy_stream(device, TARN__COPY_STREAM_IN);
+  tarn__synced_event *event = take_event(device);
+  tarn__copy_streams_give_event(take_event(device));
   pid_t child = fork();
   if (child == 0) {
     child_begin(30);
-    in_child(device, held, flag);
+    in_child(device, held, event);
     _exit(0);
   }
   assert_child_ended_well(child);
-  tarn__station_give_flag(flag);
-  tarn__station_release_courier(held);
+  tarn__copy_streams_give_event(event);
+  tarn__copy_streams_release_copy_stream(held);
   assert_ok(tarn_device_close(device));
 }
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("synced_station");
-  ADD_CASE(suite, "station", one_for_each_device, of_no_device);
-  ADD_CASE(suite, "couriers", one_courier_for_each_way,
-           a_failed_courier_is_replaced,
-           a_failed_courier_stays_with_who_holds_it, no_courier_can_be_made);
+  Suite *suite = suite_create("synced_copy_streams");
+  ADD_CASE(suite, "copy streams", one_for_each_device, of_no_device);
+  ADD_CASE(suite, "copy streams", one_copy_stream_for_each_way,
+           a_failed_copy_stream_is_replaced,
+           a_failed_copy_stream_stays_with_who_holds_it,
+           no_copy_stream_can_be_made);
   ADD_CASE(suite, "events", events_are_used_again, spare_events_are_bounded,
            no_event_can_be_made);
-  ADD_CASE(suite, "close", who_uses_a_courier_keeps_the_device_open,
+  ADD_CASE(suite, "close", who_uses_a_copy_stream_keeps_the_device_open,
            who_has_an_event_keeps_the_device_open,
-           a_station_outlives_an_objection);
+           a_copy_streams_outlives_an_objection);
   ADD_CASE(suite, "failures", host_memory_that_runs_out,
            calls_of_the_device_that_fail);
   ADD_CASE(suite, "threads", threads_that_come_at_once_share_one,
-           threads_whose_courier_fails);
+           threads_whose_copy_stream_fails);
   ADD_CASE(suite, "forks", a_child_only_frees);
   return run_suite(suite);
 }

@@ -1,0 +1,366 @@
+// The streams that are at work on a buffer.
+//
+//   timeline ──► point 3 ──► point 4 ──► point 7      issued = 7, done = 2
+//            held                              5 and 6 were dropped
+//
+// Invariants:
+//   * points are in the order of their numbers, all of them behind |done|, but
+//     for those that are held still
+//   * the point of |issued| is there unless it is over, so that there is a
+//   point
+//     at or behind each position that is not
+//   * a timeline has at least as many holds as its points together
+#include "synced/timelines.h"
+
+#include "base/hostmem.h"
+#include "base/status.h"
+
+// Kept for the next ones.
+enum { SPARE_TIMELINES = 8, SPARE_POINTS = 16 };
+
+void tarn__timelines_init(tarn__synced_timelines *timelines) {
+  *timelines = (tarn__synced_timelines){.first = NULL};
+}
+
+// --- flags -----------------------------------------------------------------
+
+void tarn__event_release(tarn__synced_event *event) {
+  if (event == NULL || atomic_fetch_sub(&event->count, 1) > 1) return;
+  tarn__copy_streams_give_event(event);
+}
+
+// Behind what |stream| has queued.
+static tarn_status raise_event(tarn_stream *stream,
+                               tarn__synced_event **out_event) {
+  tarn__synced_event *event = NULL;
+  *out_event = NULL;
+  tarn_status status =
+      tarn__copy_streams_take_event(tarn_stream_device(stream), &event);
+  if (status != TARN_OK) return status;
+  event->serial = tarn_stream_serial(stream);
+  atomic_init(&event->count, 1);
+  status = tarn_event_record(event->event, stream);
+  if (status == TARN_OK) {
+    *out_event = event;
+  } else {
+    tarn__event_release(event);
+  }
+  return status;
+}
+
+// --- points -----------------------------------------------------------------
+
+// NULL: no memory.
+static tarn__synced_point *take_point(tarn__synced_timelines *timelines) {
+  tarn__synced_point *point = timelines->spare_points;
+  if (point == NULL) return tarn__host_alloc(sizeof *point);
+  timelines->spare_points = point->next;
+  timelines->spare_point_count--;
+  *point = (tarn__synced_point){.next = NULL};
+  return point;
+}
+
+static void give_point(tarn__synced_timelines *timelines,
+                       tarn__synced_point *point) {
+  if (point == NULL || timelines->spare_point_count == SPARE_POINTS) {
+    tarn__host_free(point, sizeof *point);
+    return;
+  }
+  point->next = timelines->spare_points;
+  timelines->spare_points = point;
+  timelines->spare_point_count++;
+}
+
+static void free_point(tarn__synced_point *point) {
+  tarn__event_release(point->event);
+  give_point(point->timeline->list, point);
+}
+
+// Takes out the point that |at| leads to.
+static void remove_point(tarn__synced_point **at) {
+  tarn__synced_point *point = *at;
+  *at = point->next;
+  point->timeline->point_count--;
+  free_point(point);
+}
+
+static void drop_points_that_are_over(tarn__synced_timeline *timeline) {
+  tarn__synced_point **at = &timeline->points;
+  while (*at != NULL) {
+    const tarn__synced_point *point = *at;
+    if (point->holds == 0 && tarn__timeline_is_over(timeline, point->number)) {
+      remove_point(at);
+    } else {
+      at = &(*at)->next;
+    }
+  }
+}
+
+// Never the last, behind which there is no other to wait for.
+static void drop_oldest_point(tarn__synced_timeline *timeline) {
+  tarn__synced_point **at = &timeline->points;
+  while (*at != NULL && (*at)->holds > 0)
+    at = &(*at)->next;
+  if (*at != NULL && (*at)->next != NULL) remove_point(at);
+}
+
+// --- timelines
+// -----------------------------------------------------------------
+
+static tarn__synced_timeline *take_timeline(tarn__synced_timelines *timelines) {
+  tarn__synced_timeline *timeline = timelines->spare_timelines;
+  if (timeline == NULL) return tarn__host_alloc(sizeof *timeline);
+  timelines->spare_timelines = timeline->next;
+  timelines->spare_timeline_count--;
+  *timeline = (tarn__synced_timeline){.next = NULL};
+  return timeline;
+}
+
+static void free_timeline(tarn__synced_timeline *timeline) {
+  tarn__synced_timelines *timelines = timeline->list;
+  while (timeline->points != NULL)
+    remove_point(&timeline->points);
+  if (timelines->spare_timeline_count == SPARE_TIMELINES) {
+    tarn__host_free(timeline, sizeof *timeline);
+    return;
+  }
+  timeline->next = timelines->spare_timelines;
+  timelines->spare_timelines = timeline;
+  timelines->spare_timeline_count++;
+}
+
+static void free_spares(tarn__synced_timelines *timelines) {
+  while (timelines->spare_timelines != NULL) {
+    tarn__synced_timeline *timeline = timelines->spare_timelines;
+    timelines->spare_timelines = timeline->next;
+    tarn__host_free(timeline, sizeof *timeline);
+  }
+  while (timelines->spare_points != NULL) {
+    tarn__synced_point *point = timelines->spare_points;
+    timelines->spare_points = point->next;
+    tarn__host_free(point, sizeof *point);
+  }
+}
+
+void tarn__timelines_deinit(tarn__synced_timelines *timelines) {
+  while (timelines->first != NULL) {
+    tarn__synced_timeline *timeline = timelines->first;
+    timelines->first = timeline->next;
+    free_timeline(timeline);
+  }
+  free_spares(timelines);
+  tarn__timelines_init(timelines);
+}
+
+static void go_if_unused(tarn__synced_timeline *timeline) {
+  if (timeline->uses > 0 || timeline->holds > 0) return;
+  assert(!timeline->busy);
+  tarn__synced_timeline **at = &timeline->list->first;
+  while (*at != timeline)
+    at = &(*at)->next;
+  *at = timeline->next;
+  free_timeline(timeline);
+}
+
+static tarn__synced_timeline *find(const tarn__synced_timelines *timelines,
+                                   uint64_t serial) {
+  tarn__synced_timeline *timeline = timelines->first;
+  while (timeline != NULL && (timeline->serial != serial || timeline->foreign))
+    timeline = timeline->next;
+  return timeline;
+}
+
+static tarn__synced_timeline *add(tarn__synced_timelines *timelines,
+                                  tarn_device *device, uint64_t serial) {
+  tarn__synced_timeline *timeline = take_timeline(timelines);
+  if (timeline == NULL) return NULL;
+  timeline->serial = serial;
+  timeline->device = device;
+  timeline->list = timelines;
+  timeline->next = timelines->first;
+  timelines->first = timeline;
+  return timeline;
+}
+
+tarn_status tarn__timeline_of(tarn__synced_timelines *timelines,
+                              tarn_stream *stream,
+                              tarn__synced_timeline **out_timeline) {
+  uint64_t serial = tarn_stream_serial(stream);
+  tarn__synced_timeline *timeline = find(timelines, serial);
+  if (timeline == NULL)
+    timeline = add(timelines, tarn_stream_device(stream), serial);
+  if (timeline != NULL) timeline->holds++;
+  *out_timeline = timeline;
+  return timeline != NULL ? TARN_OK : TARN_E_NOMEM;
+}
+
+void tarn__timeline_hold(tarn__synced_timeline *timeline) {
+  timeline->holds++;
+}
+
+void tarn__timeline_release(tarn__synced_timeline *timeline) {
+  assert(timeline->holds > 0);
+  timeline->holds--;
+  go_if_unused(timeline);
+}
+
+void tarn__timeline_add_use(tarn__synced_timeline *timeline) {
+  timeline->uses++;
+}
+
+void tarn__timeline_remove_use(tarn__synced_timeline *timeline) {
+  assert(timeline->uses > 0);
+  timeline->uses--;
+  go_if_unused(timeline);
+}
+
+// --- marking ---------------------------------------------------------------
+
+tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
+                                       tarn__synced_point **out_point) {
+  assert(timeline->holds > 0 && !timeline->busy);
+  tarn__synced_point *point = take_point(timeline->list);
+  *out_point = point;
+  if (point == NULL) return TARN_E_NOMEM;
+  point->timeline = timeline;
+  timeline->busy = true;
+  return TARN_OK;
+}
+
+// What is queued on a stream without a handle is done already.
+tarn_status tarn__point_record(tarn__synced_point *point, tarn_stream *stream) {
+  if (tarn_stream_native(stream) != NULL) {
+    return raise_event(stream, &point->event);
+  }
+  tarn_status status = tarn_stream_synchronize(stream);
+  point->reached = status == TARN_OK;
+  return status;
+}
+
+static void append(tarn__synced_timeline *timeline, tarn__synced_point *point) {
+  tarn__synced_point **at = &timeline->points;
+  while (*at != NULL)
+    at = &(*at)->next;
+  *at = point;
+  timeline->point_count++;
+  if (timeline->point_count > TARN__MOST_POINTS) drop_oldest_point(timeline);
+}
+
+uint64_t tarn__timeline_end_point(tarn__synced_timeline *timeline,
+                                  tarn__synced_point *point) {
+  assert(timeline->busy);
+  timeline->busy = false;
+  bool recorded = point->event != NULL || point->reached;
+  if (!recorded || timeline->failed) {
+    free_point(point);
+    return 0;
+  }
+  point->number = ++timeline->issued;
+  append(timeline, point);
+  if (point->reached) {
+    timeline->done = timeline->issued;
+    drop_points_that_are_over(timeline);
+  }
+  return timeline->issued;
+}
+
+// --- waiting ---------------------------------------------------------------
+
+// NULL: it is over, or nobody has marked it.
+static tarn__synced_point *point_at(const tarn__synced_timeline *timeline,
+                                    uint64_t number) {
+  if (tarn__timeline_is_over(timeline, number)) return NULL;
+  tarn__synced_point *point = timeline->points;
+  while (point != NULL && point->number < number)
+    point = point->next;
+  assert(point != NULL || number > timeline->issued);
+  return point;
+}
+
+tarn__synced_point *tarn__timeline_hold_point(tarn__synced_timeline *timeline,
+                                              uint64_t number) {
+  tarn__synced_point *point = point_at(timeline, number);
+  if (point == NULL) return NULL;
+  point->holds++;
+  timeline->holds++;
+  return point;
+}
+
+// What a failed stream has queued may run on, and nobody will wait for it
+// later.
+static tarn_status wait_out(const tarn__synced_point *point,
+                            tarn_status status) {
+  if (status != TARN_E_DEVICE) return status;
+  tarn__failure failure = tarn__failure_of(status);
+  tarn_status joined = tarn_stream_join(NULL, point->timeline->serial);
+  (void)joined;  // of the same failure
+  return tarn__failure_tell(&failure);
+}
+
+tarn_status tarn__point_query(tarn__synced_point *point) {
+  return wait_out(point, tarn_event_query(point->event->event));
+}
+
+tarn_status tarn__point_wait(tarn__synced_point *point) {
+  return wait_out(point, tarn_event_synchronize(point->event->event));
+}
+
+tarn_status tarn__point_join(tarn__synced_point *point, tarn_stream *stream) {
+  if (tarn_stream_serial(stream) == point->timeline->serial) return TARN_OK;
+  return tarn_stream_wait_event(stream, point->event->event);
+}
+
+// The stream is at rest by now, so that to ask is not to wait.
+static void fail(tarn__synced_timeline *timeline) {
+  tarn__failure failure = tarn__failure_of(TARN_E_DEVICE);
+  timeline->failed = true;
+  tarn__synced_point *point = timeline->points;
+  while (point != NULL && tarn_event_query(point->event->event) == TARN_OK) {
+    if (timeline->done < point->number) timeline->done = point->number;
+    point = point->next;
+  }
+  (void)tarn__failure_tell(&failure);
+}
+
+void tarn__timeline_release_point(tarn__synced_timeline *timeline,
+                                  tarn__synced_point *point,
+                                  tarn_status status) {
+  assert(point->timeline == timeline && point->holds > 0);
+  point->holds--;
+  if (status == TARN_OK && timeline->done < point->number) {
+    timeline->done = point->number;
+  }
+  if (status == TARN_E_DEVICE && !timeline->failed) fail(timeline);
+  drop_points_that_are_over(timeline);
+  tarn__timeline_release(timeline);
+}
+
+// --- work of another buffer ------------------------------------------------
+
+tarn__synced_event *tarn__timeline_share(tarn__synced_timeline *timeline,
+                                         uint64_t number) {
+  const tarn__synced_point *point = point_at(timeline, number);
+  if (point == NULL) return NULL;
+  atomic_fetch_add(&point->event->count, 1);
+  return point->event;
+}
+
+tarn_status tarn__timeline_adopt(tarn__synced_timelines *timelines,
+                                 tarn__synced_event *event,
+                                 tarn__synced_timeline **out_timeline) {
+  tarn__synced_point *point = take_point(timelines);
+  tarn__synced_timeline *timeline =
+      point != NULL ? add(timelines, event->device, event->serial) : NULL;
+  *out_timeline = timeline;
+  if (timeline == NULL) {
+    give_point(timelines, point);
+    return TARN_E_NOMEM;
+  }
+  timeline->foreign = true;
+  timeline->holds = 1;
+  timeline->issued = 1;
+  *point =
+      (tarn__synced_point){.timeline = timeline, .event = event, .number = 1};
+  append(timeline, point);
+  return TARN_OK;
+}
