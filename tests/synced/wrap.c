@@ -297,7 +297,7 @@ START_TEST(wrong_arguments) {
   assert_refused(TARN_E_INVALID, x, none, good, 0);
   assert_refused(TARN_E_INVALID, x, no_kind, good, 0);
   assert_refused(TARN_E_INVALID, x, TARN_HOST, good, 1u << 31);
-  assert_error_says("event");
+  assert_error_says("flag");
   assert_refused(TARN_E_INVALID, x, TARN_HOST, good,
                  TARN_WRAP_READ_ONLY | TARN_WRAP_FILL);
   assert_refused(TARN_E_INVALID, x, TARN_HOST, good,
