@@ -61,19 +61,19 @@ bool tarn__os_is_inbox(int fd);
 TARN_MUST_CHECK bool tarn__os_put(int send, const void *bytes, size_t size,
                                   int passed);
 
-typedef struct tarn__os_letter {
+typedef struct tarn__os_message {
   size_t size;   // of the message, though there be less room
   int fd;        // that came with it; -1: none
   int64_t pid;   // of its sender; 0: not to be seen from here
   uint32_t uid;  // of its sender
-} tarn__os_letter;
+} tarn__os_message;
 
 // Takes the next message out. Waits for nothing; false where there is none, or
 // an empty one, which is dropped with what it brings. A message that brings
 // anything but one descriptor at most, which is what happens to one for which
 // there was no number left, has |fd| -1.
 TARN_MUST_CHECK bool tarn__os_take(int receive, void *bytes, size_t room,
-                                   tarn__os_letter *out_letter);
+                                   tarn__os_message *out_message);
 
 // Returns when there is a message, or after |ns|, or a signal.
 void tarn__os_await(int receive, uint64_t ns);
@@ -141,7 +141,7 @@ void tarn__os_await_any(const int *fds, size_t count, uint64_t ns,
                         bool *out_ready);
 
 // Makes a folder for this user alone, whose path begins with |*io_path| and
-// ends with six letters of the system's in place of six X.
+// ends with six messages of the system's in place of six X.
 TARN_MUST_CHECK bool tarn__os_make_folder(char *io_path);
 void tarn__os_remove_folder(const char *path);
 

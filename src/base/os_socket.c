@@ -120,27 +120,28 @@ static void take_descriptors(const struct cmsghdr *part, int *out_fd) {
   }
 }
 
-static void read_control(struct msghdr *message, tarn__os_letter *letter) {
+static void read_control(struct msghdr *message,
+                         tarn__os_message *out_message) {
   struct ucred sender = {0, UINT32_MAX, UINT32_MAX};
   for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
        part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET) continue;
-    if (part->cmsg_type == SCM_RIGHTS) take_descriptors(part, &letter->fd);
+    if (part->cmsg_type == SCM_RIGHTS) take_descriptors(part, &out_message->fd);
     if (part->cmsg_type == SCM_CREDENTIALS) {
       memcpy(&sender, CMSG_DATA(part), sizeof sender);
     }
   }
-  letter->pid = sender.pid;
-  letter->uid = sender.uid;
+  out_message->pid = sender.pid;
+  out_message->uid = sender.uid;
 }
 
-static void drop_descriptor(tarn__os_letter *letter) {
-  if (letter->fd >= 0) tarn__os_close(letter->fd);
-  letter->fd = -1;
+static void drop_descriptor(tarn__os_message *message) {
+  if (message->fd >= 0) tarn__os_close(message->fd);
+  message->fd = -1;
 }
 
 bool tarn__os_take(int receive, void *bytes, size_t room,
-                   tarn__os_letter *out_letter) {
+                   tarn__os_message *out_message) {
   struct iovec part = {bytes, room};
   control place = {0};
   struct msghdr message = {.msg_iov = &part,
@@ -148,16 +149,16 @@ bool tarn__os_take(int receive, void *bytes, size_t room,
                            .msg_control = place.bytes,
                            .msg_controllen = sizeof place.bytes};
   ssize_t got = 0;
-  *out_letter = (tarn__os_letter){.fd = -1};
+  *out_message = (tarn__os_message){.fd = -1};
   do {
     got =
         recvmsg(receive, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return false;
-  read_control(&message, out_letter);
-  out_letter->size = (size_t)got;
+  read_control(&message, out_message);
+  out_message->size = (size_t)got;
   bool cut = (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
-  if (cut || got == 0) drop_descriptor(out_letter);
+  if (cut || got == 0) drop_descriptor(out_message);
   return got != 0;
 }
 

@@ -36,7 +36,8 @@ static size_t slot_of(size_t ranks) {
 
 static size_t front_of(size_t ranks) {
   size_t page = tarn__os_page();
-  size_t front = sizeof(tarn__comm_area_head) + ranks * sizeof(tarn__comm_slot);
+  size_t front =
+      sizeof(tarn__comm_area_head) + ranks * sizeof(tarn__comm_member);
   return (front + page - 1) / page * page;
 }
 
@@ -55,7 +56,8 @@ static tarn_status map(int fd, size_t ranks, tarn__comm_area *out_area) {
   }
   *out_area = (tarn__comm_area){
       .head = (tarn__comm_area_head *)(void *)base,
-      .seats = (tarn__comm_slot *)(void *)(base + sizeof(tarn__comm_area_head)),
+      .members =
+          (tarn__comm_member *)(void *)(base + sizeof(tarn__comm_area_head)),
       .slots = base + front,
       .bytes = bytes,
       .ranks = ranks,
@@ -73,7 +75,7 @@ static tarn_status set_up(tarn__comm_area *area) {
   head->ranks = (uint32_t)area->ranks;
   head->slot = area->slot;
   for (size_t rank = 0; rank < area->ranks; rank++) {
-    area->seats[rank].receive = area->seats[rank].send = -1;
+    area->members[rank].receive = area->members[rank].send = -1;
   }
   return TARN_OK;
 }
@@ -131,7 +133,7 @@ void tarn__area_unmap(tarn__comm_area *area) {
 
 static void wake(tarn__comm_area *area) {
   if (atomic_load(&area->head->sleepers) != 0) {
-    tarn__os_wake_all(&area->head->bell);
+    tarn__os_wake_all(&area->head->futex);
   }
 }
 
@@ -141,13 +143,13 @@ static void wake(tarn__comm_area *area) {
 static void ring_if_last(tarn__comm_area *area, uint64_t round) {
   uint64_t count = atomic_fetch_add(&area->head->count, 1) + 1;
   if (count != round * area->ranks) return;
-  atomic_store(&area->head->bell, (unsigned)round);
+  atomic_store(&area->head->futex, (unsigned)round);
   wake(area);
 }
 
 bool tarn__area_arrive(tarn__comm_area *area, size_t rank, uint64_t round) {
   unsigned before = 2 * (unsigned)(round - 1);
-  if (!atomic_compare_exchange_strong(&area->seats[rank].arrived, &before,
+  if (!atomic_compare_exchange_strong(&area->members[rank].arrived, &before,
                                       before + 2)) {
     return false;
   }
@@ -165,9 +167,9 @@ bool tarn__area_all_arrived(const tarn__comm_area *area, uint64_t round) {
 void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns) {
   tarn__comm_area_head *head = area->head;
   atomic_fetch_add(&head->sleepers, 1);
-  unsigned bell = atomic_load(&head->bell);
+  unsigned futex = atomic_load(&head->futex);
   if (!tarn__area_has_rung(area, round) && !tarn__area_is_broken(area)) {
-    tarn__os_sleep_on(&head->bell, bell, ns);
+    tarn__os_sleep_on(&head->futex, futex, ns);
   }
   atomic_fetch_sub(&head->sleepers, 1);
 }
@@ -189,12 +191,12 @@ void tarn__area_break(tarn__comm_area *area, tarn__comm_breakage why,
   atomic_compare_exchange_strong(&area->head->broken, &whole,
                                  note_of(why, rank, ms));
   tarn__area_freeze(area);
-  tarn__os_wake_all(&area->head->bell);
+  tarn__os_wake_all(&area->head->futex);
 }
 
 void tarn__area_freeze(tarn__comm_area *area) {
   for (size_t rank = 0; rank < area->ranks; rank++) {
-    atomic_fetch_or(&area->seats[rank].arrived, 1);
+    atomic_fetch_or(&area->members[rank].arrived, 1);
   }
 }
 
@@ -230,10 +232,10 @@ tarn_status tarn__area_fail(const tarn__comm_area *area) {
 
 bool tarn__area_take(tarn__comm_area *area, size_t rank) {
   unsigned free = 0;
-  return atomic_compare_exchange_strong(&area->seats[rank].taken, &free, 1);
+  return atomic_compare_exchange_strong(&area->members[rank].taken, &free, 1);
 }
 
 void tarn__area_leave(tarn__comm_area *area, size_t rank) {
-  atomic_store(&area->seats[rank].left, 1);
+  atomic_store(&area->members[rank].left, 1);
   wake(area);
 }

@@ -34,16 +34,16 @@ typedef enum tarn__comm_breakage {
   TARN__GARBLED,  // what stands in its slot is no message
 } tarn__comm_breakage;
 
-typedef struct tarn__comm_slot {
+typedef struct tarn__comm_member {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
   atomic_uint taken;                 // somebody is this rank
   atomic_uint left;                  // and has gone
   int32_t receive;  // ends of its inbox: numbers at the process
   int32_t send;     // that made the rendezvous; else -1
-} tarn__comm_slot;
+} tarn__comm_member;
 
 typedef struct tarn__comm_area_head {
-  _Alignas(64) atomic_uint bell;      // the last round in which all arrived
+  _Alignas(64) atomic_uint futex;     // the last round in which all arrived
   atomic_uint sleepers;               // who may sleep on it
   _Alignas(64) atomic_ullong count;   // arrivals of all ranks
   _Alignas(64) atomic_ullong broken;  // a note; 0: whole
@@ -56,7 +56,7 @@ typedef struct tarn__comm_area_head {
 // One rank's view of it.
 typedef struct tarn__comm_area {
   tarn__comm_area_head *head;  // NULL: none
-  tarn__comm_slot *seats;
+  tarn__comm_member *members;
   unsigned char *slots;
   size_t bytes;  // mapped
   size_t ranks;
@@ -96,21 +96,22 @@ TARN_MUST_CHECK bool tarn__area_arrive(tarn__comm_area *area, size_t rank,
 static inline bool tarn__area_has_arrived(const tarn__comm_area *area,
                                           size_t rank, uint64_t round) {
   uint32_t arrived =
-      atomic_load_explicit(&area->seats[rank].arrived, memory_order_acquire);
+      atomic_load_explicit(&area->members[rank].arrived, memory_order_acquire);
   return (int32_t)((arrived & ~1u) - 2 * (uint32_t)round) >= 0;
 }
 
-// Whether all have, as far as the bell tells: cheap, and seldom late.
+// Whether all have, as far as the futex tells: cheap, and seldom late.
 static inline bool tarn__area_has_rung(const tarn__comm_area *area,
                                        uint64_t round) {
-  uint32_t bell = atomic_load_explicit(&area->head->bell, memory_order_acquire);
-  return (int32_t)(2 * (bell - (uint32_t)round)) >= 0;
+  uint32_t futex =
+      atomic_load_explicit(&area->head->futex, memory_order_acquire);
+  return (int32_t)(2 * (futex - (uint32_t)round)) >= 0;
 }
 
 // Whether all have.
 bool tarn__area_all_arrived(const tarn__comm_area *area, uint64_t round);
 
-// Sleeps until the bell rings, for at most |ns|; |round| has not yet rung.
+// Sleeps until the futex rings, for at most |ns|; |round| has not yet rung.
 void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns);
 
 // Breaks it, unless it is broken already, and wakes all. |ms|: how long a rank
@@ -131,8 +132,8 @@ tarn_status tarn__area_fail(const tarn__comm_area *area);
 // Whether |rank| has left.
 static inline bool tarn__area_has_left(const tarn__comm_area *area,
                                        size_t rank) {
-  return atomic_load_explicit(&area->seats[rank].left, memory_order_acquire) !=
-         0;
+  return atomic_load_explicit(&area->members[rank].left,
+                              memory_order_acquire) != 0;
 }
 
 // Notes that |rank| leaves, and wakes those who wait for it.

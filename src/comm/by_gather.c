@@ -12,7 +12,7 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "comm/party.h"
+#include "comm/group.h"
 
 enum { RANDOM = 16, VERSION = 1 };
 
@@ -61,7 +61,7 @@ static tarn_status make_place(record *own) {
   return make_folder(own->path);
 }
 
-// A meeting that has come to nothing may leave its socket.
+// A rendezvous that has come to nothing may leave its socket.
 static void remove_place(record *own) {
   if (own->path[0] == '\0') return;
   char *name = own->path + strlen(own->path) - (sizeof NAME - 1);
@@ -130,12 +130,12 @@ static tarn_status meet(const record *all, uint64_t timeout_ms, size_t rank,
   record first = all[0];
   first.path[sizeof first.path - 1] = '\0';
   first.job[sizeof first.job - 1] = '\0';
-  const tarn__comm_group party = {.path = first.path,
+  const tarn__comm_group group = {.path = first.path,
                                   .job = first.job,
                                   .rank = rank,
                                   .size = size,
                                   .timeout_ms = timeout_ms};
-  return tarn__party_meet(&party, out_comm);
+  return tarn__group_meet(&group, out_comm);
 }
 
 static tarn_status check_place(size_t rank, size_t size) {

@@ -6,53 +6,55 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "comm/door.h"
-#include "comm/party.h"
+#include "comm/group.h"
+#include "comm/listener.h"
 
-// --- at the door -----------------------------------------------------------
+// --- at the listener
+// -----------------------------------------------------------
 
-static tarn_status tell_late(const tarn__comm_group *party) {
+static tarn_status tell_late(const tarn__comm_group *group) {
   return tarn__fail(TARN_E_TIMEOUT,
                     "tarn_comm_meet: rank %zu was not let in at '%s' within "
                     "%" PRIu64
                     " ms: others have its folder locked, or wait "
                     "there",
-                    party->rank, party->path, party->timeout_ms);
+                    group->rank, group->path, group->timeout_ms);
 }
 
-static tarn_status go_in(const tarn__comm_group *party,
-                         tarn__comm_listener *door, tarn__comm_wait *wait,
+static tarn_status go_in(const tarn__comm_group *group,
+                         tarn__comm_listener *listener, tarn__comm_wait *wait,
                          bool *out_again, tarn_comm **out_comm) {
   tarn__comm_entry entry = TARN__LATER;
   int fd = -1;
-  tarn_status status = tarn__door_try(door, party->size, &entry, &fd);
+  tarn_status status = tarn__listener_try(listener, group->size, &entry, &fd);
   *out_again = status == TARN_OK && entry == TARN__LATER;
   if (status != TARN_OK || entry == TARN__LATER) return status;
-  if (entry == TARN__AS_HOST) return tarn__host(party, door, wait, out_comm);
-  return tarn__guest(party, door, fd, wait, out_again, out_comm);
+  if (entry == TARN__AS_HOST)
+    return tarn__host(group, listener, wait, out_comm);
+  return tarn__joiner(group, listener, fd, wait, out_again, out_comm);
 }
 
-static tarn_status meet(const tarn__comm_group *party,
-                        tarn__comm_listener *door, tarn_comm **out_comm) {
+static tarn_status meet(const tarn__comm_group *group,
+                        tarn__comm_listener *listener, tarn_comm **out_comm) {
   static const uint64_t while_ns = 500000;
-  tarn__comm_wait wait = tarn__wait_begin(party->timeout_ms);
+  tarn__comm_wait wait = tarn__wait_begin(group->timeout_ms);
   for (;;) {
     bool again = false;
     uint64_t left = tarn__wait_left(&wait);
-    tarn_status status = go_in(party, door, &wait, &again, out_comm);
+    tarn_status status = go_in(group, listener, &wait, &again, out_comm);
     if (!again) return status;
-    if (left == 0) return tell_late(party);
+    if (left == 0) return tell_late(group);
     tarn__os_await_any(NULL, 0, while_ns, NULL);
   }
 }
 
-tarn_status tarn__party_meet(const tarn__comm_group *party,
+tarn_status tarn__group_meet(const tarn__comm_group *group,
                              tarn_comm **out_comm) {
-  tarn__comm_listener door;
-  tarn_status status = tarn__door_find(party->path, &door);
+  tarn__comm_listener listener;
+  tarn_status status = tarn__listener_find(group->path, &listener);
   if (status != TARN_OK) return status;
-  status = meet(party, &door, out_comm);
-  tarn__door_close(&door);
+  status = meet(group, &listener, out_comm);
+  tarn__listener_close(&listener);
   return status;
 }
 
@@ -81,11 +83,11 @@ tarn_status tarn_comm_meet(const char *path, size_t rank, size_t size,
   }
   tarn_status status = tarn__comm_options(options, 0, &known);
   if (status != TARN_OK) return status;
-  const tarn__comm_group party = {.path = path,
+  const tarn__comm_group group = {.path = path,
                                   .job = known.job == NULL ? "" : known.job,
                                   .rank = rank,
                                   .size = size,
                                   .timeout_ms = known.timeout_ms};
-  status = check_job(party.job);
-  return status == TARN_OK ? tarn__party_meet(&party, out_comm) : status;
+  status = check_job(group.job);
+  return status == TARN_OK ? tarn__group_meet(&group, out_comm) : status;
 }

@@ -1,8 +1,8 @@
-// The collectives: checks of arguments, a meeting, and what does not fit on
-// its cards.
+// The collectives: checks of arguments, an exchange of headers, and what does
+// not fit on its headers.
 //
-// A rank whose arguments are wrong comes to the meeting all the same, and says
-// so there: otherwise the others would wait for it.
+// A rank whose arguments are wrong comes to the header exchange all the same,
+// and says so there: otherwise the others would wait for it.
 #include <assert.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 tarn_status tarn_comm_barrier(tarn_comm *comm) {
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
-  return tarn__comm_meet(comm, TARN__BARRIER, TARN_OK);
+  return tarn__comm_exchange_headers(comm, TARN__BARRIER, TARN_OK);
 }
 
 // --- broadcast -------------------------------------------------------------
@@ -38,14 +38,14 @@ tarn_status tarn_comm_broadcast(tarn_comm *comm, size_t root, void *data,
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
   status = check_broadcast(comm, root, data, size);
-  bool fits = size != 0 && size <= TARN__ON_CARD && status == TARN_OK;
+  bool fits = size != 0 && size <= TARN__ON_HEADER && status == TARN_OK;
   if (fits && comm->rank == root) memcpy(comm->own.bytes, data, size);
   comm->own.root = root;
   comm->own.size = size;
-  status = tarn__comm_meet(comm, TARN__BROADCAST, status);
+  status = tarn__comm_exchange_headers(comm, TARN__BROADCAST, status);
   if (status != TARN_OK || size == 0) return status;
   if (fits) {
-    if (comm->rank != root) memcpy(data, comm->cards[root].bytes, size);
+    if (comm->rank != root) memcpy(data, comm->headers[root].bytes, size);
     return TARN_OK;
   }
   return tarn__comm_note(comm,
@@ -69,10 +69,10 @@ static tarn_status check_allgather(const tarn_comm *comm, const void *data,
   return TARN_OK;
 }
 
-static void copy_off_cards(const tarn_comm *comm, size_t size,
-                           unsigned char *out) {
+static void copy_off_headers(const tarn_comm *comm, size_t size,
+                             unsigned char *out) {
   for (size_t rank = 0; rank < comm->size; rank++) {
-    memcpy(out + rank * size, comm->cards[rank].bytes, size);
+    memcpy(out + rank * size, comm->headers[rank].bytes, size);
   }
 }
 
@@ -81,13 +81,13 @@ tarn_status tarn_comm_allgather(tarn_comm *comm, const void *data, size_t size,
   tarn_status status = tarn__comm_state(comm);
   if (status != TARN_OK) return status;
   status = check_allgather(comm, data, size, out);
-  bool fits = size != 0 && size <= TARN__ON_CARD && status == TARN_OK;
+  bool fits = size != 0 && size <= TARN__ON_HEADER && status == TARN_OK;
   if (fits) memcpy(comm->own.bytes, data, size);
   comm->own.size = size;
-  status = tarn__comm_meet(comm, TARN__ALLGATHER, status);
+  status = tarn__comm_exchange_headers(comm, TARN__ALLGATHER, status);
   if (status != TARN_OK || size == 0) return status;
   if (fits) {
-    copy_off_cards(comm, size, out);
+    copy_off_headers(comm, size, out);
     return TARN_OK;
   }
   return tarn__comm_note(comm,
@@ -155,7 +155,7 @@ static tarn_status agree_on_sizes(tarn_comm *comm, half out, half in,
   tarn_status status = exchange_sizes(comm, out.sizes, room);
   if (status != TARN_OK) return status;
   status = compare_sizes(comm, room, in.sizes);
-  return tarn__comm_meet(comm, TARN__ALLTOALLV, status);
+  return tarn__comm_exchange_headers(comm, TARN__ALLTOALLV, status);
 }
 
 static tarn_status check_sides(const tarn_comm *comm, half out, half in) {
@@ -167,7 +167,7 @@ static tarn_status prepare_exchange(tarn_comm *comm, half out, half in) {
   tarn_status status = check_sides(comm, out, in);
   size_t *room = tarn__host_array(3 * comm->size, sizeof *room);
   if (room == NULL) status = TARN_E_NOMEM;
-  status = tarn__comm_meet(comm, TARN__ALLTOALLV, status);
+  status = tarn__comm_exchange_headers(comm, TARN__ALLTOALLV, status);
   if (status == TARN_OK) {
     assert(room != NULL);
     status = agree_on_sizes(comm, out, in, room);
@@ -219,12 +219,12 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   if (status != TARN_OK) return status;
   assert(comm != NULL);
   status = check_share(comm, fd, out_fds);
-  status = tarn__comm_meet(comm, TARN__SHARE, status);
+  status = tarn__comm_exchange_headers(comm, TARN__SHARE, status);
   if (status != TARN_OK) return status;
   assert(out_fds != NULL);
   status = tarn__comm_note(comm, comm->ops.share(comm->self, fd, out_fds));
   if (comm->broken.status != TARN_OK) return status;
-  status = tarn__comm_meet(comm, TARN__SHARE, status);
+  status = tarn__comm_exchange_headers(comm, TARN__SHARE, status);
   if (status != TARN_OK) tarn__os_close_all(out_fds, comm->size);
   return status;
 }
@@ -243,10 +243,10 @@ static tarn_status check_same(const void *data, size_t size, const char *what) {
 }
 
 static size_t find_other(const tarn_comm *comm, size_t size) {
-  const tarn__comm_header *cards = comm->cards;
+  const tarn__comm_header *headers = comm->headers;
   size_t rank = 1;
   while (rank < comm->size &&
-         memcmp(cards[0].bytes, cards[rank].bytes, size) == 0)
+         memcmp(headers[0].bytes, headers[rank].bytes, size) == 0)
     rank++;
   return rank;
 }
@@ -267,7 +267,7 @@ tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
   status = check_same(data, size, what);
   if (status == TARN_OK && size != 0) memcpy(comm->own.bytes, data, size);
   comm->own.size = size;
-  status = tarn__comm_meet(comm, TARN__SAME, status);
+  status = tarn__comm_exchange_headers(comm, TARN__SAME, status);
   if (status != TARN_OK) return status;
   size_t other = find_other(comm, size);
   return other == comm->size ? TARN_OK : tell_other(comm, other, what);
@@ -276,5 +276,5 @@ tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
 tarn_status tarn_comm_agree(tarn_comm *comm, tarn_status status) {
   tarn_status own = tarn__comm_state(comm);
   if (own != TARN_OK) return own;
-  return tarn__comm_meet(comm, TARN__AGREE, status);
+  return tarn__comm_exchange_headers(comm, TARN__AGREE, status);
 }

@@ -42,8 +42,8 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
   if (status != TARN_OK) return status;
   tarn_comm *comm = tarn__host_alloc(sizeof *comm);
   if (comm == NULL) return TARN_E_NOMEM;
-  comm->cards = tarn__host_array(size, sizeof *comm->cards);
-  if (comm->cards == NULL) {
+  comm->headers = tarn__host_array(size, sizeof *comm->headers);
+  if (comm->headers == NULL) {
     tarn__host_free(comm, sizeof *comm);
     return TARN_E_NOMEM;
   }
@@ -59,7 +59,7 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
 
 static void drop(tarn_comm *comm) {
   comm->ops.destroy(comm->self);
-  tarn__host_free_array(comm->cards, comm->size, sizeof *comm->cards);
+  tarn__host_free_array(comm->headers, comm->size, sizeof *comm->headers);
   tarn__host_free(comm, sizeof *comm);
 }
 

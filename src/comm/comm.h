@@ -1,9 +1,9 @@
 // comm.h - what a communicator is to the rooms above, and within this one.
 //
-// Every collective begins with a meeting: each rank shows a card, on which
-// stands what it was called for, with which arguments, and whether it can. All
-// see the same cards, so all decide the same. What is small goes along on the
-// card, and then the meeting is all there is.
+// Every collective begins with an exchange of headers: each rank shows a
+// header, on which stands what it was called for, with which arguments, and
+// whether it can. All see the same headers, so all decide the same. What is
+// small goes along on the header, and then the header exchange is all there is.
 #ifndef TARN_COMM_COMM_H_
 #define TARN_COMM_COMM_H_
 
@@ -21,8 +21,8 @@ void tarn__comm_release(tarn_comm *comm);
 TARN_MUST_CHECK tarn_status tarn__comm_state(tarn_comm *comm);
 
 // What the program has called, where that is no collective of this room but
-// calls some. Ranks compare the number at each meeting, 0 being none, and say
-// it in words where they differ.
+// calls some. Ranks compare the number at each header exchange, 0 being none,
+// and say it in words where they differ.
 typedef struct tarn__comm_caller {
   uint64_t number;
   void (*say)(const void *subject, char *out, size_t out_size);
@@ -34,7 +34,7 @@ void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller);
 
 // --- within the room -------------------------------------------------------
 
-enum { TARN__ON_CARD = 296 };  // bytes that go along
+enum { TARN__ON_HEADER = 296 };  // bytes that go along
 
 typedef enum tarn__comm_collective {
   TARN__BARRIER = 1,
@@ -55,7 +55,7 @@ typedef struct tarn__comm_header {
   uint64_t root;
   uint64_t size;
   uint64_t caller;  // its number
-  unsigned char bytes[TARN__ON_CARD];
+  unsigned char bytes[TARN__ON_HEADER];
 } tarn__comm_header;
 
 struct tarn_comm {
@@ -68,8 +68,8 @@ struct tarn_comm {
   size_t held;           // made with it
   tarn__failure broken;  // what broke it
   const tarn__comm_caller *caller;
-  tarn__comm_header own;     // of the next meeting; at rest all zero
-  tarn__comm_header *cards;  // of all ranks in the last
+  tarn__comm_header own;       // of the next header exchange; at rest all zero
+  tarn__comm_header *headers;  // of all ranks in the last
 };
 
 // Keeps a status of the operations that breaks the communicator; returns it.
@@ -80,9 +80,8 @@ tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status);
 //
 // TARN_E_INVALID  ranks call something else: the text names the difference.
 // Otherwise the status of the lowest rank whose is not TARN_OK, with its text.
-TARN_MUST_CHECK tarn_status tarn__comm_meet(tarn_comm *comm,
-                                            tarn__comm_collective call,
-                                            tarn_status status);
+TARN_MUST_CHECK tarn_status tarn__comm_exchange_headers(
+    tarn_comm *comm, tarn__comm_collective call, tarn_status status);
 
 // What rank 0 and |rank| have to say, |own| at this one: half of a text each.
 typedef char tarn__comm_half_text[TARN__ERROR_TEXT / 2];

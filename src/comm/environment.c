@@ -159,8 +159,8 @@ static bool knows_token(const tarn__comm_area *area,
 static tarn_status find_sockets(const tarn__comm_area *area, size_t rank,
                                 int *sends, int *receives) {
   for (size_t i = 0; i < area->ranks; i++) {
-    sends[i] = area->seats[i].send;
-    receives[i] = i == rank ? area->seats[i].receive : -1;
+    sends[i] = area->members[i].send;
+    receives[i] = i == rank ? area->members[i].receive : -1;
     if (!tarn__os_is_inbox(sends[i])) {
       return not_inherited("the inbox of another rank");
     }
@@ -245,15 +245,15 @@ static tarn_status check_launchers(void) {
   return TARN_OK;
 }
 
-// A meeting of one.
+// A rendezvous of one.
 static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
-  tarn_rendezvous *meeting = NULL;
+  tarn_rendezvous *rendezvous = NULL;
   tarn_comm_options options = {.struct_size = sizeof options,
                                .timeout_ms = timeout_ms};
-  tarn_status status = tarn_rendezvous_create(1, &meeting);
+  tarn_status status = tarn_rendezvous_create(1, &rendezvous);
   if (status != TARN_OK) return status;
-  status = tarn_comm_join(meeting, 0, &options, out_comm);
-  tarn_rendezvous_destroy(meeting);
+  status = tarn_comm_join(rendezvous, 0, &options, out_comm);
+  tarn_rendezvous_destroy(rendezvous);
   return status;
 }
 

@@ -1,7 +1,7 @@
 // The host of ranks that meet by a path: waits until all have come, takes the
 // path away, and sends each what it would have inherited.
 //
-// A guest without a rank has said nothing yet, and counts for nothing. What is
+// A joiner without a rank has said nothing yet, and counts for nothing. What is
 // wrong among ranks of one job is told to all that have come; who is of another
 // job is sent away, and the others wait on.
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
-#include "comm/party.h"
+#include "comm/group.h"
 #include "comm/rendezvous.h"
 
 enum {
-  SILENT = 64,  // guests that may yet have to say who they are
+  SILENT = 64,  // joiners that may yet have to say who they are
   MOST_NAMED = 8,
 };
 _Static_assert(1 + TARN_COMM_MOST_RANKS + SILENT <= TARN__OS_MOST_AWAITED,
@@ -25,39 +25,39 @@ _Static_assert(1 + TARN_COMM_MOST_RANKS + SILENT <= TARN__OS_MOST_AWAITED,
 static const size_t NO_RANK = SIZE_MAX;
 
 typedef struct host {
-  const tarn__comm_group *party;
-  tarn__comm_listener *door;
+  const tarn__comm_group *group;
+  tarn__comm_listener *listener;
   tarn__comm_wait *wait;
   size_t come;       // ranks, this one too
   size_t strangers;  // of other jobs, that were sent away
-  size_t room;       // for guests
-  size_t guests;
-  size_t *ranks;  // of each guest
-  int *fds;       // of the door, then of each guest
+  size_t room;       // for joiners
+  size_t joiners;
+  size_t *ranks;  // of each joiner
+  int *fds;       // of the listener, then of each joiner
   bool *ready;    // alike
 } host;
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status init(host *it, const tarn__comm_group *party,
-                        tarn__comm_listener *door, tarn__comm_wait *wait) {
-  *it = (host){.party = party,
-               .door = door,
+static tarn_status init(host *it, const tarn__comm_group *group,
+                        tarn__comm_listener *listener, tarn__comm_wait *wait) {
+  *it = (host){.group = group,
+               .listener = listener,
                .wait = wait,
                .come = 1,
-               .room = party->size + SILENT};
+               .room = group->size + SILENT};
   it->ranks = tarn__host_array(it->room, sizeof *it->ranks);
   it->fds = tarn__host_array(1 + it->room, sizeof *it->fds);
   it->ready = tarn__host_array(1 + it->room, sizeof *it->ready);
   if (it->ranks == NULL || it->fds == NULL || it->ready == NULL) {
     return TARN_E_NOMEM;
   }
-  it->fds[0] = door->listener;
+  it->fds[0] = listener->listener;
   return TARN_OK;
 }
 
 static void deinit(host *it) {
-  for (size_t i = 0; i < it->guests; i++)
+  for (size_t i = 0; i < it->joiners; i++)
     tarn__os_close(it->fds[1 + i]);
   tarn__host_free_array(it->ranks, it->room, sizeof *it->ranks);
   tarn__host_free_array(it->fds, 1 + it->room, sizeof *it->fds);
@@ -66,7 +66,7 @@ static void deinit(host *it) {
 
 // --- answers ---------------------------------------------------------------
 
-// A guest that has ended, or takes nothing, is found out by other ways.
+// A joiner that has ended, or takes nothing, is found out by other ways.
 static void say(int fd, const tarn__comm_answer *out) {
   bool sent = tarn__os_put(fd, out, sizeof *out, -1);
   (void)sent;
@@ -84,17 +84,17 @@ static void refuse(int fd, tarn_status status) {
   say(fd, &out);
 }
 
-static void drop(host *it, size_t guest) {
-  size_t last = --it->guests;
-  tarn__os_close(it->fds[1 + guest]);
-  it->fds[1 + guest] = it->fds[1 + last];
-  it->ready[1 + guest] = it->ready[1 + last];
-  it->ranks[guest] = it->ranks[last];
+static void drop(host *it, size_t joiner) {
+  size_t last = --it->joiners;
+  tarn__os_close(it->fds[1 + joiner]);
+  it->fds[1 + joiner] = it->fds[1 + last];
+  it->ready[1 + joiner] = it->ready[1 + last];
+  it->ranks[joiner] = it->ranks[last];
 }
 
 // Those that are welcome learn why it came to nothing; the silent begin anew.
 static tarn_status give_up(host *it, tarn_status status) {
-  for (size_t i = 0; i < it->guests; i++) {
+  for (size_t i = 0; i < it->joiners; i++) {
     if (it->ranks[i] != NO_RANK) refuse(it->fds[1 + i], status);
   }
   return status;
@@ -103,42 +103,42 @@ static tarn_status give_up(host *it, tarn_status status) {
 // --- who comes -------------------------------------------------------------
 
 static bool has_come(const host *it, size_t rank) {
-  if (rank == it->party->rank) return true;
-  for (size_t i = 0; i < it->guests; i++) {
+  if (rank == it->group->rank) return true;
+  for (size_t i = 0; i < it->joiners; i++) {
     if (it->ranks[i] == rank) return true;
   }
   return false;
 }
 
 static tarn_status check_rank(const host *it, const tarn__comm_hello *hello) {
-  const tarn__comm_group *party = it->party;
-  if (hello->size != party->size) {
+  const tarn__comm_group *group = it->group;
+  if (hello->size != group->size) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: rank %zu says that there are %zu ranks, "
                       "rank %" PRIu32 " that there are %" PRIu32,
-                      party->rank, party->size, hello->rank, hello->size);
+                      group->rank, group->size, hello->rank, hello->size);
   }
-  if (hello->rank >= party->size || has_come(it, hello->rank)) {
+  if (hello->rank >= group->size || has_come(it, hello->rank)) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: two processes say that they are rank "
                       "%" PRIu32 " of %zu",
-                      hello->rank, party->size);
+                      hello->rank, group->size);
   }
   return TARN_OK;
 }
 
-// What the guest has to do with nobody here, and the others not with it.
+// What the joiner has to do with nobody here, and the others not with it.
 static tarn_status check_job(const host *it, const tarn__comm_hello *hello) {
-  if (hello->version != TARN__PARTY_VERSION) {
+  if (hello->version != TARN__GROUP_VERSION) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: ranks at '%s' have another version of "
                       "the library",
-                      it->party->path);
+                      it->group->path);
   }
-  if (strncmp(hello->job, it->party->job, sizeof hello->job) != 0) {
+  if (strncmp(hello->job, it->group->job, sizeof hello->job) != 0) {
     return tarn__fail(TARN_E_STATE,
                       "tarn_comm_meet: ranks of another job meet at '%s'",
-                      it->party->path);
+                      it->group->path);
   }
   return TARN_OK;
 }
@@ -148,35 +148,35 @@ static uint64_t lesser(uint64_t a, uint64_t b) {
 }
 
 // The first whose time is over ends it for all.
-static void welcome(host *it, size_t guest, const tarn__comm_hello *hello) {
+static void welcome(host *it, size_t joiner, const tarn__comm_hello *hello) {
   tarn__comm_wait theirs = tarn__wait_begin(hello->left_ms);
   it->wait->end = lesser(it->wait->end, theirs.end);
-  it->ranks[guest] = hello->rank;
+  it->ranks[joiner] = hello->rank;
   it->come++;
-  answer(it->fds[1 + guest], TARN__WELCOME, it->party->rank);
+  answer(it->fds[1 + joiner], TARN__WELCOME, it->group->rank);
 }
 
-static tarn_status admit(host *it, size_t guest,
+static tarn_status admit(host *it, size_t joiner,
                          const tarn__comm_hello *hello) {
   tarn_status status = check_job(it, hello);
   if (status != TARN_OK) {
-    refuse(it->fds[1 + guest], status);
-    drop(it, guest);
+    refuse(it->fds[1 + joiner], status);
+    drop(it, joiner);
     it->strangers++;
     return TARN_OK;
   }
   status = check_rank(it, hello);
   if (status == TARN_OK) {
-    welcome(it, guest, hello);
+    welcome(it, joiner, hello);
   } else {
-    refuse(it->fds[1 + guest], status);
+    refuse(it->fds[1 + joiner], status);
   }
   return status;
 }
 
-static tarn_status lose(host *it, size_t guest) {
-  size_t rank = it->ranks[guest];
-  drop(it, guest);
+static tarn_status lose(host *it, size_t joiner) {
+  size_t rank = it->ranks[joiner];
+  drop(it, joiner);
   if (rank == NO_RANK) return TARN_OK;
   return tarn__fail(TARN_E_PEER_LOST,
                     "tarn_comm_meet: rank %zu has ended, or given up, before "
@@ -184,25 +184,25 @@ static tarn_status lose(host *it, size_t guest) {
                     rank);
 }
 
-// A guest that speaks twice is none of ours.
-static tarn_status hear(host *it, size_t guest) {
+// A joiner that speaks twice is none of ours.
+static tarn_status hear(host *it, size_t joiner) {
   tarn__comm_hello hello;
-  tarn__os_letter letter;
+  tarn__os_message message;
   errno = 0;
-  if (!tarn__os_take(it->fds[1 + guest], &hello, sizeof hello, &letter)) {
-    return errno == EAGAIN ? TARN_OK : lose(it, guest);
+  if (!tarn__os_take(it->fds[1 + joiner], &hello, sizeof hello, &message)) {
+    return errno == EAGAIN ? TARN_OK : lose(it, joiner);
   }
-  if (letter.fd >= 0) tarn__os_close(letter.fd);
-  if (letter.size != sizeof hello || it->ranks[guest] != NO_RANK) {
-    return lose(it, guest);
+  if (message.fd >= 0) tarn__os_close(message.fd);
+  if (message.size != sizeof hello || it->ranks[joiner] != NO_RANK) {
+    return lose(it, joiner);
   }
-  return admit(it, guest, &hello);
+  return admit(it, joiner, &hello);
 }
 
 // From the last on, whose place may be taken by none that is yet to be heard.
 static tarn_status hear_all(host *it) {
   tarn_status status = TARN_OK;
-  for (size_t i = it->guests; i-- > 0 && status == TARN_OK;) {
+  for (size_t i = it->joiners; i-- > 0 && status == TARN_OK;) {
     if (it->ready[1 + i]) status = hear(it, i);
   }
   return status;
@@ -210,7 +210,7 @@ static tarn_status hear_all(host *it) {
 
 // Where there are more than may be, one that says nothing has to try again.
 static void make_room(host *it) {
-  for (size_t i = 0; i < it->guests && it->guests == it->room; i++) {
+  for (size_t i = 0; i < it->joiners && it->joiners == it->room; i++) {
     if (it->ranks[i] == NO_RANK) drop(it, i);
   }
 }
@@ -218,21 +218,21 @@ static void make_room(host *it) {
 static tarn_status let_in(host *it) {
   for (;;) {
     make_room(it);
-    int fd = tarn__os_accept(it->door->listener);
+    int fd = tarn__os_accept(it->listener->listener);
     if (fd < 0 && errno == EAGAIN) return TARN_OK;
     if (fd < 0) {
       return tarn__fail(TARN_E_IO,
                         "tarn_comm_meet: no descriptor for who comes to rank "
                         "%zu: %s",
-                        it->party->rank, strerror(errno));
+                        it->group->rank, strerror(errno));
     }
     if (!tarn__os_is_of_user(fd)) {
       tarn__os_close(fd);
       continue;
     }
-    it->ranks[it->guests] = NO_RANK;
-    it->ready[1 + it->guests] = false;
-    it->fds[1 + it->guests++] = fd;
+    it->ranks[it->joiners] = NO_RANK;
+    it->ready[1 + it->joiners] = false;
+    it->fds[1 + it->joiners++] = fd;
   }
 }
 
@@ -241,7 +241,7 @@ static tarn_status let_in(host *it) {
 static void list_missing(const host *it, char *out, size_t room) {
   size_t named = 0;
   size_t at = 0;
-  for (size_t rank = 0; rank < it->party->size; rank++) {
+  for (size_t rank = 0; rank < it->group->size; rank++) {
     if (has_come(it, rank)) continue;
     if (named++ == MOST_NAMED) break;
     at += (size_t)snprintf(out + at, room - at, "%s%zu", at == 0 ? "" : ", ",
@@ -253,7 +253,7 @@ static void list_missing(const host *it, char *out, size_t room) {
 static tarn_status tell_missing(const host *it) {
   char missing[MOST_NAMED * 8 + 8];
   char others[64] = "";
-  bool one = it->party->size - it->come == 1;
+  bool one = it->group->size - it->come == 1;
   list_missing(it, missing, sizeof missing);
   if (it->strangers != 0) {
     snprintf(others, sizeof others, "; %zu of another job were sent away",
@@ -262,19 +262,19 @@ static tarn_status tell_missing(const host *it) {
   return tarn__fail(TARN_E_TIMEOUT,
                     "tarn_comm_meet: rank%s %s of %zu %s not come to '%s' in "
                     "time%s",
-                    one ? "" : "s", missing, it->party->size,
-                    one ? "has" : "have", it->party->path, others);
+                    one ? "" : "s", missing, it->group->size,
+                    one ? "has" : "have", it->group->path, others);
 }
 
 static tarn_status gather(host *it) {
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && it->come < it->party->size) {
+  while (status == TARN_OK && it->come < it->group->size) {
     uint64_t left = tarn__wait_left(it->wait);
-    tarn__os_await_any(it->fds, 1 + it->guests, lesser(left, it->wait->slice),
+    tarn__os_await_any(it->fds, 1 + it->joiners, lesser(left, it->wait->slice),
                        it->ready);
     status = hear_all(it);
     if (status == TARN_OK) status = let_in(it);
-    if (status == TARN_OK && left == 0 && it->come < it->party->size) {
+    if (status == TARN_OK && left == 0 && it->come < it->group->size) {
       status = tell_missing(it);
     }
   }
@@ -283,20 +283,20 @@ static tarn_status gather(host *it) {
 
 // --- what they get ---------------------------------------------------------
 
-// Letter |number| for |rank|: its descriptor, or -1, and what it is.
-static int letter_of(const tarn_rendezvous *meeting, size_t rank, size_t number,
-                     tarn__comm_answer *out) {
+// Message |number| for |rank|: its descriptor, or -1, and what it is.
+static int message_of(const tarn_rendezvous *rendezvous, size_t rank,
+                      size_t number, tarn__comm_answer *out) {
   *out = (tarn__comm_answer){.kind = TARN__WAY};
-  if (number >= 2 && number < meeting->size + 2) {
+  if (number >= 2 && number < rendezvous->size + 2) {
     out->rank = (uint32_t)(number - 2);
-    return meeting->sends[number - 2];
+    return rendezvous->sends[number - 2];
   }
   if (number >= 2) {
     out->kind = TARN__GO;
     return -1;
   }
   out->kind = number == 0 ? TARN__MEMORY : TARN__INBOX;
-  return number == 0 ? meeting->fd : meeting->receives[rank];
+  return number == 0 ? rendezvous->fd : rendezvous->receives[rank];
 }
 
 static bool is_full(int reason) {
@@ -304,13 +304,13 @@ static bool is_full(int reason) {
          reason == ENOMEM;
 }
 
-// Sends a guest what it takes now of the letters before |end|. To one that has
-// ended all are sent.
-static bool send_some(const tarn_rendezvous *meeting, int fd, size_t rank,
+// Sends a joiner what it takes now of the messages before |end|. To one that
+// has ended all are sent.
+static bool send_some(const tarn_rendezvous *rendezvous, int fd, size_t rank,
                       size_t end, size_t *io_number) {
   while (*io_number < end) {
     tarn__comm_answer out;
-    int passed = letter_of(meeting, rank, *io_number, &out);
+    int passed = message_of(rendezvous, rank, *io_number, &out);
     bool sent =
         tarn__os_put(fd, &out, offsetof(tarn__comm_answer, text), passed);
     if (!sent && is_full(errno)) return false;
@@ -319,68 +319,72 @@ static bool send_some(const tarn_rendezvous *meeting, int fd, size_t rank,
   return true;
 }
 
-static bool send_some_to_all(host *it, const tarn_rendezvous *meeting,
+static bool send_some_to_all(host *it, const tarn_rendezvous *rendezvous,
                              size_t end, size_t *numbers) {
   bool all = true;
-  for (size_t i = 0; i < it->guests; i++) {
+  for (size_t i = 0; i < it->joiners; i++) {
     size_t rank = it->ranks[i];
     if (rank == NO_RANK) continue;
-    if (!send_some(meeting, it->fds[1 + i], rank, end, &numbers[i]))
+    if (!send_some(rendezvous, it->fds[1 + i], rank, end, &numbers[i]))
       all = false;
   }
   return all;
 }
 
 // Who takes nothing by the deadline will be missed by all.
-static void send_to_all(host *it, const tarn_rendezvous *meeting, size_t end,
+static void send_to_all(host *it, const tarn_rendezvous *rendezvous, size_t end,
                         tarn__comm_wait *wait, size_t *numbers) {
   static const uint64_t full_ns = 200000;
-  while (!send_some_to_all(it, meeting, end, numbers) &&
+  while (!send_some_to_all(it, rendezvous, end, numbers) &&
          tarn__wait_left(wait) != 0)
     tarn__os_await_any(NULL, 0, full_ns, NULL);
 }
 
-// While this process has a guest's receiving end, that one's end tells nothing.
-static void hand_out(host *it, tarn_rendezvous *meeting, size_t *numbers) {
-  tarn__comm_wait wait = tarn__wait_begin(it->party->timeout_ms);
-  send_to_all(it, meeting, meeting->size + 2, &wait, numbers);
-  for (size_t rank = 0; rank < meeting->size; rank++) {
-    if (rank != it->party->rank)
-      tarn__os_close_all(&meeting->receives[rank], 1);
+// While this process has a joiner's receiving end, that one's end tells
+// nothing.
+static void hand_out(host *it, tarn_rendezvous *rendezvous, size_t *numbers) {
+  tarn__comm_wait wait = tarn__wait_begin(it->group->timeout_ms);
+  send_to_all(it, rendezvous, rendezvous->size + 2, &wait, numbers);
+  for (size_t rank = 0; rank < rendezvous->size; rank++) {
+    if (rank != it->group->rank)
+      tarn__os_close_all(&rendezvous->receives[rank], 1);
   }
-  send_to_all(it, meeting, meeting->size + 3, &wait, numbers);
+  send_to_all(it, rendezvous, rendezvous->size + 3, &wait, numbers);
 }
 
-// --- the meeting -----------------------------------------------------------
+// --- the rendezvous
+// -----------------------------------------------------------
 
-static tarn_status join(const tarn__comm_group *party, tarn_rendezvous *meeting,
-                        tarn_comm **out_comm) {
+static tarn_status join(const tarn__comm_group *group,
+                        tarn_rendezvous *rendezvous, tarn_comm **out_comm) {
   tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = party->timeout_ms};
-  return tarn_comm_join(meeting, party->rank, &options, out_comm);
+                               .timeout_ms = group->timeout_ms};
+  return tarn_comm_join(rendezvous, group->rank, &options, out_comm);
 }
 
-static tarn_status meet(host *it, tarn_rendezvous *meeting,
+static tarn_status meet(host *it, tarn_rendezvous *rendezvous,
                         tarn_comm **out_comm) {
   size_t *numbers = tarn__host_array(it->room, sizeof *numbers);
   tarn_status status = numbers == NULL ? TARN_E_NOMEM : gather(it);
-  tarn__door_remove(it->door);
+  tarn__listener_remove(it->listener);
   if (status == TARN_OK) {
-    hand_out(it, meeting, numbers);
-    status = join(it->party, meeting, out_comm);
+    hand_out(it, rendezvous, numbers);
+    status = join(it->group, rendezvous, out_comm);
   }
   tarn__host_free_array(numbers, it->room, sizeof *numbers);
   return status;
 }
 
-tarn_status tarn__host(const tarn__comm_group *party, tarn__comm_listener *door,
-                       tarn__comm_wait *wait, tarn_comm **out_comm) {
-  tarn_rendezvous *meeting = NULL;
+tarn_status tarn__host(const tarn__comm_group *group,
+                       tarn__comm_listener *listener, tarn__comm_wait *wait,
+                       tarn_comm **out_comm) {
+  tarn_rendezvous *rendezvous = NULL;
   host it;
-  tarn_status status = init(&it, party, door, wait);
-  if (status == TARN_OK) status = tarn_rendezvous_create(party->size, &meeting);
-  if (status == TARN_OK) status = meet(&it, meeting, out_comm);
-  tarn_rendezvous_destroy(meeting);
+  tarn_status status = init(&it, group, listener, wait);
+  if (status == TARN_OK)
+    status = tarn_rendezvous_create(group->size, &rendezvous);
+  if (status == TARN_OK) status = meet(&it, rendezvous, out_comm);
+  tarn_rendezvous_destroy(rendezvous);
   deinit(&it);
   return status;
 }

@@ -84,7 +84,8 @@ static tarn_status know_all(tarn__comm_local *local) {
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_message entry;
     if (rank == local->rank) continue;
-    if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
+    if (!tarn__mailbox_take(local->post, &local->mailbox, rank, &entry))
+      continue;
     tarn_status known = know(local, rank, &entry);
     if (known != TARN_OK) status = known;
   }
@@ -96,7 +97,8 @@ static tarn_status introduce(tarn__comm_local *local) {
   int reason = errno;
   for (size_t rank = 0; rank < local->size; rank++) {
     bool other = rank != local->rank;
-    local->errands[rank] = (tarn__comm_transfer){.send = other, .await = other};
+    local->transfers[rank] =
+        (tarn__comm_transfer){.send = other, .await = other};
   }
   tarn_status status = tarn__local_pass(local, own, TARN__ABSENT);
   if (own >= 0) tarn__os_close(own);

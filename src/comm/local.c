@@ -18,21 +18,23 @@
 static tarn_status fill(tarn__comm_local *local, const size_t *places) {
   local->places = tarn__host_array(local->size, sizeof *local->places);
   local->signs = tarn__host_array(local->size, sizeof *local->signs);
-  local->errands = tarn__host_array(local->size, sizeof *local->errands);
-  if (local->places == NULL || local->signs == NULL || local->errands == NULL) {
+  local->transfers = tarn__host_array(local->size, sizeof *local->transfers);
+  if (local->places == NULL || local->signs == NULL ||
+      local->transfers == NULL) {
     return TARN_E_NOMEM;
   }
   for (size_t rank = 0; rank < local->size; rank++) {
     local->places[rank] = places == NULL ? rank : places[rank];
   }
-  return tarn__box_init(local->post, local->area.head->token, local->places,
-                        local->size, &local->box);
+  return tarn__mailbox_init(local->post, local->area.head->token, local->places,
+                            local->size, &local->mailbox);
 }
 
 void tarn__local_forget(tarn__comm_local *local) {
-  tarn__box_deinit(local->post, &local->box);
+  tarn__mailbox_deinit(local->post, &local->mailbox);
   if (local->post != NULL) tarn__post_release(local->post);
-  tarn__host_free_array(local->errands, local->size, sizeof *local->errands);
+  tarn__host_free_array(local->transfers, local->size,
+                        sizeof *local->transfers);
   tarn__host_free_array(local->signs, local->size, sizeof *local->signs);
   tarn__host_free_array(local->places, local->size, sizeof *local->places);
   tarn__host_free(local, sizeof *local);

@@ -1,4 +1,4 @@
-// local.h - ranks of one machine: rounds through their shared memory, letters
+// local.h - ranks of one machine: rounds through their shared memory, messages
 // through their inboxes.
 #ifndef TARN_COMM_LOCAL_H_
 #define TARN_COMM_LOCAL_H_
@@ -16,15 +16,15 @@ typedef struct tarn__comm_transfer {
 typedef struct tarn__comm_local {
   tarn__comm_area area;
   tarn__comm_post *post;
-  tarn__comm_mailbox box;
+  tarn__comm_mailbox mailbox;
   size_t rank;
   size_t size;
   uint64_t timeout_ms;
-  uint64_t round;                // the last one that this rank was in
-  uint32_t generation;           // of forks
-  size_t *places;                // of each rank, in the post
-  int *signs;                    // for each rank; scratch of one look
-  tarn__comm_transfer *errands;  // with each rank; at rest all false
+  uint64_t round;                  // the last one that this rank was in
+  uint32_t generation;             // of forks
+  size_t *places;                  // of each rank, in the post
+  int *signs;                      // for each rank; scratch of one look
+  tarn__comm_transfer *transfers;  // with each rank; at rest all false
 } tarn__comm_local;
 
 // The operations of a communicator whose |self| is a tarn__comm_local.
@@ -86,10 +86,10 @@ void tarn__local_give_up(tarn__comm_local *local, size_t rank);
 // TARN_OK, or what broke it.
 TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__comm_local *local);
 
-// --- letters ---------------------------------------------------------------
+// --- messages ---------------------------------------------------------------
 
-// Sends |fd|, or -1, to all ranks that |errands| says, and waits for letters of
-// those that it says. They then lie in the box.
+// Sends |fd|, or -1, to all ranks that |transfers| says, and waits for messages
+// of those that it says. They then lie in the mailbox.
 //
 // |gone|: what it means where a rank's process, or its inbox, ends.
 TARN_MUST_CHECK tarn_status tarn__local_pass(tarn__comm_local *local, int fd,

@@ -1,4 +1,4 @@
-// Passing descriptors: letters out, letters in, both at once, so that no two
+// Passing descriptors: messages out, messages in, both at once, so that no two
 // ranks wait for each other with their inboxes full.
 #include <errno.h>
 
@@ -21,12 +21,12 @@ static uint64_t lesser(uint64_t a, uint64_t b) {
 static bool send_some(tarn__comm_local *local, int fd) {
   bool all = true;
   for (size_t rank = 0; rank < local->size; rank++) {
-    tarn__comm_transfer *errand = &local->errands[rank];
-    if (!errand->send) continue;
-    errand->send = !tarn__post_send(local->post, local->places[rank],
-                                    local->area.head->token, local->rank, fd);
-    if (errand->send && errno == ETOOMANYREFS) return false;
-    if (errand->send) all = false;
+    tarn__comm_transfer *transfer = &local->transfers[rank];
+    if (!transfer->send) continue;
+    transfer->send = !tarn__post_send(local->post, local->places[rank],
+                                      local->area.head->token, local->rank, fd);
+    if (transfer->send && errno == ETOOMANYREFS) return false;
+    if (transfer->send) all = false;
   }
   return all;
 }
@@ -37,22 +37,22 @@ static size_t collect(tarn__comm_local *local) {
   size_t first = local->size;
   tarn__post_collect(local->post);
   for (size_t rank = local->size; rank-- > 0;) {
-    tarn__comm_transfer *errand = &local->errands[rank];
-    if (errand->await) {
-      errand->await = !tarn__box_has(local->post, &local->box, rank);
+    tarn__comm_transfer *transfer = &local->transfers[rank];
+    if (transfer->await) {
+      transfer->await = !tarn__mailbox_has(local->post, &local->mailbox, rank);
     }
-    if (errand->await) first = rank;
+    if (transfer->await) first = rank;
     local->signs[rank] =
-        errand->await ? tarn__post_sign_of(local->post, local->places[rank])
-                      : -1;
+        transfer->await ? tarn__post_sign_of(local->post, local->places[rank])
+                        : -1;
   }
   return first;
 }
 
-// The first rank that takes no more letters.
+// The first rank that takes no more messages.
 static size_t find_full(const tarn__comm_local *local) {
   size_t rank = 0;
-  while (rank < local->size && !local->errands[rank].send)
+  while (rank < local->size && !local->transfers[rank].send)
     rank++;
   return rank;
 }
@@ -81,7 +81,7 @@ tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
                              tarn__comm_breakage gone) {
   tarn_status status = pass(local, fd, gone);
   for (size_t rank = 0; rank < local->size; rank++) {
-    local->errands[rank] = (tarn__comm_transfer){0};
+    local->transfers[rank] = (tarn__comm_transfer){0};
   }
   return status;
 }

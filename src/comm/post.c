@@ -1,7 +1,7 @@
-// Letters with descriptors.
+// Messages with descriptors.
 //
-// A letter is believed if it comes of the same user, and of the process that is
-// that rank as soon as this is known, and knows the token of a communicator
+// A message is believed if it comes of the same user, and of the process that
+// is that rank as soon as this is known, and knows the token of a communicator
 // that this process has. Any other is dropped, with what it brings: it is one
 // for a communicator that was destroyed here meanwhile, or somebody's who got
 // hold of a socket.
@@ -15,11 +15,11 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 
-typedef struct letter {
+typedef struct message {
   unsigned char token[TARN__TOKEN];
   uint32_t from;
   uint32_t brings;  // 1: a descriptor
-} letter;
+} message;
 
 // --- beginning and end -----------------------------------------------------
 
@@ -41,7 +41,7 @@ tarn_status tarn__post_create(size_t size, tarn__comm_post **out_post) {
                             .processes = no_descriptors(size),
                             .pids = tarn__host_array(size, sizeof *post->pids),
                             .generation = tarn__os_generation()};
-  tarn_list_init(&post->boxes);
+  tarn_list_init(&post->mailboxes);
   pthread_mutex_init(&post->lock, NULL);
   if (post->sends == NULL || post->processes == NULL || post->pids == NULL) {
     tarn__post_release(post);
@@ -74,52 +74,54 @@ void tarn__post_release(tarn__comm_post *post) {
   tarn__host_free(post, sizeof *post);
 }
 
-// --- boxes -----------------------------------------------------------------
+// --- mailboxes
+// -----------------------------------------------------------------
 
-tarn_status tarn__box_init(tarn__comm_post *post, const unsigned char *token,
-                           const size_t *places, size_t ranks,
-                           tarn__comm_mailbox *out_box) {
-  *out_box =
+tarn_status tarn__mailbox_init(tarn__comm_post *post,
+                               const unsigned char *token, const size_t *places,
+                               size_t ranks, tarn__comm_mailbox *out_mailbox) {
+  *out_mailbox =
       (tarn__comm_mailbox){.token = token, .places = places, .ranks = ranks};
-  out_box->entries = tarn__host_array(ranks, sizeof *out_box->entries);
-  if (out_box->entries == NULL) return TARN_E_NOMEM;
+  out_mailbox->entries = tarn__host_array(ranks, sizeof *out_mailbox->entries);
+  if (out_mailbox->entries == NULL) return TARN_E_NOMEM;
   pthread_mutex_lock(&post->lock);
-  tarn_list_add_tail(&post->boxes, &out_box->node);
+  tarn_list_add_tail(&post->mailboxes, &out_mailbox->node);
   pthread_mutex_unlock(&post->lock);
   return TARN_OK;
 }
 
-static void empty(tarn__comm_mailbox *box) {
-  for (size_t rank = 0; rank < box->ranks; rank++) {
-    const tarn__comm_message *entry = &box->entries[rank];
+static void empty(tarn__comm_mailbox *mailbox) {
+  for (size_t rank = 0; rank < mailbox->ranks; rank++) {
+    const tarn__comm_message *entry = &mailbox->entries[rank];
     if (entry->full && entry->fd >= 0) tarn__os_close(entry->fd);
   }
-  tarn__host_free_array(box->entries, box->ranks, sizeof *box->entries);
+  tarn__host_free_array(mailbox->entries, mailbox->ranks,
+                        sizeof *mailbox->entries);
 }
 
 // In a child of fork the list stays as it is: nobody goes through it any more.
-void tarn__box_deinit(tarn__comm_post *post, tarn__comm_mailbox *box) {
-  if (box->entries == NULL) return;
+void tarn__mailbox_deinit(tarn__comm_post *post, tarn__comm_mailbox *mailbox) {
+  if (mailbox->entries == NULL) return;
   if (post->generation == tarn__os_generation()) {
     pthread_mutex_lock(&post->lock);
-    tarn_list_del(&box->node);
+    tarn_list_del(&mailbox->node);
     pthread_mutex_unlock(&post->lock);
   }
-  empty(box);
-  *box = (tarn__comm_mailbox){0};
+  empty(mailbox);
+  *mailbox = (tarn__comm_mailbox){0};
 }
 
-bool tarn__box_has(tarn__comm_post *post, const tarn__comm_mailbox *box,
-                   size_t rank) {
+bool tarn__mailbox_has(tarn__comm_post *post, const tarn__comm_mailbox *mailbox,
+                       size_t rank) {
   pthread_mutex_lock(&post->lock);
-  bool has = box->entries[rank].full;
+  bool has = mailbox->entries[rank].full;
   pthread_mutex_unlock(&post->lock);
   return has;
 }
 
-bool tarn__box_take(tarn__comm_post *post, tarn__comm_mailbox *box, size_t rank,
-                    tarn__comm_message *out_entry) {
-  tarn__comm_message *entry = &box->entries[rank];
+bool tarn__mailbox_take(tarn__comm_post *post, tarn__comm_mailbox *mailbox,
+                        size_t rank, tarn__comm_message *out_entry) {
+  tarn__comm_message *entry = &mailbox->entries[rank];
   pthread_mutex_lock(&post->lock);
   *out_entry = *entry;
   *entry = (tarn__comm_message){0};
@@ -127,7 +129,7 @@ bool tarn__box_take(tarn__comm_post *post, tarn__comm_mailbox *box, size_t rank,
   return out_entry->full;
 }
 
-// --- letters ---------------------------------------------------------------
+// --- messages ---------------------------------------------------------------
 
 static bool is_full(int reason) {
   return reason == EAGAIN || reason == ETOOMANYREFS || reason == ENOBUFS ||
@@ -138,10 +140,10 @@ static bool is_gone(int reason) {
   return reason == EPIPE || reason == ECONNRESET;
 }
 
-// A descriptor that cannot be passed is missed by who opens the letter.
+// A descriptor that cannot be passed is missed by who opens the message.
 bool tarn__post_send(tarn__comm_post *post, size_t place,
                      const unsigned char *token, size_t from, int fd) {
-  letter out = {.from = (uint32_t)from, .brings = fd >= 0};
+  message out = {.from = (uint32_t)from, .brings = fd >= 0};
   memcpy(out.token, token, sizeof out.token);
   if (tarn__os_put(post->sends[place], &out, sizeof out, fd)) return true;
   if (is_full(errno) || is_gone(errno)) return is_gone(errno);
@@ -149,12 +151,13 @@ bool tarn__post_send(tarn__comm_post *post, size_t place,
          !is_full(errno);
 }
 
-static tarn__comm_mailbox *box_of(tarn__comm_post *post,
-                                  const unsigned char *token) {
+static tarn__comm_mailbox *mailbox_of(tarn__comm_post *post,
+                                      const unsigned char *token) {
   tarn_list *node = NULL;
-  tarn_list_for_each (node, &post->boxes) {
-    tarn__comm_mailbox *box = tarn_list_entry(node, tarn__comm_mailbox, node);
-    if (memcmp(box->token, token, TARN__TOKEN) == 0) return box;
+  tarn_list_for_each (node, &post->mailboxes) {
+    tarn__comm_mailbox *mailbox =
+        tarn_list_entry(node, tarn__comm_mailbox, node);
+    if (memcmp(mailbox->token, token, TARN__TOKEN) == 0) return mailbox;
   }
   return NULL;
 }
@@ -164,19 +167,19 @@ static bool is_stranger(const tarn__comm_post *post, size_t place,
   return post->pids[place] != 0 && post->pids[place] != pid;
 }
 
-static tarn__comm_message *entry_of(tarn__comm_post *post, const letter *in,
-                                    const tarn__os_letter *envelope) {
+static tarn__comm_message *entry_of(tarn__comm_post *post, const message *in,
+                                    const tarn__os_message *envelope) {
   if (envelope->size != sizeof *in) return NULL;
   if (envelope->uid != tarn__os_user()) return NULL;
-  tarn__comm_mailbox *box = box_of(post, in->token);
-  if (box == NULL || in->from >= box->ranks) return NULL;
-  if (is_stranger(post, box->places[in->from], envelope->pid)) return NULL;
-  tarn__comm_message *entry = &box->entries[in->from];
+  tarn__comm_mailbox *mailbox = mailbox_of(post, in->token);
+  if (mailbox == NULL || in->from >= mailbox->ranks) return NULL;
+  if (is_stranger(post, mailbox->places[in->from], envelope->pid)) return NULL;
+  tarn__comm_message *entry = &mailbox->entries[in->from];
   return entry->full ? NULL : entry;
 }
 
-static void deliver(tarn__comm_post *post, const letter *in,
-                    const tarn__os_letter *envelope) {
+static void deliver(tarn__comm_post *post, const message *in,
+                    const tarn__os_message *envelope) {
   tarn__comm_message *entry = entry_of(post, in, envelope);
   if (entry == NULL) {
     if (envelope->fd >= 0) tarn__os_close(envelope->fd);
@@ -189,8 +192,8 @@ static void deliver(tarn__comm_post *post, const letter *in,
 }
 
 void tarn__post_collect(tarn__comm_post *post) {
-  letter in;
-  tarn__os_letter envelope;
+  message in;
+  tarn__os_message envelope;
   pthread_mutex_lock(&post->lock);
   while (tarn__os_take(post->inbox, &in, sizeof in, &envelope))
     deliver(post, &in, &envelope);

@@ -2,10 +2,10 @@
 // descriptors: a process's own inbox, and the way into those of the others.
 //
 // The communicators of a process that come from one rendezvous share its post.
-// Each letter says which communicator it is for, by the token of its area, and
-// lies in a box of that communicator until it is asked for. Of each rank there
-// is one at most, for a rank sends the next only when all have passed a round
-// since.
+// Each message says which communicator it is for, by the token of its area, and
+// lies in a mailbox of that communicator until it is asked for. Of each rank
+// there is one at most, for a rank sends the next only when all have passed a
+// round since.
 #ifndef TARN_COMM_POST_H_
 #define TARN_COMM_POST_H_
 
@@ -23,9 +23,9 @@ typedef struct tarn__comm_post {
   int *processes;        // theirs; -1: not known
   int64_t *pids;         // and their numbers; 0: not known
   uint32_t generation;   // of forks
-  pthread_mutex_t lock;  // guards |boxes| and what is in them, and who takes
-                         // letters out of |inbox|; a leaf
-  tarn_list boxes;
+  pthread_mutex_t lock;  // guards |mailboxes| and what is in them, and who
+                         // takes messages out of |inbox|; a leaf
+  tarn_list mailboxes;
 } tarn__comm_post;
 
 // What came of one rank.
@@ -53,11 +53,12 @@ tarn__comm_post *tarn__post_share(tarn__comm_post *post);
 void tarn__post_release(tarn__comm_post *post);
 
 // TARN_E_NOMEM. |token| and |places|, one of each of the ranks, must stay.
-TARN_MUST_CHECK tarn_status tarn__box_init(tarn__comm_post *post,
-                                           const unsigned char *token,
-                                           const size_t *places, size_t ranks,
-                                           tarn__comm_mailbox *out_box);
-void tarn__box_deinit(tarn__comm_post *post, tarn__comm_mailbox *box);
+TARN_MUST_CHECK tarn_status tarn__mailbox_init(tarn__comm_post *post,
+                                               const unsigned char *token,
+                                               const size_t *places,
+                                               size_t ranks,
+                                               tarn__comm_mailbox *out_mailbox);
+void tarn__mailbox_deinit(tarn__comm_post *post, tarn__comm_mailbox *mailbox);
 
 // Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
 // False with errno if the system has to get rid of others first: ETOOMANYREFS,
@@ -67,17 +68,18 @@ TARN_MUST_CHECK bool tarn__post_send(tarn__comm_post *post, size_t place,
                                      const unsigned char *token, size_t from,
                                      int fd);
 
-// Puts what has come into the boxes.
+// Puts what has come into the mailboxes.
 void tarn__post_collect(tarn__comm_post *post);
 
-// Whether there is a letter of |rank|.
-bool tarn__box_has(tarn__comm_post *post, const tarn__comm_mailbox *box,
-                   size_t rank);
+// Whether there is a message of |rank|.
+bool tarn__mailbox_has(tarn__comm_post *post, const tarn__comm_mailbox *mailbox,
+                       size_t rank);
 
 // Empties the entry of |rank|, if it is full: what was in it is the caller's.
-TARN_MUST_CHECK bool tarn__box_take(tarn__comm_post *post,
-                                    tarn__comm_mailbox *box, size_t rank,
-                                    tarn__comm_message *out_entry);
+TARN_MUST_CHECK bool tarn__mailbox_take(tarn__comm_post *post,
+                                        tarn__comm_mailbox *mailbox,
+                                        size_t rank,
+                                        tarn__comm_message *out_entry);
 
 // Says who |place| is: a descriptor of the process, which is the post's from
 // now on, and its number. Nobody else is believed to be it any more.

@@ -43,15 +43,15 @@ static tarn_status allocate(size_t size, tarn_rendezvous **out) {
 
 static tarn_status make_inboxes(tarn_rendezvous *rendezvous) {
   for (size_t rank = 0; rank < rendezvous->size; rank++) {
-    tarn__comm_slot *seat = &rendezvous->area.seats[rank];
+    tarn__comm_member *member = &rendezvous->area.members[rank];
     if (!tarn__os_inbox(&rendezvous->receives[rank],
                         &rendezvous->sends[rank])) {
       return tarn__fail(TARN_E_IO,
                         "tarn_rendezvous_create: no sockets for rank %zu: %s",
                         rank, strerror(errno));
     }
-    seat->receive = rendezvous->receives[rank];
-    seat->send = rendezvous->sends[rank];
+    member->receive = rendezvous->receives[rank];
+    member->send = rendezvous->sends[rank];
   }
   return TARN_OK;
 }

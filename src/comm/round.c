@@ -1,6 +1,6 @@
 // Rounds: arriving, waiting for the others, finding out who will not come.
 //
-// A wait looks at the bell for a while, then sleeps on it, in slices: between
+// A wait looks at the futex for a while, then sleeps on it, in slices: between
 // two it looks at those who are missing. It ends well as soon as all have
 // arrived, whatever became of them since; and once the area is broken it ends
 // as the frozen arrivals say, which is the same at every rank.
@@ -8,7 +8,7 @@
 #include "base/os_peer.h"
 #include "comm/local.h"
 
-enum { LOOKS = 20 };  // at the bell, before a wait sleeps
+enum { LOOKS = 20 };  // at the futex, before a wait sleeps
 
 // --- waits -----------------------------------------------------------------
 

@@ -23,7 +23,8 @@ static bool take_all(tarn__comm_local *local, int *out_fds,
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_message entry;
     out_fds[rank] = -1;
-    if (!tarn__box_take(local->post, &local->box, rank, &entry)) continue;
+    if (!tarn__mailbox_take(local->post, &local->mailbox, rank, &entry))
+      continue;
     out_fds[rank] = entry.fd;
     if (entry.cut) all = false;
     if (entry.cut) *out_missing = rank;
@@ -36,7 +37,8 @@ tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
   size_t missing = 0;
   for (size_t rank = 0; rank < local->size; rank++) {
     bool other = rank != local->rank;
-    local->errands[rank] = (tarn__comm_transfer){.send = other, .await = other};
+    local->transfers[rank] =
+        (tarn__comm_transfer){.send = other, .await = other};
   }
   tarn_status status = tarn__local_pass(local, fd, TARN__ENDED);
   bool all = take_all(local, out_fds, &missing);
@@ -54,7 +56,7 @@ static tarn_status lead(tarn__comm_local *local, const size_t *ranks,
   int fd = -1;
   tarn_status status = tarn__area_create(size, &fd, out_area);
   for (size_t i = 1; i < size; i++)
-    local->errands[ranks[i]].send = true;
+    local->transfers[ranks[i]].send = true;
   tarn_status passed = tarn__local_pass(local, fd, TARN__ENDED);
   if (fd >= 0) tarn__os_close(fd);
   if (status == TARN_OK && passed != TARN_OK) tarn__area_unmap(out_area);
@@ -64,10 +66,11 @@ static tarn_status lead(tarn__comm_local *local, const size_t *ranks,
 static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
                           tarn__comm_area *out_area) {
   tarn__comm_message entry;
-  local->errands[leader].await = true;
+  local->transfers[leader].await = true;
   tarn_status status = tarn__local_pass(local, -1, TARN__ENDED);
   if (status != TARN_OK) return status;
-  if (!tarn__box_take(local->post, &local->box, leader, &entry) || entry.cut) {
+  if (!tarn__mailbox_take(local->post, &local->mailbox, leader, &entry) ||
+      entry.cut) {
     return no_room_for(leader);
   }
   // It has failed, and says so itself when all agree on what came of it.

@@ -14,7 +14,7 @@ typedef struct choice {
 
 static choice choice_of(const tarn_comm *comm, size_t rank) {
   choice shown;
-  memcpy(&shown, comm->cards[rank].bytes, sizeof shown);
+  memcpy(&shown, comm->headers[rank].bytes, sizeof shown);
   return shown;
 }
 
@@ -61,7 +61,7 @@ static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
   return status;
 }
 
-// What all have shown stands on the cards until the next meeting.
+// What all have shown stands on the headers until the next header exchange.
 static tarn_status split(tarn_comm *comm, int64_t color, size_t *ranks,
                          tarn_comm **out_group) {
   tarn_status status = TARN_OK;
@@ -70,7 +70,7 @@ static tarn_status split(tarn_comm *comm, int64_t color, size_t *ranks,
     status = make_group(comm, ranks, size, out_group);
   }
   if (comm->broken.status != TARN_OK) return status;
-  status = tarn__comm_meet(comm, TARN__SPLIT, status);
+  status = tarn__comm_exchange_headers(comm, TARN__SPLIT, status);
   if (status == TARN_OK) return TARN_OK;
   (void)tarn_comm_destroy(*out_group);
   *out_group = NULL;
@@ -90,7 +90,7 @@ tarn_status tarn_comm_split(tarn_comm *comm, int64_t color, int64_t key,
   }
   const choice own = {color, key};
   memcpy(comm->own.bytes, &own, sizeof own);
-  status = tarn__comm_meet(comm, TARN__SPLIT, status);
+  status = tarn__comm_exchange_headers(comm, TARN__SPLIT, status);
   if (status == TARN_OK) {
     assert(ranks != NULL && out_comm != NULL);
     status = split(comm, color, ranks, &group);

@@ -13,9 +13,10 @@
 //   rows    as they stand in the list: the owner puts them there (gather) or
 //           takes them (scatter, scatter-add)
 //
-// Between two meetings a rank places what has come of round k - 1, writes what
-// it wants in round k + 1, and serves what the others want in round k. So one
-// meeting a round is enough, and nobody waits for one rank alone.
+// Between two header exchanges a rank places what has come of round k - 1,
+// writes what it wants in round k + 1, and serves what the others want in round
+// k. So one header exchange a round is enough, and nobody waits for one rank
+// alone.
 //
 // Rows of its own a rank moves itself, a share of them in each round, so that
 // ranks stay together, and not too many: else the others take it for one that
@@ -125,7 +126,7 @@ unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
 
 // --- what a whole keeps ----------------------------------------------------
 
-// What a rank tells the others at a meeting.
+// What a rank tells the others at an exchange of headers.
 typedef struct tarn__whole_word {
   uint32_t failed;  // it cannot go on
   uint32_t asks;    // it wants rows in this round, or may in a later one

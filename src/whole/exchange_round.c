@@ -5,17 +5,18 @@
 //                              | ask     | serve     | place
 //   scatter, add    ask, fill  | serve   |
 //                              | ask ... | serve     |
-//                              ^ a meeting
+//                              ^ an exchange of headers
 //
 // Invariants:
 //   * of a half of its staging, a rank writes wants and list between the
-//     meetings k - 1 and k, and whoever serves reads them between k and k + 1;
-//     the rank writes them again behind that
+//     header exchanges k - 1 and k, and whoever serves reads them between k and
+//     k + 1; the rank writes them again behind that
 //   * rows that are gathered are written by their owners between k and k + 1,
 //     and read behind that, before the half is written again
 //   * nothing that stands in another's staging is believed: wants are held
 //     against the sizes of the half, rows against those of the table
-//   * a rank that cannot go on says so at the next meeting, and all stop there
+//   * a rank that cannot go on says so at the next header exchange, and all
+//   stop there
 #include <string.h>
 
 #include "base/status.h"
@@ -215,7 +216,7 @@ static tarn_status meet(const tarn__whole_pass *p, size_t round,
   return TARN_OK;
 }
 
-// The text of a failure must outlive the meeting at which it is told.
+// The text of a failure must outlive the header exchange at which it is told.
 static tarn_status go_through(tarn__whole_pass *p) {
   verdict what = GO_ON;
   tarn_status status = ask(p, 0);

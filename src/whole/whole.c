@@ -153,8 +153,8 @@ static tarn_status fill(tarn_whole *whole, const tarn__whole_order *order) {
   tarn_status status = make_arrays(whole);
   if (status == TARN_OK) status = find_pool(whole, order->options.name);
   if (status != TARN_OK) return status;
-  status = tarn__anchor_drop(whole->place.device);
-  whole->anchored = status == TARN_OK;
+  status = tarn__whole_ref_device(whole->place.device);
+  whole->has_ref = status == TARN_OK;
   return status;
 }
 
@@ -166,7 +166,7 @@ static void free_whole(tarn_whole *whole) {
 }
 
 static void release(tarn_whole *whole) {
-  if (whole->anchored) tarn__anchor_weigh(whole->place.device);
+  if (whole->has_ref) tarn__whole_unref_device(whole->place.device);
   if (whole->host != NULL) (void)tarn_device_close(whole->host);
   free_whole(whole);
 }

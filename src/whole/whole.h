@@ -8,7 +8,7 @@
 //   handles.c    the same of chunked ones, where devices have no ranges
 //   hostfile.c   backing of mapped types on the host
 //   block.c      backing of distributed ones
-//   anchor.c     keeps devices open that wholes are on
+//   device_ref.c     keeps devices open that wholes are on
 //   address.c    where bytes are
 //   tensor.c     rows of elements
 //   table.c      memory and its tensor, made together
@@ -105,7 +105,7 @@ struct tarn_whole {
 
   size_t charged;   // bytes of the pool that are this rank's
   bool on_device;   // location: else it is on the host
-  bool anchored;    // see tarn__anchor_drop
+  bool has_ref;     // see tarn__whole_ref_device
   bool registered;  // hostfile.c: with the device of the place
   bool all_left;    // handles.c: all ranks have said that they let go of it
   int lease;        // handles.c: tells that nobody holds this rank's any more;
@@ -261,12 +261,12 @@ TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
                                                 const tarn__whole_order *order);
 
 // ---------------------------------------------------------------------------
-// anchor.c
+// device_ref.c
 // ---------------------------------------------------------------------------
 
 // Between the two |device| cannot be closed. NULL is allowed: none.
-TARN_MUST_CHECK tarn_status tarn__anchor_drop(tarn_device *device);
-void tarn__anchor_weigh(tarn_device *device);
+TARN_MUST_CHECK tarn_status tarn__whole_ref_device(tarn_device *device);
+void tarn__whole_unref_device(tarn_device *device);
 
 // ---------------------------------------------------------------------------
 // address.c

@@ -70,7 +70,7 @@ START_TEST(messages_go_both_ways_with_descriptors) {
   bool ready[3];
   char text[8];
   uint64_t inode = 1;
-  tarn__os_letter letter;
+  tarn__os_message message;
   open_place();
   ck_assert_int_eq(tarn__os_folder_look(&folder, "name", &inode),
                    TARN__OS_NOTHING);
@@ -96,12 +96,12 @@ START_TEST(messages_go_both_ways_with_descriptors) {
   ck_assert(tarn__os_put(guest, "hello", 6, -1));
   tarn__os_await_any(fds, 3, 1000000000, ready);
   ck_assert(!ready[0] && !ready[1] && ready[2]);
-  ck_assert(tarn__os_take(host, text, sizeof text, &letter));
+  ck_assert(tarn__os_take(host, text, sizeof text, &message));
   ck_assert_str_eq(text, "hello");
   ck_assert(tarn__os_put(host, "fd", 3, host));
-  ck_assert(tarn__os_take(guest, text, sizeof text, &letter));
-  ck_assert_int_ge(letter.fd, 3);
-  tarn__os_close(letter.fd);
+  ck_assert(tarn__os_take(guest, text, sizeof text, &message));
+  ck_assert_int_ge(message.fd, 3);
+  tarn__os_close(message.fd);
   tarn__os_stop_listening(listener);
   ck_assert_int_eq(tarn__os_connect(path), -1);
   ck_assert_int_eq(errno, ECONNREFUSED);

@@ -1,5 +1,5 @@
 // What processes of one machine need of the system: inboxes, descriptors of
-// processes, words to sleep on. And a post, against letters that are none.
+// processes, words to sleep on. And a post, against messages that are none.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,33 +25,34 @@ typedef struct inbox {
 } inbox;
 
 static inbox new_inbox(void) {
-  inbox box;
-  ck_assert(tarn__os_inbox(&box.receive, &box.send));
-  return box;
+  inbox mailbox;
+  ck_assert(tarn__os_inbox(&mailbox.receive, &mailbox.send));
+  return mailbox;
 }
 
-static void close_inbox(inbox box) {
-  tarn__os_close(box.receive);
-  tarn__os_close(box.send);
+static void close_inbox(inbox mailbox) {
+  tarn__os_close(mailbox.receive);
+  tarn__os_close(mailbox.send);
 }
 
 START_TEST(messages_stay_apart) {
-  inbox box = new_inbox();
-  tarn__os_letter letter;
+  inbox mailbox = new_inbox();
+  tarn__os_message message;
   char bytes[8] = "";
-  ck_assert(tarn__os_is_inbox(box.receive) && tarn__os_is_inbox(box.send));
-  ck_assert(!tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
-  ck_assert(tarn__os_put(box.send, "one", 4, -1));
-  ck_assert(tarn__os_put(box.send, "three", 6, -1));
-  ck_assert(tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
+  ck_assert(tarn__os_is_inbox(mailbox.receive) &&
+            tarn__os_is_inbox(mailbox.send));
+  ck_assert(!tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
+  ck_assert(tarn__os_put(mailbox.send, "one", 4, -1));
+  ck_assert(tarn__os_put(mailbox.send, "three", 6, -1));
+  ck_assert(tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
   ck_assert_str_eq(bytes, "one");
-  ck_assert_uint_eq(letter.size, 4);
-  ck_assert_int_eq(letter.fd, -1);
-  ck_assert_int_eq(letter.pid, getpid());
-  ck_assert_uint_eq(letter.uid, getuid());
-  ck_assert(tarn__os_take(box.receive, bytes, sizeof bytes, &letter));
+  ck_assert_uint_eq(message.size, 4);
+  ck_assert_int_eq(message.fd, -1);
+  ck_assert_int_eq(message.pid, getpid());
+  ck_assert_uint_eq(message.uid, getuid());
+  ck_assert(tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
   ck_assert_str_eq(bytes, "three");
-  close_inbox(box);
+  close_inbox(mailbox);
 }
 END_TEST
 
@@ -71,22 +72,22 @@ START_TEST(what_is_no_inbox_is_told) {
 END_TEST
 
 START_TEST(descriptors_are_passed_and_closed_on_exec) {
-  inbox box = new_inbox();
-  tarn__os_letter letter;
+  inbox mailbox = new_inbox();
+  tarn__os_message message;
   char byte = 0;
   size_t before = ranks_descriptors();
-  ck_assert(tarn__os_put(box.send, "x", 1, box.send));
-  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
-  ck_assert_int_ge(letter.fd, 0);
-  ck_assert_int_eq(fcntl(letter.fd, F_GETFD), FD_CLOEXEC);
+  ck_assert(tarn__os_put(mailbox.send, "x", 1, mailbox.send));
+  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert_int_ge(message.fd, 0);
+  ck_assert_int_eq(fcntl(message.fd, F_GETFD), FD_CLOEXEC);
   ck_assert_uint_eq(ranks_descriptors(), before + 1);
-  tarn__os_close(letter.fd);
+  tarn__os_close(message.fd);
   // One that does not fit brings nothing, nor does one without room for it.
-  ck_assert(tarn__os_put(box.send, "xyz", 3, box.send));
-  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
-  ck_assert_int_eq(letter.fd, -1);
+  ck_assert(tarn__os_put(mailbox.send, "xyz", 3, mailbox.send));
+  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert_int_eq(message.fd, -1);
   ck_assert_uint_eq(ranks_descriptors(), before);
-  close_inbox(box);
+  close_inbox(mailbox);
 }
 END_TEST
 
@@ -109,51 +110,51 @@ static void put_two(int send) {
 }
 
 START_TEST(two_descriptors_are_none) {
-  inbox box = new_inbox();
-  tarn__os_letter letter;
+  inbox mailbox = new_inbox();
+  tarn__os_message message;
   char byte = 0;
   size_t before = ranks_descriptors();
-  put_two(box.send);
-  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
-  ck_assert_int_eq(letter.fd, -1);
+  put_two(mailbox.send);
+  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert_int_eq(message.fd, -1);
   ck_assert_uint_eq(ranks_descriptors(), before);
-  close_inbox(box);
+  close_inbox(mailbox);
 }
 END_TEST
 
 START_TEST(a_full_inbox_and_a_closed_one_say_so) {
-  inbox box = new_inbox();
+  inbox mailbox = new_inbox();
   size_t sent = 0;
-  while (tarn__os_put(box.send, "x", 1, -1))
+  while (tarn__os_put(mailbox.send, "x", 1, -1))
     require(sent++ < 1000000);
   ck_assert_int_eq(errno, EAGAIN);
   ck_assert_uint_gt(sent, 10);
-  int sign = box.send;
+  int sign = mailbox.send;
   ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 1);
-  tarn__os_close(box.receive);
+  tarn__os_close(mailbox.receive);
   ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 0);
-  ck_assert(!tarn__os_put(box.send, "x", 1, -1));
-  tarn__os_close(box.send);
+  ck_assert(!tarn__os_put(mailbox.send, "x", 1, -1));
+  tarn__os_close(mailbox.send);
 }
 END_TEST
 
 // What a program prints would otherwise stand in the memory of others.
 START_TEST(nothing_is_one_of_the_first_three) {
   close(0);
-  inbox box = new_inbox();
+  inbox mailbox = new_inbox();
   char byte = 0;
-  tarn__os_letter letter;
-  int fds[] = {box.receive,
-               box.send,
+  tarn__os_message message;
+  int fds[] = {mailbox.receive,
+               mailbox.send,
                tarn__os_shared_file("test", 4096),
                tarn__os_memory_file("test", 4096),
-               tarn__os_duplicate(box.send),
+               tarn__os_duplicate(mailbox.send),
                tarn__os_this_process(),
                -1};
   enum { MADE = sizeof fds / sizeof *fds };
-  ck_assert(tarn__os_put(box.send, "x", 1, box.send));
-  ck_assert(tarn__os_take(box.receive, &byte, 1, &letter));
-  fds[MADE - 1] = letter.fd;
+  ck_assert(tarn__os_put(mailbox.send, "x", 1, mailbox.send));
+  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  fds[MADE - 1] = message.fd;
   for (size_t i = 0; i < MADE; i++) {
     ck_assert_int_gt(fds[i], 2);
     ck_assert_int_eq(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
@@ -167,38 +168,38 @@ END_TEST
 
 START_TEST(the_end_of_a_process_shows) {
   int ends[2];
-  inbox box = new_inbox();
+  inbox mailbox = new_inbox();
   ck_assert_int_eq(pipe(ends), 0);
   pid_t child = fork();
   if (child == 0) {
     char byte = 0;
     int own = tarn__os_this_process();
-    ck_assert(tarn__os_put(box.send, "x", 1, own));
+    ck_assert(tarn__os_put(mailbox.send, "x", 1, own));
     close(ends[1]);
     ck_assert_int_eq(read(ends[0], &byte, 1), 0);
     _exit(0);
   }
-  tarn__os_letter letter = {.fd = -1};
+  tarn__os_message message = {.fd = -1};
   char byte = 0;
-  while (!tarn__os_take(box.receive, &byte, 1, &letter))
-    tarn__os_await(box.receive, 1000000000);
-  ck_assert_int_eq(letter.pid, child);
-  ck_assert(tarn__os_is_process(letter.fd, child));
-  ck_assert(!tarn__os_is_process(letter.fd, getpid()));
-  ck_assert(!tarn__os_is_process(box.send, child));
+  while (!tarn__os_take(mailbox.receive, &byte, 1, &message))
+    tarn__os_await(mailbox.receive, 1000000000);
+  ck_assert_int_eq(message.pid, child);
+  ck_assert(tarn__os_is_process(message.fd, child));
+  ck_assert(!tarn__os_is_process(message.fd, getpid()));
+  ck_assert(!tarn__os_is_process(mailbox.send, child));
   int signs[200];
   for (int i = 0; i < 200; i++)
     signs[i] = -1;
-  signs[170] = letter.fd;
+  signs[170] = message.fd;
   ck_assert_uint_eq(tarn__os_find_ended(signs, 200), 200);
   close(ends[1]);
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
   ck_assert_uint_eq(tarn__os_find_ended(signs, 200), 170);
   // Its number may be another's by now, and is not told any more.
-  ck_assert(tarn__os_is_process(letter.fd, child));
-  tarn__os_close(letter.fd);
+  ck_assert(tarn__os_is_process(message.fd, child));
+  tarn__os_close(message.fd);
   close(ends[0]);
-  close_inbox(box);
+  close_inbox(mailbox);
 }
 END_TEST
 
@@ -251,27 +252,27 @@ END_TEST
 // A look at many must not need as many numbers as there are.
 START_TEST(ends_show_where_few_descriptors_are_allowed) {
   int signs[40];
-  inbox box = new_inbox();
+  inbox mailbox = new_inbox();
   int own = tarn__os_this_process();
   struct rlimit before;
   ck_assert_int_ge(own, 0);
   for (int i = 0; i < 40; i++)
-    signs[i] = i == 39 ? box.send : own;
+    signs[i] = i == 39 ? mailbox.send : own;
   ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
   struct rlimit few = {.rlim_cur = 10, .rlim_max = before.rlim_max};
   ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
   size_t alive = tarn__os_find_ended(signs, 40);
-  tarn__os_close(box.receive);
+  tarn__os_close(mailbox.receive);
   size_t ended = tarn__os_find_ended(signs, 40);
   ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
   ck_assert_uint_eq(alive, 40);
   ck_assert_uint_eq(ended, 39);
   tarn__os_close(own);
-  tarn__os_close(box.send);
+  tarn__os_close(mailbox.send);
 }
 END_TEST
 
-// --- letters that are none -------------------------------------------------
+// --- messages that are none -------------------------------------------------
 
 typedef struct forged {
   unsigned char token[TARN__TOKEN];
@@ -281,51 +282,51 @@ typedef struct forged {
 
 static const unsigned char TOKEN[TARN__TOKEN] = "sixteen bytes..";
 
-static forged letter_of(uint32_t from) {
-  forged letter = {.from = from};
-  memcpy(letter.token, TOKEN, sizeof TOKEN);
-  return letter;
+static forged message_of(uint32_t from) {
+  forged message = {.from = from};
+  memcpy(message.token, TOKEN, sizeof TOKEN);
+  return message;
 }
 
-START_TEST(forged_letters_are_dropped) {
+START_TEST(forged_messages_are_dropped) {
   static const size_t places[] = {0, 1};
   tarn__comm_post *post = NULL;
-  tarn__comm_mailbox box;
+  tarn__comm_mailbox mailbox;
   tarn__comm_message entry;
   size_t before = ranks_descriptors();
   assert_ok(tarn__post_create(2, &post));
   ck_assert(tarn__os_inbox(&post->inbox, &post->sends[0]));
-  assert_ok(tarn__box_init(post, TOKEN, places, 2, &box));
+  assert_ok(tarn__mailbox_init(post, TOKEN, places, 2, &mailbox));
   size_t open = ranks_descriptors();
-  forged letter = letter_of(2);  // no such rank
-  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter, 1));
-  letter = letter_of(1);  // another token
-  letter.token[15] ^= 1;
-  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter, 1));
-  letter = letter_of(1);  // too short
-  ck_assert(tarn__os_put(post->sends[0], &letter, sizeof letter - 1, 1));
+  forged message = message_of(2);  // no such rank
+  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message, 1));
+  message = message_of(1);  // another token
+  message.token[15] ^= 1;
+  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message, 1));
+  message = message_of(1);  // too short
+  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message - 1, 1));
   ck_assert(tarn__os_put(post->sends[0], "x", 1, 1));
   tarn__post_collect(post);
   for (size_t rank = 0; rank < 2; rank++)
-    ck_assert(!tarn__box_has(post, &box, rank));
+    ck_assert(!tarn__mailbox_has(post, &mailbox, rank));
   ck_assert_uint_eq(ranks_descriptors(), open);
   // The first of two stays.
   ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
   ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
   tarn__post_collect(post);
   ck_assert_uint_eq(ranks_descriptors(), open + 1);
-  ck_assert(tarn__box_take(post, &box, 1, &entry));
-  ck_assert(!tarn__box_has(post, &box, 1));
+  ck_assert(tarn__mailbox_take(post, &mailbox, 1, &entry));
+  ck_assert(!tarn__mailbox_has(post, &mailbox, 1));
   tarn__os_close(entry.fd);
   // What cannot be passed is missed.
   ck_assert(tarn__post_send(post, 0, TOKEN, 1, 9999));
   tarn__post_collect(post);
-  ck_assert(tarn__box_take(post, &box, 1, &entry));
+  ck_assert(tarn__mailbox_take(post, &mailbox, 1, &entry));
   ck_assert(entry.cut && entry.fd == -1);
-  // What nobody has asked for is closed with the box.
+  // What nobody has asked for is closed with the mailbox.
   ck_assert(tarn__post_send(post, 0, TOKEN, 0, 1));
   tarn__post_collect(post);
-  tarn__box_deinit(post, &box);
+  tarn__mailbox_deinit(post, &mailbox);
   tarn__post_release(post);
   ck_assert_uint_eq(ranks_descriptors(), before);
   ck_assert_uint_eq(tarn_host_memory(), 0);
@@ -402,6 +403,6 @@ int main(void) {
            random_bytes_differ);
   ADD_CASE(suite, "leases", leases_end_with_their_holders,
            files_are_opened_by_name_while_they_are_there);
-  ADD_CASE(suite, "letters", forged_letters_are_dropped);
+  ADD_CASE(suite, "messages", forged_messages_are_dropped);
   return run_suite(suite);
 }

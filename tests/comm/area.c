@@ -122,7 +122,7 @@ static void *run_ahead(void *context) {
 }
 
 static uint32_t arrived(size_t rank) {
-  return atomic_load(&views[0].seats[rank].arrived);
+  return atomic_load(&views[0].members[rank].arrived);
 }
 
 // An arrival that was seen after a freeze is the last one.

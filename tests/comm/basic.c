@@ -174,9 +174,9 @@ END_TEST
 static void go_to_round(tarn_comm *comm, uint64_t round) {
   tarn__comm_local *local = comm->self;
   local->round = round;
-  atomic_store(&local->area.seats[local->rank].arrived, 2 * (unsigned)round);
+  atomic_store(&local->area.members[local->rank].arrived, 2 * (unsigned)round);
   if (local->rank != 0) return;
-  atomic_store(&local->area.head->bell, (unsigned)round);
+  atomic_store(&local->area.head->futex, (unsigned)round);
   atomic_store(&local->area.head->count, round * local->size);
 }
 

@@ -1,7 +1,7 @@
-// Letters that are no letters of a rank's. Whoever has inherited a way into an
-// inbox can put anything in: what does not know the token is dropped, with what
-// it brings; what does, and lies, makes joining fail at all ranks, and never
-// crashes or leaks.
+// Messages that are no messages of a rank's. Whoever has inherited a way into
+// an inbox can put anything in: what does not know the token is dropped, with
+// what it brings; what does, and lies, makes joining fail at all ranks, and
+// never crashes or leaks.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -24,16 +24,16 @@
 enum { RANKS = 2, NOBODY = 65534, LIMIT_S = 60 };
 
 // As post.c has it.
-typedef struct letter {
+typedef struct message {
   unsigned char token[TARN__TOKEN];
   uint32_t from;
   uint32_t brings;
-} letter;
+} message;
 
-// The way into the inbox of rank 0, and a letter that rank 1 would write.
+// The way into the inbox of rank 0, and a message that rank 1 would write.
 typedef struct way {
   int inbox;
-  letter honest;
+  message honest;
 } way;
 
 // --- putting things in -----------------------------------------------------
@@ -45,25 +45,25 @@ static void put(int inbox, const void *bytes, size_t size, const int *fds,
     char bytes[CMSG_SPACE(4 * sizeof(int))];
   } control = {0};
   struct iovec part = {(void *)(uintptr_t)bytes, size};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
   if (count != 0) {
-    message.msg_control = control.bytes;
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    packet.msg_control = control.bytes;
+    packet.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    struct cmsghdr *head = CMSG_FIRSTHDR(&packet);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(head), fds, count * sizeof(int));
   }
-  require(sendmsg(inbox, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+  require(sendmsg(inbox, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) ==
           (ssize_t)size);
 }
 
-static void put_letter(const way *to, letter sent) {
+static void put_message(const way *to, message sent) {
   put(to->inbox, &sent, sizeof sent, NULL, 0);
 }
 
-static void put_with(const way *to, letter sent, int fd) {
+static void put_with(const way *to, message sent, int fd) {
   put(to->inbox, &sent, sizeof sent, &fd, 1);
   close(fd);
 }
@@ -103,22 +103,22 @@ static void put_too_much(const way *to) {
 }
 
 static void put_wrong_token(const way *to) {
-  letter sent = to->honest;
+  message sent = to->honest;
   sent.token[15] ^= 1;
-  put_letter(to, sent);
+  put_message(to, sent);
   put_with(to, sent, process_of(getpid()));
 }
 
 static void put_no_rank(const way *to) {
-  letter sent = to->honest;
+  message sent = to->honest;
   sent.from = RANKS;
   put_with(to, sent, process_of(getpid()));
   sent.from = UINT32_MAX;
-  put_letter(to, sent);
+  put_message(to, sent);
 }
 
 static void put_of_itself(const way *to) {
-  letter sent = to->honest;
+  message sent = to->honest;
   sent.from = 0;
   put_with(to, sent, some_memory());
 }
@@ -132,7 +132,7 @@ static void put_many(const way *to) {
 
 static void put_four_descriptors(const way *to) {
   int fds[4];
-  letter sent = to->honest;
+  message sent = to->honest;
   memset(sent.token, 0, sizeof sent.token);
   for (int i = 0; i < 4; i++)
     fds[i] = some_memory();
@@ -145,7 +145,7 @@ static void put_four_descriptors(const way *to) {
 static void put_as_nobody(const way *to) {
   int end = 0;
   if (getuid() != 0) {
-    note_skipped("comm forged: letter of another user", "not root");
+    note_skipped("comm forged: message of another user", "not root");
     return;
   }
   pid_t child = fork();
@@ -162,7 +162,7 @@ static void put_as_nobody(const way *to) {
 // --- what is refused -------------------------------------------------------
 
 static void put_no_process(const way *to) {
-  put_letter(to, to->honest);
+  put_message(to, to->honest);
 }
 
 static void put_memory_for_process(const way *to) {
@@ -204,7 +204,7 @@ static const forgery forgeries[] = {
     {"its own number", put_of_itself, false},
     {"an inbox full of zeros", put_many, false},
     {"four descriptors", put_four_descriptors, false},
-    {"a letter of another user", put_as_nobody, false},
+    {"a message of another user", put_as_nobody, false},
     {"no process", put_no_process, true},
     {"memory for a process", put_memory_for_process, true},
     {"a file for a process", put_file_for_process, true},
@@ -228,7 +228,8 @@ static void look_for_way(tarn_rendezvous *meeting, way *out) {
   assert_ok(tarn_rendezvous_hand_over(meeting, 0, variable, sizeof variable));
   require(sscanf(variable, "TARN_COMM=0:2:%d:", &fd) == 1);
   assert_ok(tarn__area_map(fd, RANKS, &area));
-  *out = (way){.inbox = area.seats[0].send, .honest = {.from = 1, .brings = 1}};
+  *out =
+      (way){.inbox = area.members[0].send, .honest = {.from = 1, .brings = 1}};
   memcpy(out->honest.token, area.head->token, TARN__TOKEN);
   tarn__area_unmap(&area);
 }
@@ -283,7 +284,7 @@ static void see(const forgery *forged, const outcome *found) {
   }
 }
 
-START_TEST(a_forged_letter) {
+START_TEST(a_forged_message) {
   outcome *found = ranks_shared(RANKS * sizeof *found);
   run(&forgeries[_i], found);
   see(&forgeries[_i], found);
@@ -327,7 +328,7 @@ static void share_after_a_forgery(tarn_comm *comm, void *context) {
   close(own);
 }
 
-START_TEST(a_letter_of_another_process) {
+START_TEST(a_message_of_another_process) {
   ranks_run(&(ranks_plan){.size = RANKS,
                           .body = share_after_a_forgery,
                           .context = ranks_shared(sizeof(ino_t))});
@@ -433,12 +434,12 @@ START_TEST(a_lie_about_lengths) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("comm: forged letters");
-  TCase *tests = tcase_create("letters");
+  Suite *suite = suite_create("comm: forged messages");
+  TCase *tests = tcase_create("messages");
   tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, a_forged_letter, 0, FORGERIES);
+  tcase_add_loop_test(tests, a_forged_message, 0, FORGERIES);
   suite_add_tcase(suite, tests);
-  ADD_CASE(suite, "after joining", a_letter_of_another_process);
+  ADD_CASE(suite, "after joining", a_message_of_another_process);
   add_looped_case(suite, "lengths", a_lie_about_lengths, 0, LIES);
   return run_suite(suite);
 }

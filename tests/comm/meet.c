@@ -25,17 +25,17 @@ static const size_t SIZES[] = {1, 2, 3, 7, 16, 32};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
 START_TEST(all_meet) {
-  party_run(&(party_guest){.path = party_path()}, SIZES[_i], TARN_OK);
-  party_see_empty();
+  group_run(&(group_joiner){.path = group_path()}, SIZES[_i], TARN_OK);
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(one_path_does_for_many_meetings) {
   for (int run = 0; run < EFFORT(60, 10); run++) {
-    party_run(&(party_guest){.path = party_path(), .job = "same"}, 4, TARN_OK);
-    ck_assert(!is_there(party_path()));
+    group_run(&(group_joiner){.path = group_path(), .job = "same"}, 4, TARN_OK);
+    ck_assert(!is_there(group_path()));
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -46,9 +46,9 @@ START_TEST(sixteen_meet_at_once) {
   for (int run = 0; run < RUNS; run++) {
     double called = 0;
     double answered = 0;
-    party_run(&(party_guest){.path = party_path()}, RANKS, TARN_OK);
+    group_run(&(group_joiner){.path = group_path()}, RANKS, TARN_OK);
     for (size_t rank = 0; rank < RANKS; rank++) {
-      const party_word *word = &party_words()[rank];
+      const group_word *word = &group_words()[rank];
       if (word->called > called) called = word->called;
       if (word->answered > answered) answered = word->answered;
     }
@@ -56,28 +56,28 @@ START_TEST(sixteen_meet_at_once) {
   }
   printf("%d ranks, all there: %.1f ms\n", RANKS, best * 1e3);
   ck_assert_double_lt(best, EFFORT(0.5, 5.0));
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(a_relative_path_is_of_the_current_folder) {
   char folder[64];
-  snprintf(folder, sizeof folder, "%s", party_folder());
+  snprintf(folder, sizeof folder, "%s", group_folder());
   ck_assert_int_eq(chdir(folder), 0);
-  party_run(&(party_guest){.path = "ranks"}, 3, TARN_OK);
-  party_run(&(party_guest){.path = "./ranks"}, 3, TARN_OK);
+  group_run(&(group_joiner){.path = "ranks"}, 3, TARN_OK);
+  group_run(&(group_joiner){.path = "./ranks"}, 3, TARN_OK);
   ck_assert_int_eq(chdir("/"), 0);
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(the_longest_path_will_do) {
   char path[128];
-  size_t size = (size_t)snprintf(path, sizeof path, "%s/", party_folder());
+  size_t size = (size_t)snprintf(path, sizeof path, "%s/", group_folder());
   memset(path + size, 'x', 107 - size);
   path[107] = '\0';
-  party_run(&(party_guest){.path = path}, 2, TARN_OK);
-  party_see_empty();
+  group_run(&(group_joiner){.path = path}, 2, TARN_OK);
+  group_see_empty();
 }
 END_TEST
 
@@ -99,11 +99,11 @@ static void have_few_under_way(void *unused) {
 
 START_TEST(few_descriptors_may_be_under_way) {
   if (getuid() == 0) {
-    ck_assert_int_eq(chown(party_folder(), MEET_NOBODY, (gid_t)-1), 0);
+    ck_assert_int_eq(chown(group_folder(), MEET_NOBODY, (gid_t)-1), 0);
   }
-  party_run(&(party_guest){.path = party_path(), .before = have_few_under_way},
+  group_run(&(group_joiner){.path = group_path(), .before = have_few_under_way},
             MANY, TARN_OK);
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -114,11 +114,11 @@ START_TEST(a_dead_socket_is_replaced) {
     int fd = bind_there(SOCK_SEQPACKET);
     if (listens != 0) ck_assert_int_eq(listen(fd, 1), 0);
     close(fd);
-    ck_assert(is_there(party_path()));
-    party_run(&(party_guest){.path = party_path()}, 4, TARN_OK);
-    ck_assert(!is_there(party_path()));
+    ck_assert(is_there(group_path()));
+    group_run(&(group_joiner){.path = group_path()}, 4, TARN_OK);
+    ck_assert(!is_there(group_path()));
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -133,16 +133,16 @@ START_TEST(a_job_that_was_killed_is_in_nobodys_way) {
   for (int run = 0; run < 5; run++) {
     pid_t children[3];
     for (size_t rank = 0; rank < 3; rank++) {
-      party_guest guest = guest_of(rank, 4);
-      guest.job = "killed";
-      children[rank] = party_start(&guest);
+      group_joiner joiner = joiner_of(rank, 4);
+      joiner.job = "killed";
+      children[rank] = group_start(&joiner);
     }
-    party_await_host(NULL);
+    group_await_host(NULL);
     usleep((useconds_t)(run * 5000));
     kill_all(children, 3);
-    party_run(&(party_guest){.path = party_path(), .job = "next"}, 4, TARN_OK);
+    group_run(&(group_joiner){.path = group_path(), .job = "next"}, 4, TARN_OK);
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -150,14 +150,14 @@ END_TEST
 
 static void run_some(const size_t *ranks, size_t count, size_t size,
                      uint64_t timeout_ms) {
-  pid_t children[PARTY_MOST];
+  pid_t children[GROUP_MOST];
   for (size_t i = 0; i < count; i++) {
-    party_guest guest = guest_of(ranks[i], size);
-    guest.timeout_ms = timeout_ms;
-    children[i] = party_start(&guest);
+    group_joiner joiner = joiner_of(ranks[i], size);
+    joiner.timeout_ms = timeout_ms;
+    children[i] = group_start(&joiner);
   }
   for (size_t i = 0; i < count; i++)
-    party_await(children[i]);
+    group_await(children[i]);
 }
 
 START_TEST(who_is_missing_is_named) {
@@ -169,57 +169,57 @@ START_TEST(who_is_missing_is_named) {
   assert_told(0, TARN_E_TIMEOUT, "rank 1 of 2 has not come");
   run_some(two + 1, 1, 32, 300);
   assert_told(2, TARN_E_TIMEOUT, "ranks 0, 1, 3, 4, 5, 6, 7, 8, ... of 32");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(the_first_deadline_ends_it_for_all) {
-  party_guest first = guest_of(0, 3);
-  party_guest second = guest_of(1, 3);
+  group_joiner first = joiner_of(0, 3);
+  group_joiner second = joiner_of(1, 3);
   second.timeout_ms = 300;
-  second.before = party_await_host;
-  pid_t one = party_start(&first);
-  pid_t other = party_start(&second);
-  party_await(one);
-  party_await(other);
+  second.before = group_await_host;
+  pid_t one = group_start(&first);
+  pid_t other = group_start(&second);
+  group_await(one);
+  group_await(other);
   for (size_t rank = 0; rank < 2; rank++)
     assert_told(rank, TARN_E_TIMEOUT, "rank 2 of 3 has not come");
-  ck_assert_double_lt(party_words()[0].answered - party_words()[0].called, 10);
-  party_see_empty();
+  ck_assert_double_lt(group_words()[0].answered - group_words()[0].called, 10);
+  group_see_empty();
 }
 END_TEST
 
 // --- some die --------------------------------------------------------------
 
 static pid_t start_host(size_t size) {
-  party_guest guest = guest_of(0, size);
-  pid_t host = party_start(&guest);
-  party_await_host(NULL);
+  group_joiner joiner = joiner_of(0, size);
+  pid_t host = group_start(&joiner);
+  group_await_host(NULL);
   return host;
 }
 
-static pid_t start_guest(size_t rank, size_t size, uint64_t timeout_ms) {
-  party_guest guest = guest_of(rank, size);
-  guest.timeout_ms = timeout_ms;
-  return party_start(&guest);
+static pid_t start_joiner(size_t rank, size_t size, uint64_t timeout_ms) {
+  group_joiner joiner = joiner_of(rank, size);
+  joiner.timeout_ms = timeout_ms;
+  return group_start(&joiner);
 }
 
 START_TEST(a_dead_host_is_told) {
   pid_t host = start_host(3);
-  pid_t guest = start_guest(1, 3, 0);
+  pid_t joiner = start_joiner(1, 3, 0);
   usleep(200000);
   kill_all(&host, 1);
-  party_await(guest);
+  group_await(joiner);
   assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
   // Nor is its socket left.
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 // A process that is killed may keep its listener a little longer than its
 // connections; here a child of its has it.
 static void *fork_when_listening(void *unused) {
-  party_await_host(unused);
+  group_await_host(unused);
   pid_t parent = getpid();
   if (fork() == 0) {
     while (getppid() == parent)
@@ -237,46 +237,46 @@ static void share_listener(void *unused) {
 }
 
 START_TEST(a_socket_that_closes_late_is_not_left) {
-  party_guest guest = guest_of(0, 3);
-  guest.before = share_listener;
-  pid_t host = party_start(&guest);
-  party_await_host(NULL);
+  group_joiner joiner = joiner_of(0, 3);
+  joiner.before = share_listener;
+  pid_t host = group_start(&joiner);
+  group_await_host(NULL);
   usleep(100000);
-  pid_t other = start_guest(1, 3, 0);
+  pid_t other = start_joiner(1, 3, 0);
   usleep(200000);
   kill_all(&host, 1);
-  party_await(other);
+  group_await(other);
   assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
-START_TEST(a_dead_guest_is_told) {
+START_TEST(a_dead_joiner_is_told) {
   pid_t host = start_host(4);
-  pid_t dead = start_guest(1, 4, 0);
-  pid_t guest = start_guest(2, 4, 0);
+  pid_t dead = start_joiner(1, 4, 0);
+  pid_t joiner = start_joiner(2, 4, 0);
   usleep(200000);
   kill_all(&dead, 1);
-  party_await(guest);
-  party_await(host);
+  group_await(joiner);
+  group_await(host);
   assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
   assert_told(2, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(a_stopped_host_is_late) {
   pid_t host = start_host(3);
-  pid_t guest = start_guest(1, 3, 500);
+  pid_t joiner = start_joiner(1, 3, 500);
   usleep(200000);
   ck_assert_int_eq(kill(host, SIGSTOP), 0);
-  party_await(guest);
+  group_await(joiner);
   assert_told(1, TARN_E_TIMEOUT,
               "rank 0, to which the others come, has not answered within 500");
   ck_assert_int_eq(kill(host, SIGCONT), 0);
-  party_await(host);
+  group_await(host);
   assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -284,15 +284,15 @@ END_TEST
 START_TEST(a_host_that_nobody_saw_is_replaced) {
   pid_t host = start_host(2);
   ck_assert_int_eq(kill(host, SIGSTOP), 0);
-  pid_t guest = start_guest(1, 2, 0);
+  pid_t joiner = start_joiner(1, 2, 0);
   usleep(100000);
   kill_all(&host, 1);
-  pid_t again = start_guest(0, 2, 0);
-  party_await(guest);
-  party_await(again);
+  pid_t again = start_joiner(0, 2, 0);
+  group_await(joiner);
+  group_await(again);
   assert_told(0, TARN_OK, "");
   assert_told(1, TARN_OK, "");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -307,7 +307,7 @@ int main(void) {
   ADD_CASE(suite, "missing", who_is_missing_is_named,
            the_first_deadline_ends_it_for_all);
   ADD_CASE(suite, "dead", a_dead_host_is_told,
-           a_socket_that_closes_late_is_not_left, a_dead_guest_is_told,
+           a_socket_that_closes_late_is_not_left, a_dead_joiner_is_told,
            a_stopped_host_is_late, a_host_that_nobody_saw_is_replaced);
   return run_suite(suite);
 }

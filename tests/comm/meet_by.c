@@ -27,7 +27,7 @@ static void swap(unsigned char *a, unsigned char *b, size_t size) {
 
 static tarn_status gather(void *context, const void *data, size_t size,
                           void *out) {
-  const meet_seat *own = context;
+  const meet_member *own = context;
   unsigned char *bytes = out;
   MUST(meet_gather(context, data, size, out) == TARN_OK);
   if (own->wrong == TURNED) swap(bytes, bytes + size, size);
@@ -39,25 +39,25 @@ static void run_at(size_t size, wrong what) {
   pid_t children[MEET_MOST];
   meet_clear_board();
   for (size_t rank = 0; rank < size; rank++) {
-    meet_seat seat = {.rank = rank,
-                      .size = size,
-                      .timeout_ms = 20000,
-                      .gather = gather,
-                      .wrong = (int)what};
-    if (rank == 1 && what == OPTIONS) seat.flags = 8;
-    if (rank == 1 && what == NO_OUT) seat.no_out = true;
-    children[rank] = meet_start(seat);
+    meet_member member = {.rank = rank,
+                          .size = size,
+                          .timeout_ms = 20000,
+                          .gather = gather,
+                          .wrong = (int)what};
+    if (rank == 1 && what == OPTIONS) member.flags = 8;
+    if (rank == 1 && what == NO_OUT) member.no_out = true;
+    children[rank] = meet_start(member);
   }
   for (size_t rank = 0; rank < size; rank++)
-    party_await(children[rank]);
+    group_await(children[rank]);
   for (size_t rank = 0; rank < size; rank++)
     ck_assert_int_eq(atomic_load(&meet_board_of_all()->came[rank]), 1);
 }
 
 static void run_in_folder(size_t size, wrong what) {
-  ck_assert_int_eq(setenv("TMPDIR", party_folder(), 1), 0);
+  ck_assert_int_eq(setenv("TMPDIR", group_folder(), 1), 0);
   run_at(size, what);
-  party_see_empty();
+  group_see_empty();
 }
 
 static void see_all(size_t size, tarn_status status, const char *text) {
@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(arguments_are_checked) {
   tarn_comm *comm = NULL;
-  meet_seat own = {.size = 1};
+  meet_member own = {.size = 1};
   assert_status(tarn_comm_meet_by(NULL, NULL, 0, 1, NULL, &comm),
                 TARN_E_INVALID);
   assert_status(tarn_comm_meet_by(gather, &own, 0, 0, NULL, &comm),

@@ -28,7 +28,7 @@ static void offer(void *unused) {
 }
 
 static void see_word(size_t rank, size_t step) {
-  const party_word *word = &party_words()[rank];
+  const group_word *word = &group_words()[rank];
   tarn_status status = word->status;
   ck_assert_msg(status == TARN_OK || status == TARN_E_PEER_LOST ||
                     status == TARN_E_TIMEOUT,
@@ -46,9 +46,9 @@ static bool kill_one(const pid_t *children, size_t victim, size_t step,
   if (struck) tracer_kill(&trace);
   for (size_t rank = 0; rank < RANKS; rank++) {
     if (rank == victim) continue;
-    party_await(children[rank]);
+    group_await(children[rank]);
     see_word(rank, step);
-    *out_told += party_words()[rank].status == TARN_E_PEER_LOST;
+    *out_told += group_words()[rank].status == TARN_E_PEER_LOST;
   }
   return struck;
 }
@@ -68,13 +68,13 @@ static void sweep(const char *how, size_t victim, kill_at *run,
          told);
   ck_assert_uint_gt(points, 3);
   ck_assert_uint_gt(told, 0);
-  party_see_empty();
+  group_see_empty();
 }
 
 // --- by a path -------------------------------------------------------------
 
 static void come_then_offer(void *unused) {
-  party_await_host(unused);
+  group_await_host(unused);
   tracer_offer();
 }
 
@@ -82,20 +82,20 @@ static bool kill_at_path(size_t victim, size_t step, size_t *out_told) {
   pid_t children[RANKS];
   show_path();
   for (size_t rank = 0; rank < RANKS; rank++) {
-    party_guest guest = guest_of(rank, RANKS);
-    guest.job = "struck";
-    guest.timeout_ms = TIMEOUT_MS;
-    if (victim == 0) guest.before = rank == 0 ? offer : await_path_shown;
+    group_joiner joiner = joiner_of(rank, RANKS);
+    joiner.job = "struck";
+    joiner.timeout_ms = TIMEOUT_MS;
+    if (victim == 0) joiner.before = rank == 0 ? offer : await_path_shown;
     if (victim != 0 && rank != 0)
-      guest.before = rank == victim ? come_then_offer : party_await_host;
-    children[rank] = party_start(&guest);
+      joiner.before = rank == victim ? come_then_offer : group_await_host;
+    children[rank] = group_start(&joiner);
   }
   return kill_one(children, victim, step, out_told);
 }
 
 static void meet_at_path(size_t victim) {
   (void)victim;
-  party_run(&(party_guest){.path = party_path(), .job = "next"}, 2, TARN_OK);
+  group_run(&(group_joiner){.path = group_path(), .job = "next"}, 2, TARN_OK);
 }
 
 START_TEST(killed_at_each_step) {
@@ -105,21 +105,21 @@ END_TEST
 
 // --- by an allgather -------------------------------------------------------
 
-static void start_seats(pid_t *children, size_t victim, uint64_t timeout_ms) {
+static void start_members(pid_t *children, size_t victim, uint64_t timeout_ms) {
   meet_clear_board();
   for (size_t rank = 0; rank < RANKS; rank++) {
     children[rank] =
-        meet_start((meet_seat){.rank = rank,
-                               .size = RANKS,
-                               .timeout_ms = timeout_ms,
-                               .gather = meet_gather,
-                               .before = rank == victim ? offer : NULL});
+        meet_start((meet_member){.rank = rank,
+                                 .size = RANKS,
+                                 .timeout_ms = timeout_ms,
+                                 .gather = meet_gather,
+                                 .before = rank == victim ? offer : NULL});
   }
 }
 
 static bool kill_at_gather(size_t victim, size_t step, size_t *out_told) {
   pid_t children[RANKS];
-  start_seats(children, victim, TIMEOUT_MS);
+  start_members(children, victim, TIMEOUT_MS);
   return kill_one(children, victim, step, out_told);
 }
 
@@ -128,12 +128,12 @@ static bool kill_at_gather(size_t victim, size_t step, size_t *out_told) {
 static void remove_what_is_left(void) {
   char path[512];
   struct dirent *entry = NULL;
-  DIR *all = opendir(party_folder());
+  DIR *all = opendir(group_folder());
   ck_assert_ptr_nonnull(all);
   while ((entry = readdir(all)) != NULL) {
     if (entry->d_name[0] == '.') continue;
     ck_assert_int_eq(strncmp(entry->d_name, "tarn-", 5), 0);
-    snprintf(path, sizeof path, "%s/%.200s/ranks", party_folder(),
+    snprintf(path, sizeof path, "%s/%.200s/ranks", group_folder(),
              entry->d_name);
     (void)unlink(path);
     *strrchr(path, '/') = '\0';
@@ -145,18 +145,18 @@ static void remove_what_is_left(void) {
 static void meet_by_gather(size_t victim) {
   pid_t children[RANKS];
   if (victim == 0) remove_what_is_left();
-  ck_assert_msg(rmdir(party_folder()) == 0, "rank %zu has left something",
+  ck_assert_msg(rmdir(group_folder()) == 0, "rank %zu has left something",
                 victim);
-  ck_assert_int_eq(mkdir(party_folder(), 0700), 0);
-  start_seats(children, RANKS, 20000);
+  ck_assert_int_eq(mkdir(group_folder(), 0700), 0);
+  start_members(children, RANKS, 20000);
   for (size_t rank = 0; rank < RANKS; rank++) {
-    party_await(children[rank]);
+    group_await(children[rank]);
     assert_told(rank, TARN_OK, "");
   }
 }
 
 START_TEST(killed_at_each_step_of_a_gather) {
-  ck_assert_int_eq(setenv("TMPDIR", party_folder(), 1), 0);
+  ck_assert_int_eq(setenv("TMPDIR", group_folder(), 1), 0);
   sweep("by an allgather", (size_t)_i, kill_at_gather, meet_by_gather);
 }
 END_TEST

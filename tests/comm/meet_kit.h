@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "support/child.h"
-#include "support/party.h"
+#include "support/group.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -20,17 +20,17 @@ enum { MEET_NOBODY = 65534 };
 
 // --- by a path -------------------------------------------------------------
 
-static inline party_guest guest_of(size_t rank, size_t size) {
-  return (party_guest){.path = party_path(),
-                       .rank = rank,
-                       .size = size,
-                       .word = &party_words()[rank]};
+static inline group_joiner joiner_of(size_t rank, size_t size) {
+  return (group_joiner){.path = group_path(),
+                        .rank = rank,
+                        .size = size,
+                        .word = &group_words()[rank]};
 }
 
 // What the process with that word was told.
 static inline void assert_told(size_t word, tarn_status status,
                                const char *text) {
-  const party_word *told = &party_words()[word];
+  const group_word *told = &group_words()[word];
   ck_assert_msg(told->status == status, "%zu: %s '%s'", word,
                 tarn_status_name(told->status), told->text);
   ck_assert_msg(strstr(told->text, text) != NULL, "%zu: '%s'", word,
@@ -39,11 +39,11 @@ static inline void assert_told(size_t word, tarn_status status,
 
 // A child has a path of its own: this one is its parent's.
 static inline void show_path(void) {
-  snprintf(party_words()[PARTY_MOST - 1].text, 128, "%s", party_path());
+  snprintf(group_words()[GROUP_MOST - 1].text, 128, "%s", group_path());
 }
 
 static inline const char *path_shown(void) {
-  return party_words()[PARTY_MOST - 1].text;
+  return group_words()[GROUP_MOST - 1].text;
 }
 
 // For 30 ms at most: a host that dies before it listens leaves nothing to wait
@@ -62,7 +62,7 @@ static inline struct sockaddr_un address_at(const char *path) {
 
 // A socket that somebody else has put there.
 static inline int bind_there(int type) {
-  struct sockaddr_un address = address_at(party_path());
+  struct sockaddr_un address = address_at(group_path());
   int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
   ck_assert_int_ge(fd, 0);
   ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
@@ -90,23 +90,23 @@ static inline meet_board *meet_board_of_all(void) {
   return board;
 }
 
-// A rank of tarn_comm_meet_by. What it is told is in its party_word.
-typedef struct meet_seat {
+// A rank of tarn_comm_meet_by. What it is told is in its group_word.
+typedef struct meet_member {
   size_t rank;
   size_t size;
   uint64_t timeout_ms;       // also of the allgather
-  tarn_comm_gather *gather;  // its context is the seat
+  tarn_comm_gather *gather;  // its context is the member
   uint32_t flags;
   bool no_out;
   int wrong;  // the test's own
   void (*before)(void *context);
-} meet_seat;
+} meet_member;
 
 // Each rank writes, and waits for the others no longer than its timeout. Called
 // once by each.
 static inline tarn_status meet_gather(void *context, const void *data,
                                       size_t size, void *out) {
-  const meet_seat *own = context;
+  const meet_member *own = context;
   meet_board *board = meet_board_of_all();
   double end = ranks_seconds() + (double)own->timeout_ms / 1e3;
   MUST(size <= MEET_ROOM);
@@ -122,11 +122,11 @@ static inline tarn_status meet_gather(void *context, const void *data,
   return TARN_OK;
 }
 
-static inline _Noreturn void meet_be_seat(meet_seat own) {
+static inline _Noreturn void meet_be_member(meet_member own) {
   tarn_comm_options options = {.struct_size = sizeof options,
                                .timeout_ms = own.timeout_ms,
                                .flags = own.flags};
-  party_word *word = &party_words()[own.rank];
+  group_word *word = &group_words()[own.rank];
   tarn_comm *comm = NULL;
   child_begin(60);
   size_t before = ranks_descriptors();
@@ -150,14 +150,14 @@ static inline _Noreturn void meet_be_seat(meet_seat own) {
 // Before the first of a meeting.
 static inline void meet_clear_board(void) {
   memset(meet_board_of_all(), 0, sizeof(meet_board));
-  memset(party_words(), 0, MEET_MOST * sizeof(party_word));
+  memset(group_words(), 0, MEET_MOST * sizeof(group_word));
 }
 
-static inline pid_t meet_start(meet_seat seat) {
+static inline pid_t meet_start(meet_member member) {
   fflush(NULL);
   pid_t child = fork();
   require(child >= 0);
-  if (child == 0) meet_be_seat(seat);
+  if (child == 0) meet_be_member(member);
   return child;
 }
 

@@ -40,36 +40,36 @@ START_TEST(a_path_has_a_length_and_a_name) {
   assert_error_says("a path of 108 bytes, not 1 to 107");
   assert_status(meet_alone_at(""), TARN_E_INVALID);
   assert_status(meet_alone_at("/"), TARN_E_INVALID);
-  snprintf(path, sizeof path, "%s/", party_folder());
+  snprintf(path, sizeof path, "%s/", group_folder());
   assert_status(meet_alone_at(path), TARN_E_INVALID);
   assert_error_says("names a folder");
-  snprintf(path, sizeof path, "%s/.", party_folder());
+  snprintf(path, sizeof path, "%s/.", group_folder());
   assert_status(meet_alone_at(path), TARN_E_INVALID);
   assert_error_says("is no socket of ranks");
-  snprintf(path, sizeof path, "%s/none/ranks", party_folder());
+  snprintf(path, sizeof path, "%s/none/ranks", group_folder());
   assert_status(meet_alone_at(path), TARN_E_IO);
   assert_error_says("/none': No such file or directory");
-  assert_ok(meet_alone_at(party_path()));
-  party_see_empty();
+  assert_ok(meet_alone_at(group_path()));
+  group_see_empty();
 }
 END_TEST
 
 static void put_file(void) {
-  int fd = open(party_path(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  int fd = open(group_path(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   ck_assert_int_ge(fd, 0);
   close(fd);
 }
 
 static void put_folder(void) {
-  ck_assert_int_eq(mkdir(party_path(), 0700), 0);
+  ck_assert_int_eq(mkdir(group_path(), 0700), 0);
 }
 
 static void put_pipe(void) {
-  ck_assert_int_eq(mkfifo(party_path(), 0600), 0);
+  ck_assert_int_eq(mkfifo(group_path(), 0600), 0);
 }
 
 static void put_link(void) {
-  ck_assert_int_eq(symlink("elsewhere", party_path()), 0);
+  ck_assert_int_eq(symlink("elsewhere", group_path()), 0);
 }
 
 // Of another kind, and somebody listens.
@@ -84,34 +84,34 @@ START_TEST(what_is_no_socket_of_ranks_stays) {
     struct stat before;
     struct stat after;
     puts[i]();
-    ck_assert_int_eq(lstat(party_path(), &before), 0);
-    assert_status(meet_alone_at(party_path()), TARN_E_INVALID);
+    ck_assert_int_eq(lstat(group_path(), &before), 0);
+    assert_status(meet_alone_at(group_path()), TARN_E_INVALID);
     assert_error_says("is no socket of ranks");
-    ck_assert_int_eq(lstat(party_path(), &after), 0);
+    ck_assert_int_eq(lstat(group_path(), &after), 0);
     ck_assert(before.st_ino == after.st_ino);
-    ck_assert_int_eq(remove(party_path()), 0);
+    ck_assert_int_eq(remove(group_path()), 0);
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(a_folder_is_the_users_alone) {
   static const mode_t modes[] = {0755, 0777, 0770, 0701, 0740, 0500};
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    ck_assert_int_eq(chmod(party_folder(), modes[i]), 0);
-    assert_status(meet_alone_at(party_path()), TARN_E_INVALID);
+    ck_assert_int_eq(chmod(group_folder(), modes[i]), 0);
+    assert_status(meet_alone_at(group_path()), TARN_E_INVALID);
     assert_error_says("not 0700");
   }
-  ck_assert_int_eq(chmod(party_folder(), 0700), 0);
+  ck_assert_int_eq(chmod(group_folder(), 0700), 0);
   if (getuid() != 0) {
     note_skipped("a folder of another user", "this is not root");
   } else {
-    ck_assert_int_eq(chown(party_folder(), MEET_NOBODY, (gid_t)-1), 0);
-    assert_status(meet_alone_at(party_path()), TARN_E_INVALID);
+    ck_assert_int_eq(chown(group_folder(), MEET_NOBODY, (gid_t)-1), 0);
+    assert_status(meet_alone_at(group_path()), TARN_E_INVALID);
     assert_error_says("is another user's");
-    ck_assert_int_eq(chown(party_folder(), 0, (gid_t)-1), 0);
+    ck_assert_int_eq(chown(group_folder(), 0, (gid_t)-1), 0);
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -121,7 +121,7 @@ START_TEST(arguments_are_checked) {
   char job[400];
   tarn_comm *comm = NULL;
   tarn_comm_options options = {.struct_size = sizeof options, .job = job};
-  const char *path = party_path();
+  const char *path = group_path();
   memset(job, 'j', sizeof job);
   job[256] = '\0';
   assert_status(tarn_comm_meet(NULL, 0, 1, NULL, &comm), TARN_E_INVALID);
@@ -142,7 +142,7 @@ START_TEST(arguments_are_checked) {
                                 .job = (const char *)1};
   assert_ok(tarn_comm_meet(path, 0, 1, &options, &comm));
   assert_ok(tarn_comm_destroy(comm));
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -150,80 +150,80 @@ END_TEST
 
 static pid_t start(size_t word, size_t rank, size_t size, const char *job,
                    uint64_t timeout_ms) {
-  party_guest guest = guest_of(rank, size);
-  guest.job = job;
-  guest.timeout_ms = timeout_ms;
-  guest.word = &party_words()[word];
-  return party_start(&guest);
+  group_joiner joiner = joiner_of(rank, size);
+  joiner.job = job;
+  joiner.timeout_ms = timeout_ms;
+  joiner.word = &group_words()[word];
+  return group_start(&joiner);
 }
 
 START_TEST(two_of_one_number_are_told_to_all) {
   pid_t children[3];
   children[0] = start(0, 0, 3, NULL, 0);
-  party_await_host(NULL);
+  group_await_host(NULL);
   children[1] = start(1, 1, 3, NULL, 0);
   usleep(200000);
   children[2] = start(2, 1, 3, NULL, 0);
   for (size_t i = 0; i < 3; i++)
-    party_await(children[i]);
+    group_await(children[i]);
   for (size_t i = 0; i < 3; i++)
     assert_told(i, TARN_E_INVALID, "two processes say that they are rank 1");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(two_hosts_of_one_number_are_told) {
   pid_t one = start(0, 0, 2, NULL, 0);
   pid_t other = start(1, 0, 2, NULL, 0);
-  party_await(one);
-  party_await(other);
+  group_await(one);
+  group_await(other);
   for (size_t i = 0; i < 2; i++)
     assert_told(i, TARN_E_INVALID, "two processes say that they are rank 0");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(two_sizes_are_told_to_all) {
   pid_t children[3];
   children[0] = start(0, 0, 3, NULL, 0);
-  party_await_host(NULL);
+  group_await_host(NULL);
   children[1] = start(1, 1, 3, NULL, 0);
   usleep(200000);
   children[2] = start(2, 2, 5, NULL, 0);
   for (size_t i = 0; i < 3; i++)
-    party_await(children[i]);
+    group_await(children[i]);
   for (size_t i = 0; i < 3; i++)
     assert_told(i, TARN_E_INVALID,
                 "rank 0 says that there are 3 ranks, rank 2 that there are 5");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(another_job_is_sent_away) {
   pid_t host = start(0, 0, 2, "ours", 0);
-  party_await_host(NULL);
+  group_await_host(NULL);
   pid_t other = start(1, 1, 2, "theirs", 0);
   pid_t none = start(2, 1, 2, NULL, 0);
-  party_await(other);
-  party_await(none);
+  group_await(other);
+  group_await(none);
   assert_told(1, TARN_E_STATE, "ranks of another job meet at '");
   assert_told(2, TARN_E_STATE, "ranks of another job meet at '");
-  pid_t guest = start(3, 1, 2, "ours", 0);
-  party_await(host);
-  party_await(guest);
+  pid_t joiner = start(3, 1, 2, "ours", 0);
+  group_await(host);
+  group_await(joiner);
   assert_told(0, TARN_OK, "");
   assert_told(3, TARN_OK, "");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
 START_TEST(who_was_sent_away_is_counted) {
   pid_t host = start(0, 0, 2, "ours", 600);
-  party_await_host(NULL);
-  party_await(start(1, 1, 2, "theirs", 0));
-  party_await(host);
+  group_await_host(NULL);
+  group_await(start(1, 1, 2, "theirs", 0));
+  group_await(host);
   assert_told(0, TARN_E_TIMEOUT, "1 of another job were sent away");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -260,19 +260,19 @@ START_TEST(another_user_is_not_let_in) {
     return;
   }
   pid_t host = start(0, 0, 2, NULL, 0);
-  party_await_host(NULL);
+  group_await_host(NULL);
   ck_assert_int_eq(end_of_nobody(), 2);
   // Nor where somebody opens the folder meanwhile.
-  ck_assert_int_eq(chmod(party_folder(), 0777), 0);
-  ck_assert_int_eq(chmod(party_path(), 0777), 0);
+  ck_assert_int_eq(chmod(group_folder(), 0777), 0);
+  ck_assert_int_eq(chmod(group_path(), 0777), 0);
   ck_assert_int_eq(end_of_nobody(), 0);
-  ck_assert_int_eq(chmod(party_folder(), 0700), 0);
-  pid_t guest = start(1, 1, 2, NULL, 0);
-  party_await(host);
-  party_await(guest);
+  ck_assert_int_eq(chmod(group_folder(), 0700), 0);
+  pid_t joiner = start(1, 1, 2, NULL, 0);
+  group_await(host);
+  group_await(joiner);
   assert_told(0, TARN_OK, "");
   assert_told(1, TARN_OK, "");
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -282,24 +282,24 @@ END_TEST
 // all the same.
 START_TEST(who_says_nothing_is_in_nobodys_way) {
   enum { SILENT = 90 };
-  struct sockaddr_un address = address_at(party_path());
+  struct sockaddr_un address = address_at(group_path());
   int fds[SILENT];
   pid_t host = start(0, 0, 2, NULL, 0);
-  party_await_host(NULL);
+  group_await_host(NULL);
   for (int i = 0; i < SILENT; i++) {
     fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(
         connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
     if (i % 3 == 1) (void)send(fds[i], "nonsense", 8, MSG_NOSIGNAL);
   }
-  pid_t guest = start(1, 1, 2, NULL, 0);
-  party_await(host);
-  party_await(guest);
+  pid_t joiner = start(1, 1, 2, NULL, 0);
+  group_await(host);
+  group_await(joiner);
   assert_told(0, TARN_OK, "");
   assert_told(1, TARN_OK, "");
   for (int i = 0; i < SILENT; i++)
     close(fds[i]);
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -311,17 +311,17 @@ static void start_twice(bool with_jobs) {
   static const char *const jobs[] = {"one", "other"};
   pid_t children[2 * RANKS];
   for (size_t i = 0; i < 2 * RANKS; i++) {
-    party_guest guest = guest_of(i / 2, RANKS);
-    guest.timeout_ms = 400;
-    guest.job = with_jobs ? jobs[i % 2] : NULL;
-    guest.party = (int64_t)(i % 2);
-    guest.word = &party_words()[i];
-    children[i] = party_start(&guest);
+    group_joiner joiner = joiner_of(i / 2, RANKS);
+    joiner.timeout_ms = 400;
+    joiner.job = with_jobs ? jobs[i % 2] : NULL;
+    joiner.group = (int64_t)(i % 2);
+    joiner.word = &group_words()[i];
+    children[i] = group_start(&joiner);
   }
   for (size_t i = 0; i < 2 * RANKS; i++)
-    party_await(children[i]);
+    group_await(children[i]);
   for (size_t i = 0; i < 2 * RANKS; i++) {
-    if (with_jobs) ck_assert_int_eq(party_words()[i].mixed, 0);
+    if (with_jobs) ck_assert_int_eq(group_words()[i].mixed, 0);
   }
 }
 
@@ -330,8 +330,8 @@ START_TEST(two_runs_at_one_path_do_not_mix) {
     start_twice(true);
   for (int run = 0; run < 5; run++)
     start_twice(false);
-  party_run(&(party_guest){.path = party_path()}, 4, TARN_OK);
-  party_see_empty();
+  group_run(&(group_joiner){.path = group_path()}, 4, TARN_OK);
+  group_see_empty();
 }
 END_TEST
 
@@ -348,10 +348,10 @@ static void meet_and_leave(void *context) {
 START_TEST(every_allocation_may_fail) {
   size_t before = ranks_descriptors();
   char path[128];
-  snprintf(path, sizeof path, "%s", party_path());
+  snprintf(path, sizeof path, "%s", group_path());
   ck_assert_uint_gt(faults_sweep(meet_and_leave, path), 10);
   ck_assert_uint_eq(ranks_descriptors(), before);
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -385,13 +385,13 @@ static _Noreturn void be_poor(size_t rank, shortage lack) {
   MUST(getrlimit(RLIMIT_NOFILE, &now) == 0);
   size_t before = ranks_descriptors();
   size_t held = tarn_host_memory();
-  if (rank != 0) party_await_host(NULL);
+  if (rank != 0) group_await_host(NULL);
   if (lack.fds >= 0) leave_descriptors(lack.fds);
   if (lack.memory != 0) faults_arm(lack.memory, FAULTS_ONCE);
   tarn_status status = tarn_comm_meet(path_shown(), rank, 3, &options, &comm);
   bool struck = faults_disarm();
   MUST(setrlimit(RLIMIT_NOFILE, &now) == 0);
-  party_words()[0].status = status;
+  group_words()[0].status = status;
   MUST((comm != NULL) == (status == TARN_OK));
   if (status == TARN_OK)
     MUST(tarn_comm_allgather(comm, &own, sizeof own, all) == TARN_OK);
@@ -415,22 +415,22 @@ static tarn_status meet_with_a_poor_one(size_t rank, shortage lack) {
   for (size_t i = 0; i < 2; i++)
     children[1 + i] = start(1 + i, others[i], 3, NULL, SHORT_MS);
   for (size_t i = 0; i < 3; i++)
-    party_await(children[i]);
-  tarn_status status = party_words()[0].status;
+    group_await(children[i]);
+  tarn_status status = group_words()[0].status;
   for (size_t i = 1; i < 3; i++) {
-    tarn_status told = party_words()[i].status;
+    tarn_status told = group_words()[i].status;
     if (status == TARN_OK) {
       ck_assert_int_eq(told, TARN_OK);
     } else {
       ck_assert_msg(told == TARN_E_TIMEOUT || told == TARN_E_PEER_LOST ||
                         told == TARN_E_IO || told == TARN_E_NOMEM,
-                    "%s '%s'", tarn_status_name(told), party_words()[i].text);
+                    "%s '%s'", tarn_status_name(told), group_words()[i].text);
     }
   }
   return status;
 }
 
-// At the host and at a guest, until there is enough.
+// At the host and at a joiner, until there is enough.
 START_TEST(one_rank_may_lack_memory) {
   for (size_t rank = 0; rank < 2; rank++) {
     tarn_status status = TARN_E_NOMEM;
@@ -441,7 +441,7 @@ START_TEST(one_rank_may_lack_memory) {
     }
     ck_assert_uint_gt(n, 5);
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 
@@ -455,7 +455,7 @@ START_TEST(one_rank_may_lack_descriptors) {
     }
     ck_assert_int_gt(n, 5);
   }
-  party_see_empty();
+  group_see_empty();
 }
 END_TEST
 

@@ -82,7 +82,7 @@ static void see_bytes(const player *p, size_t from, size_t to, size_t size,
     require(bytes[i] == byte_of(salt, i));
 }
 
-// Few bytes, which go along on a card, or none; or so many that they take
+// Few bytes, which go along on a header, or none; or so many that they take
 // several rounds.
 static size_t size_of(const player *p, uint64_t what) {
   uint64_t drawn = draw(p, what);

@@ -182,7 +182,7 @@ static int connect_to(const char *name, size_t size) {
 static int send_to_nobody_known(void) {
   int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   require(fd >= 0);
-  int reason = reason_of(send(fd, "letter", 6, MSG_NOSIGNAL));
+  int reason = reason_of(send(fd, "message", 6, MSG_NOSIGNAL));
   close(fd);
   return reason;
 }

@@ -64,7 +64,7 @@ START_TEST(a_rank_may_be_in_none) {
 }
 END_TEST
 
-// --- letters of several communicators --------------------------------------
+// --- messages of several communicators --------------------------------------
 
 static void share_number(tarn_comm *comm, size_t number) {
   int fds[64];
@@ -105,7 +105,7 @@ static void share_in_all(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(turned));
 }
 
-START_TEST(letters_find_their_communicator) {
+START_TEST(messages_find_their_communicator) {
   ranks_run(&(ranks_plan){.size = 4, .body = share_in_all, .keeps = true});
 }
 END_TEST
@@ -181,7 +181,7 @@ int main(void) {
   tcase_add_loop_test(loops, a_split_without_a_rank_fails, 0, 3);
   suite_add_tcase(suite, loops);
   ADD_CASE(suite, "groups", a_rank_may_be_in_none,
-           letters_find_their_communicator);
+           messages_find_their_communicator);
   ADD_CASE(suite, "apart", a_broken_one_is_alone, a_death_has_a_number_in_each);
   return run_suite(suite);
 }

@@ -52,11 +52,11 @@ static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
 }
 
 static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
-  const tarn__comm_header *first = &comm->cards[0];
-  const tarn__comm_header *other = &comm->cards[rank];
+  const tarn__comm_header *first = &comm->headers[0];
+  const tarn__comm_header *other = &comm->headers[rank];
   const char *name = tarn__collective_name(first->call);
   if (first->call != other->call || first->caller != other->caller) {
-    return tell_calls(comm, rank, comm->cards[comm->rank].call);
+    return tell_calls(comm, rank, comm->headers[comm->rank].call);
   }
   if (first->root != other->root) {
     return tarn__fail(TARN_E_INVALID,
@@ -77,7 +77,7 @@ static bool differ(const tarn__comm_header *a, const tarn__comm_header *b) {
 
 static size_t find_different(const tarn_comm *comm) {
   size_t rank = 1;
-  while (rank < comm->size && !differ(&comm->cards[0], &comm->cards[rank]))
+  while (rank < comm->size && !differ(&comm->headers[0], &comm->headers[rank]))
     rank++;
   return rank;
 }
@@ -86,13 +86,13 @@ static size_t find_different(const tarn_comm *comm) {
 
 static size_t find_failed(const tarn_comm *comm) {
   size_t rank = 0;
-  while (rank < comm->size && comm->cards[rank].status == TARN_OK)
+  while (rank < comm->size && comm->headers[rank].status == TARN_OK)
     rank++;
   return rank;
 }
 
 static tarn_status tell_failure(tarn_comm *comm, size_t rank, char *text) {
-  tarn_status failure = (tarn_status)comm->cards[rank].status;
+  tarn_status failure = (tarn_status)comm->headers[rank].status;
   tarn_status status = tarn__comm_note(
       comm, comm->ops.broadcast(comm->self, rank, text, TARN__ERROR_TEXT));
   if (status != TARN_OK) return status;
@@ -100,7 +100,8 @@ static tarn_status tell_failure(tarn_comm *comm, size_t rank, char *text) {
   return tarn__fail(failure, "rank %zu: %s", rank, text);
 }
 
-// --- the meeting -----------------------------------------------------------
+// --- the header exchange
+// -----------------------------------------------------------
 
 static tarn_status decide(tarn_comm *comm, char *text) {
   size_t different = find_different(comm);
@@ -110,8 +111,9 @@ static tarn_status decide(tarn_comm *comm, char *text) {
   return TARN_OK;
 }
 
-tarn_status tarn__comm_meet(tarn_comm *comm, tarn__comm_collective call,
-                            tarn_status status) {
+tarn_status tarn__comm_exchange_headers(tarn_comm *comm,
+                                        tarn__comm_collective call,
+                                        tarn_status status) {
   char text[TARN__ERROR_TEXT] = "";
   if (status != TARN_OK) {
     snprintf(text, sizeof text, "%s", tarn_last_error());
@@ -119,9 +121,9 @@ tarn_status tarn__comm_meet(tarn_comm *comm, tarn__comm_collective call,
   comm->own.call = (uint32_t)call;
   comm->own.status = status;
   comm->own.caller = comm->caller != NULL ? comm->caller->number : 0;
-  tarn_status met =
-      tarn__comm_note(comm, comm->ops.allgather(comm->self, &comm->own,
-                                                sizeof comm->own, comm->cards));
+  tarn_status met = tarn__comm_note(
+      comm, comm->ops.allgather(comm->self, &comm->own, sizeof comm->own,
+                                comm->headers));
   memset(&comm->own, 0, sizeof comm->own);
   return met == TARN_OK ? decide(comm, text) : met;
 }

@@ -1,8 +1,8 @@
-// A guest where ranks meet by a path: says who it is, and waits for what it
+// A joiner where ranks meet by a path: says who it is, and waits for what it
 // would have inherited.
 //
 // A host that ends before it has said welcome has taken no notice, and the
-// guest begins anew; after that its end is the end of the meeting.
+// joiner begins anew; after that its end is the end of the rendezvous.
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
+#include "comm/group.h"
 #include "comm/join.h"
-#include "comm/party.h"
 
 // The host knows who is missing, and has the same deadline: it goes first.
 static const uint64_t GRACE_NS = 250000000;
 
 static const size_t NO_RANK = SIZE_MAX;
 
-typedef struct guest {
-  const tarn__comm_group *party;
+typedef struct joiner {
+  const tarn__comm_group *group;
   tarn__comm_wait *wait;
   int fd;
   size_t host;    // its rank; NO_RANK: it has not said welcome
@@ -29,30 +29,30 @@ typedef struct guest {
   size_t things;  // that have come
   bool goes;      // all have theirs
   bool again;     // to begin anew
-} guest;
+} joiner;
 
-static tarn_status init(guest *it, const tarn__comm_group *party, int fd,
+static tarn_status init(joiner *it, const tarn__comm_group *group, int fd,
                         tarn__comm_wait *wait) {
-  *it = (guest){
-      .party = party, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
-  it->sends = tarn__host_array(2 * party->size, sizeof *it->sends);
+  *it = (joiner){
+      .group = group, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
+  it->sends = tarn__host_array(2 * group->size, sizeof *it->sends);
   if (it->sends == NULL) return TARN_E_NOMEM;
-  it->receives = it->sends + party->size;
-  for (size_t i = 0; i < 2 * party->size; i++)
+  it->receives = it->sends + group->size;
+  for (size_t i = 0; i < 2 * group->size; i++)
     it->sends[i] = -1;
   return TARN_OK;
 }
 
-static void deinit(guest *it) {
+static void deinit(joiner *it) {
   tarn__os_close_all(&it->fd, 1);
   tarn__os_close_all(&it->memory, 1);
-  if (it->sends != NULL) tarn__os_close_all(it->sends, 2 * it->party->size);
-  tarn__host_free_array(it->sends, 2 * it->party->size, sizeof *it->sends);
+  if (it->sends != NULL) tarn__os_close_all(it->sends, 2 * it->group->size);
+  tarn__host_free_array(it->sends, 2 * it->group->size, sizeof *it->sends);
 }
 
 // --- what comes ------------------------------------------------------------
 
-static tarn_status lose(guest *it) {
+static tarn_status lose(joiner *it) {
   it->again = it->host == NO_RANK;
   return tarn__fail(TARN_E_PEER_LOST,
                     "tarn_comm_meet: rank %zu, to which the others come, has "
@@ -69,14 +69,14 @@ static tarn_status refused(const tarn__comm_answer *answer) {
 }
 
 // Where a thing of this kind goes; NULL if there is none.
-static int *place_of(guest *it, const tarn__comm_answer *answer) {
+static int *place_of(joiner *it, const tarn__comm_answer *answer) {
   switch ((tarn__comm_answer_kind)answer->kind) {
     case TARN__MEMORY:
       return &it->memory;
     case TARN__INBOX:
-      return &it->receives[it->party->rank];
+      return &it->receives[it->group->rank];
     case TARN__WAY:
-      return answer->rank < it->party->size ? &it->sends[answer->rank] : NULL;
+      return answer->rank < it->group->size ? &it->sends[answer->rank] : NULL;
     case TARN__WELCOME:
     case TARN__REFUSED:
     case TARN__GO:
@@ -85,13 +85,13 @@ static int *place_of(guest *it, const tarn__comm_answer *answer) {
   return NULL;
 }
 
-static tarn_status keep(guest *it, const tarn__comm_answer *answer, int fd) {
+static tarn_status keep(joiner *it, const tarn__comm_answer *answer, int fd) {
   int *place = place_of(it, answer);
   if (fd < 0) {
     return tarn__fail(TARN_E_IO,
                       "tarn_comm_meet: rank %zu can have no descriptor for "
                       "what it shares: %s",
-                      it->party->rank, strerror(EMFILE));
+                      it->group->rank, strerror(EMFILE));
   }
   if (place == NULL || *place >= 0 ||
       (answer->kind != TARN__MEMORY && !tarn__os_is_inbox(fd))) {
@@ -101,60 +101,60 @@ static tarn_status keep(guest *it, const tarn__comm_answer *answer, int fd) {
                       it->host);
   }
   // They may take as long as all did to come.
-  if (it->things++ == 0) *it->wait = tarn__wait_begin(it->party->timeout_ms);
+  if (it->things++ == 0) *it->wait = tarn__wait_begin(it->group->timeout_ms);
   *place = fd;
   return TARN_OK;
 }
 
-static bool has_all(const guest *it) {
-  return it->things == it->party->size + 2;
+static bool has_all(const joiner *it) {
+  return it->things == it->group->size + 2;
 }
 
-static tarn_status read_answer(guest *it, const tarn__comm_answer *answer,
-                               const tarn__os_letter *letter) {
-  bool whole = letter->size == sizeof *answer && letter->fd < 0;
+static tarn_status read_answer(joiner *it, const tarn__comm_answer *answer,
+                               const tarn__os_message *message) {
+  bool whole = message->size == sizeof *answer && message->fd < 0;
   if (whole && answer->kind == TARN__REFUSED) return refused(answer);
   if (whole && answer->kind == TARN__WELCOME) {
     it->host = answer->rank;
     return TARN_OK;
   }
-  it->goes = answer->kind == TARN__GO && letter->fd < 0 && has_all(it);
-  return it->goes ? TARN_OK : keep(it, answer, letter->fd);
+  it->goes = answer->kind == TARN__GO && message->fd < 0 && has_all(it);
+  return it->goes ? TARN_OK : keep(it, answer, message->fd);
 }
 
-static tarn_status tell_late(const guest *it) {
+static tarn_status tell_late(const joiner *it) {
   if (it->host == NO_RANK) {
     return tarn__fail(TARN_E_TIMEOUT,
                       "tarn_comm_meet: the process that listens at '%s' has "
                       "not answered rank %zu within %" PRIu64 " ms",
-                      it->party->path, it->party->rank, it->party->timeout_ms);
+                      it->group->path, it->group->rank, it->group->timeout_ms);
   }
   return tarn__fail(TARN_E_TIMEOUT,
                     "tarn_comm_meet: rank %zu, to which the others come, has "
                     "not answered within %" PRIu64 " ms",
-                    it->host, it->party->timeout_ms);
+                    it->host, it->group->timeout_ms);
 }
 
 // The kernel says once that the other end had not read all, before it gives
 // what came from there.
-static bool take(guest *it, tarn__comm_answer *out,
-                 tarn__os_letter *out_letter) {
+static bool take(joiner *it, tarn__comm_answer *out,
+                 tarn__os_message *out_message) {
   memset(out, 0, sizeof *out);
   errno = 0;
-  if (tarn__os_take(it->fd, out, sizeof *out, out_letter)) return true;
+  if (tarn__os_take(it->fd, out, sizeof *out, out_message)) return true;
   if (errno != ECONNRESET) return false;
   errno = 0;
-  return tarn__os_take(it->fd, out, sizeof *out, out_letter);
+  return tarn__os_take(it->fd, out, sizeof *out, out_message);
 }
 
-static tarn_status receive(guest *it) {
+static tarn_status receive(joiner *it) {
   while (!it->goes) {
     tarn__comm_answer answer;
-    tarn__os_letter letter;
+    tarn__os_message message;
     uint64_t left = tarn__wait_left(it->wait);
     bool over = left == 0 && tarn__os_now_ns() - it->wait->end >= GRACE_NS;
-    if (take(it, &answer, &letter)) {
-      tarn_status status = read_answer(it, &answer, &letter);
+    if (take(it, &answer, &message)) {
+      tarn_status status = read_answer(it, &answer, &message);
       if (status != TARN_OK) return status;
     } else if (errno != EAGAIN) {
       return lose(it);
@@ -167,27 +167,28 @@ static tarn_status receive(guest *it) {
   return TARN_OK;
 }
 
-// --- the meeting -----------------------------------------------------------
+// --- the rendezvous
+// -----------------------------------------------------------
 
-static tarn_status say_hello(guest *it) {
+static tarn_status say_hello(joiner *it) {
   static const uint64_t ms = 1000000;
-  tarn__comm_hello out = {.version = TARN__PARTY_VERSION,
-                          .rank = (uint32_t)it->party->rank,
-                          .size = (uint32_t)it->party->size,
+  tarn__comm_hello out = {.version = TARN__GROUP_VERSION,
+                          .rank = (uint32_t)it->group->rank,
+                          .size = (uint32_t)it->group->size,
                           .left_ms = tarn__wait_left(it->wait) / ms};
-  memcpy(out.job, it->party->job, strlen(it->party->job));
+  memcpy(out.job, it->group->job, strlen(it->group->job));
   return tarn__os_put(it->fd, &out, sizeof out, -1) ? TARN_OK : lose(it);
 }
 
 // What was taken is the communicator's.
-static tarn_status join(guest *it, tarn_comm **out_comm) {
+static tarn_status join(joiner *it, tarn_comm **out_comm) {
   tarn__comm_area area;
   bool taken = false;
-  size_t size = it->party->size;
+  size_t size = it->group->size;
   tarn_status status = tarn__area_map(it->memory, size, &area);
   if (status != TARN_OK) return status;
   tarn__comm_sockets sockets = {it->sends, it->receives};
-  status = tarn__join(area, sockets, it->party->rank, it->party->timeout_ms,
+  status = tarn__join(area, sockets, it->group->rank, it->group->timeout_ms,
                       &taken, out_comm);
   if (!taken) tarn__area_unmap(&area);
   for (size_t i = 0; taken && i < size; i++)
@@ -195,15 +196,15 @@ static tarn_status join(guest *it, tarn_comm **out_comm) {
   return status;
 }
 
-tarn_status tarn__guest(const tarn__comm_group *party,
-                        tarn__comm_listener *door, int fd,
-                        tarn__comm_wait *wait, bool *out_again,
-                        tarn_comm **out_comm) {
-  guest it;
-  tarn_status status = init(&it, party, fd, wait);
+tarn_status tarn__joiner(const tarn__comm_group *group,
+                         tarn__comm_listener *listener, int fd,
+                         tarn__comm_wait *wait, bool *out_again,
+                         tarn_comm **out_comm) {
+  joiner it;
+  tarn_status status = init(&it, group, fd, wait);
   if (status == TARN_OK) status = say_hello(&it);
   if (status == TARN_OK) status = receive(&it);
-  if (status == TARN_E_PEER_LOST && !it.again) tarn__door_sweep(door);
+  if (status == TARN_E_PEER_LOST && !it.again) tarn__listener_sweep(listener);
   if (status == TARN_OK) {
     tarn__os_close_all(&it.fd, 1);
     status = join(&it, out_comm);

@@ -6,12 +6,12 @@
 #include "base/status.h"
 #include "whole/whole.h"
 
-typedef struct anchor {
+typedef struct device_ref {
   atomic_size_t wholes;
-} anchor;
+} device_ref;
 
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
-  anchor *attached = pointer;
+  device_ref *attached = pointer;
   if (commit) {
     tarn__host_free(attached, sizeof *attached);
     return TARN_OK;
@@ -22,8 +22,8 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
                     tarn_device_name(device), wholes);
 }
 
-static tarn_status attach(tarn_device *device, anchor **out) {
-  anchor *made = tarn__host_alloc(sizeof *made);
+static tarn_status attach(tarn_device *device, device_ref **out) {
+  device_ref *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
   tarn_status status =
       tarn_device_attach(device, TARN_SLOT_WHOLE, made, on_close);
@@ -36,17 +36,17 @@ static tarn_status attach(tarn_device *device, anchor **out) {
   return *out != NULL ? TARN_OK : status;  // another thread was quicker
 }
 
-tarn_status tarn__anchor_drop(tarn_device *device) {
+tarn_status tarn__whole_ref_device(tarn_device *device) {
   if (device == NULL) return TARN_OK;
   tarn_status status = TARN_OK;
-  anchor *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
   if (found == NULL) status = attach(device, &found);
   if (status == TARN_OK) atomic_fetch_add(&found->wholes, 1);
   return status;
 }
 
-void tarn__anchor_weigh(tarn_device *device) {
+void tarn__whole_unref_device(tarn_device *device) {
   if (device == NULL) return;
-  anchor *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
   if (found != NULL) atomic_fetch_sub(&found->wholes, 1);
 }

@@ -1,11 +1,11 @@
-// party.h - ranks that have inherited nothing and meet by a path: who they say
+// group.h - ranks that have inherited nothing and meet by a path: who they say
 // that they are, and what is said between them.
 //
 // One of them, whoever comes first, is the host. It makes a rendezvous
 // (rendezvous.c), lets the others in, and when all have come it sends each what
 // that would have inherited:
 //
-//   guest                                host
+//   joiner                                host
 //   -----                                ----
 //   connects
 //   hello: rank, size, job  ───────────►
@@ -15,22 +15,22 @@
 //                           ◄─────────── go: all have been sent theirs
 //   joins                                joins
 //
-// Nobody joins before: ranks that join send letters, and where the user may
+// Nobody joins before: ranks that join send messages, and where the user may
 // have only so many descriptors under way there would be no room left for what
 // the host has yet to send.
 //
-// Until the end a guest can be refused, with a status and its text: all of them
-// are if the meeting comes to nothing.
-#ifndef TARN_COMM_PARTY_H_
-#define TARN_COMM_PARTY_H_
+// Until the end a joiner can be refused, with a status and its text: all of
+// them are if the rendezvous comes to nothing.
+#ifndef TARN_COMM_GROUP_H_
+#define TARN_COMM_GROUP_H_
 
 #include "base/status.h"
-#include "comm/door.h"
+#include "comm/listener.h"
 #include "comm/local.h"
 #include "tarn/comm.h"
 
 enum {
-  TARN__PARTY_VERSION = 1,  // of what stands here
+  TARN__GROUP_VERSION = 1,  // of what stands here
   TARN__JOB = TARN_COMM_MOST_JOB + 1,
 };
 
@@ -67,21 +67,21 @@ typedef struct tarn__comm_answer {
   char text[TARN__ERROR_TEXT];  // and its words
 } tarn__comm_answer;
 
-// As the host of |door|, which is open: waits for all, hands out, joins.
-TARN_MUST_CHECK tarn_status tarn__host(const tarn__comm_group *party,
-                                       tarn__comm_listener *door,
+// As the host of |listener|, which is open: waits for all, hands out, joins.
+TARN_MUST_CHECK tarn_status tarn__host(const tarn__comm_group *group,
+                                       tarn__comm_listener *listener,
                                        tarn__comm_wait *wait,
                                        tarn_comm **out_comm);
 
-// As a guest, by |fd|, which is closed. |*out_again|: the host had ended its
-// meeting before it took notice; then the status says nothing.
-TARN_MUST_CHECK tarn_status tarn__guest(const tarn__comm_group *party,
-                                        tarn__comm_listener *door, int fd,
-                                        tarn__comm_wait *wait, bool *out_again,
-                                        tarn_comm **out_comm);
+// As a joiner, by |fd|, which is closed. |*out_again|: the host had ended its
+// rendezvous before it took notice; then the status says nothing.
+TARN_MUST_CHECK tarn_status tarn__joiner(const tarn__comm_group *group,
+                                         tarn__comm_listener *listener, int fd,
+                                         tarn__comm_wait *wait, bool *out_again,
+                                         tarn_comm **out_comm);
 
 // The two together, whoever this process is.
-TARN_MUST_CHECK tarn_status tarn__party_meet(const tarn__comm_group *party,
+TARN_MUST_CHECK tarn_status tarn__group_meet(const tarn__comm_group *group,
                                              tarn_comm **out_comm);
 
-#endif  // TARN_COMM_PARTY_H_
+#endif  // TARN_COMM_GROUP_H_

@@ -1,8 +1,8 @@
-// The door: finding the folder good, and one process that listens.
+// The listener: finding the folder good, and one process that listens.
 //
 // The socket is made, and a dead one replaced, with the folder's lock held. Its
 // maker takes it away without: it still listens then, so nobody else does.
-#include "comm/door.h"
+#include "comm/listener.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,148 +57,151 @@ static tarn_status check_folder(const tarn__os_folder *folder,
   return TARN_OK;
 }
 
-tarn_status tarn__door_find(const char *path, tarn__comm_listener *out_door) {
+tarn_status tarn__listener_find(const char *path,
+                                tarn__comm_listener *out_listener) {
   char folder[TARN__OS_MOST_PATH + 1];
-  *out_door = (tarn__comm_listener){.folder.fd = -1, .listener = -1};
+  *out_listener = (tarn__comm_listener){.folder.fd = -1, .listener = -1};
   tarn_status status = check_path(path);
   if (status != TARN_OK) return status;
   const char *slash = strrchr(path, '/');
-  out_door->path = path;
-  out_door->name = slash == NULL ? path : slash + 1;
-  folder_of(path, out_door->name, folder);
-  if (!tarn__os_folder_open(folder, &out_door->folder)) {
+  out_listener->path = path;
+  out_listener->name = slash == NULL ? path : slash + 1;
+  folder_of(path, out_listener->name, folder);
+  if (!tarn__os_folder_open(folder, &out_listener->folder)) {
     return tarn__fail(TARN_E_IO, "tarn_comm_meet: the folder '%s': %s", folder,
                       strerror(errno));
   }
-  status = check_folder(&out_door->folder, folder);
-  if (status != TARN_OK) tarn__door_close(out_door);
+  status = check_folder(&out_listener->folder, folder);
+  if (status != TARN_OK) tarn__listener_close(out_listener);
   return status;
 }
 
-void tarn__door_close(tarn__comm_listener *door) {
-  tarn__door_remove(door);
-  tarn__os_folder_close(&door->folder);
+void tarn__listener_close(tarn__comm_listener *listener) {
+  tarn__listener_remove(listener);
+  tarn__os_folder_close(&listener->folder);
 }
 
 // --- coming in -------------------------------------------------------------
 
-static tarn_status refuse_kind(const tarn__comm_listener *door) {
+static tarn_status refuse_kind(const tarn__comm_listener *listener) {
   return tarn__fail(TARN_E_INVALID,
                     "tarn_comm_meet: what is at '%s' is no socket of ranks",
-                    door->path);
+                    listener->path);
 }
 
-static tarn_status listen_there(tarn__comm_listener *door, size_t ranks,
+static tarn_status listen_there(tarn__comm_listener *listener, size_t ranks,
                                 tarn__comm_entry *out_entry) {
-  door->listener = tarn__os_listen(door->path, ranks);
+  listener->listener = tarn__os_listen(listener->path, ranks);
   *out_entry = TARN__AS_HOST;
-  if (door->listener >= 0) {
-    (void)tarn__os_folder_look(&door->folder, door->name, &door->inode);
+  if (listener->listener >= 0) {
+    (void)tarn__os_folder_look(&listener->folder, listener->name,
+                               &listener->inode);
     return TARN_OK;
   }
   *out_entry = TARN__LATER;
   if (errno == EADDRINUSE) return TARN_OK;
   return tarn__fail(TARN_E_IO, "tarn_comm_meet: no socket at '%s': %s",
-                    door->path, strerror(errno));
+                    listener->path, strerror(errno));
 }
 
-static tarn_status replace(tarn__comm_listener *door, size_t ranks,
+static tarn_status replace(tarn__comm_listener *listener, size_t ranks,
                            tarn__comm_entry *out_entry) {
-  if (!tarn__os_folder_remove(&door->folder, door->name) && errno != ENOENT) {
+  if (!tarn__os_folder_remove(&listener->folder, listener->name) &&
+      errno != ENOENT) {
     return tarn__fail(TARN_E_IO,
                       "tarn_comm_meet: the socket at '%s', where nobody "
                       "listens, cannot be removed: %s",
-                      door->path, strerror(errno));
+                      listener->path, strerror(errno));
   }
-  return listen_there(door, ranks, out_entry);
+  return listen_there(listener, ranks, out_entry);
 }
 
-static tarn_status connect_there(tarn__comm_listener *door, size_t ranks,
+static tarn_status connect_there(tarn__comm_listener *listener, size_t ranks,
                                  tarn__comm_entry *out_entry, int *out_fd) {
-  int fd = tarn__os_connect(door->path);
+  int fd = tarn__os_connect(listener->path);
   if (fd >= 0 && !tarn__os_is_of_user(fd)) {
     tarn__os_close(fd);
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_meet: the socket at '%s' is another user's",
-                      door->path);
+                      listener->path);
   }
   *out_fd = fd;
-  *out_entry = fd >= 0 ? TARN__AS_GUEST : TARN__LATER;
+  *out_entry = fd >= 0 ? TARN__AS_JOINER : TARN__LATER;
   if (fd >= 0 || errno == EAGAIN || errno == ENOENT) return TARN_OK;
-  if (errno == ECONNREFUSED) return replace(door, ranks, out_entry);
-  if (errno == EPROTOTYPE) return refuse_kind(door);
+  if (errno == ECONNREFUSED) return replace(listener, ranks, out_entry);
+  if (errno == EPROTOTYPE) return refuse_kind(listener);
   return tarn__fail(TARN_E_IO, "tarn_comm_meet: the socket at '%s': %s",
-                    door->path, strerror(errno));
+                    listener->path, strerror(errno));
 }
 
-static tarn_status enter(tarn__comm_listener *door, size_t ranks,
+static tarn_status enter(tarn__comm_listener *listener, size_t ranks,
                          tarn__comm_entry *out_entry, int *out_fd) {
   uint64_t inode = 0;
-  switch (tarn__os_folder_look(&door->folder, door->name, &inode)) {
+  switch (tarn__os_folder_look(&listener->folder, listener->name, &inode)) {
     case TARN__OS_NOTHING:
-      return listen_there(door, ranks, out_entry);
+      return listen_there(listener, ranks, out_entry);
     case TARN__OS_SOCKET:
-      door->inode = inode;
-      return connect_there(door, ranks, out_entry, out_fd);
+      listener->inode = inode;
+      return connect_there(listener, ranks, out_entry, out_fd);
     case TARN__OS_OTHER:
       break;
   }
-  return refuse_kind(door);
+  return refuse_kind(listener);
 }
 
-tarn_status tarn__door_try(tarn__comm_listener *door, size_t ranks,
-                           tarn__comm_entry *out_entry, int *out_fd) {
+tarn_status tarn__listener_try(tarn__comm_listener *listener, size_t ranks,
+                               tarn__comm_entry *out_entry, int *out_fd) {
   *out_entry = TARN__LATER;
   *out_fd = -1;
-  if (!tarn__os_folder_lock(&door->folder)) {
+  if (!tarn__os_folder_lock(&listener->folder)) {
     if (errno == EWOULDBLOCK || errno == EINTR) return TARN_OK;
     return tarn__fail(TARN_E_IO,
                       "tarn_comm_meet: the folder of '%s' cannot be locked: %s",
-                      door->path, strerror(errno));
+                      listener->path, strerror(errno));
   }
-  tarn_status status = enter(door, ranks, out_entry, out_fd);
-  tarn__os_folder_unlock(&door->folder);
+  tarn_status status = enter(listener, ranks, out_entry, out_fd);
+  tarn__os_folder_unlock(&listener->folder);
   return status;
 }
 
 // --- taking it away --------------------------------------------------------
 
-void tarn__door_remove(tarn__comm_listener *door) {
+void tarn__listener_remove(tarn__comm_listener *listener) {
   uint64_t inode = 0;
-  if (door->listener < 0) return;
-  if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
+  if (listener->listener < 0) return;
+  if (tarn__os_folder_look(&listener->folder, listener->name, &inode) ==
           TARN__OS_SOCKET &&
-      inode == door->inode) {
-    (void)tarn__os_folder_remove(&door->folder, door->name);
+      inode == listener->inode) {
+    (void)tarn__os_folder_remove(&listener->folder, listener->name);
   }
-  tarn__os_stop_listening(door->listener);
-  door->listener = -1;
+  tarn__os_stop_listening(listener->listener);
+  listener->listener = -1;
 }
 
 // Whether the process at the socket to which this one has connected may still
 // be ending: there, connections are made, or wait to be. Another's socket is
 // left alone.
-static bool sweep(const tarn__comm_listener *door) {
+static bool sweep(const tarn__comm_listener *listener) {
   uint64_t inode = 0;
   bool listens = false;
-  if (!tarn__os_folder_lock(&door->folder)) return true;
-  if (tarn__os_folder_look(&door->folder, door->name, &inode) ==
+  if (!tarn__os_folder_lock(&listener->folder)) return true;
+  if (tarn__os_folder_look(&listener->folder, listener->name, &inode) ==
           TARN__OS_SOCKET &&
-      inode == door->inode) {
-    int fd = tarn__os_connect(door->path);
+      inode == listener->inode) {
+    int fd = tarn__os_connect(listener->path);
     listens = fd >= 0 || errno == EAGAIN;
     if (fd < 0 && errno == ECONNREFUSED) {
-      (void)tarn__os_folder_remove(&door->folder, door->name);
+      (void)tarn__os_folder_remove(&listener->folder, listener->name);
     }
     tarn__os_close_all(&fd, 1);
   }
-  tarn__os_folder_unlock(&door->folder);
+  tarn__os_folder_unlock(&listener->folder);
   return listens;
 }
 
 // The kernel may end a process's connections before what it listens at.
-void tarn__door_sweep(const tarn__comm_listener *door) {
+void tarn__listener_sweep(const tarn__comm_listener *listener) {
   static const uint64_t while_ns = 1000000;
-  for (int i = 0; i < 1000 && sweep(door); i++)
+  for (int i = 0; i < 1000 && sweep(listener); i++)
     tarn__os_await_any(NULL, 0, while_ns, NULL);
 }

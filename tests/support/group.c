@@ -1,4 +1,4 @@
-#include "support/party.h"
+#include "support/group.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -29,22 +29,22 @@ static void make_folder(void) {
   snprintf(path, sizeof path, "%s/ranks", folder);
 }
 
-const char *party_folder(void) {
+const char *group_folder(void) {
   make_folder();
   return folder;
 }
 
-const char *party_path(void) {
+const char *group_path(void) {
   make_folder();
   return path;
 }
 
-void party_see_empty(void) {
-  ck_assert_msg(rmdir(party_folder()) == 0, "something is left in %s", folder);
+void group_see_empty(void) {
+  ck_assert_msg(rmdir(group_folder()) == 0, "something is left in %s", folder);
   owner = 0;
 }
 
-void party_await_host(void *unused) {
+void group_await_host(void *unused) {
   struct stat info;
   (void)unused;
   for (int i = 0; i < 1000 && lstat(path, &info) != 0; i++)
@@ -53,40 +53,40 @@ void party_await_host(void *unused) {
 
 // --- a process -------------------------------------------------------------
 
-static tarn_status meet_others(const party_guest *guest, tarn_comm *comm) {
-  int64_t parties[PARTY_MOST];
+static tarn_status meet_others(const group_joiner *joiner, tarn_comm *comm) {
+  int64_t parties[GROUP_MOST];
   tarn_status status =
-      tarn_comm_allgather(comm, &guest->party, sizeof guest->party, parties);
-  for (size_t i = 0; status == TARN_OK && i < guest->size; i++) {
-    if (parties[i] != guest->party) guest->word->mixed = 1;
+      tarn_comm_allgather(comm, &joiner->group, sizeof joiner->group, parties);
+  for (size_t i = 0; status == TARN_OK && i < joiner->size; i++) {
+    if (parties[i] != joiner->group) joiner->word->mixed = 1;
   }
   return status;
 }
 
-static _Noreturn void be_guest(const party_guest *guest) {
+static _Noreturn void be_joiner(const group_joiner *joiner) {
   const tarn_comm_options options = {
       .struct_size = sizeof options,
-      .timeout_ms = guest->timeout_ms == 0 ? 20000 : guest->timeout_ms,
-      .job = guest->job};
+      .timeout_ms = joiner->timeout_ms == 0 ? 20000 : joiner->timeout_ms,
+      .job = joiner->job};
   tarn_comm *comm = NULL;
   child_begin(LIMIT_S);
   size_t held = tarn_host_memory();
   size_t descriptors = ranks_descriptors();
-  if (guest->before != NULL) guest->before(guest->context);
-  guest->word->called = ranks_seconds();
+  if (joiner->before != NULL) joiner->before(joiner->context);
+  joiner->word->called = ranks_seconds();
   tarn_status status =
-      tarn_comm_meet(guest->path, guest->rank, guest->size, &options, &comm);
-  guest->word->answered = ranks_seconds();
+      tarn_comm_meet(joiner->path, joiner->rank, joiner->size, &options, &comm);
+  joiner->word->answered = ranks_seconds();
   MUST((comm != NULL) == (status == TARN_OK));
   if (status == TARN_OK) {
-    MUST(tarn_comm_rank(comm) == guest->rank);
-    MUST(tarn_comm_size(comm) == guest->size);
+    MUST(tarn_comm_rank(comm) == joiner->rank);
+    MUST(tarn_comm_size(comm) == joiner->size);
     MUST(strcmp(tarn_comm_kind(comm), "local") == 0);
-    status = meet_others(guest, comm);
+    status = meet_others(joiner, comm);
   }
-  guest->word->status = status;
+  joiner->word->status = status;
   if (status != TARN_OK)
-    snprintf(guest->word->text, sizeof guest->word->text, "%s",
+    snprintf(joiner->word->text, sizeof joiner->word->text, "%s",
              tarn_last_error());
   MUST(tarn_comm_destroy(comm) == TARN_OK);
   MUST(tarn_host_memory() == held);
@@ -94,37 +94,37 @@ static _Noreturn void be_guest(const party_guest *guest) {
   _exit(0);
 }
 
-pid_t party_start(const party_guest *guest) {
-  memset(guest->word, 0, sizeof *guest->word);
+pid_t group_start(const group_joiner *joiner) {
+  memset(joiner->word, 0, sizeof *joiner->word);
   fflush(NULL);
   pid_t child = fork();
   require(child >= 0);
-  if (child == 0) be_guest(guest);
+  if (child == 0) be_joiner(joiner);
   return child;
 }
 
-void party_await(pid_t child) {
+void group_await(pid_t child) {
   assert_child_ended_well(child);
 }
 
-party_word *party_words(void) {
-  static party_word *words;
-  if (words == NULL) words = ranks_shared(PARTY_MOST * sizeof *words);
+group_word *group_words(void) {
+  static group_word *words;
+  if (words == NULL) words = ranks_shared(GROUP_MOST * sizeof *words);
   return words;
 }
 
-void party_run(const party_guest *all, size_t size, tarn_status expected) {
-  pid_t children[PARTY_MOST];
-  party_word *words = party_words();
+void group_run(const group_joiner *all, size_t size, tarn_status expected) {
+  pid_t children[GROUP_MOST];
+  group_word *words = group_words();
   for (size_t i = 0; i < size; i++) {
-    party_guest guest = *all;
-    guest.rank = i;
-    guest.size = size;
-    guest.word = &words[i];
-    children[i] = party_start(&guest);
+    group_joiner joiner = *all;
+    joiner.rank = i;
+    joiner.size = size;
+    joiner.word = &words[i];
+    children[i] = group_start(&joiner);
   }
   for (size_t i = 0; i < size; i++)
-    party_await(children[i]);
+    group_await(children[i]);
   for (size_t i = 0; i < size; i++) {
     ck_assert_msg(words[i].status == expected, "rank %zu: %s '%s'", i,
                   tarn_status_name(words[i].status), words[i].text);
