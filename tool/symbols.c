@@ -249,13 +249,26 @@ static bool is_of_system(const char *path) {
   return strncmp(path, "/lib", 4) == 0 || strncmp(path, "/usr/lib", 8) == 0;
 }
 
-static void find_line(const search *at, tarn_trace_frame *place) {
+// The unit of compilation that has the address. clang writes no table of the
+// addresses of units (.debug_aranges): then the units are asked one by one.
+static Dwarf_Die *find_unit(const search *at, Dwarf_Addr *out_bias) {
+  Dwfl_Module *in = at->module->dwfl;
+  Dwarf_Die *unit = dwfl_module_addrdie(in, at->address, out_bias);
+  if (unit != NULL) return unit;
+  while ((unit = dwfl_module_nextcu(in, unit, out_bias)) != NULL) {
+    if (dwarf_haspc(unit, at->address - *out_bias) == 1) return unit;
+  }
+  return NULL;
+}
+
+static void find_line(const search *at, Dwarf_Die *unit, Dwarf_Addr address,
+                      tarn_trace_frame *place) {
   int line = 0;
   *place = (tarn_trace_frame){.file = at->module->path, .function = ""};
-  if (is_of_system(at->module->path)) return;
-  Dwfl_Line *found = dwfl_module_getsrc(at->module->dwfl, at->address);
-  const char *file = dwfl_lineinfo(found, NULL, &line, NULL, NULL, NULL);
-  if (found == NULL || file == NULL) return;
+  if (unit == NULL || is_of_system(at->module->path)) return;
+  Dwarf_Line *found = dwarf_getsrc_die(unit, address);
+  const char *file = dwarf_linesrc(found, NULL, NULL);
+  if (file == NULL || dwarf_lineno(found, &line) != 0) return;
   place->file = file;
   place->line = line > 0 ? (uint32_t)line : 0;
 }
@@ -326,10 +339,10 @@ size_t symbols_find(symbols *table, const char *path, uint64_t address,
                .module = found,
                .address = address - 1 + found->bias,
                .out = out};
-  tarn_trace_frame place;
-  find_line(&at, &place);
   Dwarf_Addr bias = 0;
-  Dwarf_Die *unit = dwfl_module_addrdie(found->dwfl, at.address, &bias);
+  Dwarf_Die *unit = find_unit(&at, &bias);
+  tarn_trace_frame place;
+  find_line(&at, unit, at.address - bias, &place);
   if (unit != NULL) {
     Dwarf_Die *scopes = NULL;
     int count = find_scopes(unit, at.address - bias, &scopes);
